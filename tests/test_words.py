@@ -68,7 +68,6 @@ OLD_NAMES = {
     "explain": 64,
     "metrics": 32,
     "predictions": 12,
-    "report": 788,
     "runner": 96,
     "testing": 8,
     "training": 56,

@@ -45,7 +45,7 @@ def picture(data, shot):
 def test_models_are_rows_and_their_main_numbers_columns(three):
     (grid,) = three.grids
     assert grid.heads == ("accuracy", "pm-2", "drop", "flip rate")
-    assert [row.one.predictions.model for row in grid.rows] == ["model_0", "model_1", "model_2"]
+    assert [row.entry.predictions.model for row in grid.rows] == ["model_0", "model_1", "model_2"]
     accuracy, steady, drop, _ = grid.rows[0].results
     assert value_of(drop) == f"{(accuracy.value - steady.value) * 100:.1f}\u202fpp"
     assert interval_of(drop).endswith("\u202fpp")
@@ -103,7 +103,7 @@ def test_a_limit_stands_beside_its_number():
     other = {"accuracy": whole, "flip_rate": Result("flip_rate", 0.5, None, None, 9, drop)}
     (one, two) = grids([Evaluated(table(**HAND), r) for r in (same, other)])[0].rows
     assert (one.limit, two.limit) == ("within this one video only", "")
-    page = render_html(document([two.one], sections=()), picture)
+    page = render_html(document([two.entry], sections=()), picture)
     first = page[page.index('<div id="first">') : page.index("<nav")]
     assert "<small>no interval: too few videos</small>" in first
     assert "<small>within this one video only</small>" in first

@@ -378,7 +378,7 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
     scores = model([each.image() for each in held])[:, :4]
     right = [int(s.argmax()) in each.labels for s, each in zip(scores, held, strict=True)]
     found = done.beside.gain
-    assert found.what == "accuracy"
+    assert found.metric == "accuracy"
     assert (found.before.value, found.before.n) == (sum(right) / len(right), len(held))
     assert found.after.value == done.history.best.held["accuracy"]
     gap = found.difference

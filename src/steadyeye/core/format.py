@@ -1,5 +1,18 @@
 """Numbers as text, each in its unit, and counts with their nouns."""
 
+from typing import Protocol
+
+
+class Share(Protocol):
+    """A share, 0…1, with the ends of its interval; None where there is none."""
+
+    @property
+    def value(self) -> float | None: ...  # noqa: D102
+    @property
+    def low(self) -> float | None: ...  # noqa: D102
+    @property
+    def high(self) -> float | None: ...  # noqa: D102
+
 
 def number_of(n: int, noun: str, plural: str = "") -> str:
     """A count with its noun: `1 video`, `1,200 videos`, `2 classes`.
@@ -21,6 +34,11 @@ def percent(value: float | None, digits: int = 1) -> str:
 def interval(low: float | None, high: float | None) -> str:
     """An interval of shares, `82.5–86.8 %`; `—` where it is open."""
     return "—" if low is None or high is None else f"{low * 100:.1f}–{percent(high)}"
+
+
+def format_share(share: Share) -> str:
+    """A share with its interval, `84.8 % (82.5–86.8 %)`."""
+    return f"{percent(share.value)} ({interval(share.low, share.high)})"
 
 
 def points(value: float | None) -> str:

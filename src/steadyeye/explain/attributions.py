@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import interval, percent, points
+from steadyeye.core.format import format_share, percent, points
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Table
 from steadyeye.core.stats.intervals import Interval
@@ -259,7 +259,7 @@ def measure_inside_shares(
 
 def cell(share: Interval) -> str:
     """A share with its interval, `41.0 % (30.2–52.8 %)`."""
-    return f"{percent(share.value)} ({interval(share.low, share.high)})"
+    return format_share(share)
 
 
 def apart(share: Interval) -> str:

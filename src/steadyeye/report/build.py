@@ -110,7 +110,7 @@ def store_pictures(run: Place, sources: Sequence[Source], content: Document | No
     `content`: the report, where it is at hand.
     """
     content = content or document([run])
-    tables = [one.predictions for one in content.evaluated]
+    tables = [model.predictions for model in content.evaluated]
     pictures.store(run, sources, tables, content.sections)
 
 

@@ -28,16 +28,16 @@ def group_shared(runs: Sequence[Place], metrics: str | None = None) -> list[list
     """
     if len(set(runs)) < len(runs):
         raise UsageError("a run is given twice; give every run once")
-    named = tables(runs)
-    _check_shared(named)
+    pairs = tables(runs)
+    _check_shared(pairs)
     for spec in split(metrics or ""):
-        if not any(readable(metric(spec), table.columns) for _, table in named):
+        if not any(readable(metric(spec), table.columns) for _, table in pairs):
             raise UsageError(f"{spec} does not apply to any of these models; leave it out")
-    found: dict[str, list[Evaluated]] = {}
+    groups: dict[str, list[Evaluated]] = {}
     models = collect(runs, metrics)
-    for one, mark in zip(models, samples([one.predictions for one in models]), strict=True):
-        found.setdefault(mark, []).append(one)
-    return [models for models in found.values() if len(models) > 1]
+    for model, mark in zip(models, samples([model.predictions for model in models]), strict=True):
+        groups.setdefault(mark, []).append(model)
+    return [models for models in groups.values() if len(models) > 1]
 
 
 def write(runs: Sequence[Place], files: Sequence[Place]) -> None:
@@ -50,12 +50,12 @@ def write(runs: Sequence[Place], files: Sequence[Place]) -> None:
 
 
 def document(
-    found: Sequence[Boards], runs: Sequence[Place], models: Sequence[Sequence[Evaluated]]
+    rankings: Sequence[Boards], runs: Sequence[Place], models: Sequence[Sequence[Evaluated]]
 ) -> Document:
-    """The report of a comparison: `found` as `rank_models` gives it, of models that share data."""
-    together = [one for several in models for one in several]
+    """The report of a comparison; `rankings` as `rank_models` gives it, of models on one data."""
+    together = [model for several in models for model in several]
     content = build.build_report(runs, together, COMPARING)
-    verdicts = tuple(finding(each.boards[0]) for each in found)
+    verdicts = tuple(finding(item.boards[0]) for item in rankings)
     return replace(content, title="Which model is better?", headline=(*verdicts, *content.headline))
 
 
@@ -64,26 +64,32 @@ def rank_models(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
 
     Raises `UsageError` where they share no metric that models can be compared on.
     """
-    found = [each for each in map(boards, models) if each is not None]
-    if not found:
+    ranked = [item for item in map(boards, models) if item is not None]
+    if not ranked:
         unlike = {
-            not_ranked(name, each) for each in models for one in each for name in one.bound_metrics
+            not_ranked(name, item)
+            for item in models
+            for model in item
+            for name in model.bound_metrics
         }
         why = " ".join(sorted(filter(None, unlike)))
         raise UsageError(why or "these models have no metric in common; give other --metrics")
-    return found
+    return ranked
 
 
-def _check_shared(named: Sequence[tuple[Place, Predictions]]) -> None:
+def _check_shared(tables_of_runs: Sequence[tuple[Place, Predictions]]) -> None:
     """Raises `UsageError` unless every run has data that another model was given too."""
-    marks = samples([table for _, table in named])
-    for run in dict.fromkeys(run for run, _ in named):
-        own = [mark for (each, _), mark in zip(named, marks, strict=True) if each == run]
+    marks = samples([table for _, table in tables_of_runs])
+    for run in dict.fromkeys(run for run, _ in tables_of_runs):
+        own = [mark for (other, _), mark in zip(tables_of_runs, marks, strict=True) if other == run]
         if not any(marks.count(mark) > 1 for mark in own):
-            pairs = zip(named, marks, strict=True)
-            told = "; ".join(dict.fromkeys(_describe_table(*each, mark) for each, mark in pairs))
+            pairs = zip(tables_of_runs, marks, strict=True)
+            descriptions = "; ".join(
+                dict.fromkeys(_describe_table(*other, mark) for other, mark in pairs)
+            )
             raise UsageError(
-                f"'{run}' has no samples in common with another model ({told}{_why(run, named)}); "
+                f"'{run}' has no samples in common with another model "
+                f"({descriptions}{_why(run, tables_of_runs)}); "
                 "compare models on the same data with the same parameters"
             )
 
@@ -92,13 +98,13 @@ def _describe_table(run: Place, table: Predictions, mark: str) -> str:
     return f"{run}: {number_of(len(table), 'sample')} of {table.data} [{mark}]"
 
 
-def _why(run: Place, named: Sequence[tuple[Place, Predictions]]) -> str:
+def _why(run: Place, tables_of_runs: Sequence[tuple[Place, Predictions]]) -> str:
     """In which files the data of a run differ from those of another run of the same samples."""
     pairs = (
         (other, own, table)
-        for own in (table for each, table in named if each == run)
-        for other, table in named
+        for own in (table for place, table in tables_of_runs if place == run)
+        for other, table in tables_of_runs
         if other != run and table.fingerprint == own.fingerprint
     )
-    found = (data_changes.difference(run, *pair) for pair in pairs)
-    return next((f"; {text}" for text in found if text), "")
+    differences = (data_changes.difference(run, *pair) for pair in pairs)
+    return next((f"; {text}" for text in differences if text), "")

@@ -16,7 +16,7 @@ from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Result
 from steadyeye.report import sample_size
-from steadyeye.report.comparison.leaderboards import amount, common, reach
+from steadyeye.report.comparison.leaderboards import amount, common, format_ends
 from steadyeye.runner.collect import ask
 from steadyeye.runner.task import NO_ACCURACY
 from steadyeye.runner.validate import lacks, metric, readable
@@ -92,7 +92,7 @@ def number(text: str, whole: str | None = None) -> float:
 
 def requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:
     """The requirements that are written down, each once."""
-    return tuple({str(each): each for each in map(requirement, texts)}.values())
+    return tuple({str(item): item for item in map(requirement, texts)}.values())
 
 
 def tolerance(
@@ -103,8 +103,8 @@ def tolerance(
     None without a base. Raises `UsageError` for a gate that asks nothing or asks by halves.
     """
     if not against:
-        for given, flag in ((metrics, "--metrics"), (drop, "--max-drop")):
-            if given is not None:
+        for value, flag in ((metrics, "--metrics"), (drop, "--max-drop")):
+            if value is not None:
                 raise UsageError(f"{flag} needs a base; give --against too")
         if not required:
             raise UsageError("no requirement given; give --require, or --against a base")
@@ -113,7 +113,7 @@ def tolerance(
         raise UsageError("--against needs a limit; give --max-drop, such as 0.02")
     if number(drop) < 0:
         raise UsageError(f"--max-drop {drop}: give 0 or more")
-    specs = split(metrics or "") or list({str(each.spec): each.spec for each in required}.values())
+    specs = split(metrics or "") or list({str(item.spec): item.spec for item in required}.values())
     if not specs:
         raise UsageError("--against needs metrics; give --metrics or --require")
     for spec in specs:
@@ -179,36 +179,37 @@ def gate(
     cannot reach, and a table without a base.
     """
     verdicts = []
-    for one in tables:
-        verdicts += [_check_requirement(one, each, least) for each in requirements]
+    for table in tables:
+        verdicts += [_check_requirement(table, item, least) for item in requirements]
         if tolerance is not None:
-            pair = common([one, _base(one, tables, base)])
+            pair = common([table, _base(table, tables, base)])
             verdicts += [_check_drop(pair, spec, tolerance.drop, least) for spec in tolerance.specs]
     return tuple(verdicts)
 
 
-def _check_requirement(table: Predictions, wanted: Requirement, least: int) -> GateVerdict:
-    result = _result(table, wanted.spec)
-    if result.unit == "share" and not 0 <= wanted.number <= 1:
+def _check_requirement(table: Predictions, required: Requirement, least: int) -> GateVerdict:
+    result = _result(table, required.spec)
+    if result.unit == "share" and not 0 <= required.number <= 1:
         raise UsageError(
-            f"'{wanted}': shares are in 0…1; write {wanted.number / 100:g} or {wanted.number:g}%"
+            f"'{required}': shares are in 0…1; write {required.number / 100:g} or "
+            f"{required.number:g}%"
         )
-    near, far = (result.low, result.high) if wanted.floor else (result.high, result.low)
+    near, far = (result.low, result.high) if required.floor else (result.high, result.low)
     numbers = (
         f"{format_value(result.value, result.unit)} ({span(result.low, result.high, result.unit)})"
     )
     method = "; ".join((result.interval, *result.notes))
-    about, among = (str(wanted), table.model, table.data), result.classes
+    about, among = (str(required), table.model, table.data), result.classes
     if result.value is None or near is None or far is None:
         why = "the value has no interval"
         return GateVerdict(*about, OPEN, numbers, result.n, method, why, among)
-    outcome = _outcome(wanted.is_met(result.value), wanted.is_met(near), result.n >= least)
+    outcome = _outcome(required.is_met(result.value), required.is_met(near), result.n >= least)
 
     def count_needed() -> str:
-        return sample_size.to_show(result, wanted.number, _outcomes(table, wanted.spec))
+        return sample_size.to_show(result, required.number, _outcomes(table, required.spec))
 
     why = _why(
-        outcome, not wanted.is_met(far), "" if result.n >= least else _few(least), count_needed
+        outcome, not required.is_met(far), "" if result.n >= least else _few(least), count_needed
     )
     return GateVerdict(*about, outcome, numbers, result.n, method, why, among)
 
@@ -224,20 +225,22 @@ def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int
         )
     allowed = f"{spec} at most {amount(drop, result.unit)} worse than the base, {old.model}"
     about = (allowed, new.model, new.data)
-    outcomes = [_outcomes(each, spec) for each in pair][:: -1 if ask(spec).lower else 1]
-    found = difference(*map(prepare_outcomes, outcomes))
-    if found is None:
+    outcomes = [_outcomes(table, spec) for table in pair][:: -1 if ask(spec).lower else 1]
+    change = difference(*map(prepare_outcomes, outcomes))
+    if change is None:
         return GateVerdict(*about, OPEN, "—", 0, result.interval, "there is no value")
-    gap, ends = amount(found.value, result.unit), reach(found.low, found.high, result.unit)
+    gap, ends = amount(change.value, result.unit), format_ends(change.low, change.high, result.unit)
     lost = int((~new.valid).sum())
     left = f"; {number_of(lost, 'sample')} left out: no prediction from both models" if lost else ""
-    outcome = _outcome(found.value >= -drop, found.low >= -drop, found.n >= least)
-    few = "" if found.n >= least else _few(least)
-    why = _why(outcome, found.high < -drop, few, lambda: sample_size.to_hold(found, drop, outcomes))
+    outcome = _outcome(change.value >= -drop, change.low >= -drop, change.n >= least)
+    few = "" if change.n >= least else _few(least)
+    why = _why(
+        outcome, change.high < -drop, few, lambda: sample_size.to_hold(change, drop, outcomes)
+    )
     why = "; ".join(filter(None, (why, unlike)))
-    numbers = f"{'+' if found.value > 0 else ''}{gap} ({ends})"
-    method = found.method + left
-    return GateVerdict(*about, outcome, numbers, found.n, method, why, result.classes)
+    numbers = f"{'+' if change.value > 0 else ''}{gap} ({ends})"
+    method = change.method + left
+    return GateVerdict(*about, outcome, numbers, change.n, method, why, result.classes)
 
 
 def _unlike(new: Result, old: Result, base: Predictions) -> str:
@@ -271,15 +274,15 @@ def _base(
 ) -> Predictions:
     """The base of a model: on the same data, of the same name or alone there."""
     own, *marks = samples([table, *base])
-    there = [each for each, mark in zip(base, marks, strict=True) if mark == own]
-    same = [each for each in there if each.model == table.model]
+    candidates = [other for other, mark in zip(base, marks, strict=True) if mark == own]
+    same = [other for other in candidates if other.model == table.model]
     if len(same) == 1:
         return same[0]
-    alone = sum(each.fingerprint == table.fingerprint for each in tables) == 1
-    if len(there) == 1 and alone:
-        return there[0]
+    alone = sum(other.fingerprint == table.fingerprint for other in tables) == 1
+    if len(candidates) == 1 and alone:
+        return candidates[0]
     pairs = zip(base, marks, strict=True)
-    known = ", ".join(f"{each.model} on {each.data} [{mark}]" for each, mark in pairs)
+    known = ", ".join(f"{other.model} on {other.data} [{mark}]" for other, mark in pairs)
     raise UsageError(
         f"no base for {table.model} on {table.data} [{own}]: --against has {known}; "
         "run the base on the same samples, with one model or models of the same names"
@@ -295,9 +298,9 @@ def _result(table: Predictions, spec: Spec) -> Result:
                 f"{spec} does not apply to {table.model} on {table.data}: only one class "
                 f"competes, so every prediction is right; {NO_ACCURACY}"
             )
-        what = f"needs {', '.join(missing)}" if missing else "is no metric of degraded images"
+        reason = f"needs {', '.join(missing)}" if missing else "is no metric of degraded images"
         raise UsageError(
-            f"{spec} {what}: it does not apply to {table.model} on {table.data}; leave it out "
+            f"{spec} {reason}: it does not apply to {table.model} on {table.data}; leave it out "
             "or gate that run on its own"
         )
     result = ask(spec).metric(table)

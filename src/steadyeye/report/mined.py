@@ -35,10 +35,10 @@ def coco(mined: Mined, keep: Keep) -> dict[str, Any]:
     names = _names(mined)
     images: dict[str, dict[str, Any]] = {}
     annotations = []
-    for number, each in enumerate(mined.found, start=1):
-        image = _image(mined, each, keep)
+    for number, mistake in enumerate(mined.found, start=1):
+        image = _image(mined, mistake, keep)
         image = images.setdefault(image["file_name"], {"id": len(images) + 1, **image})
-        annotations.append(_annotation(number, image["id"], names[each.candidate.said], each))
+        annotations.append(_annotation(number, image["id"], names[mistake.candidate.said], mistake))
     return {
         "info": {"description": "confident mistakes of detectors", **_about(mined.wanted)},
         "images": list(images.values()),
@@ -49,17 +49,17 @@ def coco(mined: Mined, keep: Keep) -> dict[str, Any]:
 
 def build_candidates(mined: Mined, content: Mapping[str, Any]) -> Candidates:
     """The candidates of `coco` as a review takes them; a picture has the name of its sample."""
-    names = {each["id"]: each["name"] for each in content["categories"]}
-    files = dict(zip((each["id"] for each in content["images"]), own_names(content), strict=True))
+    names = {item["id"]: item["name"] for item in content["categories"]}
+    files = dict(zip((item["id"] for item in content["images"]), own_names(content), strict=True))
     boxes = tuple(
         Candidate(
-            str(each["id"]),
-            files[each["image_id"]],
-            found.box,
-            names[each["category_id"]],
-            each["score"],
+            str(item["id"]),
+            files[item["image_id"]],
+            mistake.box,
+            names[item["category_id"]],
+            item["score"],
         )
-        for each, found in zip(content["annotations"], mined.found, strict=True)
+        for item, mistake in zip(content["annotations"], mined.found, strict=True)
     )
     classes = classes_of_names(dict.fromkeys(names.values()))
     return Candidates(classes, tuple(names), tuple(files.values()), boxes)
@@ -72,15 +72,15 @@ def own_names(content: Mapping[str, Any]) -> list[str]:
     several data it stands before, with a plus.
     """
     images = content["images"]
-    several = len({each["data"] for each in images}) > 1
-    plain = [str(each["sample"]) for each in images]
+    several = len({image["data"] for image in images}) > 1
+    plain = [str(image["sample"]) for image in images]
     filmed = [
-        f"{each['video']}/{PurePosixPath(name).name}" if "video" in each else name
-        for each, name in zip(images, plain, strict=True)
+        f"{image['video']}/{PurePosixPath(name).name}" if "video" in image else name
+        for image, name in zip(images, plain, strict=True)
     ]
     if several:
         plain, filmed = (
-            [f"{each['data']}+{name}" for each, name in zip(images, names, strict=True)]
+            [f"{image['data']}+{name}" for image, name in zip(images, names, strict=True)]
             for names in (plain, filmed)
         )
     # a source may name its frames otherwise
@@ -110,7 +110,7 @@ def document(mined: Mined, runs: Sequence[Place], commands: Sequence[str]) -> Do
         evaluated=evaluated,
         sections=_sections(evaluated, mined.wanted.score),
         provenance=records,
-        commands=(*(build.command(each, run) for run, each in records.items()), *commands),
+        commands=(*(build.command(content, run) for run, content in records.items()), *commands),
     )
 
 
@@ -118,13 +118,13 @@ def _sections(evaluated: Sequence[Evaluated], score: float) -> tuple[Section, ..
     """What there is to say of each of the data."""
     analysis = plugins.load("analyses", "confident_mistakes")
     by_data: dict[str, list[Evaluated]] = {}
-    for one in evaluated:
-        by_data.setdefault(one.predictions.data, []).append(one)
-    found = [(data, analysis(models, score=score)) for data, models in by_data.items()]
+    for model in evaluated:
+        by_data.setdefault(model.predictions.data, []).append(model)
+    parts = [(data, analysis(models, score=score)) for data, models in by_data.items()]
     several = len(by_data) > 1
     return tuple(
         replace(section, title=f"{section.title} · {data}") if several else section
-        for data, section in found
+        for data, section in parts
         if section is not None
     )
 
@@ -135,32 +135,32 @@ def _names(mined: Mined) -> dict[str, int]:
     return {name: number for number, name in enumerate(names, start=1)}
 
 
-def _about(wanted: Wanted) -> dict[str, Any]:
+def _about(settings: Wanted) -> dict[str, Any]:
     return {
-        "score_above": wanted.score,
-        "causes": list(wanted.causes),
-        "rank": wanted.rank,
-        "limit_a_class": wanted.limit,
+        "score_above": settings.score,
+        "causes": list(settings.causes),
+        "rank": settings.rank,
+        "limit_a_class": settings.limit,
     }
 
 
-def _image(mined: Mined, found: RankedMistake, keep: Keep) -> dict[str, Any]:
-    table = mined.tables[found.candidate.table]
+def _image(mined: Mined, mistake: RankedMistake, keep: Keep) -> dict[str, Any]:
+    table = mined.tables[mistake.candidate.table]
     source = mined.sources[table.fingerprint]
-    name = found.candidate.sample
+    name = mistake.candidate.sample
     if mined.pictured:
-        name = keep(sample(table, source, found.candidate.row).image)
-    size = {} if found.size is None else dict(zip(("width", "height"), found.size, strict=True))
+        name = keep(sample(table, source, mistake.candidate.row).image)
+    size = {} if mistake.size is None else dict(zip(("width", "height"), mistake.size, strict=True))
     video = {}
     if "video" in table.tags:
-        video = {"video": str(table.tags["video"][found.candidate.row])}
-    about = {"sample": found.candidate.sample, "data": table.data, **video}
+        video = {"video": str(table.tags["video"][mistake.candidate.row])}
+    about = {"sample": mistake.candidate.sample, "data": table.data, **video}
     return {"file_name": name, **size, **about}
 
 
-def _annotation(number: int, image: int, category: int, found: RankedMistake) -> dict[str, Any]:
-    one = found.candidate
-    x0, y0, x1, y1 = found.box
+def _annotation(number: int, image: int, category: int, mistake: RankedMistake) -> dict[str, Any]:
+    candidate = mistake.candidate
+    x0, y0, x1, y1 = mistake.box
     return {
         "id": number,
         "image_id": image,
@@ -168,14 +168,14 @@ def _annotation(number: int, image: int, category: int, found: RankedMistake) ->
         "bbox": [x0, y0, x1 - x0, y1 - y0],
         "area": (x1 - x0) * (y1 - y0),
         "iscrowd": 0,
-        "score": one.score,
-        "cause": one.cause,
-        "model": one.models[0],
-        "models": list(one.models),
-        "truth": one.truth or None,
-        "iou": round(one.iou, 4),
-        "times": one.times,
-        "novelty": found.novelty,
+        "score": candidate.score,
+        "cause": candidate.cause,
+        "model": candidate.models[0],
+        "models": list(candidate.models),
+        "truth": candidate.truth or None,
+        "iou": round(candidate.iou, 4),
+        "times": candidate.times,
+        "novelty": mistake.novelty,
     }
 
 
@@ -184,7 +184,7 @@ def counts(mined: Mined) -> list[tuple[str, ...]]:
     tables = mined.tables
     every = [shares(*pair) for pair in zip(tables, mined.judged, strict=True)]
     several = len({table.data for table in tables}) > 1
-    names = [f"{each.model} on {each.data}" if several else each.model for each in tables]
+    names = [f"{part.model} on {part.data}" if several else part.model for part in tables]
     wrong = [[round((share.value or 0) * share.n) for share in of.causes] for of in every]
     rows: list[tuple[str, Sequence[int]]] = [
         ("confident detections", [of.confident for of in every]),
@@ -196,5 +196,5 @@ def counts(mined: Mined) -> list[tuple[str, ...]]:
         ("unverified", [of.unverified for of in every]),
         ("in a crowd of its class", [of.excused for of in every]),
     ]
-    told = [(what, *(f"{n:,}" for n in numbers)) for what, numbers in rows]
-    return [(f"score above {mined.wanted.score:g}", *names), *told]
+    body = [(title, *(f"{n:,}" for n in numbers)) for title, numbers in rows]
+    return [(f"score above {mined.wanted.score:g}", *names), *body]

@@ -65,7 +65,7 @@ def enlarge(image: Image, marks: Sequence[Mark]) -> tuple[Image, tuple[Mark, ...
         return image, tuple(marks)
     size = round(image.shape[1] * scale), round(image.shape[0] * scale)
     large = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
-    moved = (replace(each, box=tuple(value * scale for value in each.box)) for each in marks)
+    moved = (replace(mark, box=tuple(value * scale for value in mark.box)) for mark in marks)
     return large, tuple(moved)
 
 
@@ -89,8 +89,10 @@ def label_places(shape: tuple[int, int], marks: Sequence[Mark], unit: float) -> 
     return places
 
 
-def _overlap(one: Rectangle, other: Rectangle) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlap(first: Rectangle, other: Rectangle) -> bool:
+    return (
+        first[0] < other[2] and other[0] < first[2] and first[1] < other[3] and other[1] < first[3]
+    )
 
 
 def _strokes(box: Rectangle, dash: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
@@ -121,5 +123,5 @@ def draw_heat(image: Image, heat: Heat | None) -> Image:
     levels = np.round(strength * 255).astype(np.uint8)
     colours = cv2.applyColorMap(levels, cv2.COLORMAP_INFERNO)[..., ::-1].astype(np.float32)
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32)[..., None] * 0.6
-    shown = np.minimum(1.6 * strength, 0.8)[..., None]
-    return np.asarray(grey * (1 - shown) + colours * shown, dtype=np.uint8)
+    opacity = np.minimum(1.6 * strength, 0.8)[..., None]
+    return np.asarray(grey * (1 - opacity) + colours * opacity, dtype=np.uint8)

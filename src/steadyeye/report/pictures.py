@@ -38,19 +38,22 @@ class _Reel:
     tiles: dict[int, Image] = field(default_factory=dict)
     shape: tuple[int, int] | None = None
 
-    def add(self, which: int, image: Image) -> None:
+    def add(self, place: int, image: Image) -> None:
         """Takes the image of a frame. Frames of several sizes make no film."""
         self.shape = self.shape or (image.shape[0], image.shape[1])
         if self.shape != image.shape[:2]:
             return
-        self.tiles[which] = sprites.tile(image, self.pixels)
+        self.tiles[place] = sprites.tile(image, self.pixels)
         if len(self.tiles) == self.frames:
             tiles = [self.tiles.pop(i) for i in range(self.frames)]
             write_file(self.path, sprites.join(tiles, self.shape, self.most).pack())
 
 
 def store(
-    run: Place, sources: Sequence[Source], tables: Sequence[Predictions], shown: Sequence[Section]
+    run: Place,
+    sources: Sequence[Source],
+    tables: Sequence[Predictions],
+    sections: Sequence[Section],
 ) -> None:
     """Keeps the pictures and films that sections of a run's report show, those not kept yet.
 
@@ -61,10 +64,10 @@ def store(
     for table in _distinct(tables):
         if table.fingerprint not in by_mark:
             continue
-        wanted = [*_stills(run, table, shown), *_reels(run, table, shown)]
-        if wanted:
+        needed = [*_stills(run, table, sections), *_reels(run, table, sections)]
+        if needed:
             (run / "pictures").mkdir(parents=True, exist_ok=True)
-            _decode(table, _source_of(table, by_mark[table.fingerprint]), wanted)
+            _decode(table, _source_of(table, by_mark[table.fingerprint]), needed)
 
 
 def _distinct(tables: Sequence[Predictions]) -> Iterator[Predictions]:
@@ -103,16 +106,18 @@ def stored_film(runs: Sequence[Place], mark: str, film: Film) -> sprites.Sprite 
     return None if data is None else sprites.unpack(data)
 
 
-def _stills(run: Place, table: Predictions, shown: Sequence[Section]) -> Iterator[tuple[str, Take]]:
+def _stills(
+    run: Place, table: Predictions, sections: Sequence[Section]
+) -> Iterator[tuple[str, Take]]:
     """The samples of pictures that are not kept, and what writes them."""
-    for picture in dict.fromkeys(_pictures(shown, table.data)):
+    for picture in dict.fromkeys(_pictures(sections, table.data)):
         path = _picture(run, table.fingerprint, picture)
         if not path.is_file():
             yield picture.sample, partial(_write, path, picture)
 
 
-def _pictures(shown: Sequence[Section], data: str) -> Iterator[Picture]:
-    for section in shown:
+def _pictures(sections: Sequence[Section], data: str) -> Iterator[Picture]:
+    for section in sections:
         for exhibit in (*section.exhibits, *filter(None, [section.lead])):
             yield from exhibit.pictures if exhibit.data == data else ()
         for figure in section.figures:
@@ -125,16 +130,18 @@ def _write(path: Place, picture: Picture, image: Image) -> None:
     from steadyeye.report.overlays import draw_heat, draw_marks, enlarge
 
     size = SMALL if picture.small else {}
-    drawn = draw_marks(*enlarge(draw_heat(image, picture.heat), picture.marks))
-    write_file(path, thumbnail(drawn, **size))
+    marked = draw_marks(*enlarge(draw_heat(image, picture.heat), picture.marks))
+    write_file(path, thumbnail(marked, **size))
 
 
-def _reels(run: Place, table: Predictions, shown: Sequence[Section]) -> Iterator[tuple[str, Take]]:
+def _reels(
+    run: Place, table: Predictions, sections: Sequence[Section]
+) -> Iterator[tuple[str, Take]]:
     """The samples of films that are not kept, and what takes their images.
 
     All films of a report share `FILM_BYTES` by their frames.
     """
-    every = {key(data, film): (data, film) for data, film in films(shown)}
+    every = {key(data, film): (data, film) for data, film in films(sections)}
     total = sum(len(film.frames) for _, film in every.values())
     pixels = sprites.area(total, FILM_BYTES)
     for data, film in every.values():
@@ -142,16 +149,16 @@ def _reels(run: Place, table: Predictions, shown: Sequence[Section]) -> Iterator
         path = _film(run, table.fingerprint, film)
         if data == table.data and not path.is_file():
             reel = _Reel(path, pixels, len(film.frames), most)
-            yield from ((each.sample, partial(reel.add, i)) for i, each in enumerate(film.frames))
+            yield from ((frame.sample, partial(reel.add, i)) for i, frame in enumerate(film.frames))
 
 
-def _decode(table: Predictions, source: Source, wanted: Sequence[tuple[str, Take]]) -> None:
+def _decode(table: Predictions, source: Source, needed: Sequence[tuple[str, Take]]) -> None:
     """Decodes every sample that is wanted once and hands it on."""
     # rows of the source: those that a review left out are among them
     sealed = table if table.candidates is None else table.candidates
     row_of = {name: row for row, name in enumerate(sealed.ids.tolist())}
     takes: dict[int, list[Take]] = {}
-    for sample, take in wanted:
+    for sample, take in needed:
         # what another search looked at is not among these
         if sample in row_of or not _is_searched(table):
             takes.setdefault(row_of[sample], []).append(take)
@@ -172,7 +179,7 @@ def _in_time(table: Predictions, rows: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _picture(run: Place, mark: str, picture: Picture) -> Place:
-    upon = [str(each) for each in (picture.marks, picture.heat) if each]
+    upon = [str(part) for part in (picture.marks, picture.heat) if part]
     upon += ["small"] if picture.small else []
     return run / "pictures" / f"{_name(mark, picture.sample, *upon)}.jpg"
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.claims import Claim, above, below, every, first
-from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.format import format_share, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Table
 from steadyeye.core.stats.intervals import Interval
@@ -30,108 +30,108 @@ class ProbedModel:
 
 def measure_changes(evaluated: Sequence[Evaluated], tag: str, original: Tag) -> list[ProbedModel]:
     """The models for which anything could be tried; `original`: the tag of images as they are."""
-    told = []
-    for one in evaluated:
-        plain = np.asarray(one.predictions.tags[tag]) == original
-        told.append(ProbedModel(one.predictions, effects(one.predictions, plain)))
-    return [each for each in told if len(each.effects.change)]
+    models = []
+    for model in evaluated:
+        plain = np.asarray(model.predictions.tags[tag]) == original
+        models.append(ProbedModel(model.predictions, effects(model.predictions, plain)))
+    return [item for item in models if len(item.effects.change)]
 
 
-def number(found: Interval) -> str:
+def number(change: Interval) -> str:
     """A mean change with its interval, `0.21 (0.15–0.28)`."""
-    if found.value is None:
+    if change.value is None:
         return "—"
-    if found.low is None or found.high is None:
-        return f"{found.value:.2f} (—)"
-    return f"{found.value:.2f} ({found.low:.2f}–{found.high:.2f})"
+    if change.low is None or change.high is None:
+        return f"{change.value:.2f} (—)"
+    return f"{change.value:.2f} ({change.low:.2f}–{change.high:.2f})"
 
 
-def format_signed(found: Interval) -> str:
+def format_signed(gap: Interval) -> str:
     """A difference with its interval, `−0.12 (−0.20 to −0.04)`."""
-    if found.value is None:
+    if gap.value is None:
         return "—"
     value, low, high = (
-        "—" if each is None else f"{each:+.2f}".replace("-", "−")
-        for each in (found.value, found.low, found.high)
+        "—" if end is None else f"{end:+.2f}".replace("-", "−")
+        for end in (gap.value, gap.low, gap.high)
     )
-    return f"{value} ({low} to {high})" if found.low is not None else f"{value} (—)"
+    return f"{value} ({low} to {high})" if gap.low is not None else f"{value} (—)"
 
 
-def claim(doing: str, told: Sequence[ProbedModel]) -> Claim | None:
+def claim(doing: str, models: Sequence[ProbedModel]) -> Claim | None:
     """Whether mistakes change less, or more, than the control for every model, with one's numbers.
 
     None where that is not shown of all of them.
     """
-    found = [difference(each.effects) for each in told]
-    by = _by(told[0]) if len(told) == 1 else ""
+    gaps = [difference(item.effects) for item in models]
+    by = _by(models[0]) if len(models) == 1 else ""
     texts = [
         f"{doing} changes confident mistakes {way} than correct detections{by}"
         for way in ("less", "more")
     ]
     return first(
         [
-            every(texts[0], [below(texts[0], each) for each in found]),
-            every(texts[1], [above(texts[1], each) for each in found]),
+            every(texts[0], [below(texts[0], item) for item in gaps]),
+            every(texts[1], [above(texts[1], item) for item in gaps]),
         ]
     )
 
 
-def question(doing: str, told: Sequence[ProbedModel]) -> str:
+def question(doing: str, models: Sequence[ProbedModel]) -> str:
     """The title where nothing is shown of all models: what was asked, for one model with numbers.
 
     It says where there is no control, and where the mistakes or the control are too few for an
     interval.
     """
-    verdicts = {verdict(difference(each.effects)) for each in told}
+    verdicts = {verdict(difference(model.effects)) for model in models}
     if verdicts == {"alone"}:
         return f"{doing}: how much confident mistakes change"
-    asked = f"{doing}: do confident mistakes change less than correct detections?"
-    if len(told) > 1:
-        return asked
-    few = f"too few {told[0].effects.of} to compare"
+    text = f"{doing}: do confident mistakes change less than correct detections?"
+    if len(models) > 1:
+        return text
+    few = f"too few {models[0].effects.of} to compare"
     end = few if verdicts == {"few"} else "no clear difference"
-    wrong, right = _changes(told[0])
-    return f"{asked} Mistakes by {wrong:.2f}, correct detections by {right:.2f}: {end}"
+    wrong, right = _changes(models[0])
+    return f"{text} Mistakes by {wrong:.2f}, correct detections by {right:.2f}: {end}"
 
 
-def _by(one: ProbedModel) -> str:
-    wrong, right = _changes(one)
+def _by(model: ProbedModel) -> str:
+    wrong, right = _changes(model)
     return f": by {wrong:.2f} and {right:.2f}"
 
 
-def _changes(one: ProbedModel) -> tuple[float, float]:
+def _changes(model: ProbedModel) -> tuple[float, float]:
     """The mean change of mistakes and of correct detections."""
-    effects = one.effects
+    effects = model.effects
     wrong, right = (mean(effects, of).value or 0.0 for of in (effects.mistake, ~effects.mistake))
     return wrong, right
 
 
-def verdict(found: Interval) -> str:
+def verdict(gap: Interval) -> str:
     """Whether mistakes change "less" or "more" than the control, or it is "open"; or "alone".
 
     "few" where so few images or videos were seen that there is no interval.
     """
-    if found.value is None:
+    if gap.value is None:
         return "alone"
-    if found.low is None or found.high is None:
+    if gap.low is None or gap.high is None:
         return "few"
-    if found.low <= 0 <= found.high:
+    if gap.low <= 0 <= gap.high:
         return "open"
-    return "less" if found.high < 0 else "more"
+    return "less" if gap.high < 0 else "more"
 
 
-def sentence(told: ProbedModel) -> str:
+def sentence(model: ProbedModel) -> str:
     """The numbers of one model, and what they are out of."""
-    effects = told.effects
+    effects = model.effects
     wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
-    kept = mean(effects, effects.mistake, effects.kept)
+    remains = mean(effects, effects.mistake, effects.kept)
     lost = (
         f" {number_of(effects.lost, 'detection is', 'detections are')} left out because of errors."
         if effects.lost
         else ""
     )
     if wrong.value is None:
-        return f"{told.model}: no mistake could be tested.{lost}"
+        return f"{model.model}: no mistake could be tested.{lost}"
     against = (
         f", and of {right.n:,} correct detections by {number(right)}; the difference is "
         f"{format_signed(difference(effects)).replace('(—)', '(no interval)')}"
@@ -139,42 +139,40 @@ def sentence(told: ProbedModel) -> str:
         else "; there is no correct detection for comparison"
     )
     return (
-        f"{told.model}: the probability of {wrong.n:,} confident mistakes changes by "
-        f"{number(wrong)} on average{against}. In {percent(kept.value)} of the changed images "
-        f"the mistake remains with a score above {told.predictions.probe['score']:g}.{lost}"
+        f"{model.model}: the probability of {wrong.n:,} confident mistakes changes by "
+        f"{number(wrong)} on average{against}. In {percent(remains.value)} of the changed images "
+        f"the mistake remains with a score above {model.predictions.probe['score']:g}.{lost}"
     )
 
 
-def by_cause(told: ProbedModel) -> Table:
+def by_cause(model: ProbedModel) -> Table:
     """Mistakes, each of their causes, and the control."""
-    effects = told.effects
+    effects = model.effects
     rows = [("mistakes", effects.mistake)]
     rows += [
         (cause, effects.cause == cause) for cause in sorted(set(effects.cause.tolist()) - {""})
     ]
     rows += [("correct detections (control)", ~effects.mistake)]
-    body = [_row(effects, name, which) for name, which in rows]
-    found = difference(effects)
-    body.append(
-        ("difference", str(found.n), "—", format_signed(found), "—", "—", "—", found.method)
-    )
-    above = f"score still above {told.predictions.probe['score']:g}"
+    body = [_row(effects, name, mask) for name, mask in rows]
+    gap = difference(effects)
+    body.append(("difference", str(gap.n), "—", format_signed(gap), "—", "—", "—", gap.method))
+    above = f"score still above {model.predictions.probe['score']:g}"
     header = ("", "n", effects.of, "mean |Δ|", "median", above, "no longer detected", "interval")
-    return Table(f"{told.model}: |Δ probability|", header, tuple(body), open=True)
+    return Table(f"{model.model}: |Δ probability|", header, tuple(body), open=True)
 
 
-def by_class(told: ProbedModel) -> Table:
+def by_class(model: ProbedModel) -> Table:
     """Every class of the detector: its mistakes beside its correct detections."""
-    effects, names = told.effects, told.predictions.model_classes
+    effects, names = model.effects, model.predictions.model_classes
     body = []
     for label in order_classes(effects):
         cells = [names[label]]
         for kind in (effects.mistake, ~effects.mistake):
-            found = mean(effects, kind & (effects.label == label))
-            cells += [f"{found.n:,}", number(found)]
+            change = mean(effects, kind & (effects.label == label))
+            cells += [f"{change.n:,}", number(change)]
         body.append(tuple(cells))
     header = ("class", "mistakes", "mean |Δ|, mistakes", "correct", "mean |Δ|, correct")
-    return Table(f"{told.model}: by class", header, tuple(body))
+    return Table(f"{model.model}: by class", header, tuple(body))
 
 
 def order_classes(effects: ProbeEffects) -> list[int]:
@@ -182,23 +180,23 @@ def order_classes(effects: ProbeEffects) -> list[int]:
     labels = np.unique(effects.label).tolist()
 
     def rank(label: int) -> tuple[int, int, int]:
-        here = effects.label == label
-        return -int((here & effects.mistake).sum()), -int(here.sum()), label
+        own = effects.label == label
+        return -int((own & effects.mistake).sum()), -int(own.sum()), label
 
     return sorted(labels, key=rank)
 
 
-def _row(effects: ProbeEffects, name: str, which: NDArray[np.bool_]) -> tuple[str, ...]:
-    found = mean(effects, which)
-    if found.value is None:
-        return (name, "0", "0", "—", "—", "—", "—", found.method)
-    kept, gone = (mean(effects, which, each) for each in (effects.kept, effects.vanished))
+def _row(effects: ProbeEffects, name: str, mask: NDArray[np.bool_]) -> tuple[str, ...]:
+    change = mean(effects, mask)
+    if change.value is None:
+        return (name, "0", "0", "—", "—", "—", "—", change.method)
+    remains, gone = (mean(effects, mask, part) for part in (effects.kept, effects.vanished))
     return (
         name,
-        f"{found.n:,}",
-        f"{len(np.unique(effects.cluster[which])):,}",
-        number(found),
-        f"{np.median(effects.change[which]):.2f}",
-        *(f"{percent(each.value)} ({interval(each.low, each.high)})" for each in (kept, gone)),
-        found.method,
+        f"{change.n:,}",
+        f"{len(np.unique(effects.cluster[mask])):,}",
+        number(change),
+        f"{np.median(effects.change[mask]):.2f}",
+        *(format_share(part) for part in (remains, gone)),
+        change.method,
     )

@@ -91,8 +91,8 @@ class RunIndex:
             else:
                 new.append((folder, path, stamp))
 
-        def read(one: tuple[Place, str, Stamp]) -> tuple[str, tuple[Stamp, ListedRun]]:
-            folder, path, stamp = one
+        def read(place: tuple[Place, str, Stamp]) -> tuple[str, tuple[Stamp, ListedRun]]:
+            folder, path, stamp = place
             return path, (stamp, describe(folder, path, files))
 
         self._known.update(map_requests(self.root, read, new))
@@ -129,15 +129,15 @@ class _Disk:
 
     def stamp(self, folder: Place) -> Stamp:
         path = Path(str(folder))
-        found = [_of(path / name) for name in WATCHED]
+        stamps = [_of(path / name) for name in WATCHED]
         try:
             cells = sorted(entry.path for entry in os.scandir(path / "cells"))
         except OSError:
             cells = []
         for cell in map(Path, cells):
             # the folder's own time changes with every file that comes or goes
-            found += [_of(cell), _of(cell / "seal.json"), _of(cell / "cell.json")]
-        return tuple(found)
+            stamps += [_of(cell), _of(cell / "seal.json"), _of(cell / "cell.json")]
+        return tuple(stamps)
 
 
 class _Store:
@@ -167,12 +167,12 @@ class _Store:
         return frozenset(self.inner.get(str(folder), ()))
 
     def stamp(self, folder: Place) -> Stamp:
-        there = self.inner.get(str(folder), {})
-        found = [(name, there.get(name, ""), 0) for name in WATCHED]
+        versions = self.inner.get(str(folder), {})
+        stamps = [(name, versions.get(name, ""), 0) for name in WATCHED]
         for cell in sorted(self.names(folder / "cells")):
             files = self.inner.get(str(folder / "cells" / cell), {})
-            found += [(f"{cell}/{name}", version, 0) for name, version in sorted(files.items())]
-        return tuple(found)
+            stamps += [(f"{cell}/{name}", version, 0) for name, version in sorted(files.items())]
+        return tuple(stamps)
 
 
 def _below(root: Place, folder: Place) -> str:
@@ -185,41 +185,41 @@ def _below(root: Place, folder: Place) -> str:
 def describe(folder: Place, path: str, files: Files) -> ListedRun:
     """What the records of a run say; one that is damaged is told in a line, never raised."""
     names = files.names(folder)
-    found = ListedRun(
+    run = ListedRun(
         path, "unknown", (), (), DAMAGED, "", _date(folder, names), "report.html" in names
     )
     if "run.json" not in names:
-        return _read_mined(folder, found)
+        return _read_mined(folder, run)
     try:
         record = read_record(folder / "run.json", RUN, ("job", "provenance"))
         models, data = _about(record)
-        found = replace(found, kind=_kind(record), models=models, data=data)
+        run = replace(run, kind=_kind(record), models=models, data=data)
         state, reason = _state(folder, record, files)
     except MALFORMED as error:
-        return replace(found, reason=_line(error))
+        return replace(run, reason=_line(error))
     if "candidates.json" in names:
-        return replace(_read_mined(folder, found), models=models, data=data)
+        return replace(_read_mined(folder, run), models=models, data=data)
     rows, problem = _rows(folder / "results.json")
-    return replace(found, state=state, reason=reason or problem, rows=rows)
+    return replace(run, state=state, reason=reason or problem, rows=rows)
 
 
-def _read_mined(folder: Place, found: ListedRun) -> ListedRun:
+def _read_mined(folder: Place, run: ListedRun) -> ListedRun:
     """What `steadyeye mine` wrote into a folder: of which models and data, and how much."""
-    found = replace(found, kind=MINING)
+    run = replace(run, kind=MINING)
     try:
         content = json.loads((folder / "candidates.json").read_bytes())
         mistakes = content["annotations"]
-        models = dict.fromkeys(str(name) for each in mistakes for name in each["models"])
-        data = dict.fromkeys(str(each["data"]) for each in content["images"])
+        models = dict.fromkeys(str(name) for item in mistakes for name in item["models"])
+        data = dict.fromkeys(str(item["data"]) for item in content["images"])
         count = len(mistakes)
     except MALFORMED:
-        return replace(found, reason="candidates.json is damaged; run `steadyeye mine` again")
-    found = replace(found, models=tuple(models), data=tuple(data))
-    if not found.report:
+        return replace(run, reason="candidates.json is damaged; run `steadyeye mine` again")
+    run = replace(run, models=tuple(models), data=tuple(data))
+    if not run.report:
         again = "no report yet; the same command goes on with it"
-        return replace(found, state=UNFINISHED, reason=again)
+        return replace(run, state=UNFINISHED, reason=again)
     several = "" if count == 1 else "s"
-    return replace(found, state=FINISHED, reason=f"{count:,} confident mistake{several}")
+    return replace(run, state=FINISHED, reason=f"{count:,} confident mistake{several}")
 
 
 def _about(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -260,7 +260,9 @@ def _state(folder: Place, record: Mapping[str, Any], files: Files) -> tuple[str,
     done = total = begun = sealed = 0
     for name in record["cells"]:
         rounds = record.get("rounds", {}).get(name, [name])
-        parts = list(filter(None, (_shards(folder / "cells" / each, files) for each in rounds)))
+        parts = list(
+            filter(None, (_shards(folder / "cells" / round_name, files) for round_name in rounds))
+        )
         begun += bool(rounds) and len(parts) == len(rounds)
         sealed += bool(rounds) and sum(part[2] for part in parts) == len(rounds)
         done += sum(part[0] for part in parts)
@@ -290,11 +292,11 @@ def _shards(cell: Place, files: Files) -> tuple[int, int, bool] | None:
     if "cell.json" not in names:
         raise UsageError(f"'{cell / 'cell.json'}' is missing; {CELL}")
     if "seal.json" in names:
-        listed = read_record(cell / "seal.json", SEAL, ("shards",))["shards"]
-        missing = [entry["file"] for entry in listed if entry["file"] not in names]
+        shards = read_record(cell / "seal.json", SEAL, ("shards",))["shards"]
+        missing = [entry["file"] for entry in shards if entry["file"] not in names]
         if missing:
             raise UsageError(f"the shard '{cell / missing[0]}' is missing; {MEND}")
-        return len(listed), len(listed), True
+        return len(shards), len(shards), True
     identity = read_record(cell / "cell.json", CELL, ("rows", "shard_rows"))
     total = -(-int(identity["rows"]) // int(identity["shard_rows"]))
     return min(sum(name.endswith(".seal") for name in names), total), total, False
@@ -315,14 +317,14 @@ def _row(content: Mapping[str, Any]) -> RunRow:
     numbers = (
         Number(
             str(name),
-            float(each["value"]),
-            _finite(each["low"]),
-            _finite(each["high"]),
-            int(each["n"]),
-            str(each["unit"]),
+            float(number["value"]),
+            _finite(number["low"]),
+            _finite(number["high"]),
+            int(number["n"]),
+            str(number["unit"]),
         )
-        for name, each in content["metrics"].items()
-        if _finite(each["value"]) is not None
+        for name, number in content["metrics"].items()
+        if _finite(number["value"]) is not None
     )
     return RunRow(str(content["model"]), str(content["data"]), tuple(numbers))
 
@@ -365,10 +367,10 @@ def _date(folder: Place, names: frozenset[str]) -> float | None:
 
 def _of(path: Path) -> tuple[str, int, int]:
     try:
-        said = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return path.name, 0, -1
-    return path.name, said.st_mtime_ns, said.st_size
+    return path.name, status.st_mtime_ns, status.st_size
 
 
 def is_run(folder: Path) -> bool:

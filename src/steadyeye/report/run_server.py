@@ -53,9 +53,9 @@ class RunServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, root: Place, port: int, made: Path) -> None:
+    def __init__(self, root: Place, port: int, folder: Path) -> None:
         self.index = RunIndex(root)
-        self._made = made
+        self._folder = folder
         # numba's and our own caches are filled by one thread at a time
         self._working = threading.Lock()
         self._listing = threading.Lock()
@@ -104,7 +104,7 @@ class RunServer(ThreadingHTTPServer):
         """What `write` makes of runs, kept for as long as they are as they were."""
         stamps = [self.index.stamp(path) for path in paths]
         name = hashlib.sha256(repr((write.__name__, paths, stamps)).encode()).hexdigest()
-        file = self._made / f"{name}.html"
+        file = self._folder / f"{name}.html"
         with self._working:
             if not file.is_file():
                 write([self.index.root / path for path in paths], file)
@@ -130,20 +130,20 @@ def serving(root: Place, port: int | None) -> Iterator[RunServer]:
     `port`: None takes `PORT`, or a free one where that is taken. Raises `UsageError` where a port
     that was asked for is taken.
     """
-    with TemporaryDirectory(prefix="steadyeye-view-") as made:
-        server = _bind_server(root, port, Path(made))
+    with TemporaryDirectory(prefix="steadyeye-view-") as folder:
+        server = _bind_server(root, port, Path(folder))
         try:
             yield server
         finally:
             server.server_close()
 
 
-def _bind_server(root: Place, port: int | None, made: Path) -> RunServer:
+def _bind_server(root: Place, port: int | None, folder: Path) -> RunServer:
     try:
-        return RunServer(root, PORT if port is None else port, made)
+        return RunServer(root, PORT if port is None else port, folder)
     except OSError as error:
         if port is None:
-            return RunServer(root, 0, made)
+            return RunServer(root, 0, folder)
         raise UsageError(
             f"cannot listen at port {port}: {error.strerror}; choose another --port"
         ) from error
@@ -168,26 +168,26 @@ class _Handler(BaseHTTPRequestHandler):
         if (self.headers.get("Host") or "") not in self._hosts():
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"open it by the address it printed\n")
             return
-        asked = urlsplit(self.path)
-        chosen = parse_qs(asked.query).get("run", [])
+        url = urlsplit(self.path)
+        chosen = parse_qs(url.query).get("run", [])
         pages: dict[str, Callable[[], tuple[str, bytes]]] = {
             "/": lambda: ("text/html", self._list().encode()),
             "/index.json": lambda: ("application/json", self._json()),
             "/report": lambda: ("text/html", self.server.report(chosen[0] if chosen else "")),
             "/compare": lambda: ("text/html", self.server.compare(chosen)),
         }
-        if asked.path == "/favicon.ico":
+        if url.path == "/favicon.ico":
             self._send(HTTPStatus.NO_CONTENT, "image/x-icon", b"")
             return
-        if asked.path not in pages:
+        if url.path not in pages:
             self._refuse(HTTPStatus.NOT_FOUND, "There is no such page", "Only runs are served.")
             return
         # a page of the network may not make this machine compute
-        if asked.path != "/" and self.headers.get("Sec-Fetch-Site") == "cross-site":
+        if url.path != "/" and self.headers.get("Sec-Fetch-Site") == "cross-site":
             self._refuse(HTTPStatus.FORBIDDEN, "Not from another site", "Open it from the list.")
             return
         try:
-            kind, content = pages[asked.path]()
+            kind, content = pages[url.path]()
         except UsageError as error:
             self._refuse(HTTPStatus.CONFLICT, "This cannot be shown", str(error))
         except Exception as error:

@@ -34,50 +34,52 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
     if result.value == number:
         return "the value equals the requirement, so no amount of data could show it"
     if isinstance(outcomes, Trials):
-        one = prepare_outcomes(outcomes)
-        if len(one.totals) == n:
+        prepared = prepare_outcomes(outcomes)
+        if len(prepared.totals) == n:
             return _describe_needed(
                 _clopper_pearson(result.value, number), "samples", n, several == 1
             )
         above = result.value > number
-        wins, at = (one.wins, number) if above else (one.totals - one.wins, 1 - number)
-        return _of_clusters(2 * wins - one.totals, one.totals, 2 * at - 1, several, n)
+        wins, at = (
+            (prepared.wins, number) if above else (prepared.totals - prepared.wins, 1 - number)
+        )
+        return _of_clusters(2 * wins - prepared.totals, prepared.totals, 2 * at - 1, several, n)
     if result.unit == "share" and result.value in {0.0, 1.0}:
         # all or none: the end that is not closed draws nearer by the number itself, not its root
-        what = "samples" if several in {1, n} else "videos"
+        noun = "samples" if several in {1, n} else "videos"
         count = n if several == 1 else several
-        return _describe_needed(_clopper_pearson(result.value, number), what, count, several == 1)
+        return _describe_needed(_clopper_pearson(result.value, number), noun, count, several == 1)
     bound = result.low if result.value > number else result.high
     factor = ((result.value - bound) / (result.value - number)) ** 2
     return _scale_sample(factor, several, n)
 
 
-def to_hold(found: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
+def to_hold(gap: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
     """About how much data would show that a difference is no drop of more than `drop`, in words.
 
     Were it the same: of trials that stand for themselves, by Tango's interval; of trials in videos,
     by Gaffke's bound over videos like these; of anything else, its lower end drawing closer by the
     square root of the number of videos.
     """
-    if found.value == -drop:
+    if gap.value == -drop:
         return "the drop equals the allowed maximum, so no amount of data could show it"
     first, second = pair
-    several, n = len(np.unique(first.videos)), found.n
+    several, n = len(np.unique(first.videos)), gap.n
     if isinstance(first, Trials) and isinstance(second, Trials):
-        one, other = prepare_outcomes(first), prepare_outcomes(second)
-        if len(one.totals) < n:
-            return _of_clusters(one.wins - other.wins, one.totals, -drop, several, n)
-        ahead = float(np.mean(first.success & ~second.success))
+        before, other = prepare_outcomes(first), prepare_outcomes(second)
+        if len(before.totals) < n:
+            return _of_clusters(before.wins - other.wins, before.totals, -drop, several, n)
+        gained = float(np.mean(first.success & ~second.success))
         behind = float(np.mean(~first.success & second.success))
-        needed = _least(lambda many: tango(ahead * many, behind * many, many)[0] >= -drop)
+        needed = _least(lambda many: tango(gained * many, behind * many, many)[0] >= -drop)
         return _describe_needed(needed, "samples", n, several == 1)
-    return _scale_sample(((found.value - found.low) / (found.value + drop)) ** 2, several, n)
+    return _scale_sample(((gap.value - gap.low) / (gap.value + drop)) ** 2, several, n)
 
 
-def _of_clusters(ahead: Floats, totals: Floats, beyond: float, several: int, n: int) -> str:
-    """How many videos like these, or samples of a single one, put Gaffke's bound at `beyond`."""
+def _of_clusters(gains: Floats, totals: Floats, bound: float, several: int, n: int) -> str:
+    """How many videos like these, or samples of a single one, put Gaffke's bound at `bound`."""
     units = len(totals)
-    needed = _least(lambda many: lower_bound(ahead, totals, many / units) >= beyond)
+    needed = _least(lambda many: lower_bound(gains, totals, many / units) >= bound)
     if several == 1:
         return _describe_needed(math.ceil(needed / units * n), "samples", n, one_video=True)
     return _describe_needed(needed, "videos", units, one_video=False)
@@ -86,37 +88,37 @@ def _of_clusters(ahead: Floats, totals: Floats, beyond: float, several: int, n: 
 def _scale_sample(factor: float, several: int, n: int) -> str:
     if several == 1:
         return _describe_needed(math.ceil(factor * n), "samples", n, one_video=True)
-    what = "videos" if several < n else "samples"
-    return _describe_needed(math.ceil(factor * several), what, several, one_video=False)
+    noun = "videos" if several < n else "samples"
+    return _describe_needed(math.ceil(factor * several), noun, several, one_video=False)
 
 
-def _describe_needed(needed: int, what: str, n: int, one_video: bool) -> str:
+def _describe_needed(needed: int, noun: str, n: int, one_video: bool) -> str:
     if needed > MOST:
-        return f"more than {MOST:,} {what} like these would be needed; there are {n:,}"
+        return f"more than {MOST:,} {noun} like these would be needed; there are {n:,}"
     within = " of this one video" if one_video else ""
-    return f"at this value about {needed:,} {what}{within} would be needed; there are {n:,}"
+    return f"at this value about {needed:,} {noun}{within} would be needed; there are {n:,}"
 
 
 def _clopper_pearson(value: float, number: float) -> int:
     """The least n at which a share's interval lies beyond `number`; `MOST` + 1 where none does."""
     tail = (1 - LEVEL) / 2
 
-    def beyond(n: int) -> bool:
+    def excludes(n: int) -> bool:
         hits = value * n
         if value > number:
             return float(betaincinv(hits, n - hits + 1, tail)) >= number
         return float(betaincinv(hits + 1, n - hits, 1 - tail)) <= number
 
-    return _least(beyond)
+    return _least(excludes)
 
 
-def _least(beyond: Callable[[int], bool]) -> int:
+def _least(excludes: Callable[[int], bool]) -> int:
     few, many = 0, 1
-    while not beyond(many):
+    while not excludes(many):
         few, many = many, 2 * many
         if many > MOST:
             return MOST + 1
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (few, middle) if beyond(middle) else (middle, many)
+        few, many = (few, middle) if excludes(middle) else (middle, many)
     return many

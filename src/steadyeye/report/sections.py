@@ -26,17 +26,17 @@ def sections(
     by_data = _by_data(evaluated)
     several = len({data for data, *_ in by_data}) > 1
     _refuse_unreadable(list(by_data.values()), more)
-    found = []
+    parts = []
     for (data, *_), models in by_data.items():
         for text in _readable_analyses(models, [*(analyses or ANALYSES), *more]):
-            spec, named = parse(text), text in analyses or text in more
-            if not named and plugins.declaration("analyses", spec.name).missing_packages:
+            spec, requested = parse(text), text in analyses or text in more
+            if not requested and plugins.declaration("analyses", spec.name).missing_packages:
                 continue
             section = plugins.load("analyses", spec.name)(models, **spec.kwargs)
             if section is not None and not section.empty:
                 title = f"{section.title} · {data}" if several else section.title
-                found.append(replace(section, title=title))
-    return tuple(sorted(found, key=lambda section: section.order))
+                parts.append(replace(section, title=title))
+    return tuple(sorted(parts, key=lambda section: section.order))
 
 
 def _refuse_unreadable(data: Sequence[Sequence[Evaluated]], names: Sequence[str]) -> None:
@@ -50,13 +50,13 @@ def analyses_not_installed(evaluated: Sequence[Evaluated]) -> str:
     """One line on the analyses that the data allows and whose packages are missing; "": none."""
     names = {name for models in _by_data(evaluated).values() for name in _readable_analyses(models)}
     declared = [plugins.declaration("analyses", name) for name in sorted(names)]
-    lacking = [each for each in declared if each.missing_packages]
+    lacking = [item for item in declared if item.missing_packages]
     if not lacking:
         return ""
-    extras = {each.extra for each in lacking if each.extra}
-    packages = {name for each in lacking for name in each.missing_packages if not each.extra}
+    extras = {item.extra for item in lacking if item.extra}
+    packages = {name for item in lacking for name in item.missing_packages if not item.extra}
     many = "1 section is" if len(lacking) == 1 else f"{len(lacking)} sections are"
-    missing = ", ".join(sorted({name for each in lacking for name in each.missing_packages}))
+    missing = ", ".join(sorted({name for item in lacking for name in item.missing_packages}))
     line = plugins.install_line(extras, sorted(packages))
     return f"{many} left out, as {missing} is not installed: {line}"
 
@@ -64,9 +64,9 @@ def analyses_not_installed(evaluated: Sequence[Evaluated]) -> str:
 def _by_data(evaluated: Sequence[Evaluated]) -> Mapping[tuple[str, ...], list[Evaluated]]:
     """The models on each source, each with what it said of the other sources."""
     by_data: dict[tuple[str, ...], list[Evaluated]] = {}
-    for one in evaluated:
-        there = replace(one, other_datasets=_other_datasets(one, evaluated))
-        by_data.setdefault(_about(one.predictions), []).append(there)
+    for model in evaluated:
+        complete = replace(model, other_datasets=_other_datasets(model, evaluated))
+        by_data.setdefault(_about(model.predictions), []).append(complete)
     return by_data
 
 
@@ -75,14 +75,14 @@ def _readable_analyses(models: Sequence[Evaluated], names: Sequence[str] = ANALY
 
     In the words they were named with.
     """
-    columns = tuple(set.intersection(*(set(one.predictions.columns) for one in models)))
+    columns = tuple(set.intersection(*(set(model.predictions.columns) for model in models)))
     every = dict.fromkeys(names)
-    return [each for each in every if declared_readable("analyses", parse(each).name, columns)]
+    return [name for name in every if declared_readable("analyses", parse(name).name, columns)]
 
 
-def _other_datasets(one: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predictions, ...]:
+def _other_datasets(model: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predictions, ...]:
     """What the same model said of other data; of a probe, what its detector said of the data."""
-    own = one.predictions
+    own = model.predictions
     if own.probe:
         base = (own.probe["model"], own.probe["data"]["fingerprint"])
         tables = [other.predictions for other in evaluated]

@@ -36,10 +36,10 @@ class Loss:
     published: bool = False
 
 
-def distance(one: Evaluated, sets: PmSets) -> int:
+def distance(model: Evaluated, sets: PmSets) -> int:
     """The k that the run asked for, or the largest in the data."""
-    asked = find(one.results, "pm_k")
-    return farthest(sets, read_k(asked) if asked else None)
+    result = find(model.results, "pm_k")
+    return farthest(sets, read_k(result) if result else None)
 
 
 def loss(model: str, part: str, sets: PmSets, k: int) -> Loss:
@@ -106,19 +106,19 @@ def table(losses: Sequence[Loss], part: str) -> Table:
     return Table("Accuracy, pm-k and drop with 95 % intervals", header, body)
 
 
-def cell(found: Interval) -> str:
+def cell(estimate: Interval) -> str:
     """A share, with its interval where it has one."""
-    share = percent(found.value)
-    return share if found.low is None else f"{share} ({interval(found.low, found.high)})"
+    share = percent(estimate.value)
+    return share if estimate.low is None else f"{share} ({interval(estimate.low, estimate.high)})"
 
 
-def _drop(found: Interval) -> str:
+def _drop(drop: Interval) -> str:
     """A drop in percentage points, with its interval where it has one."""
-    value = format_unsigned_points(found.value)
+    value = format_unsigned_points(drop.value)
     return (
         value
-        if found.low is None
-        else f"{value} ({format_unsigned_points(found.low)}–{format_unsigned_points(found.high)})"
+        if drop.low is None
+        else f"{value} ({format_unsigned_points(drop.low)}–{format_unsigned_points(drop.high)})"
     )
 
 
@@ -173,8 +173,8 @@ def _layers(names: list[str], colours: list[str], parts: list[str]) -> list[dict
 
     def point(field: str, filled: bool) -> dict[str, Any]:
         mark = {"type": "point", "filled": filled, "size": 60, "opacity": 1, "tooltip": True}
-        tips = [{"field": each} for each in ("model", "part", "anchors")]
-        tips += [{"field": each, "format": ".1%"} for each in ENDS]
+        tips = [{"field": name} for name in ("model", "part", "anchors")]
+        tips += [{"field": name, "format": ".1%"} for name in ENDS]
         return {"mark": mark, "encoding": {**channels, "x": shares(field, title), "tooltip": tips}}
 
     whiskers = [span(f"{end}_low", f"{end}_high", strokeWidth=1, opacity=0.6) for end in ENDS]

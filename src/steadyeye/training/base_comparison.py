@@ -116,7 +116,7 @@ class Beside:
         if self.gain is None or self.gain.difference is None:
             return None
         gap, p = self.gain.difference, self.gain.p
-        text = f"{self.gain.what} on the held-out data: {self._numbers}"
+        text = f"{self.gain.metric} on the held-out data: {self._numbers}"
         return first(
             [
                 above(f"Fine-tuning raised {text}", gap, p=p),
@@ -132,7 +132,7 @@ class Beside:
         if self.gain is None:
             return "Result of training; the base model cannot be compared"
         return (
-            f"Did fine-tuning help? No clear change in {self.gain.what} on the held-out data: "
+            f"Did fine-tuning help? No clear change in {self.gain.metric} on the held-out data: "
             f"{self._numbers}"
         )
 
@@ -144,7 +144,7 @@ class Beside:
         own_gain = self.gain
         limit = f", {WITHIN}" if self._interval.endswith(WITHIN) else ""
         return (
-            f"On {own_gain.after.n:,} held-out examples the base model has {own_gain.what} "
+            f"On {own_gain.after.n:,} held-out examples the base model has {own_gain.metric} "
             f"{share(own_gain.before.value)} and the fine-tuned model "
             f"{share(own_gain.after.value)}: {amount(own_gain)}, 95\u202f% interval{limit}.",
             "The checkpoint was chosen on the same examples, which favours the fine-tuned model; "

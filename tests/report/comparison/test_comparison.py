@@ -32,11 +32,11 @@ from steadyeye.report.comparison.leaderboards import (
     boards,
     common,
     finding,
+    format_ends,
     headline,
     leaderboard,
     name_metric,
     rank,
-    reach,
 )
 from steadyeye.runner.collect import ask, evaluated
 
@@ -388,8 +388,8 @@ def test_words():
     assert [name_metric(m) for m in metrics] == [
         "pm-10", "pm-3 mAP", "flip rate", "mAP",
     ]  # fmt: skip
-    assert reach(0.031, 0.374, "share") == "3.1 to 37.4"
-    assert reach(-0.031, 0.374, "share") == "−3.1 to +37.4"
+    assert format_ends(0.031, 0.374, "share") == "3.1 to 37.4"
+    assert format_ends(-0.031, 0.374, "share") == "−3.1 to +37.4"
 
 
 # ---------------------------------------------------------------- on tables, and in the report

@@ -32,42 +32,43 @@ def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
     By integrated gradients (torch), or by RISE or occlusion (black boxes), as the section says.
     Lau et al. 2021, Figure 7. None where no target has an attribution.
     """
-    found = [
-        measure_inside_shares(one.predictions, attributions(one.predictions)) for one in evaluated
+    shares = [
+        measure_inside_shares(model.predictions, attributions(model.predictions))
+        for model in evaluated
     ]
-    found = [each for each in found if each.found]
-    if not found:
+    shares = [share for share in shares if share.found]
+    if not shares:
         return None
-    way = NAMES[method(found[0].predictions)]
-    claim = first(_claims(found, way))
+    way = NAMES[method(shares[0].predictions)]
+    claim = first(_claims(shares, way))
     return Section(
         topic=Topic.WHY,
         place=44,
-        title=claim.text if claim else _question(found, way),
+        title=claim.text if claim else _question(shares, way),
         claim=claim,
         text=(
-            f"{_how(found[0])} For each map: the share of Σ|attribution| inside the box, one "
+            f"{_how(shares[0])} For each map: the share of Σ|attribution| inside the box, one "
             "object at a time. Two values for comparison: a uniform map gives the area of the "
             "box, so large boxes hold more; a detection that depends on its box alone gives the "
             "second value, computed with the same method. Pictures: grey is no attribution, "
             "then violet, orange and light yellow up to the maximum of that map.",
-            *map(_sentence, found),
-            *filter(None, map(_caveat, found)),
+            *map(_sentence, shares),
+            *filter(None, map(_caveat, shares)),
         ),
-        tables=tuple(map(table, found)),
+        tables=tuple(map(table, shares)),
         figures=tuple(
-            draw_attribution(each, f"attribution-{method(each.predictions)}-{i}", way)
-            for i, each in enumerate(found)
+            draw_attribution(share, f"attribution-{method(share.predictions)}-{i}", way)
+            for i, share in enumerate(shares)
         ),
-        exhibits=tuple(shown for each in found for shown in show_attributions(each)),
+        exhibits=tuple(exhibit for share in shares for exhibit in show_attributions(share)),
     )
 
 
-def _claims(found: Sequence[InsideShares], way: str) -> list[Claim]:
+def _claims(shares: Sequence[InsideShares], way: str) -> list[Claim]:
     """What the title may assert of a single model: that mistakes differ from correct detections."""
-    if len(found) > 1:
+    if len(shares) > 1:
         return []
-    effects = found[0].effects
+    effects = shares[0].effects
     wrong, right = (mean(effects, of).value for of in (effects.mistake, ~effects.mistake))
     numbers = f"{percent(wrong)}, and {percent(right)} for correct detections ({way})"
     begin = "of the attribution of mistakes is inside their box"
@@ -78,21 +79,21 @@ def _claims(found: Sequence[InsideShares], way: str) -> list[Claim]:
     ]
 
 
-def _question(found: Sequence[InsideShares], way: str) -> str:
-    asked = f"How much of the attribution is inside the box, by {way}?"
-    effects = found[0].effects
+def _question(shares: Sequence[InsideShares], way: str) -> str:
+    question = f"How much of the attribution is inside the box, by {way}?"
+    effects = shares[0].effects
     wrong, right = (mean(effects, of).value for of in (effects.mistake, ~effects.mistake))
-    if len(found) > 1 or wrong is None or right is None:
-        return asked
+    if len(shares) > 1 or wrong is None or right is None:
+        return question
     none = difference(effects).low is None
     end = f"too few {effects.of} to compare" if none else "no clear difference"
-    return f"{asked} Mistakes {percent(wrong)}, correct detections {percent(right)}: {end}"
+    return f"{question} Mistakes {percent(wrong)}, correct detections {percent(right)}: {end}"
 
 
-def _how(one: InsideShares) -> str:
+def _how(shares: InsideShares) -> str:
     """What the maps are, with their settings."""
-    settings = one.predictions.probe["settings"]
-    kind = method(one.predictions)
+    settings = shares.predictions.probe["settings"]
+    kind = method(shares.predictions)
     if kind == "integrated_gradients":
         return (
             "Integrated gradients: how each pixel contributes to the score of the query, anchor "
@@ -113,44 +114,44 @@ def _how(one: InsideShares) -> str:
     )
 
 
-def _sentence(one: InsideShares) -> str:
-    effects = one.effects
+def _sentence(shares: InsideShares) -> str:
+    effects = shares.effects
     wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
     if wrong.value is None:
-        return f"{one.model}: no mistake has an attribution map."
-    areas = mean(effects, effects.mistake, one.area)
-    said = (
-        f"{one.model}: for {wrong.n:,} confident mistakes {cell(wrong)} of the attribution is "
+        return f"{shares.model}: no mistake has an attribution map."
+    areas = mean(effects, effects.mistake, shares.area)
+    text = (
+        f"{shares.model}: for {wrong.n:,} confident mistakes {cell(wrong)} of the attribution is "
         f"inside the box, which covers {percent(areas.value)} of the image"
     )
     if right.value is None:
-        return f"{said}; there is no correct detection for comparison."
-    control = mean(effects, ~effects.mistake, one.area)
+        return f"{text}; there is no correct detection for comparison."
+    control = mean(effects, ~effects.mistake, shares.area)
     return (
-        f"{said}; for {right.n:,} correct detections {cell(right)}, with boxes that cover "
+        f"{text}; for {right.n:,} correct detections {cell(right)}, with boxes that cover "
         f"{percent(control.value)}. The difference is {_points(difference(effects))}, and "
-        f"{_points(difference(one.beyond))} after subtracting the area of the box."
+        f"{_points(difference(shares.beyond))} after subtracting the area of the box."
     )
 
 
-def _points(found: Interval) -> str:
+def _points(gap: Interval) -> str:
     """A difference in percentage points with its interval, or that there is none."""
-    number, _, ends = apart(found).partition(" (")
+    number, _, ends = apart(gap).partition(" (")
     return f"{number} percentage points ({'no interval)' if ends == '—)' else ends}"
 
 
-def _caveat(one: InsideShares) -> str:
+def _caveat(shares: InsideShares) -> str:
     """What the maps of a model must not be taken for; empty where there is nothing."""
     parts = []
-    if one.effects.lost:
+    if shares.effects.lost:
         parts.append(
-            f"{number_of(one.effects.lost, 'detection has', 'detections have')} no map: no "
+            f"{number_of(shares.effects.lost, 'detection has', 'detections have')} no map: no "
             "perturbation changed their score."
         )
-    residual = np.array([each.residual for each in one.found])
+    residual = np.array([attribution_map.residual for attribution_map in shares.found])
     far = residual > COMPLETE
     if far.any():
-        steps = max(each.steps for each in one.found)
+        steps = max(attribution_map.steps for attribution_map in shares.found)
         parts.append(
             f"For {int(far.sum()):,} of {len(far):,} maps the sum differs from the score "
             f"difference by more than 1 % after {steps:,.0f} steps (largest error "
@@ -161,11 +162,11 @@ def _caveat(one: InsideShares) -> str:
             f"All {len(far):,} maps sum to the score difference within 1 % (largest error "
             f"{percent(float(residual.max()), 2)})."
         )
-    agreement = np.array([each.agreement for each in one.found])
+    agreement = np.array([attribution_map.agreement for attribution_map in shares.found])
     if np.isfinite(agreement).any():
         parts.append(
             "Maps from one half of the masks correlate with maps from the other half with "
             f"{np.nanmedian(agreement):.2f} (median). Noise in the maps moves the shares "
             "towards the area of the box."
         )
-    return f"{one.model}: {' '.join(parts)}" if parts else ""
+    return f"{shares.model}: {' '.join(parts)}" if parts else ""

@@ -43,32 +43,32 @@ def background(evaluated: Sequence[Evaluated]) -> Section | None:
     return build_section(models, NAMES, 41, text, lambda model: [_build_table(model)])
 
 
-def _origins(told: ProbedModel) -> str:
+def _origins(model: ProbedModel) -> str:
     """Where the masks are from."""
-    masks = np.asarray(told.predictions.tags["mask"])[told.effects.plain]
-    said = {"truth": "the data's own", "grabcut": GUESSED}
+    masks = np.asarray(model.predictions.tags["mask"])[model.effects.plain]
+    sources = {"truth": "the data's own", "grabcut": GUESSED}
     counted = [
-        f"{int((masks == name).sum()):,} masks: {said.get(name, f'by {name}')}"
+        f"{int((masks == name).sum()):,} masks: {sources.get(name, f'by {name}')}"
         for name in sorted(set(masks.tolist()), reverse=True)
     ]
-    left = [note for note in told.predictions.notes if "no mask" in note]
-    return ". ".join([f"{told.model}: {', '.join(counted)}", *left]) + "."
+    left = [note for note in model.predictions.notes if "no mask" in note]
+    return ". ".join([f"{model.model}: {', '.join(counted)}", *left]) + "."
 
 
-def _build_table(told: ProbedModel) -> Table:
+def _build_table(model: ProbedModel) -> Table:
     """Every background: how much it changes mistakes and correct detections."""
-    effects, named = told.effects, np.asarray(told.predictions.tags["background"])
+    effects, backgrounds = model.effects, np.asarray(model.predictions.tags["background"])
     p = effects.found.probability
     body = []
-    for name in dict.fromkeys(named[named != ""].tolist()):
+    for name in dict.fromkeys(backgrounds[backgrounds != ""].tolist()):
         # a row of the probe that failed leaves no number
-        rows = [next((r for r in rest if named[r] == name), -1) for rest in effects.changed]
-        there = np.array([row >= 0 for row in rows])
+        rows = [next((r for r in rest if backgrounds[r] == name), -1) for rest in effects.changed]
+        has_row = np.array([row >= 0 for row in rows])
         values = np.abs(p[np.array(rows)] - p[effects.plain])
         cells = [
-            number(mean(effects, kind & there, values))
+            number(mean(effects, kind & has_row, values))
             for kind in (effects.mistake, ~effects.mistake)
         ]
-        body.append((name, f"{int(there.sum())}", *cells))
+        body.append((name, f"{int(has_row.sum())}", *cells))
     header = ("background", "n", "mistakes, mean |Δ|", "correct, mean |Δ|")
-    return Table(f"{told.model}: by background", header, tuple(body))
+    return Table(f"{model.model}: by background", header, tuple(body))

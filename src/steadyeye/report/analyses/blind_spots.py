@@ -37,39 +37,43 @@ def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
     (`steadyeye.explain.embedding.density_ratio`), HDBSCAN spots of the points that stand out, and a
     map. None where nothing was embedded.
     """
-    tables = [one.predictions for one in evaluated if one.predictions.valid.any()]
+    tables = [model.predictions for model in evaluated if model.predictions.valid.any()]
     if not tables:
         return None
-    found = [(table, blindness(table)) for table in tables]
-    told = [each for _, each in found if each]
-    bases = {id(one.predictions): one.other_datasets for one in evaluated}
+    measured = [(table, blindness(table)) for table in tables]
+    regions = [region for _, region in measured if region]
+    bases = {id(model.predictions): model.other_datasets for model in evaluated}
     return Section(
         topic=Topic.WHY,
         place=46,
-        title=_title(found, told),
+        title=_title(measured, regions),
         text=(
             _method(tables[0]),
-            *(_sentence(table, each) for table, each in found),
+            *(_sentence(table, region) for table, region in measured),
         ),
-        tables=tuple(_table(each) for each in told),
-        figures=tuple(map_figure(each, f"blind-spots-{i}") for i, each in enumerate(told)),
+        tables=tuple(_table(region) for region in regions),
+        figures=tuple(map_figure(region, f"blind-spots-{i}") for i, region in enumerate(regions)),
         exhibits=tuple(
-            exhibit for each in told for exhibit in _exhibits(each, bases[id(each.predictions)])
+            exhibit
+            for region in regions
+            for exhibit in _exhibits(region, bases[id(region.predictions)])
         ),
     )
 
 
-def _title(found: Sequence[object], told: Sequence[Blindness]) -> str:
+def _title(measured: Sequence[object], regions: Sequence[Blindness]) -> str:
     """How many places stand out from shuffled labels, at the false discovery rate of the test."""
-    spots = sum(each.spots for each in told if each.proven)
+    spots = sum(region.spots for region in regions if region.proven)
     if spots:
         where = "region that is" if spots == 1 else "regions that are"
         return f"Blind spots: {spots} {where} sparse in the reference data"
-    if any(each.proven for each in told):
+    if any(region.proven for region in regions):
         return "Blind spots: scattered regions, no cluster"
-    if not told:
+    if not regions:
         return "Blind spots: too few images or videos to find any"
-    several = f" for {len(told)} of {len(found)} detectors" if len(told) < len(found) else ""
+    several = (
+        f" for {len(regions)} of {len(measured)} detectors" if len(regions) < len(measured) else ""
+    )
     return f"Blind spots: none found{several}"
 
 
@@ -89,27 +93,27 @@ def _method(table: Predictions) -> str:
     )
 
 
-def _sentence(table: Predictions, found: Blindness | None) -> str:
-    if found is None:
+def _sentence(table: Predictions, regions: Blindness | None) -> str:
+    if regions is None:
         return (
             f"{table.probe['model']}: not enough regions; at least {LEAST + 1} images "
             "or videos of the reference data and 2 of the tested data are needed."
         )
-    thin, n = found.thinness, len(found.chosen)
+    thin, n = regions.thinness, len(regions.chosen)
     sets = (
         f"{thin.k} nearest neighbours; {thin.groups[0]:,} images or videos of the reference "
         f"data and {thin.groups[1]:,} of the tested data"
     )
-    inside, outside = contents(found, found.chosen), contents(found, ~found.chosen)
+    inside, outside = contents(regions, regions.chosen), contents(regions, ~regions.chosen)
     wrong = (
         f"Of these {_share(inside)} are mistakes, of the others {_share(outside)}."
-        if found.chosen.any()
+        if regions.chosen.any()
         else f"Of all regions {_share(outside)} are mistakes."
     )
-    name = found.model
-    if found.proven:
+    name = regions.model
+    if regions.proven:
         return (
-            f"{name}: {int(found.chosen.sum()):,} of {n:,} are in sparse regions ({sets}; false "
+            f"{name}: {int(regions.chosen.sum()):,} of {n:,} are in sparse regions ({sets}; false "
             f"discovery rate {FALSE:.0%}; {percent(thin.chance)} of {SHUFFLES} shuffles "
             f"have a region as sparse as the sparsest). {wrong}"
         )
@@ -121,9 +125,9 @@ def _sentence(table: Predictions, found: Blindness | None) -> str:
         f"farther from the reference data than {percent(FAR, 0)} of the reference data from its "
         "own nearest neighbours"
     )
-    if not found.chosen.any():
+    if not regions.chosen.any():
         return f"{nothing}None of {n:,} is {far}. {wrong}"
-    return f"{nothing}As a hint only: {int(found.chosen.sum()):,} of {n:,} are {far}. {wrong}"
+    return f"{nothing}As a hint only: {int(regions.chosen.sum()):,} of {n:,} are {far}. {wrong}"
 
 
 def _share(part: SpotContents) -> str:
@@ -131,26 +135,26 @@ def _share(part: SpotContents) -> str:
     return f"{percent(part.mistakes.value)} ({ends}, n = {part.mistakes.n:,})"
 
 
-def _table(found: Blindness) -> Table:
-    rows = [_row(found, f"{spot + 1}", found.spot == spot) for spot in range(found.spots)]
-    scattered = found.chosen & (found.spot < 0)
-    rows += [_row(found, f"in no {found.noun}", scattered)] if scattered.any() else []
-    rest = "elsewhere" if found.chosen.any() else "all regions, none sparse or far"
-    rows += [_row(found, rest, ~found.chosen)] if (~found.chosen).any() else []
-    what = (
+def _table(regions: Blindness) -> Table:
+    rows = [_row(regions, f"{spot + 1}", regions.spot == spot) for spot in range(regions.spots)]
+    scattered = regions.chosen & (regions.spot < 0)
+    rows += [_row(regions, f"in no {regions.noun}", scattered)] if scattered.any() else []
+    rest = "elsewhere" if regions.chosen.any() else "all regions, none sparse or far"
+    rows += [_row(regions, rest, ~regions.chosen)] if (~regions.chosen).any() else []
+    title = (
         "sparse in the reference data"
-        if found.proven
+        if regions.proven
         else "far from the reference data, a hint only"
     )
     return Table(
         caption=(
-            f"{found.model}: {found.noun}s, {what}; an interval from one image or video holds "
+            f"{regions.model}: {regions.noun}s, {title}; an interval from one image or video holds "
             "within that one only"
-            if found.chosen.any()
-            else f"{found.model}: how many of the regions are mistakes"
+            if regions.chosen.any()
+            else f"{regions.model}: how many of the regions are mistakes"
         ),
         header=(
-            found.noun.capitalize(),
+            regions.noun.capitalize(),
             "Regions",
             "Images or videos",
             "Mistakes (95\u202f%)",
@@ -164,10 +168,10 @@ def _table(found: Blindness) -> Table:
     )
 
 
-def _row(found: Blindness, name: str, inside: np.ndarray) -> tuple[str, ...]:
-    part = contents(found, inside)
+def _row(regions: Blindness, name: str, inside: np.ndarray) -> tuple[str, ...]:
+    part = contents(regions, inside)
     ends = f" ({interval(part.mistakes.low, part.mistakes.high)})" if part.mistakes.n else ""
-    ratio = float(np.exp(np.median(found.thinness.ratio[inside])))
+    ratio = float(np.exp(np.median(regions.thinness.ratio[inside])))
     return (
         name,
         f"{part.count:,}",
@@ -176,44 +180,44 @@ def _row(found: Blindness, name: str, inside: np.ndarray) -> tuple[str, ...]:
         f"{part.mistakes.n:,}",
         f"{part.name} ({part.times:,} of {part.count:,})",
         f"×{ratio:.1f}",
-        percent(float(np.median(found.thinness.far[inside])), 0),
+        percent(float(np.median(regions.thinness.far[inside])), 0),
     )
 
 
-def _exhibits(found: Blindness, bases: Sequence[Predictions]) -> Iterator[Exhibit]:
+def _exhibits(regions: Blindness, bases: Sequence[Predictions]) -> Iterator[Exhibit]:
     """The crops of each spot, then the films of those mistakes shown that are in a video.
 
     `bases`: what the detector said of the data.
     """
-    for spot in range(min(found.spots, SHOWN)):
-        shown, nearest = examples(found, spot)
-        title = f"{found.noun.capitalize()} {spot + 1}"
-        yield _crops(found, spot, shown, nearest)
+    for spot in range(min(regions.spots, SHOWN)):
+        chosen, nearest = examples(regions, spot)
+        title = f"{regions.noun.capitalize()} {spot + 1}"
+        yield _crops(regions, spot, chosen, nearest)
         for base in bases:
-            yield from _mistake_films(found.predictions, base, title, shown)
+            yield from _mistake_films(regions.predictions, base, title, chosen)
 
 
 def _mistake_films(
-    table: Predictions, base: Predictions, title: str, shown: Sequence[int]
+    table: Predictions, base: Predictions, title: str, places: Sequence[int]
 ) -> Iterator[Exhibit]:
     """A mistake of each video on its whole frame, with the frames around; none without video."""
-    tags, said = table.tags, base.raw_detections
-    if said is None:
+    tags, detections = table.tags, base.raw_detections
+    if detections is None:
         return
     faint = judge_detections(base, FAINT)
     corners = np.stack([tags[name] for name in ("x0", "y0", "x1", "y1")], axis=1)
     filmed = set()
-    for row in shown:
+    for row in places:
         same = (
-            (base.ids[said.image] == tags["image"][row])
-            & (said.label == tags["own_label"][row])
-            & (said.score == tags["score"][row])
+            (base.ids[detections.image] == tags["image"][row])
+            & (detections.label == tags["own_label"][row])
+            & (detections.score == tags["score"][row])
         )
         video = str(tags["video"][row])
         if video in filmed or tags["cause"][row] not in WRONG or not same.any():
             continue
         # a region may be the true box that the detection lies on
-        apart = np.abs(said.boxes - corners[row]).sum(axis=1)
+        apart = np.abs(detections.boxes - corners[row]).sum(axis=1)
         detection = int(np.where(same, apart, np.inf).argmin())
         film = mistake_film(base, faint, detection)
         if film is None:
@@ -231,25 +235,28 @@ def _mistake_films(
 
 def _frame(base: Predictions, detection: int) -> Picture:
     """The whole image of a detection, with its box."""
-    said = base.raw_detections
-    assert said is not None, "asked for before"
-    sample = str(base.ids[said.image[detection]])
-    name, score = base.model_classes[said.label[detection]], float(said.score[detection])
-    mark = Mark("wrong", tuple(said.boxes[detection].tolist()), f"{name} {score:.2f}")
+    detections = base.raw_detections
+    assert detections is not None, "asked for before"
+    sample = str(base.ids[detections.image[detection]])
+    name, score = (
+        base.model_classes[detections.label[detection]],
+        float(detections.score[detection]),
+    )
+    mark = Mark("wrong", tuple(detections.boxes[detection].tolist()), f"{name} {score:.2f}")
     return Picture(sample, sample, (f"predicts {name}, {score:.2f}",), False, (mark,))
 
 
-def _crops(found: Blindness, spot: int, shown: Sequence[int], nearest: int) -> Exhibit:
+def _crops(regions: Blindness, spot: int, places: Sequence[int], nearest: int) -> Exhibit:
     """Regions of a spot, and the one of the reference that is nearest."""
-    part = contents(found, found.spot == spot)
+    part = contents(regions, regions.spot == spot)
     return Exhibit(
-        title=f"{found.noun.capitalize()} {spot + 1}: {part.name} "
+        title=f"{regions.noun.capitalize()} {spot + 1}: {part.name} "
         f"({part.times:,} of {part.count:,}), {number_of(part.wrong, 'mistake')}",
-        model=found.model,
-        data=found.predictions.data,
+        model=regions.model,
+        data=regions.predictions.data,
         pictures=(
-            *(_picture(found.predictions, row, f"in the {found.noun}") for row in shown),
-            _picture(found.predictions, nearest, "nearest in the reference data"),
+            *(_picture(regions.predictions, row, f"in the {regions.noun}") for row in places),
+            _picture(regions.predictions, nearest, "nearest in the reference data"),
         ),
         wide=True,
     )

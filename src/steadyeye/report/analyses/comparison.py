@@ -15,10 +15,10 @@ from steadyeye.report.comparison.leaderboards import (
     boards,
     claim,
     finding,
+    format_ends,
     headline,
     name_metric,
     rank,
-    reach,
 )
 from steadyeye.report.render.document import interval_of, value_of
 
@@ -33,24 +33,24 @@ def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None for a single model, and where models did not see the same samples.
     """
-    found = boards(evaluated)
-    if found is None:
+    compared = boards(evaluated)
+    if compared is None:
         return None
-    first = found.boards[0]
+    first = compared.boards[0]
     return Section(
         topic=Topic.COMPARED,
         place=3,
         title=headline(first),
         claim=claim(first),
-        text=(finding(first), *_caveats(found)),
-        method=(_meaning(found),),
-        tables=(_standings(found), _differences(found)),
+        text=(finding(first), *_caveats(compared)),
+        method=(_meaning(compared),),
+        tables=(_standings(compared), _differences(compared)),
         figures=(_figure(first),),
     )
 
 
-def _meaning(found: Boards) -> str:
-    several = len(found.boards[0].standings) > 2
+def _meaning(compared: Boards) -> str:
+    several = len(compared.boards[0].standings) > 2
     return (
         "All models are compared on the same samples. A difference is clear if p ≤ 0.05"
         + (", adjusted by Holm for the number of pairs per metric" if several else "")
@@ -59,40 +59,40 @@ def _meaning(found: Boards) -> str:
     )
 
 
-def _caveats(found: Boards) -> tuple[str, ...]:
-    told = list(found.unlike)
-    for board in found.boards:
+def _caveats(compared: Boards) -> tuple[str, ...]:
+    lines = list(compared.unlike)
+    for board in compared.boards:
         if board.open_triple:
             first, middle, last = board.open_triple
-            told.append(
+            lines.append(
                 f"On {name_metric(board.metric)} {first} is clearly better than {last}, but there "
                 f"is no clear difference between either of them and {middle}."
             )
             break
-    if found.one_video:
-        told.append("All of this holds within this one video only.")
-    if found.left_out:
-        told.append(
-            f"{number_of(found.left_out, 'sample')} without a prediction from every model are left "
-            "out of this comparison."
+    if compared.one_video:
+        lines.append("All of this holds within this one video only.")
+    if compared.left_out:
+        lines.append(
+            f"{number_of(compared.left_out, 'sample')} without a prediction from every model are "
+            "left out of this comparison."
         )
-    return tuple(told)
+    return tuple(lines)
 
 
-def _standings(found: Boards) -> Table:
+def _standings(compared: Boards) -> Table:
     rows = [
         (
             name_metric(board.metric),
             rank(board, place),
-            each.model,
-            value_of(each.result),
-            interval_of(each.result),
-            f"{each.result.n:,}",
-            among(each.result),
-            ", ".join(each.tied) or "—",
+            standing.model,
+            value_of(standing.result),
+            interval_of(standing.result),
+            f"{standing.result.n:,}",
+            among(standing.result),
+            ", ".join(standing.tied) or "—",
         )
-        for board in found.boards
-        for place, each in enumerate(board.standings)
+        for board in compared.boards
+        for place, standing in enumerate(board.standings)
     ]
     header = (
         "metric",
@@ -107,19 +107,19 @@ def _standings(found: Boards) -> Table:
     return Table("Ranking", header, tuple(rows), open=True)
 
 
-def _differences(found: Boards) -> Table:
+def _differences(compared: Boards) -> Table:
     rows = [
         (
             name_metric(board.metric) + (" (lower is better)" if board.lower else ""),
             f"{pair.better} over {pair.worse}",
             amount(pair.difference.value, board.unit, brief=True),
-            reach(pair.difference.low, pair.difference.high, board.unit),
+            format_ends(pair.difference.low, pair.difference.high, board.unit),
             probability(pair.difference.p),
             probability(pair.adjusted),
             "yes" if pair.apart else "no",
             pair.difference.method,
         )
-        for board in found.boards
+        for board in compared.boards
         for pair in board.pairs
     ]
     header = (
@@ -136,7 +136,7 @@ def _differences(found: Boards) -> Table:
 
 
 def _figure(board: Leaderboard) -> Figure:
-    drawn, name = board.pairs[:DRAWN], name_metric(board.metric)
+    pairs, name = board.pairs[:DRAWN], name_metric(board.metric)
     values = [
         {
             "pair": f"{pair.better}\nover {pair.worse}",
@@ -145,9 +145,9 @@ def _figure(board: Leaderboard) -> Figure:
             "high": pair.difference.high,
             "told": SHOWN[pair.apart],
         }
-        for pair in drawn
+        for pair in pairs
     ]
-    wider = any(not pair.apart and pair.difference.low > 0 for pair in drawn)
+    wider = any(not pair.apart and pair.difference.low > 0 for pair in pairs)
     caption = f"Difference in {name} between the two models of each pair, with its 95 % interval."
     allowed = " Grey: no clear difference after the Holm adjustment." if wider else ""
     left = (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.format import format_share, number_of, percent
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
@@ -47,10 +47,10 @@ def conditional_robustness(evaluated: Sequence[Evaluated]) -> Section | None:
     None where no model has the metric. Gu et al., "Using Videos to Evaluate Image Model
     Robustness", 2019; Shankar et al., Figures 8 and 9.
     """
-    curves = [curve for one in evaluated if (curve := _curve(one))]
+    curves = [curve for model in evaluated if (curve := _curve(model))]
     if not curves:
         return None
-    said = [
+    parts = [
         f"{c.model} is right on {percent(c.single[-1].value)} of the frames exactly "
         f"{len(c.single)} away, and on every frame of {percent(c.whole[-1].value)} of the sets"
         for c in curves
@@ -61,8 +61,8 @@ def conditional_robustness(evaluated: Sequence[Evaluated]) -> Section | None:
         title=_title(curves),
         text=(
             "Sets whose anchor is right: "
-            + "; ".join(said[:3])
-            + ("; …. " if len(said) > 3 else ". ")
+            + "; ".join(parts[:3])
+            + ("; …. " if len(parts) > 3 else ". ")
             + "Testing frames at one distance only misses the mistakes on other frames of the "
             "same set.",
         ),
@@ -76,33 +76,33 @@ def _title(curves: Sequence[_Curve]) -> str:
     k = max(len(curve.single) for curve in curves)
     if len(curves) > 1:
         return f"One frame exactly {k} away, and all frames within ±{k}"
-    one = curves[0]
-    if not one.broken:
+    single = curves[0]
+    if not single.broken:
         return (
-            f"None of the {number_of(one.whole[-1].n, 'set')} with a right anchor breaks within "
+            f"None of the {number_of(single.whole[-1].n, 'set')} with a right anchor breaks within "
             f"±{k}"
         )
-    broken = number_of(one.broken, "set that breaks", "sets that break")
-    verb = "is" if one.hidden == 1 else "are"
-    return f"{one.hidden:,} of {broken} within ±{k} {verb} right on the frames exactly {k} away"
+    broken = number_of(single.broken, "set that breaks", "sets that break")
+    verb = "is" if single.hidden == 1 else "are"
+    return f"{single.hidden:,} of {broken} within ±{k} {verb} right on the frames exactly {k} away"
 
 
-def _curve(one: Evaluated) -> _Curve | None:
-    result = find(one.results, "conditional_robustness")
+def _curve(model: Evaluated) -> _Curve | None:
+    result = find(model.results, "conditional_robustness")
     if result is None or result.value is None:
         return None
-    sets = pm_sets(one.predictions)
+    sets = pm_sets(model.predictions)
     right, k = sets.breaks_at > 0, len(result.cells)
     broken = right & (sets.breaks_at <= k)
     far = (sets.set_of >= 0) & (abs(sets.offsets) == k)
-    shown = np.zeros(len(sets), dtype=np.bool_)
-    shown[sets.set_of[far & ~one.predictions.right]] = True
+    fails_far = np.zeros(len(sets), dtype=np.bool_)
+    fails_far[sets.set_of[far & ~model.predictions.right]] = True
     whole = tuple(
         proportion(sets.breaks_at[right] > d, sets.videos[right])
         for d in range(1, len(result.cells) + 1)
     )
-    counts = int(broken.sum()), int((broken & ~shown).sum())
-    return _Curve(one.predictions.model, float(right.mean()), result.cells, whole, *counts)
+    counts = int(broken.sum()), int((broken & ~fails_far).sum())
+    return _Curve(model.predictions.model, float(right.mean()), result.cells, whole, *counts)
 
 
 def _measures(curve: _Curve) -> dict[str, Sequence[Result | Interval]]:
@@ -147,9 +147,9 @@ def _table(curves: Sequence[_Curve]) -> Table:
             f"{d}",
             c.model,
             f"{single.n:,}",
-            f"{percent(single.value)} ({interval(single.low, single.high)})",
+            format_share(single),
             f"{whole.n:,}",
-            f"{percent(whole.value)} ({interval(whole.low, whole.high)})",
+            format_share(whole),
         )
         for c in curves
         for d, (single, whole) in enumerate(zip(c.single, c.whole, strict=True), start=1)

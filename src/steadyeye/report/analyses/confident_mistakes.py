@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.format import format_share, interval, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Figure, Mark, Picture, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
@@ -29,13 +29,17 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
     `explain.mining.causes` (Lau et al. 2021, Section 3); pictures are of each mistake once. None
     where no model says anything with that confidence.
     """
-    tables = [one.predictions for one in evaluated if one.predictions.raw_detections is not None]
-    old = [one.predictions.model for one in evaluated if one.predictions.raw_detections is None]
-    found = [judge_detections(each, score) for each in tables]
-    counted = [shares(*pair) for pair in zip(tables, found, strict=True)]
-    if not old and not any(each.confident for each in counted):
+    tables = [
+        model.predictions for model in evaluated if model.predictions.raw_detections is not None
+    ]
+    old = [
+        model.predictions.model for model in evaluated if model.predictions.raw_detections is None
+    ]
+    judged = [judge_detections(item, score) for item in tables]
+    counted = [shares(*pair) for pair in zip(tables, judged, strict=True)]
+    if not old and not any(item.confident for item in counted):
         return None
-    made = candidates(tables, found)
+    mistakes = candidates(tables, judged)
     again = (
         f"{', '.join(old)}: written by an earlier version, which did not keep all detections; "
         "run again to see confident mistakes here.",
@@ -46,45 +50,45 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
         title=_title(counted),
         text=(
             *([] if not tables else [_meaning(score)]),
-            *(_describe_model(each, of) for each, of in zip(tables, counted, strict=True)),
+            *(_describe_model(item, of) for item, of in zip(tables, counted, strict=True)),
             *(again if old else ()),
         ),
-        figures=(_figure(tables, counted),) if any(each.n_judged for each in counted) else (),
-        tables=tuple(_tables(tables, found, counted)),
-        exhibits=tuple(_exhibits(tables, made, score)),
-        lead=_lead(tables, made),
+        figures=(_figure(tables, counted),) if any(item.n_judged for item in counted) else (),
+        tables=tuple(_tables(tables, judged, counted)),
+        exhibits=tuple(_exhibits(tables, mistakes, score)),
+        lead=_lead(tables, mistakes),
     )
 
 
-def _lead(tables: Sequence[Predictions], made: Sequence[Mistake]) -> Exhibit | None:
+def _lead(tables: Sequence[Predictions], mistakes: Sequence[Mistake]) -> Exhibit | None:
     """The most confident mistakes, each of another pair of classes, those on an object first."""
-    if not made:
+    if not mistakes:
         return None
-    order = sorted(made, key=lambda each: (not each.truth, -each.score))
+    order = sorted(mistakes, key=lambda mistake: (not mistake.truth, -mistake.score))
     data = tables[order[0].table].data
     pairs: dict[tuple[str, str], Mistake] = {}
-    for each in order:
-        if tables[each.table].data == data:
-            pairs.setdefault((each.truth, each.said), each)
+    for mistake in order:
+        if tables[mistake.table].data == data:
+            pairs.setdefault((mistake.truth, mistake.said), mistake)
     first = list(pairs.values())[:FIRST]
-    shown = [_exhibit(tables[each.table], each, "") for each in first]
+    exhibits = [_exhibit(tables[mistake.table], mistake, "") for mistake in first]
     pictures = [
-        replace(each.pictures[0], title=each.title, lines=each.pictures[0].lines[:2])
-        for each in shown
+        replace(mistake.pictures[0], title=mistake.title, lines=mistake.pictures[0].lines[:2])
+        for mistake in exhibits
     ]
     end = "" if len(first) == 1 else "s, each of another pair of classes"
     return replace(
-        shown[0],
+        exhibits[0],
         title=f"The most confident mistake{end}",
-        model=", ".join(dict.fromkeys(model for each in first for model in each.models)),
+        model=", ".join(dict.fromkeys(model for mistake in first for model in mistake.models)),
         pictures=tuple(pictures),
     )
 
 
 def _title(counted: Sequence[Shares]) -> str:
-    wrong = sum(round((each.wrong.value or 0) * each.n_judged) for each in counted)
+    wrong = sum(round((model.wrong.value or 0) * model.n_judged) for model in counted)
     several = f" of {len(counted)} detectors" if len(counted) > 1 else ""
-    judged = sum(each.n_judged for each in counted)
+    judged = sum(model.n_judged for model in counted)
     if not judged:
         return "No confident detection that can be checked against the labels"
     return f"Confidently wrong: {wrong:,} of {number_of(judged, 'detection')}{several}"
@@ -116,18 +120,18 @@ def _describe_model(predictions: Predictions, of: Shares) -> str:
             f"{predictions.model}: none of {of.confident:,} such detections can be checked.{left}"
         )
     parts = [
-        f"{cause.replace('_', ' ')} {round((each.value or 0) * each.n):,}"
-        for cause, each in zip(MISTAKES, of.causes, strict=True)
+        f"{cause.replace('_', ' ')} {round((share.value or 0) * share.n):,}"
+        for cause, share in zip(MISTAKES, of.causes, strict=True)
     ]
     return (
-        f"{predictions.model}: {percent(of.wrong.value)} "
-        f"({interval(of.wrong.low, of.wrong.high)}) of {of.n_judged:,} confident detections are "
+        f"{predictions.model}: {format_share(of.wrong)}"
+        f" of {of.n_judged:,} confident detections are "
         f"wrong: {', '.join(parts)}.{left}"
     )
 
 
 def _tables(
-    tables: Sequence[Predictions], found: Sequence[Judged], counted: Sequence[Shares]
+    tables: Sequence[Predictions], judged: Sequence[Judged], counted: Sequence[Shares]
 ) -> list[Table]:
     header = (
         "cause",
@@ -140,39 +144,39 @@ def _tables(
     rows = [
         (
             cause.replace("_", " "),
-            each.model,
+            table.model,
             f"{round((share.value or 0) * share.n):,} of {share.n:,}",
             percent(share.value),
             interval(share.low, share.high),
             share.method,
         )
         for i, cause in enumerate(MISTAKES)
-        for each, of in zip(tables, counted, strict=True)
+        for table, of in zip(tables, counted, strict=True)
         for share in (of.causes[i],)
     ]
-    made = [Table("Confident mistakes by cause", header, tuple(rows))] if rows else []
-    pairs = _confusions(tables, found)
+    parts = [Table("Confident mistakes by cause", header, tuple(rows))] if rows else []
+    pairs = _confusions(tables, judged)
     if pairs:
         more = f", the {PAIRS} most frequent of {len(pairs):,}" if len(pairs) > PAIRS else ""
         names = ("label → prediction", "model", "detections", "images", "highest score")
-        made.append(Table(f"Confusions{more}", names, tuple(pairs[:PAIRS])))
-    return made
+        parts.append(Table(f"Confusions{more}", names, tuple(pairs[:PAIRS])))
+    return parts
 
 
 def _confusions(
-    tables: Sequence[Predictions], found: Sequence[Judged]
+    tables: Sequence[Predictions], judged: Sequence[Judged]
 ) -> list[tuple[str, str, str, str, str]]:
     """Rows of what was said, what is there, and how often; most frequent first."""
     rows = []
-    for each, of in zip(tables, found, strict=True):
-        said, truth = each.raw_detections, each.boxes
-        assert said is not None, "those without are left out"
+    for table, of in zip(tables, judged, strict=True):
+        detections, truth = table.raw_detections, table.boxes
+        assert detections is not None, "those without are left out"
         assert truth is not None, "checked by needs"
         wrong = np.flatnonzero((of.cause >= 0) & (of.cause < len(MISTAKES)))
         pair = [
             (
-                each.model_classes[said.label[of.detection[i]]],
-                name_of(each, int(truth.label[of.object[i]]))
+                table.model_classes[detections.label[of.detection[i]]],
+                name_of(table, int(truth.label[of.object[i]]))
                 if CAUSES[of.cause[i]] != "background"
                 else WORDS["background"],
             )
@@ -181,15 +185,16 @@ def _confusions(
         images: dict[tuple[str, str], set[int]] = {}
         best: dict[tuple[str, str], float] = {}
         for i, names in zip(of.detection[wrong], pair, strict=True):
-            images.setdefault(names, set()).add(int(said.image[i]))
-            best[names] = max(best.get(names, 0.0), float(said.score[i]))
+            images.setdefault(names, set()).add(int(detections.image[i]))
+            best[names] = max(best.get(names, 0.0), float(detections.score[i]))
         rows += [
-            (n, names, each.model, images[names], best[names]) for names, n in Counter(pair).items()
+            (n, names, table.model, images[names], best[names])
+            for names, n in Counter(pair).items()
         ]
     rows.sort(key=lambda row: (-row[0], row[1], row[2]))
     return [
-        (f"{there} → {said}", model, f"{n:,}", f"{len(where):,}", f"{top:.2f}")
-        for n, (said, there), model, where, top in rows
+        (f"{label} → {detections}", model, f"{n:,}", f"{len(where):,}", f"{top:.2f}")
+        for n, (detections, label), model, where, top in rows
     ]
 
 
@@ -198,17 +203,17 @@ def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
     values = [
         {
             "cause": cause.replace("_", " "),
-            "model": each.model,
+            "model": table.model,
             "value": share.value,
             "low": share.low,
             "high": share.high,
             "n": share.n,
         }
-        for each, of in zip(tables, counted, strict=True)
+        for table, of in zip(tables, counted, strict=True)
         for cause, share in zip(MISTAKES, of.causes, strict=True)
         if share.value is not None
     ]
-    models = [each.model for each in tables]
+    models = [table.model for table in tables]
     widest = max(share.high or 0.0 for of in counted for share in of.causes)
     layers = _layers(models, {"format": ".0%" if widest > 0.05 else ".1%"})
     return Figure(
@@ -253,48 +258,48 @@ def _layers(models: Sequence[str], axis: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def _exhibits(
-    tables: Sequence[Predictions], made: Sequence[Mistake], score: float
+    tables: Sequence[Predictions], mistakes: Sequence[Mistake], score: float
 ) -> list[Exhibit]:
     """Pictures, cause by cause, the most confident first; with films where they are of videos."""
-    shown = []
-    faint = [judge_detections(each, min(FAINT, score)) for each in tables]
+    exhibits = []
+    faint = [judge_detections(item, min(FAINT, score)) for item in tables]
     for cause in MISTAKES:
-        mine = [each for each in made if each.cause == cause]
+        mine = [item for item in mistakes if item.cause == cause]
         of = f", the {SHOWN} most confident of {len(mine):,}" if len(mine) > SHOWN else ""
         group = f"{cause.replace('_', ' ').capitalize()}: {WORDS[cause]}{of}"
-        for each in mine[:SHOWN]:
-            table = tables[each.table]
-            film = mistake_film(table, faint[each.table], each.detection)
-            shown.append(replace(_exhibit(table, each, group), film=film))
-    return shown
+        for item in mine[:SHOWN]:
+            table = tables[item.table]
+            film = mistake_film(table, faint[item.table], item.detection)
+            exhibits.append(replace(_exhibit(table, item, group), film=film))
+    return exhibits
 
 
-def _exhibit(predictions: Predictions, one: Mistake, group: str) -> Exhibit:
+def _exhibit(predictions: Predictions, mistake: Mistake, group: str) -> Exhibit:
     truth = predictions.boxes
     assert truth is not None, "checked by needs"
-    marks = [Mark("wrong", one.box, f"{one.said} {one.score:.2f}")]
-    lines = [f"predicts {one.said}, {one.score:.2f}"]
-    if one.object >= 0:
-        name = name_of(predictions, int(truth.label[one.object]))
-        x0, y0, x1, y1 = (float(value) for value in truth.boxes[one.object])
+    marks = [Mark("wrong", mistake.box, f"{mistake.said} {mistake.score:.2f}")]
+    lines = [f"predicts {mistake.said}, {mistake.score:.2f}"]
+    if mistake.object >= 0:
+        name = name_of(predictions, int(truth.label[mistake.object]))
+        x0, y0, x1, y1 = (float(value) for value in truth.boxes[mistake.object])
         marks.insert(0, Mark("truth", (x0, y0, x1, y1), ""))
         lines.append(
-            f"label {one.truth}, IoU {one.iou:.2f}"
-            if one.truth
-            else f"nearest true box: {name}, IoU {one.iou:.2f}"
+            f"label {mistake.truth}, IoU {mistake.iou:.2f}"
+            if mistake.truth
+            else f"nearest true box: {name}, IoU {mistake.iou:.2f}"
         )
     else:
         lines.append("no true box overlaps")
-    if one.times > len(one.models):
-        lines.append(f"{number_of(one.times, 'detection')} of this object")
-    picture = Picture(one.sample, one.sample, tuple(lines), False, tuple(marks))
-    there = one.truth or "nothing"
+    if mistake.times > len(mistake.models):
+        lines.append(f"{number_of(mistake.times, 'detection')} of this object")
+    picture = Picture(mistake.sample, mistake.sample, tuple(lines), False, tuple(marks))
+    label = mistake.truth or "nothing"
     return Exhibit(
-        title=f"{there} → {one.said}",
-        model=", ".join(one.models),
+        title=f"{label} → {mistake.said}",
+        model=", ".join(mistake.models),
         data=predictions.data,
         pictures=(picture,),
         group=group,
-        labels=(one.truth,) if one.truth else (),
-        kinds=(one.cause.replace("_", " "),),
+        labels=(mistake.truth,) if mistake.truth else (),
+        kinds=(mistake.cause.replace("_", " "),),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from steadyeye.core.claims import leads
-from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.format import format_share, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Mark, Picture, Section, Table, Topic
 from steadyeye.core.stats.intervals import Interval
@@ -24,50 +24,52 @@ def confusion_pairs(evaluated: Sequence[Evaluated], score: float = SCORE) -> Sec
     None where no model makes one, and where predictions were sealed without all that the detector
     said.
     """
-    tables = [one.predictions for one in evaluated if one.predictions.raw_detections is not None]
-    found = [(table, confusions(table, score)) for table in tables]
-    told = [(table, each) for table, each in found if each]
-    if not told:
+    tables = [
+        model.predictions for model in evaluated if model.predictions.raw_detections is not None
+    ]
+    confused = [(table, confusions(table, score)) for table in tables]
+    filled = [(table, several) for table, several in confused if several]
+    if not filled:
         return None
     lower = min(LOWER, score)
     return Section(
         topic=Topic.WHAT,
         place=23,
-        title=_title(told),
+        title=_title(filled),
         text=(
             f"Objects that a detection of another class overlaps (IoU above {IOU:g}), with a score "
             f"above {score:g}: label → prediction. Shares are of all objects with that label. The "
             f"last share counts detections with any score above {lower:g}. If both shares are "
             "close, the detector makes this mistake with a high score whenever it makes it. In "
             "the pictures: white the true box, dashed orange the detection.",
-            *(_sentence(table, pairs, score) for table, pairs in told),
+            *(_sentence(table, pairs, score) for table, pairs in filled),
         ),
-        tables=tuple(_table(table, pairs, lower) for table, pairs in told),
-        exhibits=tuple(_exhibits(told)),
+        tables=tuple(_table(table, pairs, lower) for table, pairs in filled),
+        exhibits=tuple(_exhibits(filled)),
     )
 
 
-def _title(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
+def _title(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
     """The most frequent pair of a single model, where it is the most frequent beyond chance."""
-    table, pairs = told[0]
+    table, pairs = confused[0]
     counts = sorted((_videos(table, pair) for pair in pairs), reverse=True)
     first = _videos(table, pairs[0])
     second = counts[1] if len(counts) > 1 else 0
-    if len(told) == 1 and first == counts[0] and (leads(first, second) or not second):
+    if len(confused) == 1 and first == counts[0] and (leads(first, second) or not second):
         most = "most often " if second else ""
         pair = f"{pairs[0].true} → {pairs[0].said}"
         where = number_of(first, "video" if "video" in table.tags else "image")
         return f"Confusions: {most}{pair}, in {where}"
-    several = len({(pair.true, pair.said) for _, pairs in told for pair in pairs})
+    several = len({(pair.true, pair.said) for _, pairs in confused for pair in pairs})
     return f"Confusions: {number_of(several, 'pair')} of classes"
 
 
 def _videos(table: Predictions, pair: Confusion) -> int:
     """How many videos, or images where those are no frames, a pair occurs in."""
-    said = table.raw_detections
-    assert said is not None, "asked for before"
+    detections = table.raw_detections
+    assert detections is not None, "asked for before"
     videos = table.tags.get("video", table.ids)
-    return len({str(videos[said.image[row]]) for row in pair.rows})
+    return len({str(videos[detections.image[row]]) for row in pair.rows})
 
 
 def _sentence(table: Predictions, pairs: Sequence[Confusion], score: float) -> str:
@@ -117,26 +119,26 @@ def _table(table: Predictions, pairs: Sequence[Confusion], lower: float) -> Tabl
 
 
 def _share(share: Interval) -> str:
-    return f"{percent(share.value)} ({interval(share.low, share.high)})"
+    return format_share(share)
 
 
-def _exhibits(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> Iterator[Exhibit]:
+def _exhibits(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> Iterator[Exhibit]:
     """Pictures of the most frequent pairs of each model, pair by pair."""
-    faint = [judge_detections(table, LOWER) for table, _ in told]
+    faint = [judge_detections(table, LOWER) for table, _ in confused]
     for i in range(SHOWN):
-        for (table, pairs), judgement in zip(told, faint, strict=True):
+        for (table, pairs), judgement in zip(confused, faint, strict=True):
             if i < len(pairs):
                 yield from _pair_exhibits(table, judgement, pairs[i])
 
 
 def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterator[Exhibit]:
     """A picture each of the most confident detections, with a film where it is of a video."""
-    said = table.raw_detections
-    assert said is not None, "asked for before"
+    detections = table.raw_detections
+    assert detections is not None, "asked for before"
     videos = table.tags.get("video", table.ids)
-    shown = [str(videos[said.image[row]]) for row in pair.rows]
+    names = [str(videos[detections.image[row]]) for row in pair.rows]
     # the most confident of each video: its film shows the others
-    order = [i for i in range(len(shown)) if shown[i] not in shown[:i]][:PICTURES]
+    order = [i for i in range(len(names)) if names[i] not in names[:i]][:PICTURES]
     n = len(pair.rows)
     for i in order:
         yield Exhibit(
@@ -151,17 +153,17 @@ def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterat
 
 
 def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Picture:
-    boxes, said = table.boxes, table.raw_detections
+    boxes, detections = table.boxes, table.raw_detections
     assert boxes is not None, "checked by needs"
-    assert said is not None, "asked for before"
-    score = float(said.score[row])
+    assert detections is not None, "asked for before"
+    score = float(detections.score[row])
     return Picture(
-        sample=str(table.ids[said.image[row]]),
-        title=str(table.ids[said.image[row]]),
+        sample=str(table.ids[detections.image[row]]),
+        title=str(table.ids[detections.image[row]]),
         lines=(f"predicts {pair.said}, {score:.2f}", f"label {pair.true}"),
         right=False,
         marks=(
             Mark("truth", tuple(boxes.boxes[place].tolist()), pair.true),
-            Mark("wrong", tuple(said.boxes[row].tolist()), f"{pair.said} {score:.2f}"),
+            Mark("wrong", tuple(detections.boxes[row].tolist()), f"{pair.said} {score:.2f}"),
         ),
     )

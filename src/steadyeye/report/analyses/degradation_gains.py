@@ -48,21 +48,23 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     from another one that is there.
     """
     paired = [(step, _pair(step)) for step in steps(evaluated)]
-    found = [(step, _measure_gains(step, pair), _list_shifts(step, pair)) for step, pair in paired]
-    if not found:
+    measured = [
+        (step, _measure_gains(step, pair), _list_shifts(step, pair)) for step, pair in paired
+    ]
+    if not measured:
         return None
-    told = [each for _, each, _ in found]
-    shown = tables("Before and after, under degradation", told)
-    shown += tuple(_shifts(each, shifts) for _, each, shifts in found if shifts)
+    gains = [item for _, item, _ in measured]
+    parts = tables("Before and after, under degradation", gains)
+    parts += tuple(_shifts(item, shifts) for _, item, shifts in measured if shifts)
     return Section(
         topic=Topic.TRAINING,
         place=9,
         # what augmentation alone did is told first
-        title=_title(*next((each for each in found if each[0].augmented), found[0]))
-        + (f"; {len(found) - 1} more below" if len(found) > 1 else ""),
+        title=_title(*next((item for item in measured if item[0].augmented), measured[0]))
+        + (f"; {len(measured) - 1} more below" if len(measured) > 1 else ""),
         text=(
-            *(line for each in found for line in _sentences(*each)),
-            *dict.fromkeys(line for step, _, _ in found for line in caveats(step)),
+            *(line for item in measured for line in _sentences(*item)),
+            *dict.fromkeys(line for step, _, _ in measured for line in caveats(step)),
         ),
         method=(
             "Accuracy under degradation is the mean over operators of the mean over their "
@@ -71,10 +73,10 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
             "point beyond the last level counts as one level beyond it, and its shift is marked "
             f"≥ or ≤. {READING}",
         ),
-        tables=shown,
+        tables=parts,
         figures=(
-            dumbbells("degradation_gains", told),
-            *filter(None, (_profiles(step) for step, _, _ in found)),
+            dumbbells("degradation_gains", gains),
+            *filter(None, (_profiles(step) for step, _, _ in measured)),
         ),
     )
 
@@ -88,22 +90,22 @@ def _measure_gains(step: Step, pair: tuple[Predictions, Predictions]) -> Trainin
     before, after = pair
 
     def average_degraded(images: str) -> list[Any]:
-        return [statistic(each, each.right, images) for each in (before, after)]
+        return [statistic(table, table.right, images) for table in (before, after)]
 
-    found = (
+    gains = (
         gain("accuracy", accuracy_at_zero(before), accuracy_at_zero(after)),
         gain("accuracy under degradation", *average_degraded("all")),
         gain("drop", accuracy_loss(before), accuracy_loss(after)),
         gain("retained accuracy", *average_degraded("right")),
     )
-    return TrainingGains(*step.names, adjust_gains(found))
+    return TrainingGains(*step.names, adjust_gains(gains))
 
 
 def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[FailureShift]:
     """The failure points that both were asked for."""
-    asked = [one.bound_metrics.get("failure_points") for one in (step.before, step.after)]
+    metrics = [model.bound_metrics.get("failure_points") for model in (step.before, step.after)]
     result = step.after.results.get("failure_points")
-    if result is None or None in asked:
+    if result is None or None in metrics:
         return []
     thresholds = tuple(float(cell.name.removeprefix("below ")) for cell in result.cells[0].cells)
     # a metric is asked for with its parameters
@@ -114,21 +116,21 @@ def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[Fail
 
 def _first(step: Step, shifts: Sequence[FailureShift]) -> FailureShift | None:
     """The failure point that is told first: of what it was augmented with, at one half."""
-    at = [each for each in shifts if each.before.threshold == HALF] or list(shifts)
-    own = [each for each in at if each.before.operator in augmentation(step.after.predictions)]
+    at = [shift for shift in shifts if shift.before.threshold == HALF] or list(shifts)
+    own = [shift for shift in at if shift.before.operator in augmentation(step.after.predictions)]
     return next(iter(own or (at if len(at) == 1 else [])), None)
 
 
-def _title(step: Step, told: TrainingGains, shifts: Sequence[FailureShift]) -> str:
+def _title(step: Step, gains: TrainingGains, shifts: Sequence[FailureShift]) -> str:
     first = _first(step, shifts)
-    said = changes([told.gains[0], told.gains[3]])
+    text = changes([gains.gains[0], gains.gains[3]])
     if first is not None:
-        said = f"{_point(first)} {_by(first)}; {said}"
-    return f"{told.after} and {told.before} under degradation: {said}"
+        text = f"{_point(first)} {_by(first)}; {text}"
+    return f"{gains.after} and {gains.before} under degradation: {text}"
 
 
-def _sentences(step: Step, told: TrainingGains, shifts: Sequence[FailureShift]) -> list[str]:
-    lines = [f"{told.after} compared with {told.before}: {numbers(told.gains)}."]
+def _sentences(step: Step, gains: TrainingGains, shifts: Sequence[FailureShift]) -> list[str]:
+    lines = [f"{gains.after} compared with {gains.before}: {numbers(gains.gains)}."]
     first = _first(step, shifts)
     if first is not None:
         whose = "the operator of the augmentation, " if augmentation(step.after.predictions) else ""
@@ -141,46 +143,46 @@ def _sentences(step: Step, told: TrainingGains, shifts: Sequence[FailureShift]) 
     return lines
 
 
-def _point(found: FailureShift) -> str:
-    return f"the {percent(found.before.threshold, 0)} failure point under {found.before.operator}"
+def _point(shift: FailureShift) -> str:
+    return f"the {percent(shift.before.threshold, 0)} failure point under {shift.before.operator}"
 
 
-def _by(found: FailureShift) -> str:
+def _by(shift: FailureShift) -> str:
     """By how far it moved, in words."""
-    if found.value is None:
+    if shift.value is None:
         return "is beyond the last level before and after"
-    if not found.value and not found.open and max(-found.low, found.high) <= 1:
+    if not shift.value and not shift.open and max(-shift.low, shift.high) <= 1:
         return "did not move"
-    unit = "level" if abs(found.value) == 1 else "levels"
-    unsure = ", no clear shift" if found.low <= 0 <= found.high else ""
-    return f"moved {_format_bound(found)}{_format_signed(found.value)} {unit}{unsure}"
+    unit = "level" if abs(shift.value) == 1 else "levels"
+    unsure = ", no clear shift" if shift.low <= 0 <= shift.high else ""
+    return f"moved {_format_bound(shift)}{_format_signed(shift.value)} {unit}{unsure}"
 
 
 def _format_signed(value: int) -> str:
     return f"{value:+d}".replace("-", "−").replace("+0", "0")
 
 
-def _ends(found: FailureShift) -> str:
-    return f"{_format_signed(found.low)} to {_format_signed(found.high)}"
+def _ends(shift: FailureShift) -> str:
+    return f"{_format_signed(shift.low)} to {_format_signed(shift.high)}"
 
 
 def _level(point: FailurePoint) -> str:
     return "no level" if point.level is None else f"level {point.level}"
 
 
-def _shifts(told: TrainingGains, shifts: Sequence[FailureShift]) -> Table:
+def _shifts(gains: TrainingGains, shifts: Sequence[FailureShift]) -> Table:
     rows = [
         (
-            each.before.operator,
-            percent(each.before.threshold, 0),
-            _within(each.before),
-            _within(each.after),
-            "—" if each.value is None else _format_bound(each) + _format_signed(each.value),
-            _ends(each),
-            f"{each.n:,}",
-            each.method,
+            shift.before.operator,
+            percent(shift.before.threshold, 0),
+            _within(shift.before),
+            _within(shift.after),
+            "—" if shift.value is None else _format_bound(shift) + _format_signed(shift.value),
+            _ends(shift),
+            f"{shift.n:,}",
+            shift.method,
         )
-        for each in shifts
+        for shift in shifts
     ]
     header = (
         "operator",
@@ -192,11 +194,11 @@ def _shifts(told: TrainingGains, shifts: Sequence[FailureShift]) -> Table:
         "n",
         "method",
     )
-    return Table(f"Failure points of {told.before} and {told.after}", header, tuple(rows))
+    return Table(f"Failure points of {gains.before} and {gains.after}", header, tuple(rows))
 
 
-def _format_bound(found: FailureShift) -> str:
-    return ("≤ " if found.before.level is None else "≥ ") if found.open else ""
+def _format_bound(shift: FailureShift) -> str:
+    return ("≤ " if shift.before.level is None else "≥ ") if shift.open else ""
 
 
 def _within(point: FailurePoint) -> str:
@@ -208,10 +210,10 @@ def _within(point: FailurePoint) -> str:
 
 def _profiles(step: Step) -> Figure | None:
     """Both profiles: on average and under what was augmented with, or under every operator."""
-    found = [find(one.results, "degraded_accuracy") for one in (step.before, step.after)]
-    if None in found:
+    results = [find(entry.results, "degraded_accuracy") for entry in (step.before, step.after)]
+    if None in results:
         return None
-    names = _choose_operators([each.name for each in found[1].cells], step)  # type: ignore[union-attr]
+    names = _choose_operators([part.name for part in results[1].cells], step)  # type: ignore[union-attr]
     rows = [
         {
             "model": model,
@@ -219,7 +221,7 @@ def _profiles(step: Step) -> Figure | None:
             "level": int(level.name.removeprefix("level ")),
             **{end: _round_value(getattr(level, end)) for end in ("value", "low", "high")},
         }
-        for model, result in zip(step.names, found, strict=True)
+        for model, result in zip(step.names, results, strict=True)
         for cell in (result.cells if result else ())
         if cell.name in names
         for level in cell.cells

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.format import format_share, number_of
 from steadyeye.core.report_types import Figure, Section, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, Result, needs
@@ -19,23 +19,23 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has `degraded_accuracy`.
     """
-    accuracies = [(one, find(one.results, "degraded_accuracy")) for one in evaluated]
+    accuracies = [(model, find(model.results, "degraded_accuracy")) for model in evaluated]
     rows: list[dict[str, Any]] = [
         {
-            "model": one.predictions.model,
+            "model": model.predictions.model,
             "operator": operator.name,
             "level": int(cell.name.removeprefix("level ")),
             "accuracy": None if cell.value is None else round(cell.value, 4),
             "mean": None if operator.value is None else round(operator.value, 4),
         }
-        for one, result in accuracies
+        for model, result in accuracies
         if result
         for operator in operators(result)
         for cell in operator.cells
     ]
     if not rows:
         return None
-    maps = [_sentence(one, result) for one, result in accuracies if result and result.cells]
+    maps = [_sentence(model, result) for model, result in accuracies if result and result.cells]
     return Section(
         topic=Topic.WHAT,
         place=14,
@@ -49,20 +49,20 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _sentence(one: Evaluated, result: Result) -> str:
+def _sentence(model: Evaluated, result: Result) -> str:
     """Under which operators fewest and most images stay right, and whether that is shown."""
-    damage = harm(one.predictions, result)
+    damage = harm(model.predictions, result)
     if damage.next is None:
-        return f"{one.predictions.model}: {_cell(damage.worst)} stay right, averaged over levels."
+        return f"{model.predictions.model}: {_cell(damage.worst)} stay right, averaged over levels."
     return (
-        f"{one.predictions.model}, on {number_of(result.n, 'image')}: lowest mean accuracy under "
+        f"{model.predictions.model}, on {number_of(result.n, 'image')}: lowest mean accuracy under "
         f"{format_operator_name(damage.worst.name)}, {_cell(damage.worst)}{damage.doubt}; "
         f"highest under {format_operator_name(damage.least.name)}, {_cell(damage.least)}."
     )
 
 
 def _cell(result: Result) -> str:
-    return f"{percent(result.value)} ({interval(result.low, result.high)})"
+    return format_share(result)
 
 
 def _figure(rows: list[dict[str, Any]]) -> Figure:

@@ -24,14 +24,14 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has a result of these. Swingler 2022, Figures 4–6.
     """
-    models = [one.predictions.model for one in evaluated]
-    found = {
-        name: [result for one in evaluated if (result := find(one.results, name))]
+    models = [model.predictions.model for model in evaluated]
+    quantities = {
+        name: [result for model in evaluated if (result := find(model.results, name))]
         for name in QUANTITIES
     }
     figures = tuple(
         _figure(name, models, results)
-        for name, results in found.items()
+        for name, results in quantities.items()
         if len(results) == len(models) and all(result.value is not None for result in results)
     )
     if not figures:
@@ -43,10 +43,10 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
         text=(
             "Level 0 is the original image; each level degrades it more. Bands are 95 % "
             "intervals. The table of all numbers says how many images count."
-            + _shorter(next(result for results in found.values() for result in results)),
+            + _shorter(next(result for results in quantities.values() for result in results)),
         ),
         figures=figures,
-        tables=(_table(models, found),),
+        tables=(_table(models, quantities),),
     )
 
 
@@ -124,21 +124,21 @@ def _spec(
     }
 
 
-def _table(models: list[str], found: Mapping[str, Sequence[Result]]) -> Table:
+def _table(models: list[str], quantities: Mapping[str, Sequence[Result]]) -> Table:
     """The mean over levels of every operator, the quantities of each model side by side."""
-    there = {name: results for name, results in found.items() if results}
-    columns = [f"{model}: {QUANTITIES[name]}" for model in models for name in there]
-    names = [cell.name for cell in next(iter(there.values()))[0].cells]
+    measured = {name: results for name, results in quantities.items() if results}
+    columns = [f"{model}: {QUANTITIES[name]}" for model in models for name in measured]
+    names = [cell.name for cell in next(iter(measured.values()))[0].cells]
     rows = [
-        (name, *(_cell(there[q][i], which) for i in range(len(models)) for q in there))
-        for which, name in enumerate(names)
+        (name, *(_cell(measured[q][i], place) for i in range(len(models)) for q in measured))
+        for place, name in enumerate(names)
     ]
     return Table("Mean over the levels of each operator", ("operator", *columns), tuple(rows))
 
 
-def _cell(result: Result, which: int) -> str:
+def _cell(result: Result, place: int) -> str:
     if result.value is None:
         return "—"
-    cell = result.cells[which]
+    cell = result.cells[place]
     value = percent(cell.value) if cell.unit == "share" else format_value(cell.value, cell.unit)
     return f"{value} ({span(cell.low, cell.high, cell.unit)})"

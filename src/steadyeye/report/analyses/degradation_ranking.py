@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steadyeye.core.format import interval, percent
+from steadyeye.core.format import format_share, percent
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import profiles, statistic
@@ -19,19 +19,19 @@ def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
     images (or videos) with Holm's allowance for all pairs. None for a single model, or where models
     saw other operators or images.
     """
-    if len(evaluated) < 2 or len({one.predictions.fingerprint for one in evaluated}) > 1:
+    if len(evaluated) < 2 or len({model.predictions.fingerprint for model in evaluated}) > 1:
         return None
     board = leaderboard("degraded_accuracy(images='all')", list(map(_entry, evaluated)))
     assert board is not None, "two models or more, each with a number"
-    beside = {one.predictions.model: _beside(one) for one in evaluated}
+    beside = {model.predictions.model: _beside(model) for model in evaluated}
     rows = [
         (
             rank(board, place),
-            each.model,
-            f"{percent(each.result.value)} ({interval(each.result.low, each.result.high)})",
-            *beside[each.model],
+            standing.model,
+            format_share(standing.result),
+            *beside[standing.model],
         )
-        for place, each in enumerate(board.standings)
+        for place, standing in enumerate(board.standings)
     ]
     header = (
         "rank",
@@ -54,15 +54,15 @@ def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _entry(one: Evaluated) -> RankedModel:
-    found = statistic(one.predictions, one.predictions.right, "all")
-    result = Result.of("degraded_accuracy", found.interval())
-    return RankedModel(one.predictions.model, result, found)
+def _entry(model: Evaluated) -> RankedModel:
+    mean = statistic(model.predictions, model.predictions.right, "all")
+    result = Result.of("degraded_accuracy", mean.interval())
+    return RankedModel(model.predictions.model, result, mean)
 
 
-def _beside(one: Evaluated) -> tuple[str, str]:
+def _beside(model: Evaluated) -> tuple[str, str]:
     """The accuracy over what it had right at level 0, and that at level 0."""
-    right = one.predictions.right
-    first = right[profiles(one.predictions, images="all").row[0, 0]]
-    kept = statistic(one.predictions, right, "right").value if first.any() else None
-    return percent(kept), percent(float(np.mean(first)))
+    right = model.predictions.right
+    first = right[profiles(model.predictions, images="all").row[0, 0]]
+    retained = statistic(model.predictions, right, "right").value if first.any() else None
+    return percent(retained), percent(float(np.mean(first)))

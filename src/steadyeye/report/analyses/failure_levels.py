@@ -26,8 +26,8 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
     None where no model has `failure_points`. Beside it the published 50 % points of three
     networks. Swingler 2022, Tables 1–3.
     """
-    found = [(one, find(one.results, "failure_points")) for one in evaluated]
-    tables = [_table(one.predictions.model, result) for one, result in found if result]
+    searched = [(model, find(model.results, "failure_points")) for model in evaluated]
+    tables = [_table(model.predictions.model, result) for model, result in searched if result]
     if not tables:
         return None
     return Section(
@@ -41,7 +41,7 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
             "similar to these, not pixel-identical.",
             *(
                 [SEARCHED]
-                if any("profile" not in one.predictions.columns for one, _ in found)
+                if any("profile" not in model.predictions.columns for model, _ in searched)
                 else []
             ),
         ),
@@ -82,14 +82,14 @@ def _read_published() -> Table:
     with DATA.open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     models = list(dict.fromkeys(line["model"] for line in lines))
-    told = {
+    levels = {
         (line["operator"], line["model"]): (
             f"{line['change_at_50_percent_accuracy']} ({line['pixels_changed_percent']} %)"
         )
         for line in lines
     }
     operators = sorted({line["operator"] for line in lines})
-    rows = tuple((o, *(told.get((o, model), "—") for model in models)) for o in operators)
+    rows = tuple((o, *(levels.get((o, model), "—") for model in models)) for o in operators)
     caption = (
         "Published failure points at 50 % accuracy: change (share of pixels changed), Swingler 2022"
     )

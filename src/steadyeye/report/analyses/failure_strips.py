@@ -26,8 +26,8 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
     After a search, which looks at other images at other levels: of each model and operator the
     image that is wrong at the lowest level, beside the original; None where none is wrong.
     """
-    if any("profile" not in one.predictions.columns for one in evaluated):
-        return _show_search([one.predictions for one in evaluated])
+    if any("profile" not in model.predictions.columns for model in evaluated):
+        return _show_search([model.predictions for model in evaluated])
     predictions = evaluated[0].predictions
     points = find(evaluated[0].results, "failure_points")
     if points is None:
@@ -38,26 +38,26 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _show_sweep(predictions: Predictions, points: Result) -> Section:
-    found = profiles(predictions)
-    image = _typical(found)
-    strips = [_strip(found, image, which, cell) for which, cell in enumerate(points.cells)]
+    curves = profiles(predictions)
+    image = _typical(curves)
+    strips = [_strip(curves, image, place, cell) for place, cell in enumerate(points.cells)]
     return Section(
         topic=Topic.WHAT,
         place=18,
         title="One image at the level of each failure point",
         text=(
-            f"{found.images[image]}, a typical image for {predictions.model}: at level 0 and at "
+            f"{curves.images[image]}, a typical image for {predictions.model}: at level 0 and at "
             "the first level where the accuracy over all images is below each threshold.",
         ),
         exhibits=tuple(strips),
-        lead=_lead(found, image),
+        lead=_lead(curves, image),
     )
 
 
 def _show_search(tables: Sequence[Predictions]) -> Section | None:
     """Of each model and operator the image that is wrong at the lowest level of the search."""
     searched = [table for table in tables if "profile" not in table.columns]
-    every = [[_pair(table, *found) for found in _lowest(table)] for table in searched]
+    every = [[_pair(table, *lowest) for lowest in _lowest(table)] for table in searched]
     if not any(every):
         return None
     # a model with the lowest level of all leads; of equals the first one
@@ -87,10 +87,10 @@ def _lowest(table: Predictions) -> list[tuple[int, str, int]]:
     tags = table.tags
     wrong = np.flatnonzero(~table.right & table.valid & (tags["level"] > 0))
     order = wrong[np.lexsort((wrong, -table.confidence[wrong], tags["level"][wrong]))]
-    found: dict[str, int] = {}
+    levels: dict[str, int] = {}
     for row in order.tolist():
-        found.setdefault(str(tags["operator"][row]), row)
-    return sorted((int(tags["level"][row]), name, row) for name, row in found.items())
+        levels.setdefault(str(tags["operator"][row]), row)
+    return sorted((int(tags["level"][row]), name, row) for name, row in levels.items())
 
 
 def _pair(table: Predictions, level: int, operator: str, row: int) -> tuple[int, Exhibit]:
@@ -113,19 +113,19 @@ def _pair(table: Predictions, level: int, operator: str, row: int) -> tuple[int,
     return level, exhibit
 
 
-def _typical(found: Profiles) -> int:
-    right = found.predictions.right
-    own = np.mean([right[rows].mean(axis=0) for _, _, rows in found.curves()], axis=0)
-    return int(np.lexsort((found.images, np.abs(own - np.median(own))))[0])
+def _typical(curves: Profiles) -> int:
+    right = curves.predictions.right
+    own = np.mean([right[rows].mean(axis=0) for _, _, rows in curves.curves()], axis=0)
+    return int(np.lexsort((curves.images, np.abs(own - np.median(own))))[0])
 
 
-def _lead(found: Profiles, image: int) -> Exhibit | None:
+def _lead(curves: Profiles, image: int) -> Exhibit | None:
     """The image at level 0 and at the lowest level at which an operator makes the model wrong.
 
     None where no operator does.
     """
-    right, broken = found.predictions.right, []
-    for operator, levels, rows in found.curves():
+    right, broken = curves.predictions.right, []
+    for operator, levels, rows in curves.curves():
         own = rows[:, image]
         wrong = np.flatnonzero((own != UNKNOWN) & ~right[own])
         if len(wrong):
@@ -133,22 +133,22 @@ def _lead(found: Profiles, image: int) -> Exhibit | None:
     if not broken:
         return None
     level, operator, row = min(broken)
-    before = int(found.row[0, 0, image])
+    before = int(curves.row[0, 0, image])
     return Exhibit(
         title=f"{operator}: wrong at level {level}; no operator makes it wrong at a lower level",
-        model=found.predictions.model,
-        data=found.predictions.data,
+        model=curves.predictions.model,
+        data=curves.predictions.data,
         pictures=(
-            _picture(found.predictions, before, "level 0"),
-            _picture(found.predictions, row, f"{operator}, level {level}"),
+            _picture(curves.predictions, before, "level 0"),
+            _picture(curves.predictions, row, f"{operator}, level {level}"),
         ),
     )
 
 
-def _strip(found: Profiles, image: int, which: int, operator: Result) -> Exhibit:
-    rows = found.row[which, :, image]
-    there = np.flatnonzero(rows != UNKNOWN)
-    last = int(found.levels[there[-1]])
+def _strip(curves: Profiles, image: int, place: int, operator: Result) -> Exhibit:
+    rows = curves.row[place, :, image]
+    known = np.flatnonzero(rows != UNKNOWN)
+    last = int(curves.levels[known[-1]])
     reached: dict[int, list[str]] = {}
     never = []
     for point in operator.cells:
@@ -166,16 +166,18 @@ def _strip(found: Profiles, image: int, which: int, operator: Result) -> Exhibit
         titles[last] = f"{begin}; never below {percent(max(never), 0)}"
     titles = {0: "level 0", **titles}
     pictures = [
-        _picture(found.predictions, int(rows[np.searchsorted(found.levels, level)]), titles[level])
+        _picture(
+            curves.predictions, int(rows[np.searchsorted(curves.levels, level)]), titles[level]
+        )
         for level in sorted(titles)
     ]
     return Exhibit(
         title=operator.name,
-        model=found.predictions.model,
-        data=found.predictions.data,
+        model=curves.predictions.model,
+        data=curves.predictions.data,
         pictures=tuple(pictures),
         wide=True,
-        film=_film(found.predictions, rows[there].tolist()),
+        film=_film(curves.predictions, rows[known].tolist()),
     )
 
 
@@ -188,25 +190,25 @@ def _film(predictions: Predictions, rows: Sequence[int]) -> Film | None:
 
 
 def _frame(predictions: Predictions, row: int) -> FilmFrame:
-    said, score = predictions.answer(row), float(predictions.confidence[row])
+    answer, score = predictions.answer(row), float(predictions.confidence[row])
     true = float(predictions.probability[row])
     return FilmFrame(
         sample=str(predictions.ids[row]),
         at=f"level {predictions.tags['level'][row]}",
-        line=f"predicts {said}, {percent(score)}; true class {percent(true)}",
+        line=f"predicts {answer}, {percent(score)}; true class {percent(true)}",
         score=share(true),
         right=bool(predictions.right[row]),
-        answer=said,
+        answer=answer,
     )
 
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
-    said = predictions.answer(row)
+    answer = predictions.answer(row)
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
         lines=(
-            f"predicts {said}, {percent(float(predictions.confidence[row]))}",
+            f"predicts {answer}, {percent(float(predictions.confidence[row]))}",
             *_more(predictions, row),
         ),
         right=bool(predictions.right[row]),

@@ -36,16 +36,16 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
     the earlier); a frame that breaks several anchors is shown once a model. At most 24 over all
     models, every model in turn. None where nothing is broken.
     """
-    found = {one.predictions.model: _failures(one) for one in evaluated}
-    if not any(found.values()):
+    broken_sets = {entry.predictions.model: _failures(entry) for entry in evaluated}
+    if not any(broken_sets.values()):
         return None
-    distinct = [_distinct(broken) for broken in found.values()]
+    distinct = [_distinct(broken) for broken in broken_sets.values()]
     total = sum(map(len, distinct))
-    shown = _in_turn(distinct, SHOWN)
-    right = [int((pm_sets(one.predictions).breaks_at > 0).sum()) for one in evaluated]
+    chosen = _in_turn(distinct, SHOWN)
+    right = [int((pm_sets(entry.predictions).breaks_at > 0).sum()) for entry in evaluated]
     counts = "; ".join(
         f"{model} {len(broken)} of {n:,}"
-        for (model, broken), n in zip(found.items(), right, strict=True)
+        for (model, broken), n in zip(broken_sets.items(), right, strict=True)
     )
     return Section(
         topic=Topic.WHAT,
@@ -55,23 +55,23 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
             "Each pair: an anchor that the model has right, and a neighbour that it has wrong "
             "with the highest confidence. Sets that break, of those with a right anchor: "
             f"{counts}. A frame that breaks several sets is shown once per model"
-            + (f": {len(shown)} of {number_of(total, 'pair')}." if len(shown) < total else "."),
+            + (f": {len(chosen)} of {number_of(total, 'pair')}." if len(chosen) < total else "."),
         ),
-        exhibits=tuple(map(_exhibit, shown)),
-        lead=_lead(shown) if evaluated[0].predictions.raw_detections is None else None,
+        exhibits=tuple(map(_exhibit, chosen)),
+        lead=_lead(chosen) if evaluated[0].predictions.raw_detections is None else None,
     )
 
 
-def _failures(one: Evaluated) -> list[_Failure]:
-    predictions, sets = one.predictions, pm_sets(one.predictions)
-    asked = find(one.results, "pm_k")
-    k = farthest(sets, read_k(asked) if asked else None)
+def _failures(model: Evaluated) -> list[_Failure]:
+    predictions, sets = model.predictions, pm_sets(model.predictions)
+    result = find(model.results, "pm_k")
+    k = farthest(sets, read_k(result) if result else None)
     anchors = sets.anchors[sets.set_of]
-    found = [
+    broken = [
         _Failure(predictions, k, int(anchors[row]), row, float(predictions.confidence[row]))
         for row in _worst(predictions, sets, k).tolist()
     ]
-    return sorted(found, key=lambda f: (-f.confidence, str(predictions.ids[f.frame])))
+    return sorted(broken, key=lambda f: (-f.confidence, str(predictions.ids[f.frame])))
 
 
 def _worst(predictions: Predictions, sets: PmSets, k: int) -> NDArray[np.intp]:
@@ -80,16 +80,16 @@ def _worst(predictions: Predictions, sets: PmSets, k: int) -> NDArray[np.intp]:
     near = (sets.set_of >= 0) & (abs(sets.offsets) <= k) & ~predictions.right
     rows = np.flatnonzero(near)
     rows = rows[broken[sets.set_of[rows]]]
-    offsets, which = sets.offsets[rows], sets.set_of[rows]
-    rows = rows[np.lexsort((offsets, abs(offsets), -predictions.confidence[rows], which))]
+    offsets, numbers = sets.offsets[rows], sets.set_of[rows]
+    rows = rows[np.lexsort((offsets, abs(offsets), -predictions.confidence[rows], numbers))]
     _, first = np.unique(sets.set_of[rows], return_index=True)
     return np.asarray(rows[first], dtype=np.intp)
 
 
-def _distinct(found: Sequence[_Failure]) -> list[_Failure]:
+def _distinct(broken: Sequence[_Failure]) -> list[_Failure]:
     """The failures with frames of their own: the first of those that share the breaking frame."""
     firsts: dict[tuple[str, int], _Failure] = {}
-    for failure in found:
+    for failure in broken:
         tags, frame = failure.predictions.tags, failure.frame
         video = tags.get("video", failure.predictions.groups)[frame]
         number = tags["frame"][frame] if "frame" in tags else frame
@@ -100,7 +100,7 @@ def _distinct(found: Sequence[_Failure]) -> list[_Failure]:
 def _in_turn(lists: Sequence[Sequence[_Failure]], most: int) -> list[_Failure]:
     """The first of each list, the second of each, and so on; at most `most`."""
     longest = max(map(len, lists))
-    return [each[i] for i in range(longest) for each in lists if i < len(each)][:most]
+    return [items[i] for i in range(longest) for items in lists if i < len(items)][:most]
 
 
 def _exhibit(failure: _Failure) -> Exhibit:
@@ -118,11 +118,11 @@ def _exhibit(failure: _Failure) -> Exhibit:
     )
 
 
-def _lead(shown: Sequence[_Failure]) -> Exhibit:
+def _lead(chosen: Sequence[_Failure]) -> Exhibit:
     """The break with the highest confidence in both frames, the lower of the two counts."""
-    clearest = max(shown, key=lambda f: min(f.confidence, f.predictions.confidence[f.anchor]))
-    found = _exhibit(clearest)
-    return replace(found, title=f"The clearest break: {found.title}")
+    clearest = max(chosen, key=lambda f: min(f.confidence, f.predictions.confidence[f.anchor]))
+    exhibit = _exhibit(clearest)
+    return replace(exhibit, title=f"The clearest break: {exhibit.title}")
 
 
 def _truth(predictions: Predictions, row: int) -> tuple[str, ...]:
@@ -131,19 +131,19 @@ def _truth(predictions: Predictions, row: int) -> tuple[str, ...]:
 
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
-    said = predictions.answer(row)
+    answer = predictions.answer(row)
     own = (
         predictions.model_classes[predictions.top[row, 0]] if predictions.top[row, 0] >= 0 else "—"
     )
     sure, best = float(predictions.confidence[row]), float(predictions.top_scores[row, 0])
     # of a detector whose classes are those of the data it is the same twice
-    whole = () if (own, best) == (said, sure) else (f"{own}, {percent(best)}",)
+    whole = () if (own, best) == (answer, sure) else (f"{own}, {percent(best)}",)
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
         lines=(
-            f"predicts {said}, {percent(sure)}",
-            *(f"best of all its classes: {each}" for each in whole),
+            f"predicts {answer}, {percent(sure)}",
+            *(f"best of all its classes: {text}" for text in whole),
             f"label {', '.join(_truth(predictions, row)) or 'none'}",
         ),
         right=bool(predictions.right[row]),

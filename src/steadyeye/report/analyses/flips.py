@@ -25,11 +25,11 @@ def flips(evaluated: Sequence[Evaluated]) -> Section | None:
 
     A flip's confidence is the lower of its two frames'. None where no two frames are consecutive.
     """
-    pairs = [(one.predictions, consecutive(one.predictions)) for one in evaluated]
+    pairs = [(model.predictions, consecutive(model.predictions)) for model in evaluated]
     if not any(len(rows) for _, rows in pairs):
         return None
-    shown = [_flips(predictions, rows) for predictions, rows in pairs]
-    exhibits = tuple(exhibit for each in shown for exhibit in each[: -(-SHOWN // len(shown))])
+    by_model = [_flips(predictions, rows) for predictions, rows in pairs]
+    exhibits = tuple(exhibit for some in by_model for exhibit in some[: -(-SHOWN // len(by_model))])
     return Section(
         topic=Topic.WHEN,
         place=50,
@@ -58,10 +58,10 @@ def _unlike(tables: Sequence[Predictions]) -> tuple[str, ...]:
     classes = {table.model: len(table.model_classes) for table in tables}
     if len(set(classes.values())) < 2:
         return ()
-    told = list_texts([f"{model} {number:,}" for model, number in classes.items()])
+    counts = list_texts([f"{model} {number:,}" for model, number in classes.items()])
     return (
         "The predictions are over all classes of each model, and the models have different "
-        f"numbers of classes: {told}. Flip rates cannot be compared between models with "
+        f"numbers of classes: {counts}. Flip rates cannot be compared between models with "
         "different numbers of classes.",
     )
 
@@ -69,17 +69,17 @@ def _unlike(tables: Sequence[Predictions]) -> tuple[str, ...]:
 def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
     rows = []
     total = 0
-    for predictions, found in pairs:
-        changed = find_flips(predictions, found)
+    for predictions, changes in pairs:
+        changed = find_flips(predictions, changes)
         every, of = predictions.clusters
-        there, video = np.unique(of[found[:, 0]], return_inverse=True)
-        names = every[there]
+        videos, video = np.unique(of[changes[:, 0]], return_inverse=True)
+        names = every[videos]
         rates = np.bincount(video, changed) / np.bincount(video)
         total += len(names)
         # none beyond the first rows of a model can be among the first rows of all
-        for which in np.lexsort((names, -rates))[:ROWS]:
-            share = flip_share(predictions, found[video == which])
-            rows.append((float(-rates[which]), str(names[which]), predictions.model, share))
+        for place in np.lexsort((names, -rates))[:ROWS]:
+            share = flip_share(predictions, changes[video == place])
+            rows.append((float(-rates[place]), str(names[place]), predictions.model, share))
     rows.sort(key=lambda row: row[:3])
     left = f", the {ROWS} highest of {total}" if total > ROWS else ""
     body = tuple(
@@ -113,6 +113,6 @@ def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
 
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
-    said = predictions.own_answer(row)
-    line = f"predicts {said}, {percent(float(predictions.own_score[row]))}"
+    answer = predictions.own_answer(row)
+    line = f"predicts {answer}, {percent(float(predictions.own_score[row]))}"
     return Picture(str(predictions.ids[row]), title, (line, str(predictions.ids[row])))

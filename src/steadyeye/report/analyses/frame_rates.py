@@ -27,21 +27,21 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
     Rates are cut to whole frames a second, as in the paper's table: 29.97 is 29. None where all
     videos have the same rate. Shankar et al., Table 8, which is shown beside.
     """
-    losses = [each for one in evaluated for each in _losses(one)]
-    parts = list(dict.fromkeys(each.part for each in losses))
+    losses = [row for entry in evaluated for row in _losses(entry)]
+    parts = list(dict.fromkeys(row.part for row in losses))
     if len(parts) < 2:
         return None
     spread = {
-        model: [each.drop.value or 0.0 for each in losses if each.model == model]
-        for model in dict.fromkeys(each.model for each in losses)
+        model: [row.drop.value or 0.0 for row in losses if row.model == model]
+        for model in dict.fromkeys(row.model for row in losses)
     }
-    told = [
+    ranges = [
         f"{model} {format_unsigned_points(min(drops))} to {format_unsigned_points(max(drops))}"
         for model, drops in spread.items()
     ]
-    shown = evaluated[0].predictions
+    first_table = evaluated[0].predictions
     others, source = rows_beside(
-        shown, distance(evaluated[0], pm_sets(shown)), read_published(), PUBLISHED
+        first_table, distance(evaluated[0], pm_sets(first_table)), read_published(), PUBLISHED
     )
     return Section(
         topic=Topic.SURE,
@@ -50,7 +50,7 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
         text=(
             "The higher the frame rate, the less a scene changes within ±k frames. Smallest and "
             "largest drop in percentage points: "
-            f"{'; '.join(told[:3])}{'; …' if len(told) > 3 else ''}. Videos with different "
+            f"{'; '.join(ranges[:3])}{'; …' if len(ranges) > 3 else ''}. Videos with different "
             "frame rates differ in other ways too, and overlapping intervals show no clear "
             "order.",
         ),
@@ -71,11 +71,11 @@ def read_published() -> tuple[Loss, ...]:
     return read(DATA, "fps", NAMES, "videos")
 
 
-def _losses(one: Evaluated) -> list[Loss]:
-    predictions = one.predictions
+def _losses(model: Evaluated) -> list[Loss]:
+    predictions = model.predictions
     sets = pm_sets(predictions)
     rates = _whole(predictions.tags["fps"])
-    k = distance(one, sets)
+    k = distance(model, sets)
     return [
         loss(predictions.model, f"{rate} fps", pm_sets(predictions, rates == rate), k)
         for rate in np.unique(rates[sets.anchors])

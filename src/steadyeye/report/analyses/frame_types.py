@@ -29,14 +29,14 @@ def frame_types(evaluated: Sequence[Evaluated]) -> Section | None:
     An anchor stays while its own frame remains; neighbours of the type are dropped. None on data
     without anchors. Shankar et al., Table 7, which is shown beside.
     """
-    losses = [each for one in evaluated for each in _losses(one)]
+    losses = [row for model in evaluated for row in _losses(model)]
     if not losses or losses[0].original.value is None:
         return None
-    found = np.unique(evaluated[0].predictions.tags["frame_type"])
-    absent = [kind for kind in WITHOUT if kind not in found]
-    shown = evaluated[0].predictions
+    types = np.unique(evaluated[0].predictions.tags["frame_type"])
+    absent = [kind for kind in WITHOUT if kind not in types]
+    first_table = evaluated[0].predictions
     others, source = rows_beside(
-        shown, distance(evaluated[0], pm_sets(shown)), read_published(), PUBLISHED
+        first_table, distance(evaluated[0], pm_sets(first_table)), read_published(), PUBLISHED
     )
     claim = first([_none_alone(losses), *_goes(losses)])
     return Section(
@@ -70,20 +70,20 @@ def read_published() -> tuple[Loss, ...]:
     return read(DATA, "subset", PARTS, "anchors")
 
 
-def _losses(one: Evaluated) -> list[Loss]:
-    predictions = one.predictions
+def _losses(model: Evaluated) -> list[Loss]:
+    predictions = model.predictions
     sets, kinds = pm_sets(predictions), predictions.tags["frame_type"]
-    k = distance(one, sets)
+    k = distance(model, sets)
     losses = [loss(predictions.model, ALL, sets, k)]
     for kind, name in WITHOUT.items():
-        kept = kinds != kind
-        if not kept.all():
-            losses.append(loss(predictions.model, name, pm_sets(predictions, kept), k))
+        rest = kinds != kind
+        if not rest.all():
+            losses.append(loss(predictions.model, name, pm_sets(predictions, rest), k))
     return losses
 
 
-def _drop(each: Loss) -> float:
-    return each.drop.value or 0.0
+def _drop(row: Loss) -> float:
+    return row.drop.value or 0.0
 
 
 def _none_alone(losses: Sequence[Loss]) -> Claim:
@@ -92,9 +92,9 @@ def _none_alone(losses: Sequence[Loss]) -> Claim:
     Half of the upper end of the drop's own interval, which is not known exactly either.
     """
     half = {e.model: e.drop.high / 2 for e in losses if e.part == ALL and e.drop.high is not None}
-    parts = [each for each in losses if each.part != ALL and each.drop.n]
+    parts = [row for row in losses if row.part != ALL and row.drop.n]
     text = "Most of the drop remains without any one frame type"
-    return every(text, [above(text, each.drop, half.get(each.model, 1.0)) for each in parts])
+    return every(text, [above(text, row.drop, half.get(row.model, 1.0)) for row in parts])
 
 
 def _goes(losses: Sequence[Loss]) -> list[Claim]:
@@ -103,29 +103,27 @@ def _goes(losses: Sequence[Loss]) -> list[Claim]:
     The intervals of both must lie apart, which keeps below 5 % over three types together.
     """
     whole, *parts = losses
-    if whole.drop.low is None or len({each.model for each in losses}) > 1:
+    if whole.drop.low is None or len({row.model for row in losses}) > 1:
         return []
     return [
-        below(f"Most of the drop disappears {each.part}", each.drop, whole.drop.low / 2)
-        for each in parts
+        below(f"Most of the drop disappears {row.part}", row.drop, whole.drop.low / 2)
+        for row in parts
     ]
 
 
 def _question(losses: Sequence[Loss]) -> str:
-    whole = [each for each in losses if each.part == ALL]
+    whole = [row for row in losses if row.part == ALL]
     if not any(map(_drop, whole)):
         return f"None of {number_of(whole[0].drop.n, 'set')} breaks, whatever the frame type"
     return "Does one frame type cause the drop?"
 
 
 def _sentence(losses: Sequence[Loss]) -> str:
-    told = []
-    for model in dict.fromkeys(each.model for each in losses):
-        own = [each for each in losses if each.model == model]
-        parts = ", ".join(
-            f"{format_unsigned_points(each.drop.value)} {each.part}" for each in own[1:]
-        )
-        told.append(
+    sentences = []
+    for model in dict.fromkeys(row.model for row in losses):
+        own = [row for row in losses if row.model == model]
+        parts = ", ".join(f"{format_unsigned_points(row.drop.value)} {row.part}" for row in own[1:])
+        sentences.append(
             f"{model} {format_unsigned_points(_drop(own[0]))}" + (f" ({parts})" if parts else "")
         )
-    return ("; ".join(told[:3]) + ("; …" if len(told) > 3 else "")) + "."
+    return ("; ".join(sentences[:3]) + ("; …" if len(sentences) > 3 else "")) + "."

@@ -34,87 +34,95 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
     Paired, on the same samples: those that one of the two did not predict are left out for both.
     None where no model was trained from another one that is there.
     """
-    found = [(step, each) for step in steps(evaluated) if (each := _measure_gains(step)).gains]
-    if not found:
+    measured = [
+        (step, gained) for step in steps(evaluated) if (gained := _measure_gains(step)).gains
+    ]
+    if not measured:
         return None
-    told = [each for _, each in found]
+    several = [gained for _, gained in measured]
     return Section(
         topic=Topic.TRAINING,
         place=2,
-        title=_title(told),
+        title=_title(several),
         text=(
-            *(line for step, each in found for line in (_sentence(step, each), _meaning(each))),
-            *dict.fromkeys(line for step, _ in found for line in caveats(step)),
+            *(
+                line
+                for step, gained in measured
+                for line in (_sentence(step, gained), _meaning(gained))
+            ),
+            *dict.fromkeys(line for step, _ in measured for line in caveats(step)),
         ),
         method=(f"Both models are compared on the same samples. {READING}",),
-        tables=tables("Before and after", told),
-        figures=(dumbbells("gains", told),),
+        tables=tables("Before and after", several),
+        figures=(dumbbells("gains", several),),
     )
 
 
 def _measure_gains(step: Step) -> TrainingGains:
     pair = [step.before, step.after]
-    tables = common([one.predictions for one in pair])
-    before, after = (replace(one, predictions=p) for one, p in zip(pair, tables, strict=True))
+    tables = common([model.predictions for model in pair])
+    before, after = (replace(model, predictions=p) for model, p in zip(pair, tables, strict=True))
     names = OF_BOXES if "detections" in after.predictions.columns else OF_LABELS
-    found = []
+    compared = []
     for name in names:
-        asked = _both(before, after, name)
-        if asked is not None and asked[1].outcomes is not None:
-            outcomes = asked[1].outcomes
-            what = _what(asked[0])
-            found.append(gain(what, *(outcomes(one.predictions) for one in (before, after))))
+        bound = _both(before, after, name)
+        if bound is not None and bound[1].outcomes is not None:
+            outcomes = bound[1].outcomes
+            number = _name_gain(bound[0])
+            compared.append(
+                gain(number, *(outcomes(model.predictions) for model in (before, after)))
+            )
     return TrainingGains(
-        *step.names, adjust_gains([each for each in found if each.difference is not None])
+        *step.names, adjust_gains([change for change in compared if change.difference is not None])
     )
 
 
 def _both(before: Evaluated, after: Evaluated, name: str) -> tuple[str, BoundMetric] | None:
     """A metric that both were asked for, whatever its parameters."""
-    for key, asked in after.bound_metrics.items():
+    for key, bound in after.bound_metrics.items():
         if (key == name or key.startswith(f"{name}(")) and key in before.bound_metrics:
-            return key, asked
+            return key, bound
     return None
 
 
-def _what(metric: str) -> str:
+def _name_gain(metric: str) -> str:
     return "drop in mAP" if metric.startswith("map_drop") else name_metric(metric).partition("(")[0]
 
 
-def _title(told: Sequence[TrainingGains]) -> str:
-    first = f"{told[0].after} compared with {told[0].before}: {changes(told[0].gains)}"
-    return first if len(told) == 1 else f"{first}; {len(told) - 1} more below"
+def _title(several: Sequence[TrainingGains]) -> str:
+    first = f"{several[0].after} compared with {several[0].before}: {changes(several[0].gains)}"
+    return first if len(several) == 1 else f"{first}; {len(several) - 1} more below"
 
 
-def _sentence(step: Step, told: TrainingGains) -> str:
+def _sentence(step: Step, gained: TrainingGains) -> str:
     """What each number was and is."""
     operators = ", ".join(augmentation(step.after.predictions))
     anew = from_scratch(step.after.predictions)
     if step.augmented:
         start = (
-            f"from new random weights, as {told.before} was,"
+            f"from new random weights, as {gained.before} was,"
             if anew
             else "from the same base model"
         )
         begin = (
-            f"{told.after} was trained {start} and on the same images as {told.before}, augmented "
-            f"with {operators}"
+            f"{gained.after} was trained {start} and on the same images as {gained.before}, "
+            f"augmented with {operators}"
         )
     else:
         how = f", on images augmented with {operators}" if operators else ""
         start = (
-            f"from scratch, with the architecture of {told.before} and none of its weights"
+            f"from scratch, with the architecture of {gained.before} and none of its weights"
             if anew
-            else f"from {told.before}"
+            else f"from {gained.before}"
         )
-        begin = f"{told.after} was trained {start}{how}"
-    return f"{begin}: {numbers(told.gains)}."
+        begin = f"{gained.after} was trained {start}{how}"
+    return f"{begin}: {numbers(gained.gains)}."
 
 
-def _meaning(told: TrainingGains) -> str:
+def _meaning(gained: TrainingGains) -> str:
     """What the training bought, as far as it can be told."""
-    plain, *_, drop = told.gains
-    if len(told.gains) < 3:
+    plain, *_, drop = gained.gains
+    if len(gained.gains) < 3:
         return "Without sets of neighbouring frames its steadiness cannot be measured."
     bought = _direction(
         plain,
@@ -131,7 +139,7 @@ def _meaning(told: TrainingGains) -> str:
     return f"{bought}, and {steady}."
 
 
-def _direction(found: Gain, more: str, less: str, same: str) -> str:
-    if not found.apart or found.difference is None:
+def _direction(change: Gain, more: str, less: str, same: str) -> str:
+    if not change.apart or change.difference is None:
         return same
-    return more if found.difference.value > 0 else less
+    return more if change.difference.value > 0 else less

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.format import format_share, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.stats.intervals import proportion
@@ -38,37 +38,37 @@ def linf_distances(evaluated: Sequence[Evaluated]) -> Section | None:
     pairs = np.flatnonzero((first.tags["offset"] != 0) & np.isfinite(first.tags["linf"]))
     if not len(pairs):
         return None
-    found = _series([one.predictions for one in evaluated], pairs)
-    every = found["all pairs"][0]
+    series = _series([model.predictions for model in evaluated], pairs)
+    every = series["all pairs"][0]
     half, low, high = every.quantile(0.5)
     return Section(
         topic=Topic.SURE,
         place=60,
         title=f"ℓ∞ distance to the anchor: half of {number_of(every.n, 'neighbour')} are within "
         f"{half:.2f} ({_range(low, high)})",
-        text=(_far(first, pairs, every), *_smallest(found)),
-        tables=(_table(found),),
-        figures=(_figure(found),),
+        text=(_far(first, pairs, every), *_smallest(series)),
+        tables=(_table(series),),
+        figures=(_figure(series),),
     )
 
 
 def _series(tables: Sequence[Predictions], pairs: NDArray[np.intp]) -> Series:
     first = tables[0]
     clusters, _ = clusters_of(first, pairs)
-    found = {"all pairs": _of(first, pairs, clusters)}
+    series = {"all pairs": _of(first, pairs, clusters)}
     if "accepted" in first.tags:
-        kept = np.asarray(first.tags["accepted"][pairs]).astype(np.bool_)
-        if kept.any():
-            found["accepted pairs"] = _of(first, pairs[kept], clusters[kept])
-    for each in tables:
-        if "truth" not in each.columns:
+        accepted = np.asarray(first.tags["accepted"][pairs]).astype(np.bool_)
+        if accepted.any():
+            series["accepted pairs"] = _of(first, pairs[accepted], clusters[accepted])
+    for table in tables:
+        if "truth" not in table.columns:
             continue
-        judged = outcomes(each)
-        broken = judged.broken & np.isfinite(each.tags["linf"][judged.rows])
+        judged = outcomes(table)
+        broken = judged.broken & np.isfinite(table.tags["linf"][judged.rows])
         if broken.any():
-            name = f"breaks of {each.model}"
-            found[name] = _of(each, judged.rows[broken], judged.clusters[broken])
-    return found
+            name = f"breaks of {table.model}"
+            series[name] = _of(table, judged.rows[broken], judged.clusters[broken])
+    return series
 
 
 def _of(
@@ -85,7 +85,7 @@ def _far(predictions: Predictions, pairs: NDArray[np.intp], every: Distribution)
     text = (
         f"Half of {number_of(every.n, 'neighbour')} are within {half:.2f} of their anchor in ℓ∞ "
         f"({_range(low, high)}{f', {within}' if within else ''}), for pixels in 0…1 at the decoded "
-        f"size. {percent(near.value)} ({interval(near.low, near.high)}) are within 8/255 = 0.03, "
+        f"size. {format_share(near)} are within 8/255 = 0.03, "
         "the usual radius of adversarial training."
     )
     if near.high is None or near.high > FEW:
@@ -95,14 +95,14 @@ def _far(predictions: Predictions, pairs: NDArray[np.intp], every: Distribution)
     )
 
 
-def _smallest(found: Series) -> tuple[str, ...]:
-    breaks = {name: each for name, each in found.items() if name.startswith("breaks")}
+def _smallest(series: Series) -> tuple[str, ...]:
+    breaks = {name: curve for name, curve in series.items() if name.startswith("breaks")}
     if not breaks:
         return ()
-    name = min(breaks, key=lambda each: breaks[each][1])
+    name = min(breaks, key=lambda series_name: breaks[series_name][1])
     medians = "; ".join(
-        f"{each.removeprefix('breaks of ')} {of.quantile(0.5)[0]:.2f} (n = {of.n:,})"
-        for each, (of, _) in breaks.items()
+        f"{curve.removeprefix('breaks of ')} {of.quantile(0.5)[0]:.2f} (n = {of.n:,})"
+        for curve, (of, _) in breaks.items()
     )
     return (
         f"The smallest distance at which a model breaks is {breaks[name][1]:.3f} "
@@ -111,10 +111,10 @@ def _smallest(found: Series) -> tuple[str, ...]:
     )
 
 
-def _table(found: Series) -> Table:
+def _table(series: Series) -> Table:
     rows = tuple(
         (name, f"{of.n:,}", f"{least:.3f}", *(_cell(of, share) for share in QUANTILES))
-        for name, (of, least) in found.items()
+        for name, (of, least) in series.items()
     )
     header = ("pairs", "n", "smallest", *(f"{percent(share, 0)} within" for share in QUANTILES))
     return Table("ℓ∞ distance to the anchor, pixels in 0…1, with 95 % intervals", header, rows)
@@ -129,10 +129,10 @@ def _range(low: float | None, high: float | None) -> str:
     return "no interval" if low is None or high is None else f"{low:.2f}–{high:.2f}"
 
 
-def _figure(found: Series) -> Figure:
+def _figure(series: Series) -> Figure:
     values = [
         {"pairs": name, "distance": i / 255, "share": round(float(of.within[i]), 5)}
-        for name, (of, _) in found.items()
+        for name, (of, _) in series.items()
         for i in range(0, STEPS, 3)
     ]
     x = {
@@ -141,7 +141,7 @@ def _figure(found: Series) -> Figure:
         "title": "ℓ∞ distance to the anchor",
         "scale": {"domain": [0, 1]},
     }
-    names = list(found)
+    names = list(series)
     encoding = {"x": x, "y": shares("share", "share of pairs within"), **lines(names, "pairs")}
     bound = {"type": "rule", "strokeDash": [4, 4], "color": "#888"}
     layers = [

@@ -41,11 +41,11 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
     `pm_k_map`. Kinds and gains as in TIDE (Bolya et al. 2020); pictures as in Shankar et al.,
     Figure 4.
     """
-    found = [_describe_losses(one) for one in evaluated if find(one.results, "pm_k_map")]
-    if not found:
+    losses = [_describe_losses(model) for model in evaluated if find(model.results, "pm_k_map")]
+    if not losses:
         return None
-    longest = max(len(exhibits) for *_, exhibits in found)
-    exhibits = [each[i] for i in range(longest) for *_, each in found if i < len(each)]
+    longest = max(len(exhibits) for *_, exhibits in losses)
+    exhibits = [loss[i] for i in range(longest) for *_, loss in losses if i < len(loss)]
     return Section(
         topic=Topic.WHAT,
         place=21,
@@ -58,9 +58,9 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
             "this kind of error alone were corrected. In the pictures: white the true box, "
             "green a true positive, dashed orange a false positive. The frame AP over a pair "
             "counts detections with any score, so it can be high where a picture says missed.",
-            *(told for _, told, _ in found if told),
+            *(sentence for _, sentence, _ in losses if sentence),
         ),
-        tables=tuple(table for table, *_ in found),
+        tables=tuple(table for table, *_ in losses),
         exhibits=tuple(exhibits[:SHOWN]),
         lead=_lead(exhibits),
     )
@@ -72,10 +72,10 @@ def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
     return replace(exhibits[0], title=f"The largest loss: {exhibits[0].title}")
 
 
-def _describe_losses(one: Evaluated) -> tuple[Table, str, list[Exhibit]]:
-    predictions, sets = one.predictions, pm_sets(one.predictions, labels=False)
-    asked = find(one.results, "pm_k_map")
-    k = farthest(sets, read_k(asked) if asked else None)
+def _describe_losses(model: Evaluated) -> tuple[Table, str, list[Exhibit]]:
+    predictions, sets = model.predictions, pm_sets(model.predictions, labels=False)
+    result = find(model.results, "pm_k_map")
+    k = farthest(sets, read_k(result) if result else None)
     quality = frame_quality(predictions, 0.5)
     rows, members = worst(sets, quality, k)
     anchors = sets.anchors[members]
@@ -86,11 +86,11 @@ def _describe_losses(one: Evaluated) -> tuple[Table, str, list[Exhibit]]:
     pairs.sort(
         key=lambda pair: not any(m.kind == "right" for m in _mark_frame(predictions, pair[0]).marks)
     )
-    exhibits = [_exhibit(predictions, quality, each, k) for each in pairs[:SHOWN]]
-    sides = tuple(frames(predictions, each) for each in (anchors, rows))
+    exhibits = [_exhibit(predictions, quality, item, k) for item in pairs[:SHOWN]]
+    sides = tuple(frames(predictions, item) for item in (anchors, rows))
     gained = tuple(gains(side) for side in sides)
-    told = _describe_cost(predictions.model, *gained)
-    return _table(predictions.model, sides, gained), told, exhibits
+    sentence = _describe_cost(predictions.model, *gained)
+    return _table(predictions.model, sides, gained), sentence, exhibits
 
 
 def _table(model: str, sides: tuple[Frames, ...], gained: tuple[tuple[Result, ...], ...]) -> Table:
@@ -156,23 +156,23 @@ def _ends(result: Result) -> str:
 def _counts(side: Frames) -> list[int]:
     """True positives, then errors of every kind, of the confident detections."""
     strong = take(side.detections, np.flatnonzero(side.detections.score > CONFIDENT))
-    found = errors(side.truth, strong, len(side.rows))
-    counts = [int((found.kind == kind).sum()) for kind in range(-1, len(KINDS) - 1)]
-    return [*counts, int(found.missed.sum())]
+    mistakes = errors(side.truth, strong, len(side.rows))
+    counts = [int((mistakes.kind == kind).sum()) for kind in range(-1, len(KINDS) - 1)]
+    return [*counts, int(mistakes.missed.sum())]
 
 
 def _of(predictions: Predictions, row: int) -> tuple[BoxTable, BoxTable]:
     """The true boxes of the classes and the confident detections of a row."""
-    truth, found = predictions.boxes, predictions.detections
+    truth, detections = predictions.boxes, predictions.detections
     assert truth is not None, "checked by needs"
-    assert found is not None, "checked by needs"
-    said = select(found, np.array([row]))
-    there = in_classes(select(truth, np.array([row])))
-    return there, take(said, np.flatnonzero(said.score > CONFIDENT))
+    assert detections is not None, "checked by needs"
+    selected = select(detections, np.array([row]))
+    objects = in_classes(select(truth, np.array([row])))
+    return objects, take(selected, np.flatnonzero(selected.score > CONFIDENT))
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _MarkedFrame:
     """What a detector sees in a frame, and what is there.
 
     `lines`: its detections, one each; `missed`: the classes of objects that none found; `kinds`:
@@ -186,13 +186,13 @@ class _Seen:
     labels: tuple[str, ...]
 
 
-def _mark_frame(predictions: Predictions, row: int) -> _Seen:
-    truth, said = _of(predictions, row)
-    judged = frame_errors(truth, said)
+def _mark_frame(predictions: Predictions, row: int) -> _MarkedFrame:
+    truth, detections = _of(predictions, row)
+    judged = frame_errors(truth, detections)
     marks = [Mark("truth", tuple(box), "") for box in truth.boxes.tolist()]
     lines = []
-    for i, box in enumerate(said.boxes.tolist()):
-        name = f"{predictions.classes[said.label[i]]} {said.score[i]:.2f}"
+    for i, box in enumerate(detections.boxes.tolist()):
+        name = f"{predictions.classes[detections.label[i]]} {detections.score[i]:.2f}"
         right = judged.kind[i] == -1
         # labels of more boxes would cover each other
         text = name if i < NAMED else ""
@@ -202,7 +202,7 @@ def _mark_frame(predictions: Predictions, row: int) -> _Seen:
     kinds = [KINDS[kind] for kind in sorted(set(judged.kind[judged.kind >= 0].tolist()))]
     kinds += ["missed"] if missed else []
     labels = tuple(predictions.classes[label] for label in np.unique(truth.label))
-    return _Seen(tuple(marks), tuple(lines), missed, tuple(kinds), labels)
+    return _MarkedFrame(tuple(marks), tuple(lines), missed, tuple(kinds), labels)
 
 
 def _exhibit(
@@ -231,28 +231,28 @@ def _film(
 
 
 def _frame(predictions: Predictions, quality: NDArray[np.float64], row: int, at: str) -> FilmFrame:
-    seen, share = _mark_frame(predictions, row), quality[row]
+    frame, share = _mark_frame(predictions, row), quality[row]
     quality_shown = percent(None if np.isnan(share) else float(share), 0)
     return FilmFrame(
         sample=str(predictions.ids[row]),
         at=at,
-        line=f"frame AP {quality_shown}, errors: {', '.join(seen.kinds) or 'none'}",
+        line=f"frame AP {quality_shown}, errors: {', '.join(frame.kinds) or 'none'}",
         score=None if np.isnan(share) else round(float(share), 3),
-        right=not seen.kinds,
-        marks=seen.marks,
+        right=not frame.kinds,
+        marks=frame.marks,
     )
 
 
-def _name_missed(seen: _Seen) -> tuple[str, ...]:
-    return (f"missed: {', '.join(seen.missed)}",) if seen.missed else ()
+def _name_missed(frame: _MarkedFrame) -> tuple[str, ...]:
+    return (f"missed: {', '.join(frame.missed)}",) if frame.missed else ()
 
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
-    seen = _mark_frame(predictions, row)
+    frame = _mark_frame(predictions, row)
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
-        lines=(*seen.lines, *_name_missed(seen))[:NAMED] or ("no detection above 0.5",),
-        right=not seen.kinds,
-        marks=seen.marks,
+        lines=(*frame.lines, *_name_missed(frame))[:NAMED] or ("no detection above 0.5",),
+        right=not frame.kinds,
+        marks=frame.marks,
     )

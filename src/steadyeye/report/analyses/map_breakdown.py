@@ -26,15 +26,15 @@ def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has `pm_k_map`. Sizes are COCO's: below 32², to 96², above, in pixels.
     """
-    asked = [one for one in evaluated if find(one.results, "pm_k_map")]
-    if not asked:
+    models = [model for model in evaluated if find(model.results, "pm_k_map")]
+    if not models:
         return None
     rows: list[dict[str, Any]] = []
     tables = []
-    for one in asked:
-        predictions, sets = one.predictions, pm_sets(one.predictions, labels=False)
+    for model in models:
+        predictions, sets = model.predictions, pm_sets(model.predictions, labels=False)
         quality = frame_quality(predictions, IOU[0])
-        result = find(one.results, "pm_k_map")
+        result = find(model.results, "pm_k_map")
         chosen, members = worst(sets, quality, farthest(sets, read_k(result) if result else None))
         tables += _tables(predictions, sets.anchors[members], chosen)
         rows += _by_offset(predictions.model, sets, quality)
@@ -47,7 +47,7 @@ def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
             "frame AP at each distance from the anchor. The AP on the worst frames is at most "
             "that at any one distance.",
         ),
-        figures=(_figure(rows, [one.predictions.model for one in asked]),),
+        figures=(_figure(rows, [model.predictions.model for model in models]),),
         tables=tuple(tables),
     )
 
@@ -75,17 +75,17 @@ def _aps(
     predictions: Predictions, rows: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], list[float]]:
     """AP of every class, and mAP of all, small, medium and large objects."""
-    found = frames(predictions, rows)
-    matched = by_area(found.truth, found.detections, len(rows), found.classes)
-    aps = [dataset_ap(each, IOU)[0] for each in matched]
+    images = frames(predictions, rows)
+    matched = by_area(images.truth, images.detections, len(rows), images.classes)
+    aps = [dataset_ap(matches, IOU)[0] for matches in matched]
     means = [float(np.nanmean(ap)) if not np.isnan(ap).all() else float("nan") for ap in aps]
     return aps[0], means
 
 
 def _cells(before: float, after: float) -> tuple[str, str, str]:
-    told = [percent(None if np.isnan(value) else float(value)) for value in (before, after)]
+    cells = [percent(None if np.isnan(value) else float(value)) for value in (before, after)]
     lost = float(after - before)
-    return told[0], told[1], points(None if np.isnan(lost) else lost)
+    return cells[0], cells[1], points(None if np.isnan(lost) else lost)
 
 
 def _by_offset(model: str, sets: PmSets, quality: NDArray[np.float64]) -> list[dict[str, Any]]:

@@ -28,10 +28,10 @@ def map_curve(evaluated: Sequence[Evaluated]) -> Section | None:
     """
     rows = [
         row
-        for one in evaluated
+        for entry in evaluated
         for name, title in METRICS.items()
-        if (result := find(one.results, name)) and result.value is not None
-        for row in list_cells(result, model=one.predictions.model, metric=title)
+        if (result := find(entry.results, name)) and result.value is not None
+        for row in list_cells(result, model=entry.predictions.model, metric=title)
     ]
     if not rows:
         return None

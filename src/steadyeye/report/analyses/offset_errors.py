@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.claims import Claim, above, first, higher
-from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.format import format_share, interval, number_of, percent
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
@@ -40,7 +40,7 @@ class _Errors:
     """
 
     wrong: NDArray[np.int64]
-    seen: NDArray[np.int64]
+    counted: NDArray[np.int64]
     offsets: NDArray[np.int64]
     videos: NDArray[np.intp]
 
@@ -64,13 +64,13 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
     tagged another one with the frames that it did not accept. None where no set has a neighbour.
     Shankar et al., Figure 5.
     """
-    k = min(distance(one, pm_sets(one.predictions)) for one in evaluated)
-    lines = [_line(one.predictions.model, [one.predictions], k) for one in evaluated]
-    if k == 0 or not any(found.n for line in lines for found in line.shares.values()):
+    k = min(distance(model, pm_sets(model.predictions)) for model in evaluated)
+    lines = [_line(model.predictions.model, [model.predictions], k) for model in evaluated]
+    if k == 0 or not any(share.n for line in lines for share in line.shares.values()):
         return None
-    together = [one.predictions for one in alike(evaluated)]
+    together = [model.predictions for model in alike(evaluated)]
     everyone = [_line("all models", together, k)] if len(together) > 1 else []
-    before = [each.candidates for each in together if each.candidates is not None]
+    before = [table.candidates for table in together if table.candidates is not None]
     if len(before) == len(together):
         name = f"all models, {UNREVIEWED}" if everyone else f"{lines[0].name}, {UNREVIEWED}"
         everyone.append(_line(name, before, k))
@@ -82,10 +82,10 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
         title=claim.text if claim else _question(whole, k),
         claim=claim,
         text=(
-            f"Wrong although the anchor is right: {percent(whole.near.value)} "
-            f"({interval(whole.near.low, whole.near.high)}) of all frames one frame from their "
-            f"anchor, and {percent(whole.far.value)} "
-            f"({interval(whole.far.low, whole.far.high)}) of those {k} frames from it"
+            f"Wrong although the anchor is right: {format_share(whole.near)}"
+            f" of all frames one frame from their "
+            f"anchor, and {format_share(whole.far)}"
+            f" of those {k} frames from it"
             + (f", over {number_of(len(together), 'model')}. " if len(together) > 1 else ". ")
             + "A wrong next frame is unlikely to come from a change of the scene.",
         ),
@@ -135,14 +135,14 @@ def _errors(predictions: Predictions, k: int) -> _Errors:
 
 
 def _line(name: str, tables: Sequence[Predictions], k: int) -> _Line:
-    found = [_errors(each, k) for each in tables]
-    wrong = reduce(np.add, [each.wrong for each in found])
-    seen = reduce(np.add, [each.seen for each in found])
-    rows = np.flatnonzero(seen)
-    offsets, videos = found[0].offsets[rows], found[0].videos[rows]
-    cells = proportions(CellTrials(wrong[rows], seen[rows], videos, offsets + k), 2 * k + 1)
-    away = proportions(CellTrials(wrong[rows], seen[rows], videos, abs(offsets)), k + 1)
-    right = [pm_sets(each).breaks_at > 0 for each in tables]
+    errors = [_errors(item, k) for item in tables]
+    wrong = reduce(np.add, [item.wrong for item in errors])
+    counted = reduce(np.add, [item.counted for item in errors])
+    rows = np.flatnonzero(counted)
+    offsets, videos = errors[0].offsets[rows], errors[0].videos[rows]
+    cells = proportions(CellTrials(wrong[rows], counted[rows], videos, offsets + k), 2 * k + 1)
+    away = proportions(CellTrials(wrong[rows], counted[rows], videos, abs(offsets)), k + 1)
+    right = [pm_sets(item).breaks_at > 0 for item in tables]
     accuracy = float(np.concatenate(right).mean()) if any(map(len, right)) else None
     shares = {offset: cells[offset + k] for offset in range(-k, k + 1) if offset}
     return _Line(name, accuracy, shares, away[min(1, k)], away[k])
@@ -151,7 +151,7 @@ def _line(name: str, tables: Sequence[Predictions], k: int) -> _Line:
 def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
     accuracies = {line.name: line.accuracy for line in lines}
     models = choose_drawn(accuracies)
-    shown = [*(line for line in lines if line.name in models), *everyone]
+    drawn_lines = [*(line for line in lines if line.name in models), *everyone]
     channels = _channels(models, everyone)
     y = {
         "type": "quantitative",
@@ -160,7 +160,7 @@ def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
         "scale": {"zero": True},
     }
     dash = channels.pop("strokeDash")
-    band = draw_bands(len(shown), **channels, y={**y, "field": "low"})
+    band = draw_bands(len(drawn_lines), **channels, y={**y, "field": "low"})
     line = {
         "mark": {"type": "line", "point": True, "tooltip": True},
         "encoding": {**channels, "y": {**y, "field": "value"}, "strokeDash": dash},
@@ -170,8 +170,8 @@ def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
         caption="Share of the frames at each offset that are wrong although their anchor is "
         "right, with 95 % intervals." + describe_omitted(accuracies),
         alt="Share of errors by offset for "
-        f"{', '.join(each.name for each in shown)}; the table has the values.",
-        spec={**chart([band, line]), "data": {"values": _values(shown)}},
+        f"{', '.join(curve.name for curve in drawn_lines)}; the table has the values.",
+        spec={**chart([band, line]), "data": {"values": _values(drawn_lines)}},
     )
 
 
@@ -182,14 +182,14 @@ def _values(lines: Sequence[_Line]) -> list[dict[str, Any]]:
             # the line breaks at the anchor, which is no neighbour of itself
             "side": "before" if offset < 0 else "after",
             "offset": offset,
-            "value": found.value,
-            "low": found.low,
-            "high": found.high,
-            "frames": found.n,
+            "value": share.value,
+            "low": share.low,
+            "high": share.high,
+            "frames": share.n,
         }
         for line in lines
-        for offset, found in line.shares.items()
-        if found.value is not None
+        for offset, share in line.shares.items()
+        if share.value is not None
     ]
 
 
@@ -218,11 +218,11 @@ def _channels(models: list[str], everyone: Sequence[_Line]) -> dict[str, Any]:
 def _table(lines: Sequence[_Line]) -> Table:
     offsets = list(lines[0].shares)
     body = tuple(
-        (f"{offset:+d}", line.name, f"{found.n:,}", percent(found.value), ends)
+        (f"{offset:+d}", line.name, f"{share.n:,}", percent(share.value), ends)
         for offset in offsets
         for line in lines
-        for found in (line.shares[offset],)
-        for ends in (interval(found.low, found.high),)
+        for share in (line.shares[offset],)
+        for ends in (interval(share.low, share.high),)
     )
     header = ("offset", "model", "frames × models", "wrong", "95 % interval")
     return Table("Frames that are wrong although their anchor is right, by offset", header, body)

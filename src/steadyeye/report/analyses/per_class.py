@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import format_unsigned_points, interval, number_of, percent
+from steadyeye.core.format import format_share, format_unsigned_points, number_of
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find, read_k
@@ -25,7 +25,7 @@ class _Class:
     name: str
     original: Interval
     perturbed: Interval
-    named: bool
+    nameable: bool
 
     @property
     def drop(self) -> float:
@@ -59,18 +59,18 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     (`core.stats.medians`) holds for few videos, and for classes of few anchors. None on data
     without anchors. Shankar et al., Figure 7.
     """
-    rows = [row for one in evaluated for row in _classes(one)]
+    rows = [row for model in evaluated for row in _classes(model)]
     if not rows:
         return None
     models = list(dict.fromkeys(row.model for row in rows))
-    medians = [median for one in evaluated if (median := _median(one))]
-    said = "; ".join(map(_describe_median, medians))
+    medians = [median for model in evaluated if (median := _median(model))]
+    text = "; ".join(map(_describe_median, medians))
     return Section(
         topic=Topic.WHAT,
         place=40,
         title="Accuracy and pm-k by class",
         text=(
-            f"Median drop over classes in percentage points: {said}. An anchor with several "
+            f"Median drop over classes in percentage points: {text}. An anchor with several "
             "labels counts for each of them.",
         ),
         figures=(_figure(rows, models),),
@@ -78,42 +78,42 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _describe_median(each: _Median) -> str:
-    left = f", of the {number_of(each.classes, 'class')} that it has" if each.unnamed else ""
-    value, low, high = map(format_unsigned_points, (each.value, each.low, each.high))
-    return f"{each.model} {value} ({low}–{high}{left})"
+def _describe_median(median: _Median) -> str:
+    left = f", of the {number_of(median.classes, 'class')} that it has" if median.unnamed else ""
+    value, low, high = map(format_unsigned_points, (median.value, median.low, median.high))
+    return f"{median.model} {value} ({low}–{high}{left})"
 
 
-def _sets(one: Evaluated) -> tuple[PmSets, int]:
+def _sets(model: Evaluated) -> tuple[PmSets, int]:
     """The sets and the distance asked for."""
-    sets = pm_sets(one.predictions)
-    asked = find(one.results, "pm_k")
-    return sets, farthest(sets, read_k(asked) if asked else None)
+    sets = pm_sets(model.predictions)
+    result = find(model.results, "pm_k")
+    return sets, farthest(sets, read_k(result) if result else None)
 
 
-def _classes(one: Evaluated) -> list[_Class]:
-    sets, k = _sets(one)
-    truth = one.predictions.truth[sets.anchors]
+def _classes(model: Evaluated) -> list[_Class]:
+    sets, k = _sets(model)
+    truth = model.predictions.truth[sets.anchors]
     return [
         _Class(
-            one.predictions.model,
+            model.predictions.model,
             name,
             proportion(sets.breaks_at[carried] > 0, sets.videos[carried]),
             proportion(sets.breaks_at[carried] > k, sets.videos[carried]),
-            bool(named),
+            bool(nameable),
         )
-        for name, carried, named in zip(
-            one.predictions.classes, truth.T, _find_nameable(one), strict=True
+        for name, carried, nameable in zip(
+            model.predictions.classes, truth.T, _find_nameable(model), strict=True
         )
         if carried.any()
     ]
 
 
-def _median(one: Evaluated) -> _Median | None:
-    sets, k = _sets(one)
-    every = one.predictions.truth[sets.anchors]
-    there, named = every.any(axis=0), _find_nameable(one)
-    truth = every[:, there & named]
+def _median(model: Evaluated) -> _Median | None:
+    sets, k = _sets(model)
+    every = model.predictions.truth[sets.anchors]
+    present, nameable = every.any(axis=0), _find_nameable(model)
+    truth = every[:, present & nameable]
     if not truth.size:
         return None
     broken = (sets.breaks_at > 0) & (sets.breaks_at <= k)
@@ -125,12 +125,12 @@ def _median(one: Evaluated) -> _Median | None:
     value = float(np.median(lost.sum(axis=0) / carried.sum(axis=0)))
     low, high = medians.interval(lost, carried)
     return _Median(
-        one.predictions.model,
+        model.predictions.model,
         value,
         min(low, value),
         max(high, value),
         truth.shape[1],
-        int((there & ~named).sum()),
+        int((present & ~nameable).sum()),
         len(sets),
         f"Gaffke's bounds over {_several(names, sets)}, of the half of the classes with the "
         "smaller drops and of the class with the largest",
@@ -143,17 +143,20 @@ def _several(names: NDArray[np.str_], sets: PmSets) -> str:
     return f"{number_of(len(names), 'video')}"
 
 
-def _find_nameable(one: Evaluated) -> NDArray[np.bool_]:
+def _find_nameable(model: Evaluated) -> NDArray[np.bool_]:
     """(classes,) whether some class of the model stands for a class of the data."""
-    reach, classes = one.predictions.model_to_data_class, np.arange(len(one.predictions.classes))
-    return np.ones(len(classes), dtype=np.bool_) if reach is None else np.isin(classes, reach)
+    labels, classes = (
+        model.predictions.model_to_data_class,
+        np.arange(len(model.predictions.classes)),
+    )
+    return np.ones(len(classes), dtype=np.bool_) if labels is None else np.isin(classes, labels)
 
 
 def _by_video(video: NDArray[np.intp], counted: NDArray[np.bool_]) -> NDArray[np.float64]:
     """(videos, classes) how many anchors of each video count for each class."""
-    found = np.zeros((int(video.max()) + 1, counted.shape[1]), dtype=np.float64)
-    np.add.at(found, video, counted)
-    return found
+    counts = np.zeros((int(video.max()) + 1, counted.shape[1]), dtype=np.float64)
+    np.add.at(counts, video, counted)
+    return counts
 
 
 def _figure(rows: Sequence[_Class], models: Sequence[str]) -> Figure:
@@ -162,13 +165,13 @@ def _figure(rows: Sequence[_Class], models: Sequence[str]) -> Figure:
             "model": row.model,
             "class": row.name,
             "measure": measure,
-            "value": found.value,
-            "low": found.low,
-            "high": found.high,
-            "n": found.n,
+            "value": share.value,
+            "low": share.low,
+            "high": share.high,
+            "n": share.n,
         }
         for row in rows
-        for measure, found in zip(MEASURES, (row.original, row.perturbed), strict=True)
+        for measure, share in zip(MEASURES, (row.original, row.perturbed), strict=True)
     ]
     facet = {"field": "model", "type": "nominal", "title": None, "sort": list(models)}
     return Figure(
@@ -223,9 +226,9 @@ def _table(rows: Sequence[_Class]) -> Table:
             row.name,
             row.model,
             f"{row.original.n:,}",
-            f"{percent(row.original.value)} ({interval(row.original.low, row.original.high)})",
-            f"{percent(row.perturbed.value)} ({interval(row.perturbed.low, row.perturbed.high)})",
-            format_unsigned_points(row.drop) if row.named else "not a class of the model",
+            format_share(row.original),
+            format_share(row.perturbed),
+            format_unsigned_points(row.drop) if row.nameable else "not a class of the model",
         )
         for row in sorted(rows, key=lambda row: (-row.drop, row.name, row.model))
     )
@@ -244,15 +247,15 @@ def _median_table(medians: Sequence[_Median]) -> Table:
     )
     body = tuple(
         (
-            each.model,
-            format_unsigned_points(each.value),
-            f"{format_unsigned_points(each.low)}–{format_unsigned_points(each.high)}",
-            f"{each.classes}",
-            f"{each.unnamed}",
-            f"{each.anchors:,}",
-            each.method,
+            median.model,
+            format_unsigned_points(median.value),
+            f"{format_unsigned_points(median.low)}–{format_unsigned_points(median.high)}",
+            f"{median.classes}",
+            f"{median.unnamed}",
+            f"{median.anchors:,}",
+            median.method,
         )
-        for each in medians
+        for median in medians
     )
     return Table("Median drop over classes", header, body)
 
@@ -260,8 +263,8 @@ def _median_table(medians: Sequence[_Median]) -> Table:
 def _label_table(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
     """What the second labels of frames do for the numbers; nothing where none has a second one."""
     body = []
-    for one in evaluated:
-        predictions = one.predictions
+    for model in evaluated:
+        predictions = model.predictions
         several = (predictions.truth.sum(axis=1) > 1) & predictions.valid
         if not several.any():
             continue

@@ -57,7 +57,7 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _no_published(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
     """Why no published model stands beside these; nothing where some do."""
-    reasons = filter(None, (why_not(one.predictions) for one in evaluated))
+    reasons = filter(None, (why_not(model.predictions) for model in evaluated))
     return tuple(f"Published models are not shown. {why}" for why in dict.fromkeys(reasons))
 
 

@@ -26,18 +26,18 @@ def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
     """
     rows: list[dict[str, Any]] = []
     models = []
-    for one in evaluated:
-        result = find(one.results, "pm_k_map")
+    for model in evaluated:
+        result = find(model.results, "pm_k_map")
         if result is None:
             continue
-        models.append(one.predictions.model)
-        sets = pm_sets(one.predictions, labels=False)
-        quality = frame_quality(one.predictions, IOUS[0])
+        models.append(model.predictions.model)
+        sets = pm_sets(model.predictions, labels=False)
+        quality = frame_quality(model.predictions, IOUS[0])
         chosen, members = worst(sets, quality, farthest(sets, read_k(result)))
         for title, those in (("anchors", sets.anchors[members]), ("worst frames", chosen)):
             rows += [
-                {"model": one.predictions.model, "frames": title, **point}
-                for point in _curve(one.predictions, those)
+                {"model": model.predictions.model, "frames": title, **point}
+                for point in _curve(model.predictions, those)
             ]
     if not rows:
         return None

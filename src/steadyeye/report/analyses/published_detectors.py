@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from steadyeye.core.format import format_unsigned_points, interval, percent
+from steadyeye.core.format import format_share, format_unsigned_points, percent
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.types import Evaluated, needs
@@ -22,7 +22,7 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
     Published on ImageNet-Vid-Robust at k = 10. None where no model has `pm_k_map`. Shankar et
     al., Table 3.
     """
-    own = [row for one in evaluated for row in _rows(one)]
+    own = [row for model in evaluated for row in _rows(model)]
     if not own:
         return None
     why = why_not(evaluated[0].predictions, _distance(evaluated))
@@ -49,25 +49,25 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _distance(evaluated: Sequence[Evaluated]) -> int | None:
     """The k of the user's numbers."""
-    found = [find(one.results, name) for one in evaluated for name in TASKS]
-    return next((read_k(result) for result in found if result is not None), None)
+    results = [find(model.results, name) for model in evaluated for name in TASKS]
+    return next((read_k(result) for result in results if result is not None), None)
 
 
-def _rows(one: Evaluated) -> list[tuple[str, ...]]:
+def _rows(model: Evaluated) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name, task in TASKS.items():
-        result = find(one.results, name)
+        result = find(model.results, name)
         if result is None or result.value is None or result.cells[0].value is None:
             continue
         plain = result.cells[0]
         rows.append(
             (
                 task,
-                one.predictions.model,
-                f"{percent(plain.value)} ({interval(plain.low, plain.high)})",
-                f"{percent(result.value)} ({interval(result.low, result.high)})",
+                model.predictions.model,
+                format_share(plain),
+                format_share(result),
                 format_unsigned_points((plain.value or 0) - result.value),
-                one.predictions.data,
+                model.predictions.data,
             )
         )
     return rows

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from steadyeye.core.claims import Claim, above, below, first
-from steadyeye.core.format import interval, number_of, percent, points
+from steadyeye.core.format import format_share, number_of, percent, points
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section, Table, Topic
@@ -62,17 +62,17 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
     does not reach ±10, and for a part or a variant of a released set; `pm_curve` says why then.
     Taori et al., NeurIPS 2020; Shankar et al., Figure 1.
     """
-    every = [pm_sets(one.predictions) for one in evaluated]
+    every = [pm_sets(model.predictions) for model in evaluated]
     if not any(map(len, every)):
         return None
-    for one in evaluated:
-        if why_not(one.predictions):
+    for model in evaluated:
+        if why_not(model.predictions):
             return None
     data = evaluated[0].predictions
     models = read_published(beside(data) or "")
     lines = [fit(models.original, models.perturbed, s, models.anchors) for s in (PROBIT, PLAIN)]
-    there = [one for one, sets in zip(evaluated, every, strict=True) if len(sets)]
-    rows = _rows(there, lines, judged=find_released_set(data) is not None)
+    filled = [model for model, sets in zip(evaluated, every, strict=True) if len(sets)]
+    rows = _rows(filled, lines, judged=find_released_set(data) is not None)
     crosses = [row.cross for row in rows]
     return Section(
         topic=Topic.COMPARED,
@@ -87,7 +87,7 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _rows(evaluated: Sequence[Evaluated], lines: Sequence[Line], judged: bool) -> list[_Row]:
-    rows = [_row(one, lines) for one in evaluated]
+    rows = [_row(model, lines) for model in evaluated]
     if not judged:
         return rows
     adjusted = holm(np.array([row.probit.p for row in rows]))
@@ -97,11 +97,11 @@ def _rows(evaluated: Sequence[Evaluated], lines: Sequence[Line], judged: bool) -
     ]
 
 
-def _row(one: Evaluated, lines: Sequence[Line]) -> _Row:
-    sets = pm_sets(one.predictions)
+def _row(model: Evaluated, lines: Sequence[Line]) -> _Row:
+    sets = pm_sets(model.predictions)
     right, steady = sets.breaks_at > 0, sets.breaks_at > K
     cross = Cross(
-        one.predictions.model,
+        model.predictions.model,
         proportion(right, sets.videos),
         proportion(steady, sets.videos),
     )
@@ -125,8 +125,8 @@ def _title(rows: Sequence[_Row], models: PublishedModels) -> str:
 
 def _claim(rows: Sequence[_Row], models: PublishedModels) -> Claim | None:
     """What the title asserts: that a model lies off the line; of several the first."""
-    text, found = _title(rows, models), [row for row in rows if row.side]
-    return first([(above if row.side == 1 else below)(text, row.probit) for row in found])
+    text, judged = _title(rows, models), [row for row in rows if row.side]
+    return first([(above if row.side == 1 else below)(text, row.probit) for row in judged])
 
 
 def _finding(rows: Sequence[_Row]) -> str:
@@ -161,23 +161,23 @@ def _meaning(models: PublishedModels, line: Line) -> str:
 
 def _caveat(rows: Sequence[_Row], models: PublishedModels, data: Predictions) -> str:
     if find_released_set(data):
-        told = (
+        text = (
             "Your models were measured on the same set. Models make similar mistakes on the "
             "same anchors; the published table has no data on that, so the line's error is "
             "treated as independent, which makes the intervals too wide."
         )
     else:
-        told = (
+        text = (
             f"{models.title} has other videos, labels and frame rates than your data, so the "
             "line need not apply to them. Differences between your models are more reliable "
             "than the distance of all of them from the line."
         )
     inside = [row.cross.original.value or 0 for row in rows]
     if max(inside) > models.original.max() or min(inside) < models.original.min():
-        told += (
+        text += (
             " No published model has so low or high an accuracy; the line is extrapolated there."
         )
-    return told
+    return text
 
 
 def _table(rows: Sequence[_Row], models: PublishedModels) -> Table:
@@ -196,10 +196,7 @@ def _table(rows: Sequence[_Row], models: PublishedModels) -> Table:
             row.cross.model,
             _points(row.probit),
             VERDICTS[row.side],
-            *(
-                f"{percent(share.value)} ({interval(share.low, share.high)})"
-                for share in (row.cross.original, row.cross.perturbed)
-            ),
+            *(format_share(share) for share in (row.cross.original, row.cross.perturbed)),
             percent(row.probit.expected),
             _points(row.plain),
             f"{row.probit.n:,}, {row.probit.method}",
@@ -240,14 +237,14 @@ def _lines(models: PublishedModels, lines: Sequence[Line]) -> Table:
 def _furthest(models: PublishedModels, line: Line) -> Table:
     distance, error = strays(models.original, models.perturbed, models.anchors, line)
     order = np.argsort(-distance, kind="stable")
-    reach = ndtri((1 + LEVEL) / 2) * error
+    margin = ndtri((1 + LEVEL) / 2) * error
     body = tuple(
         (
             models.models[i],
             percent(models.original[i]),
             percent(models.perturbed[i]),
-            f"{points(distance[i])} ({points(distance[i] - reach[i])} to "
-            f"{points(distance[i] + reach[i])})",
+            f"{points(distance[i])} ({points(distance[i] - margin[i])} to "
+            f"{points(distance[i] + margin[i])})",
         )
         for i in (*order[:SHOWN], *order[-SHOWN:])
     )
@@ -261,8 +258,8 @@ def _coefficient(value: float, ends: tuple[float, float]) -> str:
     return f"{value:.3f} ({ends[0]:.3f} to {ends[1]:.3f})".replace("-", "−")
 
 
-def _points(found: Effective) -> str:
-    return f"{points(found.value)} ({points(found.low)} to {points(found.high)})"
+def _points(effect: Effective) -> str:
+    return f"{points(effect.value)} ({points(effect.low)} to {points(effect.high)})"
 
 
 def _names(rows: Sequence[_Row], side: int) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from steadyeye.core.boxes import OOD
 from steadyeye.core.claims import Claim, above, below, every, first
-from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.format import format_share, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, Result, needs
@@ -37,7 +37,7 @@ class PublishedDetector:
     model: str
     plain: float
     without: float
-    found: float
+    recall: float
     reference: float
     of: str
 
@@ -56,14 +56,14 @@ def read_published() -> tuple[PublishedDetector, ...]:
     def share(line: dict[str, str], key: str) -> float:
         return float(line[key]) / 100
 
-    found = []
+    detectors = []
     for line in lines:
         key = "coco_val_map" if line["coco_val_map"] else "coco_test_dev_map"
         of = "COCO val" if line["coco_val_map"] else "COCO test-dev"
         plain, without = share(line, "nao_map"), share(line, "nao_map_without_ood")
         shares = (plain, without, share(line, "nao_mar"), share(line, key))
-        found.append(PublishedDetector(line["model"], *shares, of))
-    return tuple(found)
+        detectors.append(PublishedDetector(line["model"], *shares, of))
+    return tuple(detectors)
 
 
 ROW = 26
@@ -79,7 +79,7 @@ class Scores:
     model: str
     plain: Result
     without: Result
-    found: Result
+    recall: Result
     drops: dict[str, tuple[Result, Result]]
 
 
@@ -93,10 +93,10 @@ def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
     """
     if not _about(evaluated[0].predictions):
         return None
-    scores = [_scores(one) for one in evaluated]
+    scores = [_scores(model) for model in evaluated]
     claim = first(_claims(scores))
-    own = [row for each in scores for row in _rows(each)]
-    beside = [_published_row(each) for each in read_published()]
+    own = [row for item in scores for row in _rows(item)]
+    beside = [_published_row(item) for item in read_published()]
     header = ("model", "mAP", "mAP without OOD", "mAR", "reference", "mAP on the reference", "drop")
     return Section(
         topic=Topic.COMPARED,
@@ -108,7 +108,7 @@ def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
             Table("Natural adversarial objects", header, (*own, *beside), open=True),
             *map(_classes, scores),
         ),
-        figures=(_figure(scores),) if any(each.drops for each in scores) else (),
+        figures=(_figure(scores),) if any(item.drops for item in scores) else (),
     )
 
 
@@ -117,22 +117,22 @@ def _about(predictions: Predictions) -> bool:
     return boxes is not None and (name == "nao" or bool((boxes.label == OOD).any()))
 
 
-def _scores(one: Evaluated) -> Scores:
-    predictions = one.predictions
+def _scores(model: Evaluated) -> Scores:
+    predictions = model.predictions
     rows, classes = select_counted_rows(predictions), predictions.classes
     plain = measure_by_class(frames(predictions, rows), ap(IOUS))
     without = measure_by_class(frames_without_ood(predictions, rows), ap(IOUS))
-    found = measure_by_class(frames(predictions, rows), recall)
+    recalls = measure_by_class(frames(predictions, rows), recall)
     drops = {}
-    for other in filter(_is_reference, one.other_datasets):
+    for other in filter(_is_reference, model.other_datasets):
         reference = measure_by_class(frames(other, select_counted_rows(other)), ap(IOUS))
-        there = by_class("map", reference, other.classes)
-        drops[other.data] = there, relative_drop(plain.whole, reference.whole)
+        value = by_class("map", reference, other.classes)
+        drops[other.data] = value, relative_drop(plain.whole, reference.whole)
     return Scores(
         predictions.model,
         by_class("map", plain, classes),
         by_class("map_without_ood", without, classes),
-        by_class("mar", found, classes),
+        by_class("mar", recalls, classes),
         drops,
     )
 
@@ -141,10 +141,6 @@ def _is_reference(predictions: Predictions) -> bool:
     columns = predictions.columns
     boxed = {"boxes", "detections"} <= set(columns) and "operator" not in columns
     return boxed and not _about(predictions)
-
-
-def _with_interval(result: Result) -> str:
-    return f"{percent(result.value)} ({interval(result.low, result.high)})"
 
 
 def _share(value: float | None) -> str:
@@ -158,46 +154,46 @@ def _format_drop(drop: Result) -> str:
     return f"{_share(drop.value)} ({_share(drop.low)} to {_share(drop.high)})"
 
 
-def _rows(each: Scores) -> list[tuple[str, ...]]:
-    own = (each.model, *map(_with_interval, (each.plain, each.without, each.found)))
-    if not each.drops:
+def _rows(scores: Scores) -> list[tuple[str, ...]]:
+    own = (scores.model, *map(format_share, (scores.plain, scores.without, scores.recall)))
+    if not scores.drops:
         return [(*own, "—", "—", "—")]
     return [
-        (*own, name, _with_interval(there), _format_drop(drop))
-        for name, (there, drop) in each.drops.items()
+        (*own, name, format_share(value), _format_drop(drop))
+        for name, (value, drop) in scores.drops.items()
     ]
 
 
-def _published_row(each: PublishedDetector) -> tuple[str, ...]:
-    numbers = map(percent, (each.plain, each.without, each.found))
+def _published_row(detector: PublishedDetector) -> tuple[str, ...]:
+    numbers = map(percent, (detector.plain, detector.without, detector.recall))
     return (
-        f"{each.model}, published",
+        f"{detector.model}, published",
         *numbers,
-        each.of,
-        percent(each.reference),
-        percent(each.drop),
+        detector.of,
+        percent(detector.reference),
+        percent(detector.drop),
     )
 
 
-def _classes(each: Scores) -> Table:
-    results = (each.plain, each.without, each.found)
+def _classes(scores: Scores) -> Table:
+    results = (scores.plain, scores.without, scores.recall)
     columns = [{cell.name: cell for cell in result.cells} for result in results]
     body = tuple(
         (
             cell.name,
             f"{cell.n:,}",
-            *(_with_interval(c[cell.name]) if cell.name in c else "—" for c in columns),
+            *(format_share(c[cell.name]) if cell.name in c else "—" for c in columns),
         )
-        for cell in each.plain.cells
+        for cell in scores.plain.cells
     )
     header = ("class", "objects", "AP", "AP without OOD", "recall")
-    return Table(f"{each.model}: class by class", header, body)
+    return Table(f"{scores.model}: class by class", header, body)
 
 
 def _claims(scores: Sequence[Scores]) -> list[Claim]:
     """What the title may assert of the drops: of several all have to be shown."""
-    found = [(each.model, drop) for each in scores for _, drop in each.drops.values()]
-    drops = [(model, drop) for model, drop in found if drop.value is not None]
+    known = [(scored.model, drop) for scored in scores for _, drop in scored.drops.values()]
+    drops = [(model, drop) for model, drop in known if drop.value is not None]
     if not drops:
         return []
     values = [drop.value or 0.0 for _, drop in drops]
@@ -221,25 +217,26 @@ def _claims(scores: Sequence[Scores]) -> list[Claim]:
 
 
 def _question(scores: Sequence[Scores]) -> str:
-    if any(drop.value is not None for each in scores for _, drop in each.drops.values()):
+    if any(drop.value is not None for scored in scores for _, drop in scored.drops.values()):
         return "Is mAP lower on natural adversarial objects than on the reference data?"
     return "Natural adversarial objects, compared with published detectors"
 
 
-def _describe_scores(each: Scores) -> str:
+def _describe_scores(scores: Scores) -> str:
     """What a model makes of the set, in a sentence or two."""
-    said = (
-        f"{each.model} has a mAP of {_with_interval(each.plain)} on "
-        f"{number_of(each.plain.n, 'image')}, and of {_with_interval(each.without)} if detections "
-        "on objects of classes that it does not have (OOD) are not counted as false positives."
+    text = (
+        f"{scores.model} has a mAP of {format_share(scores.plain)} on "
+        f"{number_of(scores.plain.n, 'image')}, and of {format_share(scores.without)} if "
+        "detections on objects of classes that it does not have (OOD) are not counted as false "
+        "positives."
     )
-    for name, (there, drop) in each.drops.items():
-        said += (
-            f" On {name} it has {_with_interval(there)} on {number_of(there.n, 'image')}: a "
+    for name, (value, drop) in scores.drops.items():
+        text += (
+            f" On {name} it has {format_share(value)} on {number_of(value.n, 'image')}: a "
             "relative drop "
             f"of {_format_drop(drop)}" + _chance(drop)
         )
-    return said
+    return text
 
 
 def _chance(drop: Result) -> str:
@@ -249,7 +246,7 @@ def _chance(drop: Result) -> str:
 
 
 def _note_subset(scores: Sequence[Scores]) -> tuple[str, ...]:
-    if all(each.drops for each in scores):
+    if all(scored.drops for scored in scores):
         return ()
     return (
         "For the relative drop, run the model on reference data too, such as COCO val: add "
@@ -266,17 +263,18 @@ def _caution() -> str:
 
 
 def _figure(scores: Sequence[Scores]) -> Figure:
-    several = len({name for each in scores for name in each.drops}) > 1
+    several = len({name for scored in scores for name in scored.drops}) > 1
     values: list[dict[str, Any]] = [
-        {"model": f"{each.model}, {name}" if several else each.model, "of": "yours"}
+        {"model": f"{scored.model}, {name}" if several else scored.model, "of": "yours"}
         | {"drop": drop.value}
         | {"low": drop.low, "high": drop.high}
-        for each in scores
-        for name, (_, drop) in each.drops.items()
+        for scored in scores
+        for name, (_, drop) in scored.drops.items()
         if drop.value is not None
     ]
     values += [
-        {"model": one.model, "of": "published", "drop": one.drop} for one in read_published()
+        {"model": detector.model, "of": "published", "drop": detector.drop}
+        for detector in read_published()
     ]
     values.sort(key=lambda row: -row["drop"])
     return Figure(

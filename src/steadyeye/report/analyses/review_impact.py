@@ -28,18 +28,18 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
     al., Table 4, which is shown beside; two of its printed drops, 14.4 and 8.9, are not the
     difference of the accuracies printed with them, which is shown here.
     """
-    losses = [each for one in evaluated for each in _losses(one)]
+    losses = [row for model in evaluated for row in _losses(model)]
     if not losses:
         return None
-    reviewed = next(one for one in evaluated if _both(one.predictions) is not None)
-    told = [
+    reviewed = next(model for model in evaluated if _both(model.predictions) is not None)
+    parts = [
         f"{before.model}: {format_unsigned_points(before.drop.value)} without the review, "
         f"{format_unsigned_points(after.drop.value)} with it"
         for before, after in zip(losses[::2], losses[1::2], strict=True)
     ]
-    shown = reviewed.predictions
+    first_table = reviewed.predictions
     others, source = rows_beside(
-        shown, distance(reviewed, pm_sets(shown)), read_published(), PUBLISHED
+        first_table, distance(reviewed, pm_sets(first_table)), read_published(), PUBLISHED
     )
     claim = first(_claims(losses))
     return Section(
@@ -50,7 +50,7 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
         text=(
             "The review removed anchors with wrong or unclear labels, and neighbours that no "
             "longer show what the anchor shows. Drop: "
-            f"{'; '.join(told[:3])}{'; …' if len(told) > 3 else ''}.",
+            f"{'; '.join(parts[:3])}{'; …' if len(parts) > 3 else ''}.",
         ),
         figures=(
             figure(
@@ -80,15 +80,15 @@ def _both(predictions: Predictions) -> tuple[Predictions, Predictions] | None:
     return None if len(before) == len(after) else (before, after)
 
 
-def _losses(one: Evaluated) -> list[Loss]:
-    both = _both(one.predictions)
+def _losses(model: Evaluated) -> list[Loss]:
+    both = _both(model.predictions)
     if both is None:
         return []
     before, after = map(pm_sets, both)
-    k = distance(one, before)
+    k = distance(model, before)
     return [
-        loss(one.predictions.model, BEFORE, before, k),
-        loss(one.predictions.model, AFTER, after, k),
+        loss(model.predictions.model, BEFORE, before, k),
+        loss(model.predictions.model, AFTER, after, k),
     ]
 
 
@@ -109,20 +109,20 @@ def _claims(losses: Sequence[Loss]) -> list[Claim]:
 
 
 def _question(losses: Sequence[Loss]) -> str:
-    if not any(each.drop.value for each in losses):
+    if not any(row.drop.value for row in losses):
         n = losses[0].drop.n
         return f"None of {number_of(n, 'set')} breaks, with or without the review"
     return "How much of the drop remains after the review?"
 
 
-def _counts(one: Evaluated) -> Table:
-    both = _both(one.predictions)
+def _counts(model: Evaluated) -> Table:
+    both = _both(model.predictions)
     assert both is not None
     before, after = map(pm_sets, both)
 
-    def row(name: str, whole: int, kept: int) -> tuple[str, ...]:
-        share = percent(kept / whole) if whole else "—"
-        return name, f"{whole:,}", f"{kept:,}", share
+    def row(name: str, whole: int, accepted: int) -> tuple[str, ...]:
+        share = percent(accepted / whole) if whole else "—"
+        return name, f"{whole:,}", f"{accepted:,}", share
 
     def neighbours(sets: PmSets) -> int:
         return int(sets.neighbours.sum())

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.claims import Claim, above, below, first
-from steadyeye.core.format import interval, percent
+from steadyeye.core.format import format_share, percent
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import alike
@@ -57,14 +57,14 @@ def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
     models = alike(evaluated)
     if len(models) < 2:
         return None
-    found = _neighbours(models)
-    if not len(found.starts):
+    neighbours = _neighbours(models)
+    if not len(neighbours.starts):
         return None
-    names = [one.predictions.model for one in models]
-    scores = dict(zip(names, _scores(found), strict=True))
+    names = [model.predictions.model for model in models]
+    scores = dict(zip(names, _scores(neighbours), strict=True))
     own, others = (np.mean([s[i].value or 0.0 for s in scores.values()]) for i in (3, 1))
     anchors = np.mean([s[0].value or 0.0 for s in scores.values()])
-    claim = _claim(found)
+    claim = _claim(neighbours)
     return Section(
         topic=Topic.COMPARED,
         place=34,
@@ -86,21 +86,21 @@ def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _neighbours(models: Sequence[Evaluated]) -> _Neighbours:
     """What every model was asked about: a frame that one of them could not read is left out."""
-    tables = [one.predictions for one in models]
-    valid = np.logical_and.reduce([each.valid for each in tables])
+    tables = [model.predictions for model in models]
+    valid = np.logical_and.reduce([table.valid for table in tables])
     sets = pm_sets(tables[0], valid)
-    k = min(distance(one, sets) for one in models)
+    k = min(distance(model, sets) for model in models)
     near = (sets.set_of >= 0) & (sets.offsets != 0) & (abs(sets.offsets) <= k)
     rows = np.flatnonzero(near)
     order = np.lexsort((sets.offsets[rows], abs(sets.offsets[rows]), sets.set_of[rows]))
     rows = rows[order]
-    which, starts = np.unique(sets.set_of[rows], return_index=True)
-    breaks = np.stack([pm_sets(each, valid).breaks_at for each in tables])[:, which]
+    numbers, starts = np.unique(sets.set_of[rows], return_index=True)
+    breaks = np.stack([pm_sets(table, valid).breaks_at for table in tables])[:, numbers]
     return _Neighbours(
         rows,
         starts,
-        sets.videos[which],
-        ~np.stack([each.right[rows] for each in tables]),
+        sets.videos[numbers],
+        ~np.stack([table.right[rows] for table in tables]),
         breaks > 0,
         breaks > k,
     )
@@ -117,29 +117,37 @@ def hardest(counts: NDArray[np.integer], starts: NDArray[np.intp]) -> NDArray[np
     return np.asarray(n - 1 - np.maximum.reduceat(keys, starts) % n, dtype=np.intp)
 
 
-def _scores(found: _Neighbours) -> list[tuple[Interval, ...]]:
+def _scores(neighbours: _Neighbours) -> list[tuple[Interval, ...]]:
     """Of each model the four shares, as in `MEASURES`."""
-    counts = found.wrong.sum(axis=0)
-    fixed = hardest(counts, found.starts)
+    counts = neighbours.wrong.sum(axis=0)
+    fixed = hardest(counts, neighbours.starts)
     scores = []
-    for own, anchor, survives in zip(found.wrong, found.anchor_right, found.survives, strict=True):
-        others = hardest(counts - own, found.starts)
+    for own, anchor, survives in zip(
+        neighbours.wrong, neighbours.anchor_right, neighbours.survives, strict=True
+    ):
+        others = hardest(counts - own, neighbours.starts)
         right = (anchor, ~own[others], ~own[fixed], survives)
-        scores.append(tuple(proportion(each, found.videos) for each in right))
+        scores.append(tuple(proportion(hit, neighbours.videos) for hit in right))
     return scores
 
 
-def _claim(found: _Neighbours) -> Claim | None:
+def _claim(neighbours: _Neighbours) -> Claim | None:
     """Whether most of what neighbours take away is on frames that break other models too."""
-    counts = found.wrong.sum(axis=0)
-    kept = np.stack([~own[hardest(counts - own, found.starts)] for own in found.wrong])
+    counts = neighbours.wrong.sum(axis=0)
+    held_out = np.stack(
+        [~own[hardest(counts - own, neighbours.starts)] for own in neighbours.wrong]
+    )
     # an anchor that is wrong cannot break: it takes no part on either side
-    shared = (found.anchor_right.astype(np.float64) - (kept & found.anchor_right)).mean(axis=0)
-    alone = ((kept & found.anchor_right).astype(np.float64) - found.survives).mean(axis=0)
+    shared = (
+        neighbours.anchor_right.astype(np.float64) - (held_out & neighbours.anchor_right)
+    ).mean(axis=0)
+    alone = ((held_out & neighbours.anchor_right).astype(np.float64) - neighbours.survives).mean(
+        axis=0
+    )
     gap = difference(
         *(
-            prepare_outcomes(bootstrap.mean_statistic(each, found.videos, (-1, 1)))
-            for each in (shared, alone)
+            prepare_outcomes(bootstrap.mean_statistic(part, neighbours.videos, (-1, 1)))
+            for part in (shared, alone)
         )
     )
     if gap is None:
@@ -156,9 +164,15 @@ def _claim(found: _Neighbours) -> Claim | None:
 def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:
     names = sorted(scores, key=lambda name: -(scores[name][0].value or 0.0))
     values: list[dict[str, Any]] = [
-        {"model": name, "frames": what, "value": each.value, "low": each.low, "high": each.high}
+        {
+            "model": name,
+            "frames": measure,
+            "value": share.value,
+            "low": share.low,
+            "high": share.high,
+        }
         for name in names
-        for what, each in zip(MEASURES, scores[name], strict=True)
+        for measure, share in zip(MEASURES, scores[name], strict=True)
     ]
     return Figure(
         name="static_transfer",
@@ -177,15 +191,15 @@ def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:
 
 def _layers(names: list[str]) -> list[dict[str, Any]]:
     domain = list(MEASURES)
-    what = {"field": "frames", "type": "nominal", "legend": BELOW}
+    measure = {"field": "frames", "type": "nominal", "legend": BELOW}
     axis = {"labelLimit": 150}
     channels = {
         "y": {"field": "model", "type": "nominal", "title": None, "sort": names, "axis": axis},
         "yOffset": {"field": "frames", "type": "nominal", "sort": domain},
-        "color": {**what, "scale": {"domain": domain, "range": list(PALETTE[:4])}},
+        "color": {**measure, "scale": {"domain": domain, "range": list(PALETTE[:4])}},
     }
     x = {"x": shares("low", "share right"), "x2": {"field": "high"}}
-    shape = {**what, "scale": {"domain": domain, "range": list(SHAPES)}}
+    shape = {**measure, "scale": {"domain": domain, "range": list(SHAPES)}}
     point = {"type": "point", "filled": True, "size": 60, "opacity": 1, "tooltip": True}
     return [
         {"mark": {"type": "rule", "opacity": 0.6}, "encoding": {**channels, **x}},
@@ -200,10 +214,10 @@ def _table(scores: dict[str, tuple[Interval, ...]]) -> Table:
     body = tuple(
         (
             name,
-            f"{found[0].n:,}",
-            *(f"{percent(each.value)} ({interval(each.low, each.high)})" for each in found),
+            f"{pair[0].n:,}",
+            *(format_share(share) for share in pair),
         )
-        for name, found in scores.items()
+        for name, pair in scores.items()
     )
     header = ("model", "n", *MEASURES)
     return Table("Share right, with 95 % intervals", header, body)

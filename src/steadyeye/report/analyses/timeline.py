@@ -22,37 +22,37 @@ def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
 
     Of more than four videos those with the most changes a second. None where nothing was predicted.
     """
-    tables = [one.predictions for one in evaluated]
-    found = [runs(predictions) for predictions in tables]
-    if not any(map(len, found)):
+    tables = [model.predictions for model in evaluated]
+    sequences = [runs(predictions) for predictions in tables]
+    if not any(map(len, sequences)):
         return None
-    videos = _least_steady(found)
-    spans = [between(each.seconds, each.ended) for each in found]
-    told = [
-        _sentence(p, each, length)
-        for p, each, length in zip(tables, found, spans, strict=True)
-        if len(each)
+    videos = _least_steady(sequences)
+    spans = [between(item.seconds, item.ended) for item in sequences]
+    sentences = [
+        _sentence(p, item, length)
+        for p, item, length in zip(tables, sequences, spans, strict=True)
+        if len(item)
     ]
     more = f" Drawn: the {VIDEOS} of {len(videos)} videos with the most changes per second."
     return Section(
         topic=Topic.WHEN,
         place=12,
-        title=_title(tables, found),
+        title=_title(tables, sequences),
         text=(
-            " ".join(told),
+            " ".join(sentences),
             "One row per model; each colour is one prediction, thin lines are scene cuts, and "
             "the area below is the confidence, from 0 to 100 %."
             + (more if len(videos) > VIDEOS else ""),
         ),
         figures=tuple(bands(tables, video, i) for i, video in enumerate(videos[:VIDEOS])),
-        tables=(*_lengths(evaluated), _table(tables, found)),
+        tables=(*_lengths(evaluated), _table(tables, sequences)),
     )
 
 
-def _title(tables: Sequence[Predictions], found: Sequence[Runs]) -> str:
+def _title(tables: Sequence[Predictions], sequences: Sequence[Runs]) -> str:
     """How often the answer changes in these videos: a count, of which nothing is inferred."""
-    changes = [int(each.ended.sum()) for each in found]
-    seconds = duration(max(float(each.seconds.sum()) for each in found))
+    changes = [int(item.ended.sum()) for item in sequences]
+    seconds = duration(max(float(item.seconds.sum()) for item in sequences))
     low, high = min(changes), max(changes)
     counted = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     if not high:
@@ -61,34 +61,34 @@ def _title(tables: Sequence[Predictions], found: Sequence[Runs]) -> str:
     return f"{counted} prediction {times} in {seconds} of video"
 
 
-def _sentence(predictions: Predictions, found: Runs, length: float) -> str:
-    total = float(found.seconds.sum())
-    if not found.ended.any():
+def _sentence(predictions: Predictions, sequence: Runs, length: float) -> str:
+    total = float(sequence.seconds.sum())
+    if not sequence.ended.any():
         return (
             f"{predictions.model} does not change its prediction within a scene in "
             f"{duration(total)} of video."
         )
-    changes = int(found.ended.sum())
-    said = (
+    changes = int(sequence.ended.sum())
+    text = (
         f"{predictions.model} changes its prediction every {duration(length)} on average, "
         f"{changes:,} times"
     )
-    return f"{said} in {duration(total)}{_where(predictions, found)}."
+    return f"{text} in {duration(total)}{_where(predictions, sequence)}."
 
 
-def _where(predictions: Predictions, found: Runs) -> str:
+def _where(predictions: Predictions, sequence: Runs) -> str:
     """Where most changes are, if they are close together: in one video, or in one part of it."""
-    videos, times = np.unique(found.videos[found.ended], return_counts=True)
-    if len(np.unique(found.videos)) > 1:
+    videos, times = np.unique(sequence.videos[sequence.ended], return_counts=True)
+    if len(np.unique(sequence.videos)) > 1:
         most = int(times.argmax())
         share = times[most] / times.sum()
         return f"; {percent(share, 0)} of the changes are in {videos[most]}" if share > 0.5 else ""
-    starts = np.asarray(predictions.tags["seconds"])[found.first]
-    moments = (starts + found.seconds)[found.ended]
+    starts = np.asarray(predictions.tags["seconds"])[sequence.first]
+    moments = (starts + sequence.seconds)[sequence.ended]
     needed = int(np.ceil(MOST * len(moments)))
     lengths = moments[needed - 1 :] - moments[: len(moments) - needed + 1]
     best = int(lengths.argmin())
-    if needed < 3 or lengths[best] > found.seconds.sum() / 2:
+    if needed < 3 or lengths[best] > sequence.seconds.sum() / 2:
         return ""
     return (
         f"; {needed} of these changes are between {clock(moments[best])} and "
@@ -96,13 +96,13 @@ def _where(predictions: Predictions, found: Runs) -> str:
     )
 
 
-def _least_steady(found: Sequence[Runs]) -> list[str]:
+def _least_steady(sequences: Sequence[Runs]) -> list[str]:
     """The videos, those first in which some model changes its answer the most often a second."""
     rates: dict[str, float] = {}
-    for each in found:
-        for video in np.unique(each.videos):
-            here = each.videos == video
-            rate = each.ended[here].sum() / each.seconds[here].sum()
+    for sequence in sequences:
+        for video in np.unique(sequence.videos):
+            inside = sequence.videos == video
+            rate = sequence.ended[inside].sum() / sequence.seconds[inside].sum()
             rates[str(video)] = max(rates.get(str(video), 0.0), float(rate))
     return sorted(rates, key=lambda video: (-rates[video], video))
 
@@ -110,17 +110,20 @@ def _least_steady(found: Sequence[Runs]) -> list[str]:
 def _lengths(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
     """How long answers hold, with intervals; nothing where dwell times were not asked for."""
     rows = []
-    for one in evaluated:
-        dwell = find(one.results, "dwell_time")
+    for model in evaluated:
+        dwell = find(model.results, "dwell_time")
         if dwell is None:
             continue
         (changes,) = (cell for cell in dwell.cells if cell.name == "between changes, seconds")
-        told = (
+        cells = (
             text
-            for each in (changes, dwell)
-            for text in (format_value(each.value, each.unit), span(each.low, each.high, each.unit))
+            for result in (changes, dwell)
+            for text in (
+                format_value(result.value, result.unit),
+                span(result.low, result.high, result.unit),
+            )
         )
-        rows.append((one.predictions.model, f"{dwell.n:,}", *told))
+        rows.append((model.predictions.model, f"{dwell.n:,}", *cells))
     header = (
         "model",
         "runs",
@@ -132,12 +135,12 @@ def _lengths(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
     return (Table("Time between prediction changes", header, tuple(rows)),) if rows else ()
 
 
-def _table(tables: Sequence[Predictions], found: Sequence[Runs]) -> Table:
+def _table(tables: Sequence[Predictions], sequences: Sequence[Runs]) -> Table:
     rows = []
-    for predictions, each in zip(tables, found, strict=True):
-        for video in np.unique(each.videos):
-            here = each.videos == video
-            seconds, ended = each.seconds[here], each.ended[here]
+    for predictions, sequence in zip(tables, sequences, strict=True):
+        for video in np.unique(sequence.videos):
+            inside = sequence.videos == video
+            seconds, ended = sequence.seconds[inside], sequence.ended[inside]
             length = between(seconds, ended)
             longest = int(seconds.argmax())
             rows.append(
@@ -148,7 +151,7 @@ def _table(tables: Sequence[Predictions], found: Sequence[Runs]) -> Table:
                     f"{int(ended.sum()):,}",
                     duration(length) if np.isfinite(length) else "—",
                     f"{duration(float(seconds[longest]))} "
-                    f"({predictions.own_answer(int(each.first[here][longest]))})",
+                    f"({predictions.own_answer(int(sequence.first[inside][longest]))})",
                 )
             )
     header = (

@@ -24,15 +24,15 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
     not overlap and do not cross scene cuts; at most eight over all models, each model in turn. A
     strip shows the frames just before and just after changes. None where no answer changes.
     """
-    tables = [one.predictions for one in evaluated]
-    each = -(-SHOWN // len(tables))
-    found = [windows(predictions, each) for predictions in tables]
-    if not any(found):
+    tables = [model.predictions for model in evaluated]
+    most = -(-SHOWN // len(tables))
+    by_model = [windows(predictions, most) for predictions in tables]
+    if not any(by_model):
         return None
-    listed = [
-        (tables[which], ranked[place])
-        for place in range(each)
-        for which, ranked in enumerate(found)
+    chosen = [
+        (tables[place_of_model], ranked[place])
+        for place in range(most)
+        for place_of_model, ranked in enumerate(by_model)
         if place < len(ranked)
     ][:SHOWN]
     return Section(
@@ -40,24 +40,24 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
         place=14,
         title="The seconds with the most prediction changes",
         text=(
-            " ".join(_sentence(p, ranked) for p, ranked in zip(tables, found, strict=True)),
+            " ".join(_sentence(p, ranked) for p, ranked in zip(tables, by_model, strict=True)),
             "These are the worst seconds, not typical ones, ordered by the number of prediction "
             "changes plus the sum of the changes in confidence (Σ |Δ confidence|). Check what "
             "moves, blurs or enters the picture.",
         ),
-        tables=(_table(listed),),
-        exhibits=tuple(_exhibit(predictions, window) for predictions, window in listed),
+        tables=(_table(chosen),),
+        exhibits=tuple(_exhibit(predictions, window) for predictions, window in chosen),
     )
 
 
-def _sentence(predictions: Predictions, found: Sequence[Window]) -> str:
-    if not found:
+def _sentence(predictions: Predictions, ranked: Sequence[Window]) -> str:
+    if not ranked:
         return f"{predictions.model} does not change its prediction within a scene of these videos."
     total = int(runs(predictions).ended.sum())
-    inside = sum(window.changes for window in found)
-    worst = found[0]
+    inside = sum(window.changes for window in ranked)
+    worst = ranked[0]
     several = (
-        "this second contains" if len(found) == 1 else f"the {len(found)} seconds shown contain"
+        "this second contains" if len(ranked) == 1 else f"the {len(ranked)} seconds shown contain"
     )
     return (
         f"{predictions.model} changes its prediction {worst.changes} times in {len(worst.rows)} "
@@ -75,7 +75,7 @@ def _when(predictions: Predictions, window: Window) -> str:
     return f"{clock(seconds[0])}–{clock(seconds[1])}"
 
 
-def _table(listed: Sequence[tuple[Predictions, Window]]) -> Table:
+def _table(chosen: Sequence[tuple[Predictions, Window]]) -> Table:
     body = tuple(
         (
             _when(predictions, window),
@@ -85,7 +85,7 @@ def _table(listed: Sequence[tuple[Predictions, Window]]) -> Table:
             f"{len(window.rows)}",
             f"{window.jump:.2f}",
         )
-        for predictions, window in listed
+        for predictions, window in chosen
     )
     header = ("time", "video", "model", "changes", "frames", "Σ |Δ confidence|")
     return Table("The seconds with the most prediction changes", header, body)
@@ -139,13 +139,13 @@ def _side(answers: NDArray[np.integer], place: int) -> str:
 
 def _picture(predictions: Predictions, row: int, side: str) -> Picture:
     sure = certainty(predictions)
-    said = predictions.own_answer(row)
+    answer = predictions.own_answer(row)
     when = clock(float(predictions.tags["seconds"][row]))
     return Picture(
         sample=str(predictions.ids[row]),
         title=f"frame {predictions.tags['frame'][row]}",
         lines=(
-            f"predicts {said}" + (f", {percent(float(sure[row]))}" if sure is not None else ""),
+            f"predicts {answer}" + (f", {percent(float(sure[row]))}" if sure is not None else ""),
             f"{when}, {side}" if side else when,
         ),
     )

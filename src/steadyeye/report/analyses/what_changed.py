@@ -32,13 +32,13 @@ def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
     Broken: a neighbour that is wrong while its anchor is right; kept: one that is right too. None
     where no model has both.
     """
-    judged = [_judge(one.predictions) for one in evaluated]
-    judged = [each for each in judged if 0 < each[1].broken.sum() < len(each[1])]
+    judged = [_judge(model.predictions) for model in evaluated]
+    judged = [item for item in judged if 0 < item[1].broken.sum() < len(item[1])]
     if not judged:
         return None
-    fits = {predictions.model: found for predictions, _, found in judged}
+    fits = {predictions.model: outcome for predictions, _, outcome in judged}
     fitted = any(map(_is_fitted, fits.values()))
-    best = [found.strongest for found in fits.values() if found.strongest]
+    best = [outcome.strongest for outcome in fits.values() if outcome.strongest]
     strongest = min(best, key=lambda effect: effect.p) if best else None
     if strongest is not None and not _claim(judged, strongest):
         strongest = None
@@ -47,10 +47,10 @@ def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
         place=22,
         title=f"What changed when it broke: {_finding(judged, strongest)}",
         claim=_claim(judged, strongest),
-        text=(" ".join([*(_sentence(*each) for each in judged), *_too_few(judged)]),),
+        text=(" ".join([*(_sentence(*item) for item in judged), *_too_few(judged)]),),
         method=(_method(judged),) if fitted else (),
         # a table of an unfitted model would hold nothing but dashes
-        tables=tuple(_table(*each) for each in judged if _is_fitted(each[2])),
+        tables=tuple(_table(*item) for item in judged if _is_fitted(item[2])),
         figures=(forest(fits),) if fitted else (),
     )
     return _with_dose(section, judged, strongest) if strongest else section
@@ -85,35 +85,35 @@ def _finding(judged: Sequence[Judged], strongest: Effect | None) -> str:
         return "no measure is clearly related" if fitted else "too few broken frames"
     agree = [
         effect
-        for _, _, found in judged
-        for effect in found.each
+        for _, _, text in judged
+        for effect in text.each
         if effect.measure == strongest.measure
         and effect.stands_out
         and effect.rises == strongest.rises
     ]
-    found = f"{'more' if strongest.rises else 'less'} {strongest.measure.words}"
+    text = f"{'more' if strongest.rises else 'less'} {strongest.measure.words}"
     return (
-        found
+        text
         if len(agree) == len(judged)
-        else f"{found} ({len(agree)} of {number_of(len(judged), 'model')})"
+        else f"{text} ({len(agree)} of {number_of(len(judged), 'model')})"
     )
 
 
-def _sentence(predictions: Predictions, found: Outcomes, fit: Effects) -> str:
+def _sentence(predictions: Predictions, outcome: Outcomes, fit: Effects) -> str:
     best = fit.strongest
     if best and best.alone:
         more = "more" if best.rises else "less"
         return (
             f"{predictions.model} breaks more often {_when(best)}: odds ratio "
             f"{best.alone.text(not best.rises)} for one standard deviation "
-            f"({best.measure.format_value(best.deviation)}) {more}; {found.breakage_text}."
+            f"({best.measure.format_value(best.deviation)}) {more}; {outcome.breakage_text}."
         )
     if _is_fitted(fit):
         return (
             f"{predictions.model}: none of {len(fit.each)} measures differs clearly between "
-            f"neighbours that break and neighbours that do not; {found.breakage_text}."
+            f"neighbours that break and neighbours that do not; {outcome.breakage_text}."
         )
-    return f"{predictions.model}: {found.breakage_text}."
+    return f"{predictions.model}: {outcome.breakage_text}."
 
 
 def _too_few(judged: Sequence[Judged]) -> tuple[str, ...]:
@@ -133,8 +133,8 @@ def _when(best: Effect) -> str:
 
 
 def _method(judged: Sequence[Judged]) -> str:
-    units = " and ".join(dict.fromkeys(found.unit for _, found, _ in judged))
-    within = next((f", {found.within}" for _, found, _ in judged if found.within), "")
+    units = " and ".join(dict.fromkeys(outcome.unit for _, outcome, _ in judged))
+    within = next((f", {outcome.within}" for _, outcome, _ in judged if outcome.within), "")
     return (
         "Odds of a neighbour being wrong although its anchor is right (logistic regression); 95 "
         f"% intervals by a jackknife over {units} with Student's t{within}. A measure is "
@@ -144,18 +144,18 @@ def _method(judged: Sequence[Judged]) -> str:
     )
 
 
-def _table(predictions: Predictions, found: Outcomes, fit: Effects) -> Table:
+def _table(predictions: Predictions, outcome: Outcomes, fit: Effects) -> Table:
     rows = tuple(
         (
-            each.measure.words,
-            each.measure.format_value(each.deviation),
-            "—" if np.isnan(each.gap) else f"{each.gap:+.2f}".replace("-", "−"),
-            each.alone.text() if each.alone else f"— ({each.note})",
-            each.joint.text() if each.joint else "—",
-            "—" if np.isnan(each.p) else probability(each.p),
-            f"{each.broken:,} / {each.n - each.broken:,}",
+            effect.measure.words,
+            effect.measure.format_value(effect.deviation),
+            "—" if np.isnan(effect.gap) else f"{effect.gap:+.2f}".replace("-", "−"),
+            effect.alone.text() if effect.alone else f"— ({effect.note})",
+            effect.joint.text() if effect.joint else "—",
+            "—" if np.isnan(effect.p) else probability(effect.p),
+            f"{effect.broken:,} / {effect.n - effect.broken:,}",
         )
-        for each in fit.each
+        for effect in fit.each
     )
     header = (
         "value, compared with the anchor",
@@ -166,7 +166,7 @@ def _table(predictions: Predictions, found: Outcomes, fit: Effects) -> Table:
         "p (Holm)",
         "broken / not broken",
     )
-    caption = f"Changes from the anchor and breaks of {predictions.model}, {found.over}"
+    caption = f"Changes from the anchor and breaks of {predictions.model}, {outcome.over}"
     return Table(f"{caption}; {fit.joint}" if fit.joint else caption, header, rows)
 
 
@@ -174,10 +174,10 @@ def _with_dose(section: Section, judged: Sequence[Judged], strongest: Effect) ->
     """The section with the shares by quintile of the strongest measure, and pictures."""
     measure = strongest.measure
     ends = edges(judged[0][0], measure)
-    bins = [each for p, found, _ in judged for each in dose(p, found, measure, ends)]
+    bins = [quintile for p, outcome, _ in judged for quintile in dose(p, outcome, measure, ends)]
     standing = [
-        (p, found, effect)
-        for p, found, fit in judged
+        (p, outcome, effect)
+        for p, outcome, fit in judged
         for effect in fit.each
         if effect.measure == measure and effect.stands_out
     ]

@@ -22,7 +22,7 @@ def wrong_predictions(evaluated: Sequence[Evaluated]) -> Section | None:
     most 24 over all models, every model in turn. None where nothing is wrong, and for what other
     sections show: sets with neighbours, videos frame by frame, degraded images and detectors.
     """
-    tables = [one.predictions for one in evaluated]
+    tables = [model.predictions for model in evaluated]
     if not all(map(_still, tables)):
         return None
     wrong = [_wrong(table) for table in tables]
@@ -35,7 +35,7 @@ def wrong_predictions(evaluated: Sequence[Evaluated]) -> Section | None:
         for table, rows in pairs
         if i < len(rows)
     ]
-    shown = [_exhibit(table, row) for table, row in every[:SHOWN]]
+    exhibits = [_exhibit(table, row) for table, row in every[:SHOWN]]
     return Section(
         topic=Topic.WHAT,
         place=20,
@@ -43,9 +43,9 @@ def wrong_predictions(evaluated: Sequence[Evaluated]) -> Section | None:
         text=(
             "Images with a wrong prediction, the highest confidence first: label → prediction. "
             "A labelling error looks the same."
-            + (f" Shown: {len(shown)} of {len(every):,}." if len(shown) < len(every) else ""),
+            + (f" Shown: {len(exhibits)} of {len(every):,}." if len(exhibits) < len(every) else ""),
         ),
-        exhibits=tuple(shown),
+        exhibits=tuple(exhibits),
         lead=_lead(every),
     )
 
@@ -81,7 +81,7 @@ def _title(tables: Sequence[Predictions], wrong: Sequence[Sequence[int]]) -> str
 
 def _lead(every: Sequence[tuple[Predictions, int]]) -> Exhibit:
     """The most confident mistakes of the model that makes the most confident one."""
-    first = max(every, key=lambda each: float(each[0].confidence[each[1]]))[0]
+    first = max(every, key=lambda item: float(item[0].confidence[item[1]]))[0]
     rows = [row for table, row in every if table is first][:LEADS]
     pictures = tuple(
         replace(

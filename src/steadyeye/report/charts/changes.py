@@ -19,7 +19,7 @@ from steadyeye.report.charts.specs import chart, colour, lines, shares
 LIMITS = (1 / 16, 16.0)
 
 
-def forest(found: Mapping[str, Effects]) -> Figure:
+def forest(effects: Mapping[str, Effects]) -> Figure:
     """The odds ratios a standard deviation of each measure alone, one colour a model.
 
     Ends beyond 1/16 and 16 are cut there; the table has them.
@@ -33,8 +33,8 @@ def forest(found: Mapping[str, Effects]) -> Figure:
             "high": min(effect.alone.high, LIMITS[1]),
             "text": effect.alone.text(),
         }
-        for model, each in found.items()
-        for effect in each.each
+        for model, of_model in effects.items()
+        for effect in of_model.each
         if effect.alone
     ]
     return Figure(
@@ -44,7 +44,7 @@ def forest(found: Mapping[str, Effects]) -> Figure:
             "relation."
         ),
         alt="Odds ratios with 95 % intervals by measured change and model",
-        spec=_spec(values, list(found)),
+        spec=_spec(values, list(effects)),
     )
 
 
@@ -93,8 +93,8 @@ def _spec(values: list[dict[str, Any]], models: list[str]) -> dict[str, Any]:
 
 def _domain(values: list[dict[str, Any]]) -> list[float]:
     """As far out as the intervals reach, the same to both sides of 1 and at least to 2."""
-    reach = max(2.0, *(row["high"] for row in values), *(1 / row["low"] for row in values))
-    return [1 / reach, reach]
+    limit = max(2.0, *(row["high"] for row in values), *(1 / row["low"] for row in values))
+    return [1 / limit, limit]
 
 
 QUINTILES = 5
@@ -120,14 +120,14 @@ def edges(predictions: Predictions, measure: Measure) -> NDArray[np.float64]:
 
 
 def dose(
-    predictions: Predictions, found: Outcomes, measure: Measure, ends: NDArray[np.float64]
+    predictions: Predictions, outcomes: Outcomes, measure: Measure, ends: NDArray[np.float64]
 ) -> list[Bin]:
     """The share of broken neighbours between each two ends, where there are any.
 
     A value on an end belongs to the bin below it, the lowest to the first. Intervals are over
     videos, or over pm-sets where there are few videos.
     """
-    values = column(predictions, measure, found.rows)
+    values = column(predictions, measure, outcomes.rows)
     bins = []
     for i in range(max(len(ends) - 1, 1)):
         low, high = ends[i], ends[min(i + 1, len(ends) - 1)]
@@ -135,7 +135,7 @@ def dose(
         within |= (values == low) & (i == 0)
         if within.any():
             middle = float(np.median(values[within]))
-            share = proportion(found.broken[within], found.clusters[within])
+            share = proportion(outcomes.broken[within], outcomes.clusters[within])
             bins.append(Bin(predictions.model, float(low), float(high), middle, share))
     return bins
 
@@ -144,16 +144,16 @@ def dose_figure(measure: Measure, bins: Sequence[Bin]) -> Figure:
     """The shares against the median measure of each quintile, one line a model."""
     values = [
         {
-            "model": each.model,
-            "value": measure.scale_value(each.middle),
-            "share": each.share.value,
-            "low": each.share.low,
-            "high": each.share.high,
-            "n": each.share.n,
+            "model": quintile.model,
+            "value": measure.scale_value(quintile.middle),
+            "share": quintile.share.value,
+            "low": quintile.share.low,
+            "high": quintile.share.high,
+            "n": quintile.share.n,
         }
-        for each in bins
+        for quintile in bins
     ]
-    models = list(dict.fromkeys(each.model for each in bins))
+    models = list(dict.fromkeys(quintile.model for quintile in bins))
     title = f"{measure.words}, {measure.unit}".rstrip(", ")
     x = {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}}
     y = shares("share", "broken neighbours")
@@ -184,13 +184,13 @@ def dose_table(measure: Measure, bins: Sequence[Bin]) -> Table:
     """The shares by model and quintile."""
     rows = tuple(
         (
-            each.model,
-            f"{measure.format_value(each.low)} to {measure.format_value(each.high)}",
-            percent(each.share.value),
-            interval(each.share.low, each.share.high),
-            f"{each.share.n:,}",
+            quintile.model,
+            f"{measure.format_value(quintile.low)} to {measure.format_value(quintile.high)}",
+            percent(quintile.share.value),
+            interval(quintile.share.low, quintile.share.high),
+            f"{quintile.share.n:,}",
         )
-        for each in bins
+        for quintile in bins
     )
     header = ("model", measure.words, "broken", "95 % interval", "n")
     return Table(f"Broken neighbours by quintile of {measure.words}", header, rows)
@@ -208,15 +208,15 @@ def pairs(judged: Sequence[Judged]) -> tuple[Exhibit, ...]:
     `judged`: each model's table, outcomes and effect of the same measure. No two are of one video,
     or of one pm-set where there is one video; ties go to the earlier model, then row.
     """
-    found = []
+    places = []
     for order, (predictions, of, effect) in enumerate(judged):
         values = column(predictions, effect.measure, of.rows) * (1 if effect.rises else -1)
-        found += [
+        places += [
             (-float(values[i]), order, int(of.rows[i]), int(of.anchors[i]))
             for i in np.flatnonzero(of.broken & np.isfinite(values))
         ]
     distinct: dict[str, Exhibit] = {}
-    for _, order, row, anchor in sorted(found):
+    for _, order, row, anchor in sorted(places):
         predictions, _, effect = judged[order]
         place = _place(predictions, row)
         if place not in distinct:
@@ -250,11 +250,11 @@ def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) ->
 
 
 def _picture(predictions: Predictions, row: int, title: str, more: tuple[str, ...]) -> Picture:
-    said = f"predicts {predictions.answer(row)}, {percent(float(predictions.confidence[row]))}"
+    text = f"predicts {predictions.answer(row)}, {percent(float(predictions.confidence[row]))}"
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
-        lines=(said, *more),
+        lines=(text, *more),
         right=bool(predictions.right[row]),
     )
 
@@ -263,8 +263,9 @@ def _list_changes(predictions: Predictions, row: int) -> tuple[str, ...]:
     """The measured changes of a pair, a line each."""
     known = [m for m in PAIR if m.name in LINES and np.isfinite(predictions.tags[m.name][row])]
     return tuple(
-        f"{each.words} {each.format_value(float(predictions.tags[each.name][row]), _sign(each))}"
-        for each in known
+        f"{measure.words} {measure.format_value(value, _sign(measure))}"
+        for measure in known
+        for value in (float(predictions.tags[measure.name][row]),)
     )
 
 

@@ -48,94 +48,96 @@ def name_cause(cause: str) -> str:
     return cause.replace("_", " ") or "right"
 
 
-def map_figure(found: Blindness, name: str) -> Figure:
+def map_figure(regions: Blindness, name: str) -> Figure:
     """A map of both sets, at most `DRAWN` of each, those first where the reference is thin."""
-    places = _choose_drawn(found)
-    laid = layout(found.points[places])
-    tags, score = found.predictions.tags, found.predictions.tags["score"]
-    number = np.cumsum(~found.reference) - 1
-    values, what = [], CHOSEN[found.proven]
+    places = _choose_drawn(regions)
+    laid = layout(regions.points[places])
+    tags, score = regions.predictions.tags, regions.predictions.tags["score"]
+    number = np.cumsum(~regions.reference) - 1
+    values, title = [], CHOSEN[regions.proven]
     for place, (x, y) in zip(places.tolist(), laid.place.tolist(), strict=True):
-        row, other = found.rows[place], int(number[place])
-        of_reference = bool(found.reference[place])
-        thin = not of_reference and bool(found.chosen[other])
+        row, other = regions.rows[place], int(number[place])
+        of_reference = bool(regions.reference[place])
+        thin = not of_reference and bool(regions.chosen[other])
         values.append(
             {
                 "x": round(x, 3),
                 "y": round(y, 3),
-                "sample": str(found.predictions.ids[row]),
+                "sample": str(regions.predictions.ids[row]),
                 "cause": "reference" if of_reference else name_cause(str(tags["cause"][row])),
-                "where": what if thin else ELSEWHERE,
+                "where": title if thin else ELSEWHERE,
                 "says": f"{tags['said'][row]}, {percent(float(score[row]), 0)}",
                 "is": str(tags["true"][row]),
-                "spot": "" if of_reference else _spot(found, other),
+                "spot": "" if of_reference else _spot(regions, other),
             }
         )
     return Figure(
         name=name,
         caption=(
             f"{laid.name} of the features: {len(values):,} of "
-            f"{number_of(len(found.rows), 'region')}. Regions near each other have similar "
+            f"{number_of(len(regions.rows), 'region')}. Regions near each other have similar "
             "features; the axes have no meaning."
-            + (f" Diamonds: {what}." if found.chosen.any() else "")
+            + (f" Diamonds: {title}." if regions.chosen.any() else "")
             + " Hover for the picture."
         ),
         alt=(
-            f"A {laid.name} map of {number_of(int(found.reference[places].sum()), 'region')} of "
-            f"the reference data and {int((~found.reference[places]).sum()):,} of the tested data, "
-            "coloured by cause."
+            f"A {laid.name} map of {number_of(int(regions.reference[places].sum()), 'region')} of "
+            f"the reference data and {int((~regions.reference[places]).sum()):,} of the tested "
+            "data, coloured by cause."
         ),
-        spec=_spec(values, what),
-        data=found.predictions.data,
+        spec=_spec(values, title),
+        data=regions.predictions.data,
         thumbnails=tuple(
-            Picture(sample=str(found.predictions.ids[row]), title="", lines=(), small=True)
-            for row in found.rows[places[:THUMBNAILS]]
+            Picture(sample=str(regions.predictions.ids[row]), title="", lines=(), small=True)
+            for row in regions.rows[places[:THUMBNAILS]]
         ),
     )
 
 
-def _choose_drawn(found: Blindness) -> NDArray[np.intp]:
+def _choose_drawn(regions: Blindness) -> NDArray[np.intp]:
     """Places of what is drawn, those first that have a thumbnail."""
-    rng = stream(0, "map", found.predictions.fingerprint)
-    others = np.flatnonzero(~found.reference)
-    wrong = found.tag("cause") != ""
+    rng = stream(0, "map", regions.predictions.fingerprint)
+    others = np.flatnonzero(~regions.reference)
+    wrong = regions.tag("cause") != ""
     # mistakes before the rest, and by chance among equals
     order = np.lexsort((rng.random(len(others)), ~wrong))
-    thin, rest = order[found.chosen[order]], order[~found.chosen[order]]
+    thin, rest = order[regions.chosen[order]], order[~regions.chosen[order]]
     # where there is more than enough of both, three of five points are of where it is thin
     part = max(3 * DRAWN // 5, DRAWN - len(rest))
     data = others[np.concatenate([thin[:part], rest])[:DRAWN]]
-    reference = rng.permutation(np.flatnonzero(found.reference))[:DRAWN]
+    reference = rng.permutation(np.flatnonzero(regions.reference))[:DRAWN]
     # a third of the thumbnails shows the reference, or more where the data needs fewer
     mine = min(len(data), max(THUMBNAILS - len(reference), 2 * THUMBNAILS // 3))
     data = rng.permutation(data)
     return np.concatenate([data[:mine], reference, data[mine:]])
 
 
-def _spot(found: Blindness, other: int) -> str:
-    spot = int(found.spot[other])
-    ratio = float(np.exp(found.thinness.ratio[other]))
-    where = f"{found.noun} {spot + 1}, " if spot >= 0 else ""
+def _spot(regions: Blindness, other: int) -> str:
+    spot = int(regions.spot[other])
+    ratio = float(np.exp(regions.thinness.ratio[other]))
+    where = f"{regions.noun} {spot + 1}, " if spot >= 0 else ""
     return f"{where}density ratio {ratio:.1f}"
 
 
-def _spec(values: list[dict[str, Any]], what: str) -> dict[str, Any]:
-    """The chart; `what`: how the legend calls the chosen regions."""
-    reference, thin = "datum.cause === 'reference'", f"datum.where === '{what}'"
-    shapes = {what: "diamond", ELSEWHERE: "circle"}
+def _spec(values: list[dict[str, Any]], title: str) -> dict[str, Any]:
+    """The chart; `title`: how the legend calls the chosen regions."""
+    reference, thin = "datum.cause === 'reference'", f"datum.where === '{title}'"
+    shapes = {title: "diamond", ELSEWHERE: "circle"}
     layers = [
         _layer(values, reference, 30, 0.45, shapes),
         _layer(values, f"!({reference}) && !({thin})", 45, 0.8, shapes),
         _layer(values, thin, 90, 0.9, shapes),
     ]
-    there = [
-        any(each["cause"] == "reference" for each in values),
-        any(each["cause"] != "reference" and each["where"] == ELSEWHERE for each in values),
-        any(each["where"] != ELSEWHERE for each in values),
+    filled_layers = [
+        any(row["cause"] == "reference" for row in values),
+        any(row["cause"] != "reference" and row["where"] == ELSEWHERE for row in values),
+        any(row["where"] != ELSEWHERE for row in values),
     ]
     return {
         # an empty layer would warn in the reader's console
-        **chart([one for one, filled in zip(layers, there, strict=True) if filled], height=460),
+        **chart(
+            [part for part, filled in zip(layers, filled_layers, strict=True) if filled], height=460
+        ),
         "data": {"values": values},
         "datasets": {"thumbnails": []},
         "transform": [
@@ -153,7 +155,7 @@ def _layer(
     values: list[dict[str, Any]], test: str, size: int, opacity: float, shapes: dict[str, str]
 ) -> dict[str, Any]:
     """The points that pass a test; all layers share their colours and shapes."""
-    causes = [cause for cause in COLOURS if any(each["cause"] == cause for each in values)]
+    causes = [cause for cause in COLOURS if any(row["cause"] == cause for row in values)]
     axis = {"axis": None, "scale": {"zero": False, "nice": False}, "type": "quantitative"}
     return {
         "transform": [{"filter": test}],

@@ -79,19 +79,19 @@ def build_section(
         figures=tuple(
             figure(model, f"{names.figure}-{i}", names.done) for i, model in enumerate(models)
         ),
-        exhibits=tuple(shown for model in models for shown in exhibits(model, names.tag)),
+        exhibits=tuple(exhibit for model in models for exhibit in exhibits(model, names.tag)),
     )
 
 
-def figure(told: ProbedModel, name: str, what: str) -> Figure:
+def figure(model: ProbedModel, name: str, doing: str) -> Figure:
     """The change of every target, by class, with mean and interval.
 
-    `what`: what was done, for the caption. The first row is of all classes together. As Lau et al.
+    `doing`: what was done, for the caption. The first row is of all classes together. As Lau et al.
     2021, Figures 6 and 7.
     """
-    effects = told.effects
+    effects = model.effects
     labels = order_classes(effects)
-    names = ["all classes", *(told.predictions.model_classes[label] for label in labels[:SHOWN])]
+    names = ["all classes", *(model.predictions.model_classes[label] for label in labels[:SHOWN])]
     masks = [np.ones(len(effects.change), dtype=np.bool_)]
     masks += [effects.label == label for label in labels[:SHOWN]]
     dots, means = [], []
@@ -105,22 +105,22 @@ def figure(told: ProbedModel, name: str, what: str) -> Figure:
     more = f" Drawn: {SHOWN} of {number_of(len(labels), 'class')}." if len(labels) > SHOWN else ""
     return Figure(
         name,
-        f"{told.model}: |Δ probability| of each detection when {what}; dots with lines are "
+        f"{model.model}: |Δ probability| of each detection when {doing}; dots with lines are "
         f"means with 95 % intervals.{more}",
         f"Change in probability by class ({len(names) - 1}) and for all classes, for confident "
-        f"mistakes and correct detections of {told.model}, when {what}.",
+        f"mistakes and correct detections of {model.model}, when {doing}.",
         _spec(names, dots, means),
     )
 
 
 def _mean(
-    effects: ProbeEffects, place: str, kind: str, which: NDArray[np.bool_]
+    effects: ProbeEffects, place: str, kind: str, mask: NDArray[np.bool_]
 ) -> list[dict[str, Any]]:
-    found = mean(effects, which)
-    if found.value is None:
+    change = mean(effects, mask)
+    if change.value is None:
         return []
-    row = {"class": place, "kind": kind, "value": found.value, "n": found.n}
-    return [row if found.low is None else {**row, "low": found.low, "high": found.high}]
+    row = {"class": place, "kind": kind, "value": change.value, "n": change.n}
+    return [row if change.low is None else {**row, "low": change.low, "high": change.high}]
 
 
 def _spec(
@@ -173,12 +173,12 @@ def _change(field: str) -> dict[str, Any]:
     }
 
 
-def exhibits(told: ProbedModel, tag: str) -> tuple[Exhibit, ...]:
+def exhibits(model: ProbedModel, tag: str) -> tuple[Exhibit, ...]:
     """The mistakes that change least and most, then such of the control, each with its changes.
 
     `tag`: of the step, which names a picture. The changes shown are evenly apart.
     """
-    return tuple(_exhibit(told, which, tag) for which in _pick(told.effects))
+    return tuple(_exhibit(model, target, tag) for target in _pick(model.effects))
 
 
 def _pick(effects: ProbeEffects) -> list[int]:
@@ -190,35 +190,35 @@ def _pick(effects: ProbeEffects) -> list[int]:
     return picked
 
 
-def _exhibit(told: ProbedModel, which: int, tag: str) -> Exhibit:
-    effects = told.effects
-    changed = effects.changed[which]
+def _exhibit(model: ProbedModel, target: int, tag: str) -> Exhibit:
+    effects = model.effects
+    changed = effects.changed[target]
     apart = np.unique(np.linspace(0, len(changed) - 1, NEXT).round().astype(np.intp))
-    rows = [int(effects.plain[which]), *changed[apart].tolist()]
-    name = told.predictions.model_classes[effects.label[which]]
-    cause = str(effects.cause[which]) or "correct"
-    called = [str(told.predictions.tags[tag][row]) for row in rows[1:]]
+    rows = [int(effects.plain[target]), *changed[apart].tolist()]
+    name = model.predictions.model_classes[effects.label[target]]
+    cause = str(effects.cause[target]) or "correct"
+    called = [str(model.predictions.tags[tag][row]) for row in rows[1:]]
     return Exhibit(
-        title=f"{name}, {cause}: changes by {effects.change[which]:.2f}",
-        model=told.model,
-        data=told.predictions.data,
+        title=f"{name}, {cause}: changes by {effects.change[target]:.2f}",
+        model=model.model,
+        data=model.predictions.data,
         pictures=tuple(
-            _picture(told, row, f"{tag} {each}" if each else "original", name, cause)
-            for row, each in zip(rows, ["", *called], strict=True)
+            _picture(model, row, f"{tag} {text}" if text else "original", name, cause)
+            for row, text in zip(rows, ["", *called], strict=True)
         ),
         wide=True,
     )
 
 
-def _picture(told: ProbedModel, row: int, called: str, name: str, cause: str) -> Picture:
-    predictions, found = told.predictions, told.effects.found
+def _picture(model: ProbedModel, row: int, called: str, name: str, cause: str) -> Picture:
+    predictions, matches = model.predictions, model.effects.found
     kind = "right" if cause == "correct" else "wrong"
     marks: tuple[Mark, ...] = ()
     line = f"no {name} there"
-    at = int(found.row[row])
+    at = int(matches.row[row])
     if at >= 0:
         assert predictions.detections is not None, "a probe is asked of a detector"
-        line = f"{name} {found.probability[row]:.2f}"
+        line = f"{name} {matches.probability[row]:.2f}"
         box = tuple(float(value) for value in predictions.detections.boxes[at])
         marks = (Mark(kind, box, line),)
     return Picture(str(predictions.ids[row]), called, (line,), None, marks)
@@ -227,34 +227,32 @@ def _picture(told: ProbedModel, row: int, called: str, name: str, cause: str) ->
 LINES = ("uniform map", "box only")
 
 
-def draw_attribution(one: InsideShares, name: str, way: str) -> Figure:
+def draw_attribution(model: InsideShares, name: str, way: str) -> Figure:
     """The share of every target, by cause, with means and areas. Lau et al. 2021, Figure 7."""
-    effects = one.effects
-    drawn = groups(effects)
+    effects = model.effects
+    causes = groups(effects)
     dots: list[dict[str, Any]] = []
     means: list[dict[str, Any]] = []
     marks: list[dict[str, Any]] = []
-    for place, which in drawn:
-        inside = mean(effects, which)
+    for place, mask in causes:
+        inside = mean(effects, mask)
         if inside.value is None:
             continue
-        said = {"group": place, "kind": KINDS[place == CONTROL]}
-        dots += [{**said, "share": round(float(v), 4)} for v in effects.change[which]]
-        for what, values in zip(LINES, (one.area, one.even), strict=True):
-            marks.append(
-                {"group": place, "what": what, "share": mean(effects, which, values).value}
-            )
+        names = {"group": place, "kind": KINDS[place == CONTROL]}
+        dots += [{**names, "share": round(float(v), 4)} for v in effects.change[mask]]
+        for line, values in zip(LINES, (model.area, model.even), strict=True):
+            marks.append({"group": place, "what": line, "share": mean(effects, mask, values).value})
         ends = {} if inside.low is None else {"low": inside.low, "high": inside.high}
-        means.append({**said, "value": inside.value, "n": inside.n, **ends})
+        means.append({**names, "value": inside.value, "n": inside.n, **ends})
     return Figure(
         name,
-        f"{one.model}, {way}: each stroke is one detection, dots with lines are means with 95 % "
+        f"{model.model}, {way}: each stroke is one detection, dots with lines are means with 95 % "
         "intervals. Open diamond: mean for a uniform map, the area of the box. Open square: "
         "mean for a detection that depends evenly on its box and on nothing else.",
         "Share of attribution inside the box by cause, for "
         f"{number_of(len(effects.change), 'detection')} of "
-        f"{one.model}: " + "; ".join(f"{row['group']} {percent(row['value'])}" for row in means),
-        _attribution_spec([place for place, _ in drawn], dots, means, marks),
+        f"{model.model}: " + "; ".join(f"{row['group']} {percent(row['value'])}" for row in means),
+        _attribution_spec([place for place, _ in causes], dots, means, marks),
     )
 
 
@@ -303,31 +301,31 @@ def _attribution_spec(
     return chart(layers, height=38 * len(names) + 10)
 
 
-def show_attributions(one: InsideShares) -> tuple[Exhibit, ...]:
+def show_attributions(model: InsideShares) -> tuple[Exhibit, ...]:
     """Those with the least and the most inside, mistakes then control, each beside its map."""
-    return tuple(_show_attribution(one, one.found[which]) for which in _pick(one.effects))
+    return tuple(_show_attribution(model, model.found[target]) for target in _pick(model.effects))
 
 
-def _show_attribution(one: InsideShares, found: Attribution) -> Exhibit:
-    predictions, row = one.predictions, found.row
+def _show_attribution(model: InsideShares, attribution: Attribution) -> Exhibit:
+    predictions, row = model.predictions, attribution.row
     tags = predictions.tags
     name = predictions.model_classes[int(tags["own_label"][row])]
     box = tuple(float(tags[corner][row]) for corner in ("x0", "y0", "x1", "y1"))
-    kind = "wrong" if found.cause else "right"
-    said = f"{name} {float(tags['score'][row]):.2f}"
-    heat = _heat(found.map)
+    kind = "wrong" if attribution.cause else "right"
+    label = f"{name} {float(tags['score'][row]):.2f}"
+    heat = _heat(attribution.map)
     sample = str(predictions.ids[row])
-    inside = f"{percent(found.share, 0)} inside the box"
+    inside = f"{percent(attribution.share, 0)} inside the box"
     return Exhibit(
-        title=f"{name}, {found.cause or 'correct'}: {inside}",
-        model=one.model,
+        title=f"{name}, {attribution.cause or 'correct'}: {inside}",
+        model=model.model,
         data=predictions.data,
         pictures=(
-            Picture(sample, "detection", (said,), None, (Mark(kind, box, said),)),
+            Picture(sample, "detection", (label,), None, (Mark(kind, box, label),)),
             Picture(
                 sample,
                 "attribution",
-                (inside, f"the box covers {percent(found.area)} of the image"),
+                (inside, f"the box covers {percent(attribution.area)} of the image"),
                 None,
                 # white, because red is lost in the colours of a map
                 (Mark("truth", box, ""),),

@@ -107,15 +107,15 @@ def _stretches(
     answers: list[int],
     joined: NDArray[np.bool_],
 ) -> tuple[Stretch, ...]:
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     goes_on = False
     for first, last, answer, next_joined in zip(start, until, answers, joined, strict=True):
-        if goes_on and found[-1].answer == answer:
-            found[-1] = Stretch(found[-1].start, float(last), answer)
+        if goes_on and stretches[-1].answer == answer:
+            stretches[-1] = Stretch(stretches[-1].start, float(last), answer)
         else:
-            found.append(Stretch(float(first), float(last), answer))
+            stretches.append(Stretch(float(first), float(last), answer))
         goes_on = bool(next_joined)
-    return tuple(found)
+    return tuple(stretches)
 
 
 CLASSES = 6  # as many as the palette has colours beside grey
@@ -138,10 +138,10 @@ def bands(tables: Sequence[Predictions], video: str, number: int) -> Figure:
     The six answers given for the longest have colours of their own, the others are grey.
     """
     strips = [strip(predictions, video) for predictions in tables]
-    named = _choose_answers(tables, strips)
-    layers = [_answers(tables, strips, named), *_confidence(strips), _cuts(tables, video)]
+    coloured = _choose_answers(tables, strips)
+    layers = [_answers(tables, strips, coloured), *_confidence(strips), _cuts(tables, video)]
     layers.append(_names(tables))
-    frames = max(each.frames for each in strips)
+    frames = max(part.frames for part in strips)
     coarse = (
         f" Each step is the most frequent prediction in {number_of(frames, 'frame')}."
         if frames > 1
@@ -159,8 +159,8 @@ def bands(tables: Sequence[Predictions], video: str, number: int) -> Figure:
 def _choose_answers(tables: Sequence[Predictions], strips: Sequence[Strip]) -> list[str]:
     """The answers that have a colour of their own: those given for the longest."""
     seconds: defaultdict[str, float] = defaultdict(float)
-    for predictions, each in zip(tables, strips, strict=True):
-        for stretch in each.stretches:
+    for predictions, part in zip(tables, strips, strict=True):
+        for stretch in part.stretches:
             seconds[_name(predictions, stretch.answer)] += stretch.stop - stretch.start
     return [name for name, _ in sorted(seconds.items(), key=lambda s: (-s[1], s[0]))[:CLASSES]]
 
@@ -175,20 +175,20 @@ def _y(field: str, models: int) -> dict[str, Any]:
 
 
 def _answers(
-    tables: Sequence[Predictions], strips: Sequence[Strip], named: list[str]
+    tables: Sequence[Predictions], strips: Sequence[Strip], coloured: list[str]
 ) -> dict[str, Any]:
     rows = []
-    for i, (predictions, each) in enumerate(zip(tables, strips, strict=True)):
-        for stretch in each.stretches:
+    for i, (predictions, part) in enumerate(zip(tables, strips, strict=True)):
+        for stretch in part.stretches:
             name = _name(predictions, stretch.answer)
-            shown = {"shown": name if name in named else OTHER, "answer": name}
+            names = {"shown": name if name in coloured else OTHER, "answer": name}
             when = {"from": round(stretch.start, 3), "to": round(stretch.stop, 3)}
             clocks = {"starts": clock(stretch.start), "model": predictions.model}
-            rows.append({**shown, **when, **clocks, "top": i + 0.22, "bottom": i + 0.52})
-    colours = colour([*named, *([""] * (CLASSES - len(named))), OTHER], "shown", "")
+            rows.append({**names, **when, **clocks, "top": i + 0.22, "bottom": i + 0.52})
+    colours = colour([*coloured, *([""] * (CLASSES - len(coloured))), OTHER], "shown", "")
     # blanks hold the place of missing classes, so that grey stays the colour of the others
-    there = [*named, *([OTHER] if any(row["shown"] == OTHER for row in rows) else [])]
-    colours["legend"] = {**colours["legend"], "values": there}
+    present = [*coloured, *([OTHER] if any(row["shown"] == OTHER for row in rows) else [])]
+    colours["legend"] = {**colours["legend"], "values": present}
     return {
         "data": {"values": rows},
         "mark": {"type": "rect", "tooltip": True},
@@ -211,8 +211,8 @@ def _confidence(strips: Sequence[Strip]) -> list[dict[str, Any]]:
             "base": i + 0.97,
             "part": f"{i} {point.scene}",
         }
-        for i, each in enumerate(strips)
-        for point in each.points
+        for i, part in enumerate(strips)
+        for point in part.points
         if point.confidence is not None
     ]
     if not rows:
@@ -233,8 +233,8 @@ def _confidence(strips: Sequence[Strip]) -> list[dict[str, Any]]:
 
 def _cuts(tables: Sequence[Predictions], video: str) -> dict[str, Any]:
     tags = tables[0].tags
-    here = np.asarray(tags["video"]) == video
-    scenes, seconds = np.asarray(tags["scene"])[here], np.asarray(tags["seconds"])[here]
+    inside = np.asarray(tags["video"]) == video
+    scenes, seconds = np.asarray(tags["scene"])[inside], np.asarray(tags["seconds"])[inside]
     starts = [float(seconds[scenes == scene].min()) for scene in np.unique(scenes)[1:]]
     return {
         "data": {"values": [{"second": round(start, 3)} for start in starts]},

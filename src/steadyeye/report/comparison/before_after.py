@@ -42,18 +42,20 @@ def steps(evaluated: Sequence[Evaluated]) -> list[Step]:
 
     Told by fingerprints, on the very same samples; models alone are in none.
     """
-    found: list[Step] = []
+    pairs: list[Step] = []
     for augmented, is_before in ((False, _is_base), (True, _is_plain_twin)):
         for after in evaluated:
             others = alike([after, *evaluated])[1:]
-            found += [Step(one, after, augmented) for one in others if is_before(one, after)][:1]
-    return found
+            pairs += [
+                Step(before, after, augmented) for before in others if is_before(before, after)
+            ][:1]
+    return pairs
 
 
 def augmentation(predictions: Predictions) -> tuple[str, ...]:
     """The operators that the images were augmented with that a model was trained on."""
-    listed: Sequence[Mapping[str, Any]] = predictions.recipe.get("augmentation") or ()
-    return tuple(each["operator"] for each in listed if each["operator"] != "plain")
+    operators: Sequence[Mapping[str, Any]] = predictions.recipe.get("augmentation") or ()
+    return tuple(operator["operator"] for operator in operators if operator["operator"] != "plain")
 
 
 def from_scratch(predictions: Predictions) -> bool:
@@ -66,8 +68,8 @@ def caveats(step: Step) -> tuple[str, ...]:
     return tuple(filter(None, (_answers(step), _overlap(step), _one_training(step))))
 
 
-def _base(one: Evaluated) -> str:
-    return str((one.predictions.recipe.get("base") or {}).get("fingerprint", ""))
+def _base(model: Evaluated) -> str:
+    return str((model.predictions.recipe.get("base") or {}).get("fingerprint", ""))
 
 
 def _is_base(before: Evaluated, after: Evaluated) -> bool:
@@ -80,14 +82,14 @@ def _is_plain_twin(before: Evaluated, after: Evaluated) -> bool:
         return False
     if from_scratch(before.predictions) != from_scratch(after.predictions):
         return False
-    data = [each.predictions.recipe.get("trained on", {}) for each in (before, after)]
+    data = [model.predictions.recipe.get("trained on", {}) for model in (before, after)]
     same = data[0].get("fingerprint") == data[1].get("fingerprint")
     return same and not augmentation(before.predictions) and bool(augmentation(after.predictions))
 
 
 def _answers(step: Step) -> str:
     """In which classes each of the models answers."""
-    before, after = (each.predictions for each in (step.before, step.after))
+    before, after = (model.predictions for model in (step.before, step.after))
     if before.model_classes == after.model_classes:
         return ""
     if before.model_classes == before.classes or before.model_to_data_class is None:
@@ -123,8 +125,8 @@ def _overlap(step: Step) -> str:
             else ""
         )
     names, number = after.clusters
-    there = [i for i, name in enumerate(names.tolist()) if name in videos]
-    if not there:
+    places = [i for i, name in enumerate(names.tolist()) if name in videos]
+    if not places:
         return ""
     frames, first = np.unique(_frames(after), return_index=True)
     inside = int(_find_trained(after, videos, number)[first].sum())
@@ -134,10 +136,10 @@ def _overlap(step: Step) -> str:
         if inside
         else "none of these frames was trained on"
     )
-    told = list_texts(names[there].tolist())
+    listing = list_texts(names[places].tolist())
     return (
-        f"The training data of {after.model} include {len(there):,} of the "
-        f"{number_of(len(names), 'video')} ({told}); {told_frames}. "
+        f"The training data of {after.model} include {len(places):,} of the "
+        f"{number_of(len(names), 'video')} ({listing}); {told_frames}. "
         "A gain on them says little about other footage."
     )
 
@@ -189,7 +191,7 @@ class Gain:
     `adjusted`: its p value where several numbers are compared, as `adjust_gains` makes it.
     """
 
-    what: str
+    metric: str
     before: Result
     after: Result
     difference: Difference | None
@@ -217,60 +219,60 @@ class TrainingGains:
     gains: tuple[Gain, ...]
 
 
-def gain(what: str, before: Outcomes, after: Outcomes) -> Gain:
+def gain(metric: str, before: Outcomes, after: Outcomes) -> Gain:
     """The gain of outcomes on the same samples, with the interval of each."""
-    found = difference(prepare_outcomes(after), prepare_outcomes(before))
-    return Gain(what, result(what, before), result(what, after), found)
+    gap = difference(prepare_outcomes(after), prepare_outcomes(before))
+    return Gain(metric, result(metric, before), result(metric, after), gap)
 
 
-def adjust_gains(found: Sequence[Gain]) -> tuple[Gain, ...]:
+def adjust_gains(gains: Sequence[Gain]) -> tuple[Gain, ...]:
     """The gains of one comparison, their p values adjusted by Holm for how many there are."""
-    p = holm([np.nan if each.difference is None else each.difference.p for each in found])
+    p = holm([np.nan if item.difference is None else item.difference.p for item in gains])
     return tuple(
-        each if each.difference is None else replace(each, adjusted=float(value))
-        for each, value in zip(found, p, strict=True)
+        item if item.difference is None else replace(item, adjusted=float(value))
+        for item, value in zip(gains, p, strict=True)
     )
 
 
-def result(what: str, outcomes: Outcomes) -> Result:
+def result(metric: str, outcomes: Outcomes) -> Result:
     """A number with its own interval."""
     if isinstance(outcomes, Trials):
-        return Result.of(what, proportion(outcomes.success, outcomes.videos))
+        return Result.of(metric, proportion(outcomes.success, outcomes.videos))
     n, value = len(outcomes.videos), outcomes.value
     if np.isnan(value):
-        return Result(what, None, None, None, n, "none: n = 0")
-    return replace(Result.of(what, outcomes.interval()), value=value, n=n)
+        return Result(metric, None, None, None, n, "none: n = 0")
+    return replace(Result.of(metric, outcomes.interval()), value=value, n=n)
 
 
-def change(found: Gain) -> str:
+def change(gained: Gain) -> str:
     """The change in a word or two: `accuracy +13.0 pp`, `drop unchanged`."""
-    if found.difference is None:
-        return f"{found.what} unknown"
-    if not _may_differ(found):
-        return f"{found.what} unchanged"
-    return f"{found.what} {points(found.difference.value)} pp"
+    if gained.difference is None:
+        return f"{gained.metric} unknown"
+    if not _may_differ(gained):
+        return f"{gained.metric} unchanged"
+    return f"{gained.metric} {points(gained.difference.value)} pp"
 
 
-def changes(found: Sequence[Gain]) -> str:
+def changes(gains: Sequence[Gain]) -> str:
     """The changes of several numbers; those that are not clear are named last."""
-    open_ones = [each.what for each in found if not each.apart and _may_differ(each)]
-    said = [change(each) for each in found if each.what not in open_ones]
+    open_ones = [item.metric for item in gains if not item.apart and _may_differ(item)]
+    parts = [change(item) for item in gains if item.metric not in open_ones]
     if open_ones:
-        said.append(f"no clear change in {list_texts(open_ones)}")
-    return ", ".join(said)
+        parts.append(f"no clear change in {list_texts(open_ones)}")
+    return ", ".join(parts)
 
 
-def _may_differ(found: Gain) -> bool:
+def _may_differ(gained: Gain) -> bool:
     """Whether the interval of a change reaches beyond what is called unchanged."""
-    gap = found.difference
+    gap = gained.difference
     return gap is not None and max(abs(gap.low), abs(gap.high)) > STILL
 
 
-def amount(found: Gain) -> str:
+def amount(gained: Gain) -> str:
     """The change with its interval: `+13.0 percentage points (+4.1 to +20.9)`."""
-    if found.difference is None:
+    if gained.difference is None:
         return "unknown"
-    gap = found.difference
+    gap = gained.difference
     return f"{points(gap.value)} percentage points ({points(gap.low)} to {points(gap.high)})"
 
 
@@ -279,81 +281,84 @@ def share(value: float | None) -> str:
     return format_value(value, "share").replace("-", "−")
 
 
-def value_of(found: Result, points: str = "pp") -> str:
+def value_of(number: Result, points: str = "pp") -> str:
     """A number in its unit: a share as a percentage, a drop in percentage points.
 
     `points`: how the unit of a drop is written, as "pp" in a table.
     """
-    return _in_points(share(found.value), points) if _is_drop(found) else share(found.value)
+    return _in_points(share(number.value), points) if _is_drop(number) else share(number.value)
 
 
-def _is_drop(found: Result) -> bool:
-    return found.name.partition(" ")[0] == "drop"
+def _is_drop(number: Result) -> bool:
+    return number.name.partition(" ")[0] == "drop"
 
 
 def _in_points(text: str, points: str) -> str:
     return f"{text.removesuffix('%').rstrip()}\u202f{points}" if text.endswith("%") else text
 
 
-def tables(caption: str, told: Sequence[TrainingGains]) -> tuple[Table, ...]:
+def tables(caption: str, steps_taken: Sequence[TrainingGains]) -> tuple[Table, ...]:
     """The numbers before and after; drops, in percentage points, in a table of their own."""
     captions = {False: caption, True: f"{caption}: drop (pp)"}
-    both = (table(name, told, drops) for drops, name in captions.items())
+    both = (table(name, steps_taken, drops) for drops, name in captions.items())
     return tuple(part for part in both if part.rows)
 
 
-def table(caption: str, told: Sequence[TrainingGains], drops: bool = False) -> Table:
+def table(caption: str, steps_taken: Sequence[TrainingGains], drops: bool = False) -> Table:
     """Every number before and after and their difference, all with intervals; or every drop."""
-    several = len(told) > 1
+    several = len(steps_taken) > 1
     rows = [
         (
-            f"{each.what}, {one.after} after {one.before}" if several else each.what,
-            _cell(each.before),
-            _cell(each.after),
-            *_difference(each),
+            f"{item.metric}, {step.after} after {step.before}" if several else item.metric,
+            _cell(item.before),
+            _cell(item.after),
+            *_difference(item),
         )
-        for one in told
-        for each in one.gains
-        if _is_drop(each.before) == drops
+        for step in steps_taken
+        for item in step.gains
+        if _is_drop(item.before) == drops
     ]
     header = ("metric", "before", "after", "difference (pp)", "95 % interval", "p (Holm)")
     return Table(caption, (*header, "verdict", "n", "method"), tuple(rows), open=True)
 
 
-def numbers(found: Sequence[Gain]) -> str:
+def numbers(gains: Sequence[Gain]) -> str:
     """What each number was and is, and by how much it changed."""
     return "; ".join(
-        f"{each.what} {value_of(each.before, POINTS)} before and "
-        f"{value_of(each.after, POINTS)} after, {amount(each)}"
-        for each in found
+        f"{item.metric} {value_of(item.before, POINTS)} before and "
+        f"{value_of(item.after, POINTS)} after, {amount(item)}"
+        for item in gains
     )
 
 
-def dumbbells(name: str, told: Sequence[TrainingGains]) -> Figure:
+def dumbbells(name: str, steps_taken: Sequence[TrainingGains]) -> Figure:
     """Before and after of every number, joined, each with its interval."""
-    several = len(told) > 1
+    several = len(steps_taken) > 1
     values = [
         {
-            "number": f"{each.what}\n{one.after} after {one.before}" if several else each.what,
+            "number": f"{item.metric}\n{step.after} after {step.before}"
+            if several
+            else item.metric,
             "stage": stage,
-            "model": one.before if stage == "before" else one.after,
-            "value": found.value,
-            "low": found.low,
-            "high": found.high,
+            "model": step.before if stage == "before" else step.after,
+            "value": number.value,
+            "low": number.low,
+            "high": number.high,
         }
-        for one in told
-        for each in one.gains
-        for stage, found in (("before", each.before), ("after", each.after))
-        if found.value is not None
+        for step in steps_taken
+        for item in step.gains
+        for stage, number in (("before", item.before), ("after", item.after))
+        if number.value is not None
     ]
     sentence = "; ".join(
-        f"{each.what}: {value_of(each.before, POINTS)} before, {value_of(each.after, POINTS)} after"
-        for one in told
-        for each in one.gains
+        f"{item.metric}: {value_of(item.before, POINTS)} before, "
+        f"{value_of(item.after, POINTS)} after"
+        for step in steps_taken
+        for item in step.gains
     )
     height = ROW * len({row["number"] for row in values}) + 10
     least = min(0.0, *(row["low"] for row in values if isinstance(row["low"], float)))
-    drops = any(_is_drop(each.before) for one in told for each in one.gains)
+    drops = any(_is_drop(item.before) for step in steps_taken for item in step.gains)
     spec = {**chart(_layers(least, drops), height), "data": {"values": values}}
     caption = "Before and after training, with 95 % intervals."
     caption += " The drop is in percentage points." if drops else ""
@@ -385,16 +390,16 @@ def _layers(least: float, drops: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _cell(found: Result) -> str:
-    ends = span(found.low, found.high, "share").replace("-", "−")
-    return f"{value_of(found)} ({_in_points(ends, 'pp') if _is_drop(found) else ends})"
+def _cell(number: Result) -> str:
+    ends = span(number.low, number.high, "share").replace("-", "−")
+    return f"{value_of(number)} ({_in_points(ends, 'pp') if _is_drop(number) else ends})"
 
 
-def _difference(found: Gain) -> tuple[str, ...]:
-    gap, n = found.difference, f"{found.after.n:,}"
+def _difference(gained: Gain) -> tuple[str, ...]:
+    gap, n = gained.difference, f"{gained.after.n:,}"
     if gap is None:
         return "—", "—", "—", "unknown", n, "—"
-    verdict = "clear" if found.apart else "not clear"
+    verdict = "clear" if gained.apart else "not clear"
     ends = f"{points(gap.low)} to {points(gap.high)}"
-    p = gap.p if found.p is None else found.p
+    p = gap.p if gained.p is None else gained.p
     return points(gap.value), ends, probability(p), verdict, n, gap.method

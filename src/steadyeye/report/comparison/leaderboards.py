@@ -44,8 +44,8 @@ class ModelPair:
 
     def __repr__(self) -> str:
         gap = self.difference
-        told = f"{gap.value:+.3g} ({gap.low:+.3g} to {gap.high:+.3g}), p = {self.adjusted:.2g}"
-        return notebook.short("Pair", f"{self.better} − {self.worse}: {told}")
+        text = f"{gap.value:+.3g} ({gap.low:+.3g} to {gap.high:+.3g}), p = {self.adjusted:.2g}"
+        return notebook.short("Pair", f"{self.better} − {self.worse}: {text}")
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,13 @@ class Leaderboard:
     pairs: tuple[ModelPair, ...]
 
     def __repr__(self) -> str:
-        ranks = (f"{each.rank} {each.model}" for each in self.standings)
+        ranks = (f"{standing.rank} {standing.model}" for standing in self.standings)
         return notebook.short("Leaderboard", f"{self.metric}: {', '.join(ranks)}")
 
     def _repr_html_(self) -> str:
         ranked = [
-            replace(each.result, name=f"{each.rank}. {each.model}") for each in self.standings
+            replace(standing.result, name=f"{standing.rank}. {standing.model}")
+            for standing in self.standings
         ]
         return results_html(self.metric, ranked)
 
@@ -98,9 +99,9 @@ class Leaderboard:
     def open_triple(self) -> tuple[str, str, str] | None:
         """Models of which the first and last are told apart, and neither from the middle one."""
         for pair in self.apart:
-            for each in self.standings:
-                if pair.better in each.tied and pair.worse in each.tied:
-                    return pair.better, each.model, pair.worse
+            for standing in self.standings:
+                if pair.better in standing.tied and pair.worse in standing.tied:
+                    return pair.better, standing.model, pair.worse
         return None
 
 
@@ -113,14 +114,14 @@ def leaderboard(
     or less. Not being told apart does not carry over: of three models the first may be told apart
     from the last, and neither from the one between.
     """
-    there = [entry for entry in entries if entry.result.value is not None]
-    if len(there) < 2:
+    ranked = [entry for entry in entries if entry.result.value is not None]
+    if len(ranked) < 2:
         return None
     sign = -1 if lower else 1
-    there = sorted(there, key=lambda entry: (-sign * (entry.result.value or 0.0), entry.model))
-    pairs = _pairs(there, lower)
-    standings = [_standing(entry, pairs) for entry in there]
-    standings.sort(key=lambda each: each.rank)
+    ranked = sorted(ranked, key=lambda entry: (-sign * (entry.result.value or 0.0), entry.model))
+    pairs = _pairs(ranked, lower)
+    standings = [_standing(entry, pairs) for entry in ranked]
+    standings.sort(key=lambda standing: standing.rank)
     pairs = sorted(pairs, key=lambda pair: (not pair.apart, pair.adjusted, -pair.difference.value))
     return Leaderboard(metric, lower, tuple(standings), tuple(pairs))
 
@@ -129,14 +130,14 @@ def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
     """All pairs of entries that stand in the order of their numbers."""
     both = list(combinations(range(len(entries)), 2))
     many = [prepare_outcomes(entry.outcomes) for entry in entries]
-    found = []
+    compared = []
     for better, worse in both:
         first, second = (worse, better) if lower else (better, worse)
-        each = difference(many[first], many[second])
-        assert each is not None, "both have a number"
-        found.append((entries[better].model, entries[worse].model, each))
-    adjusted = holm([each.p for _, _, each in found])
-    return [ModelPair(*pair, p, p <= ALPHA) for pair, p in zip(found, adjusted, strict=True)]
+        gap = difference(many[first], many[second])
+        assert gap is not None, "both have a number"
+        compared.append((entries[better].model, entries[worse].model, gap))
+    adjusted = holm([gap.p for _, _, gap in compared])
+    return [ModelPair(*pair, p, p <= ALPHA) for pair, p in zip(compared, adjusted, strict=True)]
 
 
 def _standing(entry: RankedModel, pairs: Sequence[ModelPair]) -> Standing:
@@ -187,19 +188,19 @@ def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
 
     None unless two models hold the same samples (the same fingerprint) and share a metric.
     """
-    if len(evaluated) < 2 or len(set(samples([one.predictions for one in evaluated]))) > 1:
+    if len(evaluated) < 2 or len(set(samples([model.predictions for model in evaluated]))) > 1:
         return None
-    tables = [one.predictions for one in evaluated]
+    tables = [model.predictions for model in evaluated]
     if any(not np.array_equal(table.ids, tables[0].ids) for table in tables):
         return None
-    names = list(dict.fromkeys(name for one in evaluated for name in one.bound_metrics))
+    names = list(dict.fromkeys(name for model in evaluated for name in model.bound_metrics))
     names.sort(key=lambda name: _place(name.partition("(")[0]))
     incomparable = [name for name in names if not_ranked(name, evaluated)]
-    kept = (name for name in names if name not in incomparable)
-    found = tuple(filter(None, (_board(name, evaluated) for name in kept)))
+    comparable = (name for name in names if name not in incomparable)
+    ranked = tuple(filter(None, (_board(name, evaluated) for name in comparable)))
     lost = ~np.all([table.valid for table in tables], axis=0)
     unlike = (*(not_ranked(name, evaluated) for name in incomparable), *_chances(evaluated))
-    return Boards(tables[0].data, found, int(lost.sum()), unlike) if found else None
+    return Boards(tables[0].data, ranked, int(lost.sum()), unlike) if ranked else None
 
 
 def not_ranked(name: str, evaluated: Sequence[Evaluated]) -> str:
@@ -207,11 +208,13 @@ def not_ranked(name: str, evaluated: Sequence[Evaluated]) -> str:
 
     Among fewer classes an answer has less to change to, whatever the model sees.
     """
-    there = [
-        one for one in evaluated if name in one.bound_metrics and one.bound_metrics[name].outcomes
+    asking = [
+        model
+        for model in evaluated
+        if name in model.bound_metrics and model.bound_metrics[name].outcomes
     ]
-    classes = {one.predictions.model: one.results[name].classes for one in there}
-    if len(set(classes.values())) < 2 or any(one.bound_metrics[name].judged for one in there):
+    classes = {model.predictions.model: model.results[name].classes for model in asking}
+    if len(set(classes.values())) < 2 or any(model.bound_metrics[name].judged for model in asking):
         return ""
     return (
         f"{name_metric(name)[:1].upper()}{name_metric(name)[1:]} is not ranked, because with fewer "
@@ -221,17 +224,19 @@ def not_ranked(name: str, evaluated: Sequence[Evaluated]) -> str:
 
 def _chances(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
     """What is to be known where models are judged by labels among other numbers of classes."""
-    found: dict[str, int] = {}
-    for one in evaluated:
+    numbers: dict[str, int] = {}
+    for model in evaluated:
         judged = [
-            one.results[name].classes for name, asked in one.bound_metrics.items() if asked.judged
+            model.results[name].classes
+            for name, bound in model.bound_metrics.items()
+            if bound.judged
         ]
-        for each in filter(None, judged):
-            found[one.predictions.model] = each
-    if len(set(found.values())) < 2:
+        for number in filter(None, judged):
+            numbers[model.predictions.model] = number
+    if len(set(numbers.values())) < 2:
         return ()
     return (
-        f"The models have different numbers of classes to choose from: {_list_classes(found)}.",
+        f"The models have different numbers of classes to choose from: {_list_classes(numbers)}.",
     )
 
 
@@ -252,22 +257,22 @@ def common(tables: Sequence[Predictions]) -> list[Predictions]:
 
 
 def _board(name: str, evaluated: Sequence[Evaluated]) -> Leaderboard | None:
-    asked = [one.bound_metrics[name] for one in evaluated if name in one.bound_metrics]
-    tables = common([one.predictions for one in evaluated])
+    bound = [model.bound_metrics[name] for model in evaluated if name in model.bound_metrics]
+    tables = common([model.predictions for model in evaluated])
     entries = [
-        _entry(name, one, table)
-        for one, table in zip(evaluated, tables, strict=True)
-        if name in one.bound_metrics and one.bound_metrics[name].outcomes
+        _entry(name, model, table)
+        for model, table in zip(evaluated, tables, strict=True)
+        if name in model.bound_metrics and model.bound_metrics[name].outcomes
     ]
-    return leaderboard(name, entries, asked[0].lower)
+    return leaderboard(name, entries, bound[0].lower)
 
 
-def _entry(name: str, one: Evaluated, table: Predictions) -> RankedModel:
-    asked = one.bound_metrics[name]
-    assert asked.outcomes is not None, "only what can be compared"
+def _entry(name: str, model: Evaluated, table: Predictions) -> RankedModel:
+    bound = model.bound_metrics[name]
+    assert bound.outcomes is not None, "only what can be compared"
     # another table than the results are of: some model lacks samples that this one predicted
-    result = one.results[name] if table is one.predictions else asked.metric(table)
-    return RankedModel(table.model, result, asked.outcomes(table))
+    result = model.results[name] if table is model.predictions else bound.metric(table)
+    return RankedModel(table.model, result, bound.outcomes(table))
 
 
 def _place(metric: str) -> int:
@@ -311,7 +316,7 @@ def amount(value: float, unit: str, brief: bool = False) -> str:
     return f"{number} {share if unit == 'share' else 'ranks'}"
 
 
-def reach(low: float, high: float, unit: str) -> str:
+def format_ends(low: float, high: float, unit: str) -> str:
     """The interval of a difference: `3.1 to 37.4`, with signs where it holds 0."""
     ends = [_number(end, unit) for end in (low, high)]
     if low > 0:
@@ -327,7 +332,7 @@ def sentence(pair: ModelPair, board: Leaderboard) -> str:
     gap, unit = pair.difference, board.unit
     return (
         f"{pair.better} has a better {name} than {pair.worse}, by "
-        f"{amount(gap.value, unit)} ({reach(gap.low, gap.high, unit)})"
+        f"{amount(gap.value, unit)} ({format_ends(gap.low, gap.high, unit)})"
     )
 
 
@@ -340,23 +345,25 @@ def finding(board: Leaderboard) -> str:
             f"No clear difference in {name} between any two of "
             f"{number_of(len(board.standings), 'model')}."
         )
-    told = [sentence(pair, board) for pair in apart[:MOST]]
+    parts = [sentence(pair, board) for pair in apart[:MOST]]
     if len(apart) > MOST:
-        told.append(f"{len(apart) - MOST} more pairs differ clearly")
+        parts.append(f"{len(apart) - MOST} more pairs differ clearly")
     if tied and len(tied) <= MOST:
         names = ", or between ".join(f"{pair.better} and {pair.worse}" for pair in tied)
-        told.append(f"no clear difference in {name} between {names}")
+        parts.append(f"no clear difference in {name} between {names}")
     elif tied:
-        told.append(f"no clear difference for {len(tied)} of {number_of(len(board.pairs), 'pair')}")
-    said = "; ".join(told)
-    return f"{said[:1].upper() if said.startswith('no clear') else said[:1]}{said[1:]}."
+        parts.append(
+            f"no clear difference for {len(tied)} of {number_of(len(board.pairs), 'pair')}"
+        )
+    text = "; ".join(parts)
+    return f"{text[:1].upper() if text.startswith('no clear') else text[:1]}{text[1:]}."
 
 
 def headline(board: Leaderboard) -> str:
     """The finding as a title: what is shown of the pairs, else a question."""
-    shown = claim(board)
-    if shown is not None:
-        return shown.text
+    supported = claim(board)
+    if supported is not None:
+        return supported.text
     several = "two" if len(board.standings) == 2 else f"{len(board.standings)}"
     return f"Do the {several} models differ in {name_metric(board.metric)}? No clear difference"
 
@@ -384,7 +391,7 @@ def _state_differences(board: Leaderboard) -> str:
 def rank(board: Leaderboard, place: int) -> str:
     """The rank of a standing, with `=` where another model shares it."""
     own = board.standings[place].rank
-    shared = sum(each.rank == own for each in board.standings) > 1
+    shared = sum(standing.rank == own for standing in board.standings) > 1
     return f"{own}=" if shared else f"{own}"
 
 

@@ -40,7 +40,7 @@ def figure(models: PublishedModels, line: Line, crosses: Sequence[Cross], source
     The axes are those of the line's space, in which it is straight; ticks are shares either way.
     """
     space = line.space
-    x, y = (_axis(space, *each) for each in (("x", "accuracy on anchors"), ("y", f"pm-{K}")))
+    x, y = (_axis(space, *axis) for axis in (("x", "accuracy on anchors"), ("y", f"pm-{K}")))
     grey = [
         {"model": model, "x": a, "y": p, "accuracy": f"{o:.1%}", "pm-10": f"{s:.1%}"}
         for model, a, p, o, s in zip(
@@ -52,11 +52,11 @@ def figure(models: PublishedModels, line: Line, crosses: Sequence[Cross], source
             strict=True,
         )
     ]
-    told = [{"field": field} for field in ("model", "accuracy", "pm-10")]
+    tips = [{"field": field} for field in ("model", "accuracy", "pm-10")]
     background = {
         "data": {"values": grey},
         "mark": {"type": "circle", "color": GREY, "opacity": 0.4, "size": 18},
-        "encoding": {"x": x, "y": y, "tooltip": told},
+        "encoding": {"x": x, "y": y, "tooltip": tips},
     }
     names = [cross.model for cross in crosses]
     layers = [*_line(models, line, x, y), background, *_crosses(crosses, space, x, y)]
@@ -86,8 +86,8 @@ def _line(
         {"x": a, "y": m, "low": b, "high": t}
         for a, m, b, t in zip(
             *(
-                _scale_shares(line.space, each)
-                for each in (shares, predict_share(line, shares), low, high)
+                _scale_shares(line.space, column)
+                for column in (shares, predict_share(line, shares), low, high)
             ),
             strict=True,
         )
@@ -126,7 +126,7 @@ def _crosses(
         }
         for cross in crosses
     ]
-    told = [{"field": field} for field in ("model", "accuracy", "pm-10")]
+    tips = [{"field": field} for field in ("model", "accuracy", "pm-10")]
     own = {"data": {"values": values}}
     hue = colour([cross.model for cross in crosses], "model", "")
     return [
@@ -153,7 +153,7 @@ def _crosses(
         {
             **own,
             "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": hue, "tooltip": told},
+            "encoding": {"x": x, "y": y, "color": hue, "tooltip": tips},
         },
     ]
 
@@ -179,4 +179,4 @@ def _axis(space: Space, field: str, title: str) -> dict[str, Any]:
 def _scale_shares(space: Space, shares: np.ndarray[Any, np.dtype[np.float64]]) -> list[float]:
     """Shares on the scale of a space; in probit those beyond the axis are drawn at its edge."""
     inside = np.clip(shares, EDGE, 1 - EDGE) if space is PROBIT else np.clip(shares, 0, 1)
-    return [float(each) for each in space.to(inside)]
+    return [float(share) for share in space.to(inside)]

@@ -35,7 +35,7 @@ SENTENCES = 4
 class GridRow:
     """A model's numbers, one a column; `limit`: what limits every interval of them, "" if none."""
 
-    one: Evaluated
+    entry: Evaluated
     results: tuple[Result, ...]
     limit: str
 
@@ -54,7 +54,7 @@ class Grid:
     @property
     def tall(self) -> bool:
         """Whether a head takes several lines in a narrow column."""
-        return any(len(each) > NARROW for each in self.heads)
+        return any(len(name) > NARROW for name in self.heads)
 
 
 def grids(evaluated: Sequence[Evaluated]) -> tuple[Grid, ...]:
@@ -63,11 +63,11 @@ def grids(evaluated: Sequence[Evaluated]) -> tuple[Grid, ...]:
     Nothing of probes, nor of models without any of these numbers.
     """
     by_kinds: dict[tuple[str, ...], list[GridRow]] = {}
-    for one in evaluated:
-        found = () if one.predictions.probe else tuple(_main(one))[:COLUMNS]
-        if found:
-            kinds = tuple(_kind(result) for result in found)
-            by_kinds.setdefault(kinds, []).append(_row(one, found))
+    for model in evaluated:
+        results = () if model.predictions.probe else tuple(_main(model))[:COLUMNS]
+        if results:
+            kinds = tuple(_kind(result) for result in results)
+            by_kinds.setdefault(kinds, []).append(_row(model, results))
     return tuple(Grid(_heads(kinds, rows), tuple(rows)) for kinds, rows in by_kinds.items())
 
 
@@ -81,7 +81,7 @@ def _heads(kinds: Sequence[str], rows: Sequence[GridRow]) -> tuple[str, ...]:
     columns = zip(*(row.results for row in rows), strict=True)
     heads = [{head(result) for result in column} for column in columns]
     return tuple(
-        found.pop() if len(found) == 1 else kind for kind, found in zip(kinds, heads, strict=True)
+        names.pop() if len(names) == 1 else kind for kind, names in zip(kinds, heads, strict=True)
     )
 
 
@@ -102,16 +102,16 @@ def leads(sections: Sequence[Section]) -> Iterator[tuple[Section, Exhibit]]:
             yield section, section.lead
 
 
-def _main(one: Evaluated) -> Iterator[Result]:
+def _main(model: Evaluated) -> Iterator[Result]:
     for name in MAIN:
-        result = find(one.results, name)
+        result = find(model.results, name)
         if result is not None and (result.value is not None or not result.cells):
             yield result
 
 
-def _row(one: Evaluated, results: tuple[Result, ...]) -> GridRow:
+def _row(model: Evaluated, results: tuple[Result, ...]) -> GridRow:
     limits = {limit(result.interval) for result in results}
-    return GridRow(one, results, limits.pop() if len(limits) == 1 else "")
+    return GridRow(model, results, limits.pop() if len(limits) == 1 else "")
 
 
 READING = (
@@ -284,27 +284,29 @@ class Document:
     @property
     def has_numbers(self) -> bool:
         """Whether any result is one number; a search for failure points has none."""
-        return any(numbers(one) for one in self.evaluated)
+        return any(numbers(model) for model in self.evaluated)
 
     @property
     def reading(self) -> tuple[tuple[str, str], ...]:
         """The terms of the numbers that are there, and what they mean."""
-        names = {result.name.partition("(")[0] for one in self.evaluated for result in numbers(one)}
-        told = tuple((term, meaning) for metric, term, meaning in READING if metric in names)
-        return (*told, *ANY) if told else ()
+        names = {
+            result.name.partition("(")[0] for model in self.evaluated for result in numbers(model)
+        }
+        terms = tuple((term, meaning) for metric, term, meaning in READING if metric in names)
+        return (*terms, *ANY) if terms else ()
 
     @property
     def numbers_title(self) -> str:
         """The heading over all numbers, or over the notes where there are none."""
         if self.has_numbers:
             return "All numbers"
-        found = any(one.results for one in self.evaluated)
-        return "How the numbers were computed" if found else "Notes on the data"
+        measured = any(model.results for model in self.evaluated)
+        return "How the numbers were computed" if measured else "Notes on the data"
 
     @property
     def several_data(self) -> bool:
         """Whether the models were run on more than one source; probes are of a source too."""
-        plain = [one.predictions for one in self.evaluated if not one.predictions.probe]
+        plain = [model.predictions for model in self.evaluated if not model.predictions.probe]
         return len({table.data for table in plain}) > 1
 
     @property
@@ -320,12 +322,12 @@ class Document:
     @property
     def topics(self) -> tuple[tuple[Topic, tuple[Section, ...]], ...]:
         """The sections by the question they answer; the numbers are of `Topic.SURE`."""
-        found = []
+        filled_topics = []
         for topic in Topic:
-            there = tuple(s for s in self.sections if s.topic is topic and not s.empty)
-            if there or (topic is Topic.SURE and self.methods):
-                found.append((topic, there))
-        return tuple(found)
+            filled = tuple(s for s in self.sections if s.topic is topic and not s.empty)
+            if filled or (topic is Topic.SURE and self.methods):
+                filled_topics.append((topic, filled))
+        return tuple(filled_topics)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -335,27 +337,27 @@ class Document:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What must be read beside the numbers, not below a fold."""
-        limits = {limit(r.interval) for one in self.evaluated for r in one.results.values()}
+        limits = {limit(r.interval) for model in self.evaluated for r in model.results.values()}
         return (ONE_VIDEO,) if WITHIN in limits else ()
 
     @property
     def methods(self) -> tuple[str, ...]:
         """A line on each number, how its interval was computed, and on what data leave out."""
-        found = []
-        for one in self.evaluated:
-            who = f"{one.predictions.model}, {one.predictions.data}"
-            for result in one.results.values():
-                found.append("; ".join((f"{who}, {result.name}: {result.interval}", *result.notes)))
-            found += [f"{one.predictions.data}: {note}" for note in one.predictions.notes]
-        return tuple(dict.fromkeys(found))
+        lines = []
+        for model in self.evaluated:
+            who = f"{model.predictions.model}, {model.predictions.data}"
+            for result in model.results.values():
+                lines.append("; ".join((f"{who}, {result.name}: {result.interval}", *result.notes)))
+            lines += [f"{model.predictions.data}: {note}" for note in model.predictions.notes]
+        return tuple(dict.fromkeys(lines))
 
 
 def title(evaluated: Sequence[Evaluated]) -> str:
     """The question that a report answers, by what the predictions hold."""
-    plain = [one.predictions for one in evaluated if not one.predictions.probe]
-    for column, found in TITLES:
+    plain = [model.predictions for model in evaluated if not model.predictions.probe]
+    for column, question in TITLES:
         if plain and all(column in table.columns for table in plain):
-            return found
+            return question
     # a sweep beside a run on videos, or nothing but still images
     steady = any({"offset", "frame"} & set(table.columns) for table in plain)
     return "How steady is it?" if steady else "How often is it right?"
@@ -379,16 +381,17 @@ def in_unit(metric: str, text: str) -> str:
     return f"{text.removesuffix('%').rstrip()}\u202f{unit}"
 
 
-def _not_predicted(one: Evaluated) -> str:
-    errors = one.predictions.errors[~one.predictions.valid]
+def _not_predicted(model: Evaluated) -> str:
+    errors = model.predictions.errors[~model.predictions.valid]
     if not len(errors):
         return ""
     return (
-        f"{one.predictions.model}: {len(errors):,} of {number_of(len(one.predictions), 'sample')} "
-        f"of {one.predictions.data} were not predicted and are left out; the first: {errors[0]}."
+        f"{model.predictions.model}: {len(errors):,} of "
+        f"{number_of(len(model.predictions), 'sample')} of {model.predictions.data} were not "
+        f"predicted and are left out; the first: {errors[0]}."
     )
 
 
-def numbers(one: Evaluated) -> tuple[Result, ...]:
+def numbers(model: Evaluated) -> tuple[Result, ...]:
     """The results that are one number each; the others are told in sections of their own."""
-    return tuple(r for r in one.results.values() if r.value is not None or not r.cells)
+    return tuple(r for r in model.results.values() if r.value is not None or not r.cells)

@@ -28,7 +28,7 @@ def render_markdown(document: Document) -> str:
             lines += _section(section)
     lines += [_escape(document.left_out), ""] if document.left_out else []
     notes = _notes(document)
-    lines += ["## Notes", "", *(f"- {_escape(each)}" for each in notes), ""] if notes else []
+    lines += ["## Notes", "", *(f"- {_escape(note)}" for note in notes), ""] if notes else []
     lines += ["## How to reproduce it", "", "```", *document.commands, "```", ""]
     return "\n".join(lines)
 
@@ -37,7 +37,7 @@ def _grid(grid: Grid) -> list[str]:
     """The main numbers, models as rows: each with its interval and what limits it."""
     rows = []
     for row in grid.rows:
-        predictions = row.one.predictions
+        predictions = row.entry.predictions
         cells = [
             "; ".join(filter(None, (f"{value_of(r)} ({interval_of(r)})", limit(r.interval))))
             + (f"; {head(r)}" if grid.is_mixed(column) else "")
@@ -50,8 +50,8 @@ def _grid(grid: Grid) -> list[str]:
 def _numbers(document: Document) -> list[str]:
     rows = [
         (
-            one.predictions.model,
-            one.predictions.data,
+            model.predictions.model,
+            model.predictions.data,
             result.name,
             value_of(result),
             interval_of(result),
@@ -59,8 +59,8 @@ def _numbers(document: Document) -> list[str]:
             among(result),
             result.interval,
         )
-        for one in document.evaluated
-        for result in numbers(one)
+        for model in document.evaluated
+        for result in numbers(model)
     ]
     return _table(
         ("model", "data", "metric", "value", "95 % interval", "n", "classes", "method"), rows
@@ -69,12 +69,12 @@ def _numbers(document: Document) -> list[str]:
 
 def _notes(document: Document) -> list[str]:
     """What a reader has to know of the samples of each source, and of each number."""
-    found: list[str] = []
-    for one in document.evaluated:
-        who = f"{one.predictions.model}, {one.predictions.data}"
-        found += [f"{who}, {r.name}: {note}" for r in numbers(one) for note in r.notes]
-        found += [f"{one.predictions.data}: {note}" for note in one.predictions.notes]
-    return list(dict.fromkeys(found))
+    lines: list[str] = []
+    for model in document.evaluated:
+        who = f"{model.predictions.model}, {model.predictions.data}"
+        lines += [f"{who}, {r.name}: {note}" for r in numbers(model) for note in r.notes]
+        lines += [f"{model.predictions.data}: {note}" for note in model.predictions.notes]
+    return list(dict.fromkeys(lines))
 
 
 def _section(section: Section) -> list[str]:
@@ -115,12 +115,12 @@ def render_json(document: Document) -> str:
         "headline": list(document.headline),
         "results": [
             {
-                "model": one.predictions.model,
-                "data": one.predictions.data,
-                "notes": list(one.predictions.notes),
-                "metrics": {name: asdict(result) for name, result in one.results.items()},
+                "model": model.predictions.model,
+                "data": model.predictions.data,
+                "notes": list(model.predictions.notes),
+                "metrics": {name: asdict(result) for name, result in model.results.items()},
             }
-            for one in document.evaluated
+            for model in document.evaluated
         ],
         "runs": document.provenance,
     }
@@ -135,12 +135,19 @@ def render_csv(document: Document) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
-    for one in document.evaluated:
-        for result in one.results.values():
-            for name, each in _flat(result.name, result):
+    for model in document.evaluated:
+        for result in model.results.values():
+            for name, number in _flat(result.name, result):
                 # the cells of a number are about the same answers
-                numbers = (each.value, each.low, each.high, each.n, each.interval, result.classes)
-                writer.writerow((one.predictions.model, one.predictions.data, name, *numbers))
+                numbers = (
+                    number.value,
+                    number.low,
+                    number.high,
+                    number.n,
+                    number.interval,
+                    result.classes,
+                )
+                writer.writerow((model.predictions.model, model.predictions.data, name, *numbers))
     return out.getvalue()
 
 

@@ -20,26 +20,26 @@ def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
 
     Nothing of probes, whose images were made to be wrong about.
     """
-    plain = [one for one in evaluated if not one.predictions.probe]
-    several = len({one.predictions.data for one in plain}) > 1
-    return tuple(_sentence(one, several) for one in plain)
+    plain = [model for model in evaluated if not model.predictions.probe]
+    several = len({model.predictions.data for model in plain}) > 1
+    return tuple(_sentence(model, several) for model in plain)
 
 
-def _sentence(one: Evaluated, several: bool) -> str:
-    name = one.predictions.model + (f" on {one.predictions.data}" if several else "")
-    told = (tell(name, one) for tell in TELLERS)
-    said = next(filter(None, told), _run(name, one.predictions))
-    if "operator" in one.predictions.columns and one.predictions.raw_detections is not None:
-        said = f"{said} Right means the class of its most confident box: this is a detector."
-    lost = _partnerless(one.predictions)
-    return f"{said} {lost[0].upper()}{lost[1:]}." if lost else said
+def _sentence(model: Evaluated, several: bool) -> str:
+    name = model.predictions.model + (f" on {model.predictions.data}" if several else "")
+    sentences = (tell(name, model) for tell in TELLERS)
+    text = next(filter(None, sentences), _run(name, model.predictions))
+    if "operator" in model.predictions.columns and model.predictions.raw_detections is not None:
+        text = f"{text} Right means the class of its most confident box: this is a detector."
+    lost = _partnerless(model.predictions)
+    return f"{text} {lost[0].upper()}{lost[1:]}." if lost else text
 
 
 def _run(name: str, table: Predictions) -> str:
     """What is left to say where nothing has a value."""
-    said = f"{name} was run on {number_of(len(table), 'sample')}"
+    text = f"{name} was run on {number_of(len(table), 'sample')}"
     alone = table.truth.any() and table.competing < 2
-    return f"{said}; only one class competes, so there is no accuracy." if alone else f"{said}."
+    return f"{text}; only one class competes, so there is no accuracy." if alone else f"{text}."
 
 
 def _partnerless(table: Predictions) -> str | None:
@@ -47,15 +47,15 @@ def _partnerless(table: Predictions) -> str | None:
     if table.model_to_data_class is None:
         return None
     occurs = np.asarray(table.truth.any(axis=0))
-    there = [name for name, some in zip(table.classes, occurs, strict=True) if some]
+    present = [name for name, some in zip(table.classes, occurs, strict=True) if some]
     to = {own: int(label) for own, label in enumerate(table.model_to_data_class) if label >= 0}
-    found = of_destinations(Classes(table.model_classes), Classes(table.classes), to, "")
-    return sentence(found, there)
+    summary = of_destinations(Classes(table.model_classes), Classes(table.classes), to, "")
+    return sentence(summary, present)
 
 
-def _steady(name: str, one: Evaluated) -> str | None:
+def _steady(name: str, model: Evaluated) -> str | None:
     """How often it is right, and how many of those that are right break."""
-    original, perturbed = find(one.results, "accuracy"), find(one.results, "pm_k")
+    original, perturbed = find(model.results, "accuracy"), find(model.results, "pm_k")
     if original is None or original.value is None:
         return None
     begin = f"{name} is right on {percent(original.value)} of"
@@ -64,13 +64,13 @@ def _steady(name: str, one: Evaluated) -> str | None:
     k = read_k(perturbed)
     return (
         f"{begin} {number_of(original.n, 'anchor')}{_among(original)}{_ends(original)}; "
-        f"{_state_broken(one, k)}."
+        f"{_state_broken(model, k)}."
     )
 
 
-def _state_detection(name: str, one: Evaluated) -> str | None:
+def _state_detection(name: str, model: Evaluated) -> str | None:
     """How well it detects, and how much worse on the worst frames."""
-    plain, worst = find(one.results, "map"), find(one.results, "pm_k_map")
+    plain, worst = find(model.results, "map"), find(model.results, "pm_k_map")
     if plain is None or plain.value is None:
         return None
     begin = f"{name} has a mAP of {percent(plain.value)} on"
@@ -83,9 +83,9 @@ def _state_detection(name: str, one: Evaluated) -> str | None:
     )
 
 
-def _flips(name: str, one: Evaluated) -> str | None:
+def _flips(name: str, model: Evaluated) -> str | None:
     """How often the answer changes, without labels."""
-    flips = find(one.results, "flip_rate")
+    flips = find(model.results, "flip_rate")
     if flips is None or flips.value is None:
         return None
     return (
@@ -94,31 +94,31 @@ def _flips(name: str, one: Evaluated) -> str | None:
     )
 
 
-def _wavers(name: str, one: Evaluated) -> str | None:
+def _wavers(name: str, model: Evaluated) -> str | None:
     """How long an answer holds along whole videos, and where all answers nearby are the same."""
-    dwell, same = find(one.results, "dwell_time"), find(one.results, "self_consistency")
+    dwell, same = find(model.results, "dwell_time"), find(model.results, "self_consistency")
     if dwell is None or not dwell.n:
         return None
     (between,) = (cell for cell in dwell.cells if cell.name == "between changes, seconds")
     if between.value is None:
-        frames = int(one.predictions.valid.sum())
+        frames = int(model.predictions.valid.sum())
         return (
             f"{name} does not change its prediction within a scene in these {frames:,} "
             f"frames{_among(dwell)}."
         )
-    held = f"{duration(between.value)}{_among(dwell)}{_ends(between)}"
-    said = f"{name} changes its prediction every {held}"
+    how_long = f"{duration(between.value)}{_among(dwell)}{_ends(between)}"
+    text = f"{name} changes its prediction every {how_long}"
     if same is None or same.value is None:
-        return f"{said}."
+        return f"{text}."
     return (
-        f"{said}; for {percent(same.value)} of {number_of(same.n, 'frame')}{_ends(same, False)} it "
+        f"{text}; for {percent(same.value)} of {number_of(same.n, 'frame')}{_ends(same, False)} it "
         f"is the same on every frame within ±{read_k(same)}."
     )
 
 
-def _state_search(name: str, one: Evaluated) -> str | None:
+def _state_search(name: str, model: Evaluated) -> str | None:
     """Under which operator it fails first, with the width that the search has left."""
-    points = find(one.results, "failure_points")
+    points = find(model.results, "failure_points")
     if points is None:
         return None
     every = [
@@ -128,26 +128,26 @@ def _state_search(name: str, one: Evaluated) -> str | None:
         if point.value is not None
     ]
     images = f"{number_of(points.n, 'image')} that it gets right undegraded{_among(points)}"
-    told = ", ".join((number_of(len(points.cells), "operator"), *points.notes))
+    tried = ", ".join((number_of(len(points.cells), "operator"), *points.notes))
     threshold = percent(float(_middle(points.cells[0])[0].name.removeprefix("below ")), 0)
     if not every:
         # an end of None lies beyond the last level; another one the search has not settled
-        may = sum(each.low is not None for o in points.cells for each in _middle(o))
+        may = sum(item.low is not None for o in points.cells for item in _middle(o))
         if may:
             begin = f"{name}, on {images}: the search does not find the level at which accuracy"
-            return f"{begin} falls below {threshold} for {may} of {told}."
-        return f"{name}, on {images}, falls below {threshold} under none of {told}."
-    level, operator, point = min(every, key=lambda each: each[:2])
+            return f"{begin} falls below {threshold} for {may} of {tried}."
+        return f"{name}, on {images}, falls below {threshold} under none of {tried}."
+    level, operator, point = min(every, key=lambda item: item[:2])
     # an end of None lies beyond the last level
-    lows = [each.low for o in points.cells if o.name != operator for each in _middle(o)]
+    lows = [item.low for o in points.cells if o.name != operator for item in _middle(o)]
     alone = point.high is not None and all(low is None or low > point.high for low in lows)
     others = "All others reach" if alone else "Other operators may reach"
-    which = "a higher" if alone else "the same or a lower"
-    more = f" {others} it at {which} level." if len(points.cells) > 1 else ""
+    how_high = "a higher" if alone else "the same or a lower"
+    more = f" {others} it at {how_high} level." if len(points.cells) > 1 else ""
     ends = f"(95\u202f% interval {span(point.low, point.high, 'level')})"
     return (
         f"{name}, on {images}, falls below {threshold} accuracy at level {level:.0f} of "
-        f"{format_operator_name(operator)} {ends}.{more} Tried: {told}."
+        f"{format_operator_name(operator)} {ends}.{more} Tried: {tried}."
     )
 
 
@@ -156,26 +156,31 @@ def _middle(operator: Result) -> tuple[Result, ...]:
     return operator.cells[len(operator.cells) // 2 :][:1]
 
 
-def _state_degradation(name: str, one: Evaluated) -> str | None:
+def _state_degradation(name: str, model: Evaluated) -> str | None:
     """How much survives, and under which operator least does."""
-    degraded, points = find(one.results, "degraded_accuracy"), find(one.results, "failure_points")
+    degraded, points = (
+        find(model.results, "degraded_accuracy"),
+        find(model.results, "failure_points"),
+    )
     if degraded is None or degraded.value is None:
         return None
     every = operators(degraded)
-    kept = every[0].cells[0].value == 1
-    images = f"{number_of(degraded.n, 'image')}{' that it gets right undegraded' if kept else ''}"
-    found = harm(one.predictions, degraded)
+    retained = every[0].cells[0].value == 1
+    images = (
+        f"{number_of(degraded.n, 'image')}{' that it gets right undegraded' if retained else ''}"
+    )
+    least = harm(model.predictions, degraded)
     begin = (
-        f"{name} {'stays' if kept else 'is'} right on {percent(degraded.value)} of "
+        f"{name} {'stays' if retained else 'is'} right on {percent(degraded.value)} of "
         f"{images}{_among(degraded)}{_ends(degraded)}, averaged over "
         f"{number_of(len(every), 'operator')} and all their levels"
     )
-    if found.next is None:
-        return f"{begin}{_half(points, found.worst)}."
-    fewest = f"{percent(found.worst.value)}{_ends(found.worst, False)}"
+    if least.next is None:
+        return f"{begin}{_half(points, least.worst)}."
+    fewest = f"{percent(least.worst.value)}{_ends(least.worst, False)}"
     return (
-        f"{begin}; lowest under {format_operator_name(found.worst.name)}, {fewest}{found.doubt}"
-        f"{_half(points, found.worst)}."
+        f"{begin}; lowest under {format_operator_name(least.worst.name)}, {fewest}{least.doubt}"
+        f"{_half(points, least.worst)}."
     )
 
 
@@ -199,27 +204,27 @@ def _among(result: Result) -> str:
     return "" if result.classes is None else f", among {number_of(result.classes, 'class')}"
 
 
-def _state_broken(one: Evaluated, k: int) -> str:
+def _state_broken(model: Evaluated, k: int) -> str:
     """The share of the anchors that are right which break within ±k, with its interval."""
-    sets = pm_sets(one.predictions)
+    sets = pm_sets(model.predictions)
     right = sets.breaks_at > 0
-    found = proportion(sets.breaks_at[right] <= k, sets.videos[right])
-    if found.value is None:
+    share = proportion(sets.breaks_at[right] <= k, sets.videos[right])
+    if share.value is None:
         return "none is right, so none can break"
-    ones = f"the {number_of(found.n, 'right one')}"
-    return f"{percent(found.value)} of {ones}{_ends(found, False)} break within ±{k} frames"
+    ones = f"the {number_of(share.n, 'right one')}"
+    return f"{percent(share.value)} of {ones}{_ends(share, False)} break within ±{k} frames"
 
 
-def _ends(found: Result | Interval, first: bool = True) -> str:
+def _ends(number: Result | Interval, first: bool = True) -> str:
     """The interval of a number in brackets; `first`: with what it is, once a sentence."""
-    unit = found.unit if isinstance(found, Result) else "share"
-    within = limit(found.interval if isinstance(found, Result) else found.method)
-    if found.low is None and found.high is None:
+    unit = number.unit if isinstance(number, Result) else "share"
+    within = limit(number.interval if isinstance(number, Result) else number.method)
+    if number.low is None and number.high is None:
         return f" ({within or 'no interval'})" if first else ""
     if not first:
-        return f" ({span(found.low, found.high, unit)})"
+        return f" ({span(number.low, number.high, unit)})"
     only = f", {within}" if within else ""
-    return f" (95\u202f% interval {span(found.low, found.high, unit)}{only})"
+    return f" (95\u202f% interval {span(number.low, number.high, unit)}{only})"
 
 
 # the first that has something to say is heard

@@ -79,9 +79,9 @@ class _Lead:
 def _lead(document: Document, picture: Pictures) -> _Lead | None:
     """The first of the pictures for the first screen that are kept."""
     for section, exhibit in leads(document.sections):
-        found = [(shot, _data_uri(picture(exhibit.data, shot))) for shot in exhibit.pictures]
-        shots = tuple((shot, uri) for shot, uri in found if uri)
-        if len(shots) == len(found):
+        encoded = [(shot, _data_uri(picture(exhibit.data, shot))) for shot in exhibit.pictures]
+        shots = tuple((shot, uri) for shot, uri in encoded if uri)
+        if len(shots) == len(encoded):
             return _Lead(section, exhibit, shots)
     return None
 
@@ -94,8 +94,8 @@ def _insert_pictures(figure: Figure, picture: Pictures) -> Mapping[str, Any]:
     """The chart with the thumbnails that are kept."""
     if not figure.thumbnails:
         return figure.spec
-    found = ((shot.sample, _data_uri(picture(figure.data, shot))) for shot in figure.thumbnails)
-    rows = [{"sample": sample, "image": uri} for sample, uri in found if uri]
+    encoded = ((shot.sample, _data_uri(picture(figure.data, shot))) for shot in figure.thumbnails)
+    rows = [{"sample": sample, "image": uri} for sample, uri in encoded if uri]
     datasets = {**figure.spec.get("datasets", {}), "thumbnails": rows}
     return {**figure.spec, "datasets": datasets}
 
@@ -110,7 +110,7 @@ def _breakable(text: str) -> Markup:
     """A cell that may be broken after each underscore and before a bracket, in no interval."""
     cell = Markup("")
     for part, interval in re.findall(rf"(.*?)({INTERVAL}|$)", text, re.DOTALL):
-        cell += Markup("<wbr>").join(escape(each) for each in re.split(r"(?<=_)|(?=[(\[])", part))
+        cell += Markup("<wbr>").join(escape(piece) for piece in re.split(r"(?<=_)|(?=[(\[])", part))
         cell += Markup('<span class="ends">{}</span>').format(interval) if interval else ""
     return cell
 
@@ -134,7 +134,7 @@ def open_templates() -> Environment:
     What they compile to, a tenth of the time of a small report, is kept in the cache's folder;
     where that cannot be written they are compiled each time.
     """
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -146,9 +146,9 @@ def open_templates() -> Environment:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return made
-    made.bytecode_cache = FileSystemBytecodeCache(str(folder), "%s.cache")
-    return made
+        return environment
+    environment.bytecode_cache = FileSystemBytecodeCache(str(folder), "%s.cache")
+    return environment
 
 
 def read_static(name: str) -> str:

@@ -132,8 +132,8 @@ def _columns(rows: Sequence[RunRow], counts: Mapping[str, int]) -> list[str]:
     ranked = sorted(counts, key=lambda name: (_order(name), -counts[name], name))
     firsts: Counter[str] = Counter()
     for row in rows:
-        there = {number.metric for number in row.numbers}
-        firsts.update([name for name in ranked if name in there][:1])
+        metrics = {number.metric for number in row.numbers}
+        firsts.update([name for name in ranked if name in metrics][:1])
     chosen = [name for name, _ in firsts.most_common(COLUMNS)]
     chosen += [name for name in ranked if name not in chosen][: COLUMNS - len(chosen)]
     return [name for name in ranked if name in chosen]
@@ -172,7 +172,7 @@ def _link(run: ListedRun, base: str | None) -> str | None:
 
 def _rows(at: int, run: ListedRun) -> list[dict[str, Any]]:
     if not run.rows:
-        models, data = (", ".join(each) for each in (run.models, run.data))
+        models, data = (", ".join(names) for names in (run.models, run.data))
         return [{"run": at, "model": models, "data": data, "numbers": {}}]
     return [
         {

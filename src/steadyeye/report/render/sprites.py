@@ -74,16 +74,16 @@ def join(tiles: Sequence[Image], shape: tuple[int, int], most: int) -> Sprite:
     height, width = tiles[0].shape[:2]
     columns = int(np.ceil(np.sqrt(len(tiles) * height / width)))
     sheet = np.zeros((-(-len(tiles) // columns) * height, columns * width, 3), dtype=np.uint8)
-    for i, each in enumerate(tiles):
+    for i, image in enumerate(tiles):
         y, x = i // columns * height, i % columns * width
-        sheet[y : y + height, x : x + width] = each
+        sheet[y : y + height, x : x + width] = image
     for quality in QUALITIES:
         jpeg = bytes(simplejpeg.encode_jpeg(sheet, quality, "RGB", "420"))
         if len(jpeg) <= most:
             break
     else:
         if min(height, width) > BLOCK:
-            return join([_resize(each, SHRINK) for each in tiles], shape, most)
+            return join([_resize(image, SHRINK) for image in tiles], shape, most)
     return Sprite(jpeg, shape[1], shape[0], (width, height), columns, len(tiles))
 
 
@@ -92,7 +92,7 @@ def _resize(image: Image, scale: float) -> Image:
     import cv2  # which a report, that only reads films, does without
 
     height, width = image.shape[:2]
-    size = tuple(max(int(each * scale / BLOCK), 1) * BLOCK for each in (width, height))
+    size = tuple(max(int(length * scale / BLOCK), 1) * BLOCK for length in (width, height))
     return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
@@ -121,11 +121,11 @@ class Reels:
         film = exhibit.film
         if film is None or key(exhibit.data, film) not in self.place:
             return None
-        which = self.place[key(exhibit.data, film)]
+        place = self.place[key(exhibit.data, film)]
         still = {picture.sample: i for i, picture in enumerate(exhibit.pictures)}
         return _json(
             {
-                "sheet": which,
+                "sheet": place,
                 "start": film.start,
                 "fixed": film.fixed,
                 "bar": film.bar,
@@ -173,12 +173,12 @@ def _sheet(sprite: Sprite) -> dict[str, Any]:
 
 def _frame(frame: FilmFrame, still: int | None) -> dict[str, Any]:
     """`still`: which picture of the exhibit is of the same sample."""
-    found: dict[str, Any] = {"at": frame.at, "line": frame.line}
+    content: dict[str, Any] = {"at": frame.at, "line": frame.line}
     rest = {"score": frame.score, "right": frame.right, "answer": frame.answer, "still": still}
-    found |= {name: value for name, value in rest.items() if value not in (None, "")}
+    content |= {name: value for name, value in rest.items() if value not in (None, "")}
     if frame.marks:
-        found["marks"] = [_mark(mark) for mark in frame.marks]
-    return found
+        content["marks"] = [_mark(mark) for mark in frame.marks]
+    return content
 
 
 def _mark(mark: Mark) -> list[Any]:

@@ -25,8 +25,8 @@ def read_vega() -> str:
         # here, since the build loads this file without the package around it
         from steadyeye.core.errors import UsageError
 
-        wanted = "this checkout was never built, and its reports lack the script that draws charts"
-        raise UsageError(f"{wanted}; pip install -e .") from error
+        problem = "this checkout was never built, and its reports lack the script that draws charts"
+        raise UsageError(f"{problem}; pip install -e .") from error
 
 
 def bundle_vega() -> str:
