@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.core.errors import list_texts
 from steadyeye.core.format import format_value, number_of, points, probability, span
@@ -78,25 +79,22 @@ def _is_base(before: Evaluated, after: Evaluated) -> bool:
 
 def _is_plain_twin(before: Evaluated, after: Evaluated) -> bool:
     """Whether two models differ in that the latter's images were augmented."""
-    if not _base(after) or _base(before) != _base(after):
+    both = before.predictions, after.predictions
+    if not _base(after) or _base(before) != _base(after) or len({*map(from_scratch, both)}) > 1:
         return False
-    if from_scratch(before.predictions) != from_scratch(after.predictions):
-        return False
-    data = [model.predictions.recipe.get("trained on", {}) for model in (before, after)]
-    same = data[0].get("fingerprint") == data[1].get("fingerprint")
-    return same and not augmentation(before.predictions) and bool(augmentation(after.predictions))
+    data = {table.recipe.get("trained on", {}).get("fingerprint") for table in both}
+    plain, augmented = map(augmentation, both)
+    return len(data) == 1 and not plain and bool(augmented)
 
 
 def _answers(step: Step) -> str:
     """In which classes each of the models answers."""
     before, after = (model.predictions for model in (step.before, step.after))
-    if before.model_classes == after.model_classes:
+    labels = before.model_to_data_class
+    if before.model_classes in (after.model_classes, before.classes) or labels is None:
         return ""
-    if before.model_classes == before.classes or before.model_to_data_class is None:
-        return ""
-    standing = int((before.model_to_data_class >= 0).sum())
-    reached = len(np.unique(before.model_to_data_class[before.model_to_data_class >= 0]))
-    none = len(before.classes) - reached
+    standing = int((labels >= 0).sum())
+    none = len(before.classes) - len(np.unique(labels[labels >= 0]))
     lost = f", none of them to {none} of the data's classes" if none else ""
     chosen = (
         f"a prediction of one of the other {len(before.others):,} is wrong"
@@ -144,7 +142,7 @@ def _overlap(step: Step) -> str:
     )
 
 
-def _frames(after: Predictions) -> np.ndarray[Any, np.dtype[np.str_]]:
+def _frames(after: Predictions) -> NDArray[np.str_]:
     """(n,) what names the frame of each row, which several sets or levels may hold."""
     if "frame" not in after.tags:
         return np.asarray(after.tags.get("image", after.ids), dtype=np.str_)
@@ -153,8 +151,8 @@ def _frames(after: Predictions) -> np.ndarray[Any, np.dtype[np.str_]]:
 
 
 def _find_trained(
-    after: Predictions, videos: Mapping[str, Any], number: np.ndarray[Any, np.dtype[np.intp]]
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    after: Predictions, videos: Mapping[str, Any], number: NDArray[np.intp]
+) -> NDArray[np.bool_]:
     """(n,) frames from the first to the last of their video that was trained on."""
     if "frame" not in after.tags:
         return np.isin(after.clusters[0][number], list(videos))
@@ -246,11 +244,10 @@ def result(metric: str, outcomes: Outcomes) -> Result:
 
 def change(gained: Gain) -> str:
     """The change in a word or two: `accuracy +13.0 pp`, `drop unchanged`."""
-    if gained.difference is None:
-        return f"{gained.metric} unknown"
-    if not _may_differ(gained):
-        return f"{gained.metric} unchanged"
-    return f"{gained.metric} {points(gained.difference.value)} pp"
+    gap = gained.difference
+    if gap is None or not _may_differ(gained):
+        return f"{gained.metric} {'unknown' if gap is None else 'unchanged'}"
+    return f"{gained.metric} {points(gap.value)} pp"
 
 
 def changes(gains: Sequence[Gain]) -> str:
@@ -270,9 +267,9 @@ def _may_differ(gained: Gain) -> bool:
 
 def amount(gained: Gain) -> str:
     """The change with its interval: `+13.0 percentage points (+4.1 to +20.9)`."""
-    if gained.difference is None:
-        return "unknown"
     gap = gained.difference
+    if gap is None:
+        return "unknown"
     return f"{points(gap.value)} percentage points ({points(gap.low)} to {points(gap.high)})"
 
 
@@ -297,16 +294,16 @@ def _in_points(text: str, points: str) -> str:
     return f"{text.removesuffix('%').rstrip()}\u202f{points}" if text.endswith("%") else text
 
 
-def tables(caption: str, steps_taken: Sequence[TrainingGains]) -> tuple[Table, ...]:
+def tables(caption: str, taken: Sequence[TrainingGains]) -> tuple[Table, ...]:
     """The numbers before and after; drops, in percentage points, in a table of their own."""
     captions = {False: caption, True: f"{caption}: drop (pp)"}
-    both = (table(name, steps_taken, drops) for drops, name in captions.items())
+    both = (table(name, taken, drops) for drops, name in captions.items())
     return tuple(part for part in both if part.rows)
 
 
-def table(caption: str, steps_taken: Sequence[TrainingGains], drops: bool = False) -> Table:
+def table(caption: str, taken: Sequence[TrainingGains], drops: bool = False) -> Table:
     """Every number before and after and their difference, all with intervals; or every drop."""
-    several = len(steps_taken) > 1
+    several = len(taken) > 1
     rows = [
         (
             f"{item.metric}, {step.after} after {step.before}" if several else item.metric,
@@ -314,7 +311,7 @@ def table(caption: str, steps_taken: Sequence[TrainingGains], drops: bool = Fals
             _cell(item.after),
             *_difference(item),
         )
-        for step in steps_taken
+        for step in taken
         for item in step.gains
         if _is_drop(item.before) == drops
     ]
@@ -331,9 +328,9 @@ def numbers(gains: Sequence[Gain]) -> str:
     )
 
 
-def dumbbells(name: str, steps_taken: Sequence[TrainingGains]) -> Figure:
+def dumbbells(name: str, taken: Sequence[TrainingGains]) -> Figure:
     """Before and after of every number, joined, each with its interval."""
-    several = len(steps_taken) > 1
+    several = len(taken) > 1
     values = [
         {
             "number": f"{item.metric}\n{step.after} after {step.before}"
@@ -345,7 +342,7 @@ def dumbbells(name: str, steps_taken: Sequence[TrainingGains]) -> Figure:
             "low": number.low,
             "high": number.high,
         }
-        for step in steps_taken
+        for step in taken
         for item in step.gains
         for stage, number in (("before", item.before), ("after", item.after))
         if number.value is not None
@@ -353,12 +350,12 @@ def dumbbells(name: str, steps_taken: Sequence[TrainingGains]) -> Figure:
     sentence = "; ".join(
         f"{item.metric}: {value_of(item.before, POINTS)} before, "
         f"{value_of(item.after, POINTS)} after"
-        for step in steps_taken
+        for step in taken
         for item in step.gains
     )
     height = ROW * len({row["number"] for row in values}) + 10
     least = min(0.0, *(row["low"] for row in values if isinstance(row["low"], float)))
-    drops = any(_is_drop(item.before) for step in steps_taken for item in step.gains)
+    drops = any(_is_drop(item.before) for step in taken for item in step.gains)
     spec = {**chart(_layers(least, drops), height), "data": {"values": values}}
     caption = "Before and after training, with 95 % intervals."
     caption += " The drop is in percentage points." if drops else ""
@@ -377,15 +374,11 @@ def _layers(least: float, drops: bool) -> list[dict[str, Any]]:
     place = {"y": y, "yOffset": aside, "color": hue}
     tips = [{"field": "model"}]
     tips += [{"field": end, "format": ".1%"} for end in ("value", "low", "high")]
+    ends = {**place, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
     joined = {"y": y, "x": x, "detail": {"field": "number"}, "yOffset": aside}
     return [
         layer("line", joined, strokeWidth=1, strokeDash=[3, 3], color=GREY),
-        layer(
-            "rule",
-            {**place, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
-            strokeWidth=3,
-            opacity=0.6,
-        ),
+        layer("rule", ends, strokeWidth=3, opacity=0.6),
         dot({**place, "x": x, "tooltip": tips}, size=110),
     ]
 
