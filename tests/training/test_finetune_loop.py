@@ -54,6 +54,7 @@ def checkpoints(folder):
     return sorted(each.name for each in (folder / "checkpoints").glob("step-*.pt"))
 
 
+@pytest.mark.slow
 def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path):
     rng = np.random.default_rng(7)
     moments = rng.choice(np.arange(1, 7), 2, replace=False) * 2
@@ -355,6 +356,7 @@ def test_the_threads_of_torch_are_those_it_began_with(tmp_path):
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one(tmp_path):
     port = socket.create_server(("127.0.0.1", 0))
     together = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "ACCELERATE_USE_CPU": "1"}
