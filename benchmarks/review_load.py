@@ -36,7 +36,7 @@ from steadyeye.review.database import assignments, decisions
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.stages import read_plan
 from steadyeye.review.web.access import COOKIE, make_csrf_word
-from steadyeye.review.workflow import items
+from steadyeye.review.workflow import queue
 
 STAGE = "pairs"
 ANSWER = {"correct": "yes", "similar": "yes", "reasons": []}
@@ -188,7 +188,7 @@ def measure(url: str, root: Path, job: Job, begun: type[Server] = Server) -> dic
     with data.writing() as connection:
         reviewers.add_reviewer(connection, "admin", admin=True)
         tokens = [reviewers.add_reviewer(connection, f"reviewer {n}") for n in range(job.reviewers)]
-        items.add_set_items(connection, folder, read_plan(folder.content))
+        queue.add_set_items(connection, folder, read_plan(folder.content))
     load = Load()
     server = begun(root, url)
     began = time.perf_counter()

@@ -24,7 +24,6 @@ from steadyeye.review.protocol import reviewers
 from steadyeye.review.sampling.sampling import Sampling, read_frames, write_set
 from steadyeye.review.web import access
 from steadyeye.review.web.app import build_app
-from steadyeye.review.workflow import items
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -257,7 +256,7 @@ def test_a_label_with_html_is_escaped_on_the_page(tmp_path, site, data, ann):
     item = served(ann)
     with data.writing() as c:
         nasty = {**item["payload"], "labels": ["<script>alert(1)</script>"]}
-        c.execute(items.items.update().values(payload=nasty))
+        c.execute(database.items.update().values(payload=nasty))
     assert "<script>alert(1)" not in ann.get("/stages/pairs").text
 
 

@@ -26,7 +26,7 @@ from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.stages import read_plan
 from steadyeye.review.results import status, verdicts
 from steadyeye.review.workflow import decisions as workflow_decisions
-from steadyeye.review.workflow import items, queue
+from steadyeye.review.workflow import queue
 from steadyeye.review.workflow.decisions import Rules, Submission
 
 YES = {"correct": "yes", "similar": "yes"}
@@ -187,7 +187,7 @@ class Review:
         self.given: dict[str, tuple] = {}
         with self.db.writing() as c:
             reviewers.add_reviewer(c, "r0", joint=["joint"])
-            items.add_set_items(c, folder, self.plan)
+            queue.add_set_items(c, folder, self.plan)
             skip_pairs.advance_all(c, self.plan)
 
     def answer(self, served, answer, replaces=None):

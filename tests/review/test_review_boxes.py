@@ -31,7 +31,7 @@ from steadyeye.review.results.verdicts import judge_frames
 from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import strip_orientation
 from steadyeye.review.sampling.sampling import Sampling
-from steadyeye.review.workflow import items
+from steadyeye.review.workflow import queue
 
 __all__ = ["davis"]
 
@@ -144,13 +144,13 @@ def test_gold_questions_of_boxes_are_no_review(boxes):
     alone = next(r for r in rows if [x["image"] for x in rows].count(r["image"]) == 1)
     plain = Boxes(boxes, 2, stages={"classification": 2, "boxes": 1, "box_check": 1})
     with plain.db.writing() as c:
-        items.set_gold(c, "classification", alone["id"], FINE)
+        queue.set_gold(c, "classification", alone["id"], FINE)
     for number in (0, 1):
         plain.everything("classification", lambda shown: FINE, number)
     drawn = plain.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
     plain.everything("box_check", lambda shown: {"boxes": [BOX]}, 1)
     with plain.db.writing() as c:
-        items.set_gold(c, "box_check", drawn[0]["image"], {"boxes": [BOX]})
+        queue.set_gold(c, "box_check", drawn[0]["image"], {"boxes": [BOX]})
     with plain.db.reading() as c:
         lines = table_one(c, boxes, plain.plan)
         told = status.summarise(c, boxes, plain.plan)
@@ -288,7 +288,7 @@ def test_reviewers_see_which_earlier_anchor_an_anchor_nearly_equals(tmp_path):
     )
     draw([twin, again], tmp_path / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
-    shown = {item.key: item.payload for item in items.list_set_items(folder, Review(folder).plan)}
+    shown = {item.key: item.payload for item in queue.list_set_items(folder, Review(folder).plan)}
     assert shown["x"]["duplicate_of"] == "v0/0"
     assert shown["x"]["duplicate_image"] == shown["v0/0"]["image"]
     assert "duplicate_of" not in shown["v0/0"]

@@ -9,10 +9,11 @@ from review_toys import GOOD, NO, YES, Review, draw, source
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
+from steadyeye.review import database
 from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.results import status
-from steadyeye.review.workflow import decisions, items, queue
+from steadyeye.review.workflow import decisions, queue
 from steadyeye.review.workflow.decisions import RefusedError
 
 
@@ -65,7 +66,7 @@ def test_similar_only_by_a_strict_majority(folder, votes, accepted):
 
 def _id(review, stage):
     with review.db.reading() as c:
-        (key,) = c.execute(items.items.select().where(items.items.c.stage == stage)).all()
+        (key,) = c.execute(database.items.select().where(database.items.c.stage == stage)).all()
     return key.key
 
 
@@ -160,7 +161,7 @@ def test_a_reviewer_who_fails_gold_questions_is_paused(folder):
     with review.db.writing() as c:
         for row in folder.frames.to_pylist():
             if row["offset"]:
-                items.set_gold(c, "pairs", row["id"], YES)
+                queue.set_gold(c, "pairs", row["id"], YES)
     for answer in (YES, NO, NO):
         review.say(review.next("pairs")[0], answer)
     assert review.next("pairs") == []
@@ -175,7 +176,7 @@ def test_gold_questions_come_from_the_manifest(folder):
     wanted = next(r["id"] for r in folder.frames.to_pylist() if r["offset"])
     review = Review(folder, stages={"pairs": 1}, gold={"answers": {"pairs": {wanted: NO}}})
     with review.db.reading() as c:
-        asked = c.execute(items.items.select().where(items.items.c.gold.is_not(None))).all()
+        asked = c.execute(database.items.select().where(database.items.c.gold.is_not(None))).all()
     assert [(row.key, row.gold) for row in asked] == [(wanted, NO)]
     with pytest.raises(UsageError, match="no item 'nowhere' in the stage pairs"):
         Review(folder, 0, gold={"answers": {"pairs": {"nowhere": NO}}})
@@ -203,7 +204,7 @@ def test_of_a_gold_question_the_known_answer_stands(folder):
     review = Review(folder, stages={"pairs": 1}, gold={"every": 1, "minimum": 99})
     wanted = next(r["id"] for r in folder.frames.to_pylist() if r["offset"])
     with review.db.writing() as c:
-        items.set_gold(c, "pairs", wanted, NO)
+        queue.set_gold(c, "pairs", wanted, NO)
     review.everything("pairs", lambda payload: YES)
     found = review.verdicts()
     assert (found[wanted].accepted, found[wanted].reason) == (False, "blur")

@@ -249,14 +249,14 @@ def review_export(
     _check_installed()
     from steadyeye.data.annotations import review_set
     from steadyeye.review.interchange import formats as interchange
-    from steadyeye.review.workflow import items
+    from steadyeye.review.workflow import queue
 
     names = interchange.choose_formats(review_set.read(root), formats)
     asks = bool(set(names) & set(interchange.TOOLS))
     folder, plan, data = _open_set(root, database, begin=asks)
     if asks:
         with data.writing() as connection:
-            items.add_set_items(connection, folder, plan)
+            queue.add_set_items(connection, folder, plan)
     for name in names:
         with data.reading() as connection:
             counts = interchange.export_format(
@@ -284,14 +284,14 @@ def review_import(
     from steadyeye.data.annotations import review_set
     from steadyeye.review.interchange import formats
     from steadyeye.review.interchange.answers import import_annotations
-    from steadyeye.review.workflow import items
+    from steadyeye.review.workflow import queue
     from steadyeye.review.workflow.decisions import read_rules
 
     annotations = formats.find_reader(tool)(review_set.read(root), file, annotator)
     folder, plan, data = _open_set(root, database, begin=True)
     rules = read_rules(folder)
     with data.writing() as connection:
-        items.add_set_items(connection, folder, plan)
+        queue.add_set_items(connection, folder, plan)
         counts = import_annotations(connection, rules, annotations, prefix)
     for kind, count in counts.items():
         show(f"{kind.replace('_', ' ')}: {count:,}")

@@ -280,14 +280,14 @@ def test_what_cannot_be_taken_is_refused_with_the_first_and_nothing_is_taken(pro
 
 
 def test_gold_questions_judge_annotators_too(folder, tmp_path):
-    from steadyeye.review.workflow import items
+    from steadyeye.review.workflow import queue
 
     gold = {"every": 1, "least": 0.8, "minimum": 3}
     review = Review(folder, 1, stages={"pairs": 1}, gold=gold)
     with review.db.writing() as c:
         for row in folder.frames.to_pylist():
             if row["offset"]:
-                items.set_gold(c, "pairs", row["id"], YES)
+                queue.set_gold(c, "pairs", row["id"], YES)
     written(review, "label_studio", tmp_path / "out")
     tasks = json.loads((tmp_path / "out/label_studio/pairs.tasks.json").read_text())
     assert "gold" not in json.dumps(tasks)

@@ -144,13 +144,13 @@ class Twins:
         return float(first), float(last)
 
 
-def advance(connection: Connection, block: str | None, plan: ReviewPlan) -> None:
+def advance(connection: Connection, block: str, plan: ReviewPlan) -> None:
     """Opens the next round of a block, if the last one is answered; else changes nothing.
 
     Before the first all anchors of the block must be decided. While an audit is under way no
     further pair is spared or asked.
     """
-    if block is None or not _is_answered(connection, block):
+    if not _is_answered(connection, block):
         return
     twins = _group_twins(connection, block, plan)
     if twins is None:

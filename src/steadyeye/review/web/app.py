@@ -26,7 +26,7 @@ from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import STAGES, list_labels
 from steadyeye.review.results import status
 from steadyeye.review.web import access
-from steadyeye.review.workflow import decisions, items, queue
+from steadyeye.review.workflow import decisions, queue
 from steadyeye.review.workflow.decisions import (
     Decision,
     RefusedError,
@@ -124,7 +124,7 @@ def build_app(folder: SetFolder, database: Database, hosts: Sequence[str]) -> Fa
     app = FastAPI(title="steadyeye review", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.database, app.state.folder, app.state.rules = database, folder, rules
     with database.writing() as connection:
-        items.add_set_items(connection, folder, rules.plan)
+        queue.add_set_items(connection, folder, rules.plan)
         skip_pairs.advance_all(connection, rules.plan)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     app.add_middleware(access.guard_app)

@@ -22,9 +22,8 @@ from steadyeye.review.protocol.votes import (
     find_votes,
     settle_item,
 )
-from steadyeye.review.workflow.items import Item, move_items, open_item
 from steadyeye.review.workflow.quality import judge_reviewer
-from steadyeye.review.workflow.queue import count_assigned
+from steadyeye.review.workflow.queue import Item, count_assigned, move_items, open_item
 
 
 class RefusedError(UsageError):
@@ -212,7 +211,8 @@ def _after_anchor(
             if pair.payload["labels"] != labels:
                 change = update(items).where(items.c.id == pair.id)
                 connection.execute(change.values(payload={**pair.payload, "labels": labels}))
-    skip_pairs.advance(connection, row.block, plan)
+    if row.block is not None:
+        skip_pairs.advance(connection, row.block, plan)
 
 
 def _after_pair(
@@ -224,7 +224,8 @@ def _after_pair(
         open_item(connection, doubted, plan)
     else:
         move_items(connection, "joint", row.key, ("open", "withdrawn"))
-    skip_pairs.advance(connection, row.block, plan)
+    if row.block is not None:
+        skip_pairs.advance(connection, row.block, plan)
 
 
 def _after_joint(
@@ -232,7 +233,8 @@ def _after_joint(
 ) -> None:
     """What all make of a doubted pair tells of those around it."""
     # not similar is what was held until now, unless it had been verified before
-    if outcome is not None and (outcome.accepted or row.state == "done"):
+    settled = outcome is not None and (outcome.accepted or row.state == "done")
+    if settled and row.block is not None:
         skip_pairs.advance(connection, row.block, plan)
 
 
