@@ -89,7 +89,7 @@ class Run(MetricMethods):
         the same call goes on. Raises `UsageError` where there are no pm-sets.
         """
         measured = measure(self.folder, Silent(), workers, [source] if source else [])
-        build.store_pictures(self.folder, [each.source for each in measured])
+        build.store_pictures(self.folder, [predictions.source for predictions in measured])
         return Run(self.folder)
 
     if not TYPE_CHECKING:  # a name that is no metric is an error of types too
@@ -105,10 +105,12 @@ class Run(MetricMethods):
 
     def __repr__(self) -> str:
         try:
-            named = ", ".join(folder.name.replace("@", " on ") for folder in cells(self.folder)[0])
+            contents = ", ".join(
+                folder.name.replace("@", " on ") for folder in cells(self.folder)[0]
+            )
         except UsageError:
-            named = "no finished run"
-        return notebook.short("Run", f"{named}, in {self.folder}")
+            contents = "no finished run"
+        return notebook.short("Run", f"{contents}, in {self.folder}")
 
     def _repr_html_(self) -> str:
         table = self.predictions
@@ -181,8 +183,8 @@ def evaluate(
     job = Job(models=(named_model,), data=(named_source,), out=str(folder), **options)
     validate.present(named_source, built_source)
     parts = ((model, named_model, built_model), (source, named_source, built_source))
-    given = {name: each for asked, name, each in parts if not isinstance(asked, str)}
-    checked = validate.of_objects(job, [built_model], [(named_source, built_source)], given)
+    objects = {name: built for argument, name, built in parts if not isinstance(argument, str)}
+    checked = validate.of_objects(job, [built_model], [(named_source, built_source)], objects)
     complete(checked, Silent())
     build.store_pictures(folder, [built_source])
     return Run(folder)
@@ -219,8 +221,8 @@ def _over(metric: Callable[..., Result], table: Callable[[], Predictions]) -> Ca
     """The metric over given predictions, with its own name, parameters and docstring."""
 
     @wraps(metric)
-    def of_run(*given: Any, **parameters: Any) -> Result:
-        return metric(table(), *given, **parameters)
+    def of_run(*arguments: Any, **parameters: Any) -> Result:
+        return metric(table(), *arguments, **parameters)
 
     signature = inspect.signature(metric)
     _, *others = signature.parameters.values()

@@ -54,13 +54,13 @@ def check_plugin(kind: str, text: str, predictions: Predictions | None = None) -
                 f"{spec.name} needs {', '.join(lacking)}; name a run that has them with --run"
             )
         check = check_metric if kind == "metrics" else check_analysis
-        return check(lambda given: plugin(given, **spec.kwargs), predictions)
+        return check(lambda table: plugin(table, **spec.kwargs), predictions)
     if kind == "probes":
         return check_probe(plugins.load(kind, spec.name), spec)
-    made = plugins.build(kind, spec)
+    built = plugins.build(kind, spec)
     checks: dict[str, Callable[[Any], str]]
     checks = {"operators": check_operator, "sources": check_source, "models": check_model}
-    return checks[kind](made)
+    return checks[kind](built)
 
 
 def check_operator(operator: Operator) -> str:
@@ -75,13 +75,16 @@ def check_operator(operator: Operator) -> str:
         trail = operator.start(image, context)
         _require(np.array_equal(trail(0), before), "level 0 is not the image itself")
         for level in levels:
-            made = trail(level)
-            kept = made.copy()
-            _require(made.shape == shape, f"level {level} changes the shape {shape}: {made.shape}")
-            _require(made.dtype == np.uint8, f"level {level} is {made.dtype}, not uint8")
+            degraded = trail(level)
+            original = degraded.copy()
+            _require(
+                degraded.shape == shape,
+                f"level {level} changes the shape {shape}: {degraded.shape}",
+            )
+            _require(degraded.dtype == np.uint8, f"level {level} is {degraded.dtype}, not uint8")
             alone = operator.start(before.copy(), context)(level)
             _require(
-                np.array_equal(alone, kept),
+                np.array_equal(alone, original),
                 f"level {level} differs when it is made alone: draw only from context.key",
             )
         _require(np.array_equal(image, before), "it writes into the image that it is given")
@@ -123,33 +126,33 @@ def check_model(model: Model | Detector, side: int = 64) -> str:
     """A row an image, whatever the order; the same in any batch where answers may be kept."""
     images = [example_image((side, side, 3), seed) for seed in range(4)]
     before = [image.copy() for image in images]
-    said = model(images)
-    _require(len(said) == len(images), f"{len(said)} answers for {len(images)} images")
+    answers = model(images)
+    _require(len(answers) == len(images), f"{len(answers)} answers for {len(images)} images")
     if detects(model):
-        for each in said:
-            _require(isinstance(each, Detections), "a detector gives Detections")
+        for answer in answers:
+            _require(isinstance(answer, Detections), "a detector gives Detections")
     else:
-        width = len(model.classes) if model.classes else np.asarray(said).shape[1]
-        shape = np.asarray(said).shape
+        width = len(model.classes) if model.classes else np.asarray(answers).shape[1]
+        shape = np.asarray(answers).shape
         _require(shape == (len(images), width), f"scores of shape {shape}, {width} classes")
-        _require(not np.isnan(np.asarray(said)).any(), "scores are NaN")
+        _require(not np.isnan(np.asarray(answers)).any(), "scores are NaN")
     _require(all(map(np.array_equal, images, before)), "it writes into the images")
     _require(len(model([])) == 0, "no images give an answer")
     if cacheable(model):
         turned = model(images[::-1])
-        same = all(_same(a, b) for a, b in zip(said, reversed(list(turned)), strict=True))
+        same = all(_same(a, b) for a, b in zip(answers, reversed(list(turned)), strict=True))
         _require(same, "its answer depends on the order of the batch, but it says cacheable = True")
-        _require(_same(model(images[:1])[0], said[0]), "its answer depends on the batch")
+        _require(_same(model(images[:1])[0], answers[0]), "its answer depends on the batch")
     return f"{model.name}: {len(images)} images, alone and together"
 
 
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, Detections):
+def _same(value: Any, other: Any) -> bool:
+    if isinstance(value, Detections):
         return all(
-            np.array_equal(getattr(one, part), getattr(other, part))
+            np.array_equal(getattr(value, part), getattr(other, part))
             for part in ("boxes", "scores", "labels")
         )
-    return np.array_equal(one, other)
+    return np.array_equal(value, other)
 
 
 def check_metric(
@@ -322,8 +325,8 @@ def _rows(table: Predictions, rows: NDArray[np.intp]) -> Predictions:
 
 def _unchanged(table: Predictions, before: Predictions) -> None:
     for part in ("ids", "groups", "truth", "scores", "top", "top_scores", "errors"):
-        kept, now = getattr(before, part), getattr(table, part)
-        equal = np.array_equal(kept, now, equal_nan=kept.dtype.kind == "f")
+        original, now = getattr(before, part), getattr(table, part)
+        equal = np.array_equal(original, now, equal_nan=original.dtype.kind == "f")
         _require(equal, f"it writes into predictions.{part}")
     for name, values in table.tags.items():
         _require(values.tobytes() == before.tags[name].tobytes(), f"it writes into tags['{name}']")

@@ -76,20 +76,20 @@ def prune(
     oldest = settings.days(older) if older else None
 
     def is_wanted(group: "Group") -> bool:
-        named = model is None or model in (group.model, group.mark)
+        is_of_model = model is None or model in (group.model, group.mark)
         aged = oldest is None or group.used >= oldest
-        return (model is not None or oldest is not None) and named and aged
+        return (model is not None or oldest is not None) and is_of_model and aged
 
     limit = settings.size(size) if size else None
     removed = eviction.prune(place, is_wanted, limit)
     say(f"{place}: taken out {_describe_groups(removed)}")
 
 
-def _folder(given: str) -> Path:
+def _folder(text: str) -> Path:
     """The folder of the cache, as named or as for `run`; `UsageError` where there is none."""
     from steadyeye.runner.cache import settings
 
-    folder = settings.folder(given)
+    folder = settings.folder(text)
     if folder is None:
         raise UsageError(f"{settings.VARIABLE} is off; name the folder with --cache")
     return folder

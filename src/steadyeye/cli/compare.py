@@ -32,13 +32,13 @@ def measure(
     *,
     runs: Annotated[list[str], typer.Argument(help="Folders of runs.")],
     workers: Workers = None,
-    shown: ProgressOptions,
+    display: ProgressOptions,
 ) -> None:
     """Measure motion, blur and brightness of the frames of runs. Resumes like `run`."""
     from steadyeye.runner.measure import measure as complete
 
     for run in map(place, runs):
-        with watching(shown.form) as watcher:
+        with watching(display.form) as watcher:
             measured = complete(run, watcher, workers or 0)
         store_report(run, [cell.source for cell in measured])
         for cell in measured:
@@ -110,9 +110,9 @@ def gate(
     for line in data_changes.notes([place(folder) for folder in (run, against) if folder]):
         say(line)
     _print_verdicts(verdicts, github, junit)
-    held = sum(verdict.outcome == HOLDS for verdict in verdicts)
-    show(f"{held} of {len(verdicts)} hold")
-    if held < len(verdicts):
+    holding = sum(verdict.outcome == HOLDS for verdict in verdicts)
+    show(f"{holding} of {len(verdicts)} hold")
+    if holding < len(verdicts):
         raise typer.Exit(1)
 
 

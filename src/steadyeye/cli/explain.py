@@ -41,7 +41,7 @@ def explain(
     class_map: ClassMap = None,
     inference: InferenceOptions,
     cache: CacheOptions,
-    shown: ProgressOptions,
+    display: ProgressOptions,
 ) -> None:
     """Explain a detector's confident mistakes. Resumes like `run`."""
     from steadyeye.explain import run
@@ -49,14 +49,14 @@ def explain(
     from steadyeye.runner.short_forms import expand_data
 
     how = run.Explaining(analyses, reference, score, limit)
-    progress = watching(shown.form)
+    progress = watching(display.form)
     data = [expand_data(text) for text in data or ()]
     if how.reference:
         how = replace(how, reference=expand_data(how.reference))
         # one that is among the data is computed once
         data = list(dict.fromkeys([*data, str(how.reference)]))
-    asked = {"model": model, "data": data, "out": out, "class_map": class_map, "seed": seed}
-    flags = job_flags(inference, cache, **asked)
+    settings = {"model": model, "data": data, "out": out, "class_map": class_map, "seed": seed}
+    flags = job_flags(inference, cache, **settings)
     checked = run.check(read_job(None, flags, necessary=NECESSARY), how)
     with progress as watcher:
         explained = run.explain(checked, watcher)

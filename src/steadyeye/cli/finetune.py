@@ -79,7 +79,7 @@ class TrainingOptions:
 
 
 @command()
-def finetune(*, job: JobFile = None, options: TrainingOptions, shown: ProgressOptions) -> None:
+def finetune(*, job: JobFile = None, options: TrainingOptions, display: ProgressOptions) -> None:
     """Fine-tune a model on labelled data. If it stops, the same command resumes it."""
     try:
         from steadyeye.training import before_after, run
@@ -91,10 +91,10 @@ def finetune(*, job: JobFile = None, options: TrainingOptions, shown: ProgressOp
 
         raise plugins.not_installed("finetune", error, "train") from error
     # of several processes that train together one speaks
-    progress = watching(shown.form if first() else "none")
-    asked = training_job.read(job, asdict(options))
+    progress = watching(display.form if first() else "none")
+    training = training_job.read(job, asdict(options))
     with progress as watcher:
-        plan = run.check(asked)
+        plan = run.check(training)
         watcher.say(run.announcement(plan))
         done = run.finetune(plan, watcher)
     if not first():

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @command()
 def mine(
     *,
-    given: Annotated[
+    inputs: Annotated[
         list[Path] | None,
         typer.Argument(help="Finished runs, or detections as COCO results."),
     ] = None,
@@ -49,41 +49,41 @@ def mine(
     class_map: ClassMap = None,
     inference: InferenceOptions,
     cache: CacheOptions,
-    shown: ProgressOptions,
+    display: ProgressOptions,
 ) -> None:
     """Find confident mistakes of detectors for review. Resumes like `run`."""
     from steadyeye.core.storage.run_lock import hold_run
     from steadyeye.explain.mining import run
 
     names = tuple(cause.strip() for cause in causes.split(",") if cause.strip())
-    wanted = run.Wanted(score=score, causes=names, rank=rank, limit=limit)
+    selection = run.Wanted(score=score, causes=names, rank=rank, limit=limit)
     if not out:
         raise UsageError("give --out, the folder of the candidates")
-    asked = {"model": model, "data": data, "out": out, "class_map": class_map}
-    flags, folder = job_flags(inference, cache, **asked), Path(out)
-    with watching(shown.form) as watcher:
-        runs, sources = _runs(given or [], flags, watcher)
-        mined = run.mine(runs, wanted, watcher.begin, sources)
+    settings = {"model": model, "data": data, "out": out, "class_map": class_map}
+    flags, folder = job_flags(inference, cache, **settings), Path(out)
+    with watching(display.form) as watcher:
+        runs, sources = _runs(inputs or [], flags, watcher)
+        mined = run.mine(runs, selection, watcher.begin, sources)
         with hold_run(folder):
             _write(folder, mined, runs, watcher.begin("images of candidates", None))
     _print(folder, mined)
 
 
 def _runs(
-    given: Sequence[Path], flags: Mapping[str, Any], watcher: ProgressWatcher
+    inputs: Sequence[Path], flags: Mapping[str, Any], watcher: ProgressWatcher
 ) -> tuple[list["Place"], list["Source"]]:
     """The finished runs to mine: those given, or one that is made, or gone on with, in --out."""
     from steadyeye.runner import job, saved_detections, validate
     from steadyeye.runner.run import run as complete
 
     has_job = bool(flags["models"] or flags["data"])
-    if given and all((path / "run.json").is_file() for path in given):
+    if inputs and all((path / "run.json").is_file() for path in inputs):
         if has_job:
             raise UsageError("a finished run has its own models and data; leave --model and --data")
-        return list(given), []
-    files = [path for path in given if path.is_file()]
-    if len(files) < len(given):
-        other = next(path for path in given if not path.is_file())
+        return list(inputs), []
+    files = [path for path in inputs if path.is_file()]
+    if len(files) < len(inputs):
+        other = next(path for path in inputs if not path.is_file())
         raise UsageError(f"'{other}' is neither a run nor a file of detections")
     if files and flags["models"]:
         raise UsageError("give models, or files of what they detected; not both")
@@ -91,8 +91,8 @@ def _runs(
         checked = validate.check(read_job(None, flags, necessary=NECESSARY))
         return [complete(checked, watcher)], [task.source for task in checked.tasks]
     saved: list[Any] = [saved_detections.load(file, None) for file in files]
-    asked = {**flags, "models": list(map(str, files))}
-    checked = validate.with_models(job.read(None, asked), saved)
+    settings = {**flags, "models": list(map(str, files))}
+    checked = validate.with_models(job.read(None, settings), saved)
     of_mark = {model.fingerprint: model for model in saved}
     by_mark = {mark: saved_detections.predict(model) for mark, model in of_mark.items()}
     checked = replace(
@@ -154,11 +154,13 @@ def _read_fingerprint(out: Path) -> str | None:
     return str(sources[0].get("fingerprint", ""))
 
 
-def _command(out: Path, wanted: "Wanted", runs: Sequence["Place"]) -> str:
+def _command(out: Path, selection: "Wanted", runs: Sequence["Place"]) -> str:
     """The command that mines the runs once more."""
-    causes = ",".join(wanted.causes)
-    flags = f"--score {wanted.score:g} --causes {causes} --rank {wanted.rank}"
-    return f"steadyeye mine {' '.join(map(str, runs))} {flags} --limit {wanted.limit} --out {out}"
+    causes = ",".join(selection.causes)
+    flags = f"--score {selection.score:g} --causes {causes} --rank {selection.rank}"
+    return (
+        f"steadyeye mine {' '.join(map(str, runs))} {flags} --limit {selection.limit} --out {out}"
+    )
 
 
 def _print(out: Path, mined: "Mined") -> None:

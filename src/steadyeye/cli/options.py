@@ -227,9 +227,9 @@ def check_given_once(commands: Mapping[str, Any], arguments: Sequence[str]) -> N
     if not arguments or arguments[0] not in commands:
         return
     options = arguments[1 : arguments.index("--")] if "--" in arguments else arguments[1:]
-    given = Counter(word.partition("=")[0] for word in options if word.startswith("--"))
+    counts = Counter(word.partition("=")[0] for word in options if word.startswith("--"))
     for option in commands[arguments[0]].params:
-        times = sum(given[name] for name in option.opts)
+        times = sum(counts[name] for name in option.opts)
         # an argument is no option; one that takes several values, or counts, may come again
         once = option.param_type_name == "option" and not (option.multiple or option.is_flag)
         if once and times > 1:

@@ -48,7 +48,7 @@ class ProgressWatcher(Protocol):
         """As of `runner.run.Watcher`."""
         ...
 
-    def counted(self, name: str, found: Mapping[str, float]) -> None:
+    def counted(self, name: str, counts: Mapping[str, float]) -> None:
         """As of `runner.run.Watcher`."""
         ...
 
@@ -57,11 +57,11 @@ class ProgressWatcher(Protocol):
         ...
 
 
-def watching(shown: str) -> ProgressWatcher:
+def watching(form: str) -> ProgressWatcher:
     """What shows progress as `bar`, `json` or `none`. Raises `UsageError` for another word."""
-    if shown not in ("bar", "json", "none"):
-        raise unknown("progress", shown, ("bar", "json", "none"))
-    return Lines() if shown == "json" else Bars(shown == "none")
+    if form not in ("bar", "json", "none"):
+        raise unknown("progress", form, ("bar", "json", "none"))
+    return Lines() if form == "json" else Bars(form == "none")
 
 
 class Bars:
@@ -99,7 +99,7 @@ class Bars:
         `rows`: None where nobody knows how many there are. `done`: how many were before.
         """
         self._settle()
-        cell = _Cell(name, rows, began=time.monotonic(), done=done, found=done or None)
+        cell = _Cell(name, rows, began=time.monotonic(), done=done, earlier=done or None)
         with self._lock:
             self._cells[name] = cell
 
@@ -113,10 +113,10 @@ class Bars:
         """Says what an earlier run had finished."""
         self.say(f"{name}: {finished} of {number_of(shards, 'shard')} were already done")
 
-    def counted(self, name: str, found: Mapping[str, float]) -> None:
+    def counted(self, name: str, counts: Mapping[str, float]) -> None:
         """Shows how many samples came from the cache and how many failed."""
         with self._lock:
-            self._cells[name].count(found)
+            self._cells[name].count(counts)
 
     def show_loss(self, name: str, loss: float) -> None:
         """Shows the loss of a training."""
@@ -135,8 +135,8 @@ class Bars:
         `stopped`: by an error or an interrupt; then a cell of which nothing is done has no line.
         """
         with self._lock:
-            bars = [each for each in self._cells.values() if not each.settled]
-            over = [each for each in bars if all_of_them or each.done == each.rows]
+            bars = [cell for cell in self._cells.values() if not cell.settled]
+            over = [cell for cell in bars if all_of_them or cell.done == cell.rows]
             for cell in over:
                 cell.settled = True
         if over and self._live.is_started:
@@ -147,10 +147,10 @@ class Bars:
 
     def _bars(self) -> Text:
         with self._lock:
-            bars = [each for each in self._cells.values() if not each.settled]
+            bars = [cell for cell in self._cells.values() if not cell.settled]
             # a full line would wrap on terminals that go on below at once
             columns = progress_console.width - 1
-            lines = [line for each in bars for line in bar(each, columns)]
+            lines = [line for cell in bars for line in bar(cell, columns)]
         return Text("\n".join(lines), no_wrap=True, overflow="crop")
 
 
@@ -164,8 +164,8 @@ def bar(cell: "_Cell", columns: int) -> list[str]:
     if long >= SHORTEST:
         return [f"{name}  {_draw_bar(cell, long)}  {facts}"]
     long = min(columns - cell_len(facts) - 4, LONGEST)
-    drawn = f"{_draw_bar(cell, long)}  " if long >= SHORTEST else ""
-    return [name, f"  {drawn}{facts}"]
+    prefix = f"{_draw_bar(cell, long)}  " if long >= SHORTEST else ""
+    return [name, f"  {prefix}{facts}"]
 
 
 def _draw_bar(cell: "_Cell", long: int) -> str:
@@ -194,7 +194,7 @@ class Lines:
     def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
         """Tells that a cell begins, and then at most every second how far it is."""
         now = time.monotonic()
-        cell = _Cell(name, rows, began=now, told=now, done=done, found=done or None)
+        cell = _Cell(name, rows, began=now, reported_at=now, done=done, earlier=done or None)
         self._cells[name] = cell
         self._write(event="begin", cell=name, rows=rows)
 
@@ -202,8 +202,8 @@ class Lines:
             with self._lock:
                 cell.advance(done)
                 now = time.monotonic()
-                if now - cell.told >= EVERY or cell.done == rows:
-                    cell.told = now
+                if now - cell.reported_at >= EVERY or cell.done == rows:
+                    cell.reported_at = now
                     self._progress(cell)
 
         return advance
@@ -212,10 +212,10 @@ class Lines:
         """Tells what an earlier run had finished."""
         self._write(event="resumed", cell=name, finished=finished, shards=shards)
 
-    def counted(self, name: str, found: Mapping[str, float]) -> None:
+    def counted(self, name: str, counts: Mapping[str, float]) -> None:
         """Takes in how many samples came from the cache and how many failed."""
         with self._lock:
-            self._cells[name].count(found)
+            self._cells[name].count(counts)
 
     def show_loss(self, name: str, loss: float) -> None:
         """Takes in the loss of a training."""
@@ -255,9 +255,9 @@ class _Cell:
     name: str
     rows: int | None
     began: float
-    told: float = 0.0
+    reported_at: float = 0.0
     done: int = 0
-    found: int | None = None
+    earlier: int | None = None
     hits: int = 0
     errors: int = 0
     loss: float | None = None
@@ -266,21 +266,21 @@ class _Cell:
 
     def advance(self, done: int) -> None:
         """Takes in how many more are done."""
-        if self.found is None:
-            self.found = done  # what an earlier run had done says nothing of the speed
+        if self.earlier is None:
+            self.earlier = done  # what an earlier run had done says nothing of the speed
         self.done += done
         self.latest = time.monotonic()
 
-    def count(self, found: Mapping[str, float]) -> None:
+    def count(self, counts: Mapping[str, float]) -> None:
         """Takes in how many samples came from the cache and how many failed."""
-        self.hits, self.errors = int(found["hits"]), int(found["errors"])
+        self.hits, self.errors = int(counts["hits"]), int(counts["errors"])
 
     @property
     def rate(self) -> float:
         """Images a second, of those that were done here."""
         over = self.settled or self.done == self.rows
         seconds = (self.latest if over else time.monotonic()) - self.began
-        return (self.done - (self.found or 0)) / max(seconds, 1e-3)
+        return (self.done - (self.earlier or 0)) / max(seconds, 1e-3)
 
     @property
     def seconds_left(self) -> float | None:

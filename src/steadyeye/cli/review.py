@@ -47,21 +47,21 @@ def sample(
     k: Annotated[int, typer.Option(help="Neighbours on each side of an anchor.")] = 10,
     anchors: Annotated[int, typer.Option(help="Anchors per video.")] = 1,
     seed: Annotated[int, typer.Option(help="Random seed of the anchors.")] = 0,
-    shown: ProgressOptions,
+    display: ProgressOptions,
 ) -> None:
     """Make a set for review: anchors with neighbours, or suggested boxes."""
     if boxes or images:
-        _sample_boxes(boxes, images, out, [*(videos or ()), *(data or ())], shown.form)
+        _sample_boxes(boxes, images, out, [*(videos or ()), *(data or ())], display.form)
         return
-    drawn = {"k": k, "anchors": anchors, "seed": seed, "labels": labels}
-    _sample_frames((videos or [], data or []), out, classes, drawn, shown.form)
+    sampling = {"k": k, "anchors": anchors, "seed": seed, "labels": labels}
+    _sample_frames((videos or [], data or []), out, classes, sampling, display.form)
 
 
 def _sample_frames(
     inputs: tuple[Sequence[Path], Sequence[str]],
     out: Path,
     classes: str | None,
-    drawn: Mapping[str, Any],
+    sampling: Mapping[str, Any],
     form: str,
 ) -> None:
     """`steadyeye sample` of frames; `inputs`: videos, and sources of other frames.
@@ -84,17 +84,17 @@ def _sample_frames(
     videos, data = inputs
     if not videos and not data:
         raise UsageError("nothing to sample; give videos, --data, or --boxes with --images")
-    specs = [Spec("video", {"path": str(path), **drawn}) for path in videos]
+    specs = [Spec("video", {"path": str(path), **sampling}) for path in videos]
     others = [parse(text) for text in data]
-    beside = read(drawn["labels"])
-    lists = [SourceLabels(str(drawn["labels"]), beside.classes, beside.present)] * len(specs)
+    beside = read(sampling["labels"])
+    lists = [SourceLabels(str(sampling["labels"]), beside.classes, beside.present)] * len(specs)
     for spec in others:
         source = plugins.build("sources", spec)
         present = frozenset(label for truth in source.truths for label in truth)
         lists.append(SourceLabels(str(spec), source.classes, present))
     merged, places = merge_classes(lists, _read_classes(classes))
     # data is drawn as its spec says, whatever the flags for videos
-    drawn_from = {**(drawn if videos else {}), **({"data": list(data)} if data else {})}
+    drawn_from = {**(sampling if videos else {}), **({"data": list(data)} if data else {})}
     how = Sampling(out.name, drawn_from, merged)
     with watching(form) as watcher:
         stored = (

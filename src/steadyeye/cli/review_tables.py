@@ -63,9 +63,9 @@ def _reasons(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
 def _people(people: Sequence[Mapping[str, Any]]) -> StatusTable:
     rows = []
     for row in people:
-        right, asked = row["gold"]
+        right, total = row["gold"]
         seconds = "—" if row["median_seconds"] is None else f"{row['median_seconds']:.1f}"
-        gold = f"{right} of {asked}" if asked else "—"
+        gold = f"{right} of {total}" if total else "—"
         numbers = f"{row['decisions']:,}", f"{row['undone']:,}", gold, seconds
         rows.append((*numbers, row["name"], row["paused"]))
     return StatusTable(("decisions", "undone", "gold", "median s", "reviewer", "paused"), 4, rows)
@@ -87,8 +87,8 @@ def _changes(impacts: Sequence[Mapping[str, Any]]) -> StatusTable:
     rows = []
     for row in impacts:
         review = row["review"].removesuffix(" review")
-        named = {"accuracy": "original", f"pm-{row['k']}": "perturbed", "drop": "drop"}
-        for name, key in named.items():
+        titles = {"accuracy": "original", f"pm-{row['k']}": "perturbed", "drop": "drop"}
+        for name, key in titles.items():
             result = row[key]
             ends = interval(result["low"], result["high"])
             numbers = percent(result["value"]), ends, f"{result['n']:,}"

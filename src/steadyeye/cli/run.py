@@ -64,12 +64,12 @@ def run(
     inference: InferenceOptions,
     engine: EngineOptions,
     cache: CacheOptions,
-    shown: ProgressOptions,
+    display: ProgressOptions,
 ) -> None:
     """Evaluate models on data. If it stops, the same command resumes it."""
     # a name that is not there is said before the heavy imports
     flags = job_flags(job, mapping, inference, engine, cache, metrics=metrics)
-    complete_job(read_job(job.job, flags), overwrite, shown.form)
+    complete_job(read_job(job.job, flags), overwrite, display.form)
 
 
 @command()
@@ -95,19 +95,19 @@ def degrade(
     inference: InferenceOptions,
     engine: EngineOptions,
     cache: CacheOptions,
-    shown: ProgressOptions,
+    display: ProgressOptions,
 ) -> None:
     """Degrade images level by level: accuracy profiles, failure points. Resumes like `run`."""
     sweep = {"operators": operators, "levels": levels, "seed": seed, "fast": fast}
     flags = job_flags(job, mapping, inference, engine, cache, **sweep)
     if not job.job:
         flags["operators"] = flags["operators"] or "all"
-    asked = read_job(job.job, flags)
+    sweep_job = read_job(job.job, flags)
     if not job.job:
         from steadyeye.runner.sweep import metrics
 
-        asked = replace(asked, metrics=metrics(images, failure_points, fast=asked.fast))
-    complete_job(asked, overwrite, shown.form)
+        sweep_job = replace(sweep_job, metrics=metrics(images, failure_points, fast=sweep_job.fast))
+    complete_job(sweep_job, overwrite, display.form)
 
 
 @app.command()
@@ -153,12 +153,12 @@ def check(
     """Check a job without inference: what it would do, or every error in it."""
     sweep = {"operators": operators, "levels": levels}
     flags = job_flags(job, mapping, inference, engine, cache, metrics=metrics, **sweep)
-    asked = read_job(job.job, {**flags, "out": "-"})
+    checked_job = read_job(job.job, {**flags, "out": "-"})
     from steadyeye.data.classes import map_summary
     from steadyeye.runner import validate
 
-    checked = validate.check(asked)
-    say_assumed(asked.models, [task.model for task in checked.tasks])
+    checked = validate.check(checked_job)
+    say_assumed(checked_job.models, [task.model for task in checked.tasks])
     for task in checked.tasks:
         mapped = sum(bool(members) for members in task.class_map.members)
         say(
@@ -199,7 +199,7 @@ def score(
     ] = None,
     metrics: Metrics = None,
     mapping: ClassOptions,
-    shown: ProgressOptions,
+    display: ProgressOptions,
 ) -> None:
     """Score saved predictions, without the model and the images."""
     from steadyeye.data.classes.class_lists import read
@@ -207,10 +207,10 @@ def score(
     from steadyeye.runner.run import run as complete
     from steadyeye.runner.short_forms import default_folder, expand_data
 
-    progress, file = watching(shown.form), place(predictions)
+    progress, file = watching(display.form), place(predictions)
     flags = job_flags(mapping, model=[str(file)], data=data, out=out, metrics=metrics)
-    asked = job.read(None, flags, necessary=NECESSARY[:2])
-    asked = replace(asked, data=tuple(map(expand_data, asked.data)))
+    score_job = job.read(None, flags, necessary=NECESSARY[:2])
+    score_job = replace(score_job, data=tuple(map(expand_data, score_job.data)))
     class_list = read(classes) if classes else None
     answers: Any
     form: Any
@@ -218,8 +218,8 @@ def score(
         form, answers = saved_detections, saved_detections.load(file, class_list, category_ids)
     else:
         form, answers = saved_scores, saved_scores.load(file, class_list)
-    asked = asked if asked.out else replace(asked, out=default_folder(asked))
-    matched = validate.with_models(asked, [answers])
+    score_job = score_job if score_job.out else replace(score_job, out=default_folder(score_job))
+    matched = validate.with_models(score_job, [answers])
     checked = replace(matched, tasks=tuple(form.ready(answers, task) for task in matched.tasks))
     with progress as watcher:
         folder = complete(checked, watcher, form.predict(answers))
@@ -255,12 +255,12 @@ def report(
 
 def report_files(out: str, formats: str) -> list[Place]:
     """The files that are asked for: `out`, or beside it one of each format."""
-    asked = [name.strip() for name in formats.split(",") if name.strip()]
+    names = [name.strip() for name in formats.split(",") if name.strip()]
     to = place(out)
-    return [to.with_suffix(f".{name}") for name in asked] if asked else [to]
+    return [to.with_suffix(f".{name}") for name in names] if names else [to]
 
 
-def complete_job(asked: "Job", overwrite: bool, form: str) -> None:
+def complete_job(requested: "Job", overwrite: bool, form: str) -> None:
     """Checks a job, computes it and prints its numbers; `overwrite`: deletes its folder first.
 
     `form`: of its progress.
@@ -270,7 +270,9 @@ def complete_job(asked: "Job", overwrite: bool, form: str) -> None:
     from steadyeye.runner.short_forms import default_folder
 
     progress = watching(form)
-    checked = validate.check(asked if asked.out else replace(asked, out=default_folder(asked)))
+    checked = validate.check(
+        requested if requested.out else replace(requested, out=default_folder(requested))
+    )
     say_assumed(checked.job.models, [task.model for task in checked.tasks])
     if overwrite:
         remove_run(place(checked.job.out))
@@ -296,11 +298,11 @@ def read_job(
     from steadyeye.runner import job
     from steadyeye.runner.short_forms import expand_job
 
-    given = job.read(job_file, flags, necessary)
-    full = expand_job(given)
+    requested = job.read(job_file, flags, necessary)
+    full = expand_job(requested)
     for kind, texts, specs in (
-        ("model", given.models, full.models),
-        ("data", given.data, full.data),
+        ("model", requested.models, full.models),
+        ("data", requested.data, full.data),
     ):
         for text, spec in zip(texts, specs, strict=True):
             if text != spec:

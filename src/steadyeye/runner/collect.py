@@ -23,9 +23,9 @@ from steadyeye.runner.validate import available, metric, readable
 
 def collect(runs: Sequence[Place], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
-    named = tables(runs)
-    asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
-    return [evaluated(predictions, asked[run]) for run, predictions in named]
+    runs_by_name = tables(runs)
+    metrics_of = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
+    return [evaluated(predictions, metrics_of[run]) for run, predictions in runs_by_name]
 
 
 def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
@@ -50,11 +50,11 @@ def evaluated(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluat
     specs = metrics or [s for s in available(predictions.columns) if _has_to_say(s, predictions)]
     # of several models a metric may fit some only: detections come from detectors
     fitting = [ask(spec) for spec in specs if readable(metric(spec), predictions.columns)]
-    pairs = [(asked, asked.metric(predictions)) for asked in fitting]
+    pairs = [(bound, bound.metric(predictions)) for bound in fitting]
     return Evaluated(
         predictions,
         {result.name: result for _, result in pairs},
-        {result.name: asked for asked, result in pairs},
+        {result.name: bound for bound, result in pairs},
     )
 
 
@@ -93,16 +93,16 @@ def record(run: Place) -> Mapping[str, Any]:
 def _data(tables_by_run: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
     """The tables with other data of the same name told apart by a number."""
     numbers: dict[str, list[str]] = {}
-    named = []
+    names = []
     marks = samples([predictions for _, predictions in tables_by_run])
     for (run, predictions), mark in zip(tables_by_run, marks, strict=True):
-        seen = numbers.setdefault(predictions.data, [])
-        if mark not in seen:
-            seen.append(mark)
-        number = seen.index(mark) + 1
+        numbers_of_data = numbers.setdefault(predictions.data, [])
+        if mark not in numbers_of_data:
+            numbers_of_data.append(mark)
+        number = numbers_of_data.index(mark) + 1
         name = predictions.data if number == 1 else f"{predictions.data} #{number}"
-        named.append((run, replace(predictions, data=name)))
-    return named
+        names.append((run, replace(predictions, data=name)))
+    return names
 
 
 def _models(tables_by_run: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
@@ -130,8 +130,8 @@ def shared(tables: Iterable[Predictions]) -> Iterator[Predictions]:
 
 
 def _with(table: Predictions, known: Predictions) -> Predictions:
-    def same(one: Any, other: Any) -> Any:
-        return other if np.array_equal(one, other) else one
+    def same(value: Any, other: Any) -> Any:
+        return other if np.array_equal(value, other) else value
 
     both = table.candidates, known.candidates
     return replace(

@@ -69,9 +69,9 @@ def _gradient(parts: AtInput, fitted: Image) -> Gradient | None:
     slope = parts.gradient
     if slope is None:
         return None
-    said = int(parts.model([fitted])[0].argmax())
+    label = int(parts.model([fitted])[0].argmax())
 
     def gradient(image: NDArray[np.float32]) -> NDArray[np.float32]:
-        return slope(image, [said])
+        return slope(image, [label])
 
     return gradient

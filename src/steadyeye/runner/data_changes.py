@@ -51,7 +51,7 @@ def keep(out: Place, spec: str, source: Source, store: "Store | None" = None) ->
     """
     path = _path(out, spec)
     before = contents.read_contents(path)
-    now = _seen(source, before, store)
+    now = _hash_contents(source, before, store)
     if before is not None:
         if change := contents.compare_contents(before, now):
             raise _changed(out, source.name, before, change)
@@ -109,14 +109,14 @@ def notes(runs: Sequence[Place]) -> tuple[str, ...]:
 
 def difference(run: Place, other: Place, table: Predictions, against: Predictions) -> str:
     """In words, in which files the same data of two runs differ; '' where that is not known."""
-    one, two = (_of(*each) for each in ((run, table), (other, against)))
-    if one is None or two is None or len(one) != len(two):
+    first, second = (_of(*state) for state in ((run, table), (other, against)))
+    if first is None or second is None or len(first) != len(second):
         return ""
-    pairs = zip(one.paths, one.names, two.names, strict=True)
-    differing = [path for path, mine, theirs in pairs if mine != theirs]
+    pairs = zip(first.paths, first.names, second.names, strict=True)
+    differing = [path for path, mine, other_hash in pairs if mine != other_hash]
     if not differing:
         return ""
-    return f"{len(differing):,} of {number_of(len(one), 'file')} differ, first '{differing[0]}'"
+    return f"{len(differing):,} of {number_of(len(first), 'file')} differ, first '{differing[0]}'"
 
 
 def _of(run: Place, table: Predictions) -> ContentHashes | None:
@@ -130,10 +130,10 @@ def _of(run: Place, table: Predictions) -> ContentHashes | None:
 
 
 def _changed(run: Place, name: str, before: ContentHashes, change: contents.Change) -> UsageError:
-    what = "samples" if before.kind == "samples" else "files"
+    unit = "samples" if before.kind == "samples" else "files"
     return UsageError(
         f"'{run}' was made from other images: {name} changed since, "
-        f"{contents.describe_change(change, len(before), what)}; "
+        f"{contents.describe_change(change, len(before), unit)}; "
         "restore them, or choose another --out"
     )
 
@@ -142,7 +142,9 @@ def _path(run: Place, spec: str) -> Place:
     return run / "data" / f"{hashlib.sha256(spec.encode()).hexdigest()[:16]}.contents"
 
 
-def _seen(source: Source, before: ContentHashes | None, store: "Store | None") -> ContentHashes:
+def _hash_contents(
+    source: Source, before: ContentHashes | None, store: "Store | None"
+) -> ContentHashes:
     """What a source's images are now."""
     from steadyeye.degradation.sweep import Sweep
 

@@ -22,9 +22,9 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
     the data's list is open they still compete for the answer of the image as a whole.
     """
     detections = [item.answer if isinstance(item.answer, Detections) else NOTHING for item in items]
-    mapped, left_out = zip(*(_map_classes(task, each) for each in detections), strict=True)
+    mapped, left_out = zip(*(_map_classes(task, entry) for entry in detections), strict=True)
     top, top_scores = _find_best(detections)
-    competing = [_select_competing(task, each) for each in detections]
+    competing = [_select_competing(task, entry) for entry in detections]
     samples = [item.sample for item in items]
     return Rows(
         ids=[sample.id for sample in samples],
@@ -43,7 +43,7 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
         left_out=left_out,
         raw_detections=detections,
         # the column is there in every shard of a source or in none
-        verified=[each.verified for each in samples] if "verified" in task.source.columns else (),
+        verified=[entry.verified for entry in samples] if "verified" in task.source.columns else (),
     )
 
 

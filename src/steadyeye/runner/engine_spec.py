@@ -52,11 +52,11 @@ class Processes:
             raise UsageError(f"local(processes={count!r}): give a whole number of at least 1")
 
 
-Elsewhere: TypeAlias = Cluster | Processes
+RemoteEngine: TypeAlias = Cluster | Processes
 """An engine that computes outside of this process."""
 
 
-def choice(engine: str, address: str = "") -> Elsewhere | None:
+def choice(engine: str, address: str = "") -> RemoteEngine | None:
     """What a text such as `ray(gpus=1, most=8)` or `local(processes=4)` asks for.
 
     None for `local`: threads of this process. `address`: goes over what the text says. Raises

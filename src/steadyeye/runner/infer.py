@@ -89,7 +89,7 @@ def attach_cache(task: Task, store: Store | None) -> Task:
         store,
         task.model,
         task.source.name,
-        None if spec in task.given else spec,
+        None if spec in task.objects else spec,
         "sweep" in task.identity,
         None if task.detects else task.width,
     )

@@ -26,7 +26,7 @@ from steadyeye.predictions.shard_store import Cell, begin, mend, seal
 from steadyeye.runner import classify, data_changes, threads
 from steadyeye.runner.cache.lookup import closing_store, open_configured_store
 from steadyeye.runner.cache.store import Store
-from steadyeye.runner.engine_spec import Elsewhere, choice
+from steadyeye.runner.engine_spec import RemoteEngine, choice
 from steadyeye.runner.engines import choice as engine_choice
 from steadyeye.runner.engines.driver import Driver
 from steadyeye.runner.engines.work_order import pack_objects
@@ -86,8 +86,8 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
     """
     engine = choice(plan.job.engine, plan.job.address)
     if engine:
-        for each in plan.tasks:
-            pack_objects(each.given)
+        for task in plan.tasks:
+            pack_objects(task.objects)
     out = place(plan.job.out)
     # saved predictions are scored without the images
     infers = predict is classify.predict
@@ -97,8 +97,8 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
         record = _write_record(out, plan)
         log(out, "run", **_surroundings(plan.job, store))
         cells = Cells(plan.job, out, engine, check_held, watcher, predict)
-        for each in data_changes.marked(out, plan.tasks, store) if infers else plan.tasks:
-            task = attach_cache(each, store)
+        for planned in data_changes.marked(out, plan.tasks, store) if infers else plan.tasks:
+            task = attach_cache(planned, store)
             if plan.job.fast:
                 for rounds in search(plan.job, task, cells.complete):
                     record["rounds"][task.folder] = rounds
@@ -140,7 +140,7 @@ class Cells:
 
     job: Job
     out: Place
-    engine: Elsewhere | None
+    engine: RemoteEngine | None
     check_held: Check | None
     watcher: Watcher
     predict: Predict = classify.predict

@@ -49,19 +49,19 @@ def corners(entries: Sequence[Entry]) -> NDArray[np.float64]:
 
 
 def _overlaps(
-    said: NDArray[np.float64], there: NDArray[np.float64]
+    detected: NDArray[np.float64], truth: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Of each box the place of the one it overlaps most, and their IoU; 0 where there is none."""
-    if not len(there):
-        return np.zeros(len(said), dtype=np.intp), np.zeros(len(said))
-    low = np.maximum(said[:, None, :2], there[None, :, :2])
-    high = np.minimum(said[:, None, 2:], there[None, :, 2:])
+    if not len(truth):
+        return np.zeros(len(detected), dtype=np.intp), np.zeros(len(detected))
+    low = np.maximum(detected[:, None, :2], truth[None, :, :2])
+    high = np.minimum(detected[:, None, 2:], truth[None, :, 2:])
     common = np.clip(high - low, 0, None).prod(axis=2)
-    own, other = ((each[:, 2:] - each[:, :2]).prod(axis=1) for each in (said, there))
+    own, other = ((boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (detected, truth))
     union = own[:, None] + other[None] - common
     share = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
     best = share.argmax(axis=1)
-    return best, share[np.arange(len(said)), best]
+    return best, share[np.arange(len(detected)), best]
 
 
 def check_sides(

@@ -98,8 +98,8 @@ def ready(saved: SavedDetections, task: Task) -> Task:
     """
     notes = _reading(saved, task).notes
     model = task.identity["model"]
-    named = {**model, "notes": [*notes, *model.get("notes", ())]}
-    return replace(task, identity={**task.identity, "model": named})
+    described = {**model, "notes": [*notes, *model.get("notes", ())]}
+    return replace(task, identity={**task.identity, "model": described})
 
 
 def predict(saved: SavedDetections) -> Callable[[Task, range, WorkerThread], Rows]:
@@ -125,15 +125,15 @@ def _reading(saved: SavedDetections, task: Task) -> Reading:
     _refuse(saved.name, "of images that the data does not have", foreign)
     odd = [e for e in saved.entries if not _number(e["category_id"]) or e["category_id"] % 1]
     _refuse(saved.name, "with a category_id that the data does not have", odd)
-    there = [i for i, id_ in enumerate(source.ids) if id_ in images.entries]
-    saved_boxes.check_sides(images.entries, (source[i] for i in there), saved.name)
-    places, class_notes = _places(saved, task, images, there)
+    indices = [i for i, id_ in enumerate(source.ids) if id_ in images.entries]
+    saved_boxes.check_sides(images.entries, (source[i] for i in indices), saved.name)
+    places, class_notes = _places(saved, task, images, indices)
     notes = (*images.notes, *class_notes, *saved_boxes.doubles(saved.entries))
     return Reading(images.entries, places, notes)
 
 
 def _places(
-    saved: SavedDetections, task: Task, images: saved_ids.Images, there: Sequence[int]
+    saved: SavedDetections, task: Task, images: saved_ids.Images, indices: Sequence[int]
 ) -> tuple[Mapping[int, int], tuple[str, ...]]:
     """Category id → class of the model, and how that was found."""
     source, used = task.source, sorted({int(e["category_id"]) for e in saved.entries})
@@ -141,7 +141,7 @@ def _places(
     spoken = None if saved.base else saved_ids.by_name(saved.entries, task.class_map.source)
     if spoken:
         ways = [spoken]
-    matches = saved_boxes.on_true_boxes(images.entries, (source[i] for i in there))
+    matches = saved_boxes.on_true_boxes(images.entries, (source[i] for i in indices))
     own = source.category_ids if isinstance(source, Numbered) else None
     plain = saved.classes is None and own is not None
     way, notes = saved_ids.chosen(ways, used, matches, task.class_map.destinations, plain)
@@ -149,8 +149,8 @@ def _places(
         odd = [e for e in saved.entries if e["category_id"] not in ways[0].places]
         _refuse(saved.name, "with a category_id that the data does not have", odd)
         return {}, ()
-    said = (f"category ids are {way.words}",) if spoken else notes
-    return way.places, said
+    class_notes = (f"category ids are {way.words}",) if spoken else notes
+    return way.places, class_notes
 
 
 def _detections(entries: Sequence[Entry], places: Mapping[int, int]) -> Detections:
@@ -172,9 +172,9 @@ def _odd(entry: Mapping[str, Any]) -> bool:
     return box.shape != (4,) or not np.isfinite(box).all()
 
 
-def _refuse(where: object, what: str, entries: Sequence[Any]) -> None:
+def _refuse(where: object, reason: str, entries: Sequence[Any]) -> None:
     if entries:
         raise UsageError(
-            f"'{where}': {number_of(len(entries), 'detection')} {what}, first "
+            f"'{where}': {number_of(len(entries), 'detection')} {reason}, first "
             f"{json.dumps(entries[0])[:160]}"
         )

@@ -50,16 +50,16 @@ def images(entries: Sequence[Entry], source: Source) -> tuple[Images, list[Entry
     ]
     if entries and all(isinstance(entry.get("file_name"), str) for entry in entries):
         ways.insert(0, ("file_name", lambda entry: by_file(entry["file_name"])))
-    said = [(words, [way(entry) for entry in entries]) for words, way in ways]
+    answers = [(words, [way(entry) for entry in entries]) for words, way in ways]
     # an id of the data may be the number of another image's file: the boxes tell
-    words, ids = min(said, key=lambda each: each[1].count(None))
-    if words == "image_id" and None not in said[-1][1] and said[-1][1] != ids:
-        on_boxes = [_on_boxes(entries, each, source) for _, each in said]
+    words, ids = min(answers, key=lambda answer: answer[1].count(None))
+    if words == "image_id" and None not in answers[-1][1] and answers[-1][1] != ids:
+        on_boxes = [_on_boxes(entries, answer, source) for _, answer in answers]
         if on_boxes[1] >= ENOUGH and on_boxes[0] <= on_boxes[1] / 5:
-            words, ids = said[1]
+            words, ids = answers[1]
     foreign = [entry for entry, id_ in zip(entries, ids, strict=True) if id_ is None]
     grouped = _grouped(entries, ids)
-    return Images(grouped, (*_way_notes(words, said), *_lack_notes(grouped, source))), foreign
+    return Images(grouped, (*_way_notes(words, answers), *_lack_notes(grouped, source))), foreign
 
 
 def _grouped(entries: Sequence[Entry], ids: Sequence[str | None]) -> Mapping[str, Sequence[Entry]]:
@@ -72,15 +72,17 @@ def _grouped(entries: Sequence[Entry], ids: Sequence[str | None]) -> Mapping[str
 def _on_boxes(entries: Sequence[Entry], ids: Sequence[str | None], source: Source) -> int:
     """How many detections lie on a true box of the images that they are taken to be of."""
     grouped = _grouped(entries, ids)
-    there = (source[i] for i, id_ in enumerate(source.ids) if id_ in grouped)
-    return len(on_true_boxes(grouped, there)[0])
+    samples = (source[i] for i, id_ in enumerate(source.ids) if id_ in grouped)
+    return len(on_true_boxes(grouped, samples)[0])
 
 
-def _way_notes(words: str, said: Sequence[tuple[str, Sequence[str | None]]]) -> tuple[str, ...]:
+def _way_notes(words: str, answers: Sequence[tuple[str, Sequence[str | None]]]) -> tuple[str, ...]:
     if words == "image_id":
         return ()
-    own, plain = (dict(said)[key] for key in (words, "image_id"))
-    other = sum(one is not None and one != two for one, two in zip(plain, own, strict=True))
+    own, plain = (dict(answers)[key] for key in (words, "image_id"))
+    other = sum(
+        first is not None and first != second for first, second in zip(plain, own, strict=True)
+    )
     more = (
         f"; {other:,} of their image_id values are ids of other images in the data" if other else ""
     )
@@ -110,8 +112,8 @@ def _by_file(source: Source) -> Callable[[str], str | None]:
 
     def find(name: str) -> str | None:
         keys = (name, _name(name), _stem(name))
-        said = (table.get(key) for table, key in zip(tables, keys, strict=True))
-        return next(filter(None, said), None)
+        matches = (table.get(key) for table, key in zip(tables, keys, strict=True))
+        return next(filter(None, matches), None)
 
     return find
 
@@ -181,8 +183,14 @@ def by_name(entries: Sequence[Entry], classes: Classes | None) -> Naming | None:
                 f"the category_id {entry['category_id']} is '{names[entry['category_id']]}' and "
                 f"'{entry[key]}' in one file; give each one {key}"
             )
-    said = from_names(list(dict.fromkeys(names.values())))
-    to = dict(zip(said.names, class_mapping.by_meaning(said, classes).destinations, strict=True))
+    class_list = from_names(list(dict.fromkeys(names.values())))
+    to = dict(
+        zip(
+            class_list.names,
+            class_mapping.by_meaning(class_list, classes).destinations,
+            strict=True,
+        )
+    )
     places = {number: to[name] for number, name in names.items() if to[name] >= 0}
     return Naming(f"matched by {key}", places)
 
@@ -212,16 +220,20 @@ def chosen(
     others = max(count for place, count in enumerate(agreed) if place != best)
     clear = total >= ENOUGH and agreed[best] >= total / 2 and others <= agreed[best] / 5
     counts = ", ".join(f"{a:,} {way.words}" for a, way in zip(agreed, left, strict=True))
-    said = f"of {number_of(total, 'detection')} on true boxes, the class is right in: {counts}"
+    counts_text = (
+        f"of {number_of(total, 'detection')} on true boxes, the class is right in: {counts}"
+    )
     if clear:
         first = left[best] is ways[0] and plain
         return left[best], () if first else (
-            f"category ids are read as {left[best].words}; {said}",
+            f"category ids are read as {left[best].words}; {counts_text}",
         )
     if left[0] is ways[0] and (plain or agreed[0] > max(agreed[1:])):
-        return left[0], () if plain else (f"category ids are read as {left[0].words}; {said}",)
+        return left[0], () if plain else (
+            f"category ids are read as {left[0].words}; {counts_text}",
+        )
     raise UsageError(
-        f"category ids may be {' or '.join(way.words for way in left)} ({said}); give "
+        f"category ids may be {' or '.join(way.words for way in left)} ({counts_text}); give "
         "--category-ids 0 or 1"
     )
 

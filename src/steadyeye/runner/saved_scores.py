@@ -31,7 +31,7 @@ class SavedPredictions:
     classes: Classes | None
     fingerprint: str
     recipe: Mapping[str, Any]
-    said: Mapping[str, Any] = field(repr=False)
+    answers: Mapping[str, Any] = field(repr=False)
 
     def __call__(self, images: Iterable[Image]) -> Scores:
         """Refuses: there is no model to ask."""
@@ -49,15 +49,15 @@ def load(path: Place, classes: Classes | None) -> SavedPredictions:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-        said = json.loads(text, object_pairs_hook=lambda pairs: _once(path, pairs))
+        answers = json.loads(text, object_pairs_hook=lambda pairs: _once(path, pairs))
     except OSError as error:
         raise UsageError(f"cannot read the predictions '{path}': {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"cannot read the predictions '{path}': {error}") from error
-    if not isinstance(said, dict) or not said:
+    if not isinstance(answers, dict) or not answers:
         raise UsageError(f"'{path}' must be a JSON object, sample id → scores, index or class name")
     mark = fingerprint(text)
-    return SavedPredictions(path.stem, classes, mark, {"saved predictions": path.name}, said)
+    return SavedPredictions(path.stem, classes, mark, {"saved predictions": path.name}, answers)
 
 
 def predict(saved: SavedPredictions) -> Callable[[Task, range, WorkerThread], Rows]:
@@ -75,7 +75,7 @@ def predict(saved: SavedPredictions) -> Callable[[Task, range, WorkerThread], Ro
 def ready(saved: SavedPredictions, task: Task) -> Task:
     """The task. Raises `UsageError` naming the samples that the file says nothing about."""
     ids = task.source.ids
-    lacking = [id_ for id_ in ids if id_ not in saved.said]
+    lacking = [id_ for id_ in ids if id_ not in saved.answers]
     if lacking:
         raise UsageError(
             f"'{saved.name}' lacks {len(lacking):,} of {number_of(len(ids), 'sample')}: "
@@ -94,7 +94,7 @@ def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read_scores(saved: SavedPredictions, id_: str, names: Sequence[str]) -> Scores:
-    value = saved.said[id_]
+    value = saved.answers[id_]
     if isinstance(value, list):
         return _read_list(saved, id_, value, len(names))
     if isinstance(value, str):

@@ -92,7 +92,7 @@ def _existing(text: str) -> Path:
     if path.exists():
         return path
     place(text)  # refuses a store that is written wrongly
-    beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
     near = get_close_matches(path.name, beside, n=1, cutoff=0.6)
     hint = f"did you mean '{path.parent / near[0]}'?" if near else "check the path"
     raise UsageError(f"there is no file or folder '{text}'; {hint}")
@@ -138,13 +138,13 @@ def _python_model(text: str) -> str:
     path = text.removeprefix("py:")
     module = path.partition(":")[0]
     user_module(module, text)
-    given = attribute(path)
-    if not callable(given):
-        raise UsageError(f"'{text}' is a {type(given).__name__}; give a function or a class")
-    if not _needs_no_argument(given):
+    value = attribute(path)
+    if not callable(value):
+        raise UsageError(f"'{text}' is a {type(value).__name__}; give a function or a class")
+    if not _needs_no_argument(value):
         return str(Spec("callable", {"path": path}))
     file = Path(getattr(sys.modules[module], "__file__", None) or module)
-    return str(Spec("torch", {"path": f"py:{path}", "classes": _class_file(file, _width(given))}))
+    return str(Spec("torch", {"path": f"py:{path}", "classes": _class_file(file, _width(value))}))
 
 
 def _width(build: Callable[[], Any]) -> int | None:
@@ -153,17 +153,17 @@ def _width(build: Callable[[], Any]) -> int | None:
         import torch
     except ModuleNotFoundError as error:
         raise plugins.not_installed("a torch module", error, "torch") from error
-    made = build()
-    if not isinstance(made, torch.nn.Module):
+    model = build()
+    if not isinstance(model, torch.nn.Module):
         return None
     with torch.inference_mode():
-        scores = made.eval()(torch.zeros(1, 3, 224, 224))
+        scores = model.eval()(torch.zeros(1, 3, 224, 224))
     return int(scores.shape[1]) if isinstance(scores, torch.Tensor) and scores.ndim == 2 else None
 
 
-def _needs_no_argument(given: Callable[..., Any]) -> bool:
+def _needs_no_argument(function: Callable[..., Any]) -> bool:
     """Whether a call needs no argument: then it builds a model instead of being one."""
-    parameters = inspect.signature(given).parameters.values()
+    parameters = inspect.signature(function).parameters.values()
     return not any(
         p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters
     )
@@ -254,9 +254,9 @@ def _data_of_path(path: Path) -> str:
 
 def _data_of_folder(folder: Path) -> str:
     entries = sorted(folder.iterdir())
-    if any(each.suffix.lower() in VIDEOS for each in entries):
+    if any(entry.suffix.lower() in VIDEOS for entry in entries):
         return _videos(folder)
-    if any(each.is_dir() and _holds_images(each) for each in entries):
+    if any(entry.is_dir() and _holds_images(entry) for entry in entries):
         return str(Spec("image_folder", {"root": str(folder)}))
     if _holds_images(folder):
         raise UsageError(
@@ -268,7 +268,7 @@ def _data_of_folder(folder: Path) -> str:
 
 
 def _holds_images(folder: Path) -> bool:
-    return any(each.suffix.lower() in SUFFIXES for each in folder.iterdir())
+    return any(entry.suffix.lower() in SUFFIXES for entry in folder.iterdir())
 
 
 def _videos(path: Path) -> str:
@@ -287,7 +287,7 @@ def _annotations(path: Path) -> str:
     if not any(f'"{key}"' in head for key in ANNOTATION_KEYS):
         raise UsageError(f"'{path}' is not a COCO annotation file; write the data as a spec")
     places = (path.parent / "images", path.parent / path.stem, path.parent)
-    images = next((each for each in places if each.is_dir() and _holds_images(each)), None)
+    images = next((place for place in places if place.is_dir() and _holds_images(place)), None)
     if images is None:
         raise UsageError(
             f"no images beside '{path}'; write \"coco(annotations='{path}', images='…')\""
@@ -347,6 +347,6 @@ def _short_name(texts: Sequence[str], several: str) -> str:
     if Path(texts[0]).is_file():
         return Path(texts[0]).stem  # saved predictions
     spec = parse(texts[0])
-    named = next((str(spec.kwargs[key]) for key in NAMING if key in spec.kwargs), spec.name)
-    text = Path(named.rpartition(":")[2]).stem
+    name = next((str(spec.kwargs[key]) for key in NAMING if key in spec.kwargs), spec.name)
+    text = Path(name.rpartition(":")[2]).stem
     return "".join(c if c.isalnum() or c in "._" else "_" for c in text) or spec.name

@@ -34,8 +34,8 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
     gradients = not job.fast and all(at_input(model).gradient for model in models)
     chosen = operators(job.operators, gradients)
     how = Degrading(chosen, levels(job.levels, chosen), job.seed)
-    reached = [each for each, steps in zip(chosen, how.steps(), strict=True) if any(steps)]
-    lost = [each for each in chosen if each not in reached]
+    reached = [operator for operator, steps in zip(chosen, how.steps(), strict=True) if any(steps)]
+    lost = [operator for operator in chosen if operator not in reached]
     if reached and lost:
         raise UsageError(
             f"levels '{job.levels}' hold none of {lost[0].name}, whose levels are 1 to "
@@ -60,19 +60,21 @@ def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
                 f"{spec}: '{ALL}' takes no parameters; name the operator that has them"
             )
     chosen = [plugins.build("operators", parse(spec)) for spec in specs if spec != ALL]
-    twice = {each.name for each in chosen if sum(each.name == o.name for o in chosen) > 1}
+    twice = {
+        operator.name for operator in chosen if sum(operator.name == o.name for o in chosen) > 1
+    }
     if twice:
         raise UsageError(f"the operator '{min(twice)}' is given twice; give one of them a name=…")
     if ALL not in specs:
         return tuple(chosen)
-    by_name = {each.name: each for each in (*_every(gradients), *chosen)}
+    by_name = {operator.name: operator for operator in (*_every(gradients), *chosen)}
     return tuple(by_name.values())
 
 
 def _every(gradients: bool) -> list[Operator]:
     """The operators that `all` stands for."""
     every = [plugins.build("operators", Spec(name)) for name in OPERATORS]
-    return [each for each in every if gradients or not each.needs_gradient]
+    return [operator for operator in every if gradients or not operator.needs_gradient]
 
 
 def levels(text: str, chosen: Sequence[Operator] = ()) -> tuple[int, ...]:

@@ -34,7 +34,7 @@ class Task:
 
     `stages`: the model cut in two; one that does not say how takes images as they are. `width`: how
     many classes the model has, the columns of its scores. `cache`: where its answers are looked up
-    and stored; None: nowhere. `given`: of the model and the source those that are objects of the
+    and stored; None: nowhere. `objects`: of the model and the source those that are objects of the
     user's program, by name; the others are made of text.
     """
 
@@ -47,7 +47,7 @@ class Task:
     detects: bool
     width: int
     cache: "Cache | None" = None
-    given: Mapping[str, Any] = field(default_factory=dict)
+    objects: Mapping[str, Any] = field(default_factory=dict)
 
 
 def task(

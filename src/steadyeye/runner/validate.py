@@ -19,7 +19,7 @@ from steadyeye.runner.job import Job
 from steadyeye.runner.sweep import degrading
 from steadyeye.runner.task import NO_ACCURACY, Task, distinct, task
 
-Found = TypeVar("Found")
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +43,16 @@ def check(job: Job) -> Plan:
         {"truth", "boxes"} & {*source.columns} for _, source in sources
     )
     for spec in () if sweep else _try(partial(split, job.metrics or ""), problems) or ():
-        _try(partial(_metric, job, [each for _, each in models], sources, spec), problems)
+        _try(partial(_metric, job, [model for _, model in models], sources, spec), problems)
     for text, source in sources:
         for part in (distinct_ids, present):
             _try(partial(part, text, source), problems)
     how = _try(partial(degrading, job, [model for _, model in models]), problems)
     pairs = [(model, source) for source in sources for model in models]
     tasks = [_try(partial(task, job, *pair, how), problems) for pair in pairs]
-    for each in filter(None, tasks):
-        _try(partial(_answerable, job, each), problems)
-        _try(partial(_check_distances, job, each), problems)
+    for planned in filter(None, tasks):
+        _try(partial(_answerable, job, planned), problems)
+        _try(partial(_check_distances, job, planned), problems)
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
     return Plan(job, distinct([task for task in tasks if task]))
@@ -71,7 +71,7 @@ def of_objects(
     job: Job,
     models: Sequence[Model],
     sources: Sequence[tuple[str, Source]],
-    given: Mapping[str, Any] = MappingProxyType({}),
+    objects: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan:
     """The plan of models and sources at hand, named by `job.models` and the sources' texts.
 
@@ -81,14 +81,16 @@ def of_objects(
         _metric(job, models, sources, spec)
     for text, source in sources:
         distinct_ids(text, source)
-    named = list(zip(job.models, models, strict=True))
+    models_by_name = list(zip(job.models, models, strict=True))
     how = degrading(job, models)
     tasks = [
-        replace(task(job, model, source, how), given=given) for source in sources for model in named
+        replace(task(job, model, source, how), objects=objects)
+        for source in sources
+        for model in models_by_name
     ]
-    for each in tasks:
-        _answerable(job, each)
-        _check_distances(job, each)
+    for planned in tasks:
+        _answerable(job, planned)
+        _check_distances(job, planned)
     return Plan(job, distinct(tasks))
 
 
@@ -119,11 +121,11 @@ def readable(plugin: Callable[..., Any], columns: Sequence[str]) -> bool:
     return _fits(read_needs(plugin), columns)
 
 
-def _fits(wanted: Sequence[str], columns: Sequence[str]) -> bool:
+def _fits(needed: Sequence[str], columns: Sequence[str]) -> bool:
     # a sweep or a probe holds every image many times: what does not ask for the operator or the
     # target would mix them
-    mixed = any(mark in columns and mark not in wanted for mark in ("operator", "target"))
-    return not mixed and all(need in columns for need in wanted)
+    mixed = any(mark in columns and mark not in needed for mark in ("operator", "target"))
+    return not mixed and all(need in columns for need in needed)
 
 
 def _build(kind: str, texts: Sequence[str], problems: list[str]) -> list[tuple[str, Any]]:
@@ -134,7 +136,7 @@ def _build(kind: str, texts: Sequence[str], problems: list[str]) -> list[tuple[s
     return [(text, plugin) for text, plugin in built if plugin is not None]
 
 
-def _try(action: Callable[[], Found], problems: list[str]) -> Found | None:
+def _try(action: Callable[[], Outcome], problems: list[str]) -> Outcome | None:
     try:
         return action()
     except UsageError as error:
@@ -162,10 +164,10 @@ def _metric(
 
 def _answerable(job: Job, task: Task) -> None:
     """Raises `UsageError` where an accuracy was asked for and every answer would be right."""
-    asked = [spec.name for spec in split(job.metrics or "") if "truth" in lacks(metric(spec), ())]
-    if asked and "truth" in task.source.columns and task.class_map.competing < 2:
+    names = [spec.name for spec in split(job.metrics or "") if "truth" in lacks(metric(spec), ())]
+    if names and "truth" in task.source.columns and task.class_map.competing < 2:
         raise UsageError(
-            f"{asked[0]} does not apply to {task.model.name} on {task.source.name}: only one "
+            f"{names[0]} does not apply to {task.model.name} on {task.source.name}: only one "
             f"class competes, so every prediction is right; {NO_ACCURACY}"
         )
 

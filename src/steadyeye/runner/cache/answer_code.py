@@ -34,13 +34,13 @@ ALONGSIDE: Mapping[str, tuple[str, ...]] = {
 """Import name → further packages that it may run on, or be installed as."""
 
 
-def mark(made: Collection[object], plugin_modules: Collection[str], folder: Path | None) -> str:
+def mark(objects: Collection[object], plugin_modules: Collection[str], folder: Path | None) -> str:
     """A fingerprint of the code that objects run, and of the versions of the packages behind it.
 
     `plugin_modules`: the modules that built them, whose whole code counts. `folder`: where what was
     found out is kept until a file changes; None: nowhere.
     """
-    symbols, packages = parts(made)
+    symbols, packages = parts(objects)
     roots = frozenset({*symbols, *((module, "") for module in plugin_modules)})
     digest, further = _code(roots, folder)
     return fingerprint(digest, versions(frozenset({*packages, *further})))
@@ -51,20 +51,20 @@ def image_shape(sample: Sample) -> object:
     return _shape(sample.image), sample.measure and _shape(sample.measure)
 
 
-def _shape(made: object) -> object:
-    if isinstance(made, FunctionType):
-        return (made.__code__, *map(_shape, _cells(made)))
-    if isinstance(made, MethodType):
-        return made.__func__, _shape(made.__self__)
-    if isinstance(made, Sample):
-        return image_shape(made)
-    if isinstance(made, partial):
-        inner: Sequence[object] = (made.func,)
-    elif _is_composed(type(made)):  # type: ignore[arg-type]
-        inner = made.made_of()  # type: ignore[attr-defined]
+def _shape(value: object) -> object:
+    if isinstance(value, FunctionType):
+        return (value.__code__, *map(_shape, _cells(value)))
+    if isinstance(value, MethodType):
+        return value.__func__, _shape(value.__self__)
+    if isinstance(value, Sample):
+        return image_shape(value)
+    if isinstance(value, partial):
+        inner: Sequence[object] = (value.func,)
+    elif _is_composed(type(value)):  # type: ignore[arg-type]
+        inner = value.made_of()  # type: ignore[attr-defined]
     else:
-        inner = _wrapped(made)
-    return (type(made), *map(_shape, inner))
+        inner = _wrapped(value)
+    return (type(value), *map(_shape, inner))
 
 
 @cache
@@ -72,76 +72,76 @@ def _is_composed(kind: type) -> bool:
     return issubclass(kind, Composed)  # asked once a kind: for a Protocol it takes a while
 
 
-def parts(made: Collection[object]) -> tuple[frozenset[Symbol], frozenset[str]]:
+def parts(objects: Collection[object]) -> tuple[frozenset[Symbol], frozenset[str]]:
     """What objects are made of: functions and classes of ours, and import names of other packages.
 
     Goes through closures, attributes and containers; stops at objects of others. One that says what
     it is made of (`Composed`) is taken at its word.
     """
-    todo, seen = list(made), set[int]()
+    todo, visited = list(objects), set[int]()
     symbols: set[Symbol] = set()
     packages: set[str] = set()
     while todo:
-        one = todo.pop()
-        if id(one) in seen:
+        value = todo.pop()
+        if id(value) in visited:
             continue
-        seen.add(id(one))
-        if _is_composed(type(one)):  # type: ignore[arg-type]
-            todo += one.made_of()  # type: ignore[attr-defined]
+        visited.add(id(value))
+        if _is_composed(type(value)):  # type: ignore[arg-type]
+            todo += value.made_of()  # type: ignore[attr-defined]
             continue
-        for kind in _code_of(one):
+        for kind in _code_of(value):
             if plugins.is_plugin_code(kind.__module__):
                 symbols.add((kind.__module__, kind.__qualname__.partition(".")[0]))
             else:
                 packages.add(kind.__module__.partition(".")[0])
-        todo += _held(one)
+        todo += _list_inner(value)
     return frozenset(symbols), frozenset(packages)
 
 
-def _code_of(made: object) -> Iterator[Any]:
+def _code_of(value: object) -> Iterator[Any]:
     """The function or the classes whose code an object runs."""
-    if isinstance(made, FunctionType | type):
-        yield made
-    elif not isinstance(made, MethodType | BuiltinMethodType):
-        yield from type(made).__mro__[:-1]
+    if isinstance(value, FunctionType | type):
+        yield value
+    elif not isinstance(value, MethodType | BuiltinMethodType):
+        yield from type(value).__mro__[:-1]
 
 
-def _cells(made: FunctionType) -> list[object]:
+def _cells(function: FunctionType) -> list[object]:
     try:
-        return [cell.cell_contents for cell in made.__closure__ or ()]
+        return [cell.cell_contents for cell in function.__closure__ or ()]
     except ValueError:
         return []  # one that is not filled yet
 
 
-def _wrapped(made: object) -> list[object]:
+def _wrapped(value: object) -> list[object]:
     """The function in an object that a decorator made of it, as those of numba."""
-    own = {} if isinstance(made, type) else _attributes(made)
+    own = {} if isinstance(value, type) else _attributes(value)
     return [own["__wrapped__"]] if "__wrapped__" in own else []
 
 
-def _held(made: object) -> list[object]:
+def _list_inner(value: object) -> list[object]:
     """What an object holds that may have code of its own."""
-    held: list[object] = _wrapped(made)
-    if isinstance(made, FunctionType):
-        held += _cells(made)
-    elif isinstance(made, MethodType):
-        held += [made.__func__, made.__self__]
-    elif isinstance(made, partial):
-        held += [made.func, *made.args, *made.keywords.values()]
-    elif isinstance(made, Sample):
-        held += [made.image, made.measure]
-    elif isinstance(made, list | tuple):
-        held += made[:MOST]
-    elif isinstance(made, dict):
-        held += list(made.values())[:MOST]
-    elif plugins.is_plugin_code(type(made).__module__):
-        held += _attributes(made).values()
-    return held
+    inner: list[object] = _wrapped(value)
+    if isinstance(value, FunctionType):
+        inner += _cells(value)
+    elif isinstance(value, MethodType):
+        inner += [value.__func__, value.__self__]
+    elif isinstance(value, partial):
+        inner += [value.func, *value.args, *value.keywords.values()]
+    elif isinstance(value, Sample):
+        inner += [value.image, value.measure]
+    elif isinstance(value, list | tuple):
+        inner += value[:MOST]
+    elif isinstance(value, dict):
+        inner += list(value.values())[:MOST]
+    elif plugins.is_plugin_code(type(value).__module__):
+        inner += _attributes(value).values()
+    return inner
 
 
-def _attributes(made: object) -> Mapping[str, object]:
+def _attributes(value: object) -> Mapping[str, object]:
     try:
-        return vars(made)
+        return vars(value)
     except TypeError:
         return {}
 
@@ -161,8 +161,8 @@ def _read_code(roots: frozenset[Symbol], folder: Path | None) -> tuple[str, froz
     known = _read(folder).get(name) if folder else None
     if known and all(_stamp(Path(file)) == stamp for file, stamp in known["files"].items()):
         return known["digest"], frozenset(known["packages"])
-    named = {*plugins.EXTRAS, *plugins.DISTRIBUTIONS}
-    code = closure(roots, named, leave=NO_ANSWER)
+    of_extras = {*plugins.EXTRAS, *plugins.DISTRIBUTIONS}
+    code = closure(roots, of_extras, leave=NO_ANSWER)
     if folder:
         files = {str(file): _stamp(file) for file in code.files}
         entry = {"files": files, "digest": code.digest, "packages": sorted(code.packages)}
@@ -200,9 +200,11 @@ def versions(packages: frozenset[str]) -> str:
     installed["platform"] = f"{platform.system()} {platform.machine()}"
     for package in packages:
         name = plugins.DISTRIBUTIONS.get(package, package)
-        for each in (name, *ALONGSIDE.get(package, ())):
-            if _version(each):
-                installed |= {need: _version(need) for need in (each, *_required(each))}
+        for distribution in (name, *ALONGSIDE.get(package, ())):
+            if _version(distribution):
+                installed |= {
+                    need: _version(need) for need in (distribution, *_required(distribution))
+                }
     return repr(sorted(installed.items()))
 
 

@@ -35,33 +35,33 @@ def groups(folder: Path) -> list[Group]:
     """
     if not (folder / FILE).is_file():
         return []
-    with _opened(folder) as db:
+    with _open(folder) as db:
         return _groups(db)
 
 
-def prune(folder: Path, wanted: Callable[[Group], bool], most: int | None) -> list[Group]:
+def prune(folder: Path, is_removed: Callable[[Group], bool], most: int | None) -> list[Group]:
     """Takes out the groups that are `wanted` out, then those longest unused until `most` is met.
 
     `most`: bytes; None: no limit. Returns what was taken out.
     """
     if not (folder / FILE).is_file():
         return []
-    with _opened(folder) as db:
-        listed = _groups(db)
-        gone = [group for group in listed if wanted(group)]
-        remaining = [group for group in listed if group not in gone]
+    with _open(folder) as db:
+        groups = _groups(db)
+        gone = [group for group in groups if is_removed(group)]
+        remaining = [group for group in groups if group not in gone]
         if most is not None:
-            gone += _beyond(remaining, most)
+            gone += _list_excess(remaining, most)
         _take_out(db, gone)
         return gone
 
 
 def clear(folder: Path) -> bool:
     """Removes the store in a folder whatever it holds; whether there was one."""
-    there = (folder / FILE).is_file()
+    existed = (folder / FILE).is_file()
     for suffix in ("", "-wal", "-shm"):
         (folder / f"{FILE}{suffix}").unlink(missing_ok=True)
-    return there
+    return existed
 
 
 def shrink(store: Store, most: int) -> None:
@@ -71,12 +71,12 @@ def shrink(store: Store, most: int) -> None:
     with suppress(sqlite3.Error, OSError):
         db = store.connection
         db.execute("delete from files where rowid <= (select max(rowid) from files) - ?", (NAMES,))
-        listed = _groups(db)
-        if sum(group.bytes for group in listed) > most:
-            _take_out(db, _beyond(listed, int(most * SPARE)))
+        groups = _groups(db)
+        if sum(group.bytes for group in groups) > most:
+            _take_out(db, _list_excess(groups, int(most * SPARE)))
 
 
-def _opened(folder: Path) -> "closing[sqlite3.Connection]":
+def _open(folder: Path) -> "closing[sqlite3.Connection]":
     try:
         db = connect(folder)
         db.execute("select count(*) from groups").fetchone()
@@ -99,11 +99,11 @@ def _groups(db: sqlite3.Connection) -> list[Group]:
     ]
 
 
-def _beyond(listed: Sequence[Group], most: int) -> list[Group]:
+def _list_excess(groups: Sequence[Group], most: int) -> list[Group]:
     """The groups, longest unused first, without which the others are within `most` bytes."""
-    total = sum(group.bytes for group in listed)
+    total = sum(group.bytes for group in groups)
     gone = []
-    for group in reversed(listed):
+    for group in reversed(groups):
         if total <= most:
             break
         gone.append(group)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steadyeye.core.plugins import not_installed
-from steadyeye.runner.engine_spec import Cluster, Elsewhere
+from steadyeye.runner.engine_spec import Cluster, RemoteEngine
 from steadyeye.runner.engines import processes
 from steadyeye.runner.engines.driver import Driver
 from steadyeye.runner.engines.work_order import open_order
@@ -14,7 +14,7 @@ from steadyeye.runner.job import Job
 from steadyeye.runner.task import Task
 
 
-def complete(driver: Driver, job: Job, task: Task, engine: Elsewhere) -> Mapping[str, Any]:
+def complete(driver: Driver, job: Job, task: Task, engine: RemoteEngine) -> Mapping[str, Any]:
     """Computes the shards of a cell that are left; returns what the log says of that.
 
     Raises `UsageError` for what a worker raises, and where one has other code, packages, weights
@@ -32,12 +32,12 @@ def complete(driver: Driver, job: Job, task: Task, engine: Elsewhere) -> Mapping
     return {**facts, "written": driver.written, "sent": driver.sent}
 
 
-def name(engine: Elsewhere) -> str:
+def name(engine: RemoteEngine) -> str:
     """What the log calls an engine."""
     return "cluster" if isinstance(engine, Cluster) else "processes"
 
 
-def _workers(engine: Elsewhere) -> int:
+def _workers(engine: RemoteEngine) -> int:
     if isinstance(engine, Cluster):
         return engine.most or os.cpu_count() or 1
     return engine.processes

@@ -52,14 +52,14 @@ class Order:
         """Whether the cell's folder, as it is seen from here, is the driver's, still held by it."""
         token = place(self.out) / self.token
         try:
-            seen = token.read_bytes() == self.token.encode()
+            is_same = token.read_bytes() == self.token.encode()
         except (OSError, StorageError):
             return False
-        return seen and (not isinstance(token, Path) or os.access(token.parent, os.W_OK))
+        return is_same and (not isinstance(token, Path) or os.access(token.parent, os.W_OK))
 
 
 @contextmanager
-def open_order(job: Job, made: Task, cell: Cell, workers: int) -> Iterator[Order]:
+def open_order(job: Job, task: Task, cell: Cell, workers: int) -> Iterator[Order]:
     """The order of a cell to so many workers, for as long as this process takes in what comes."""
     folder = cell.folder.absolute() if isinstance(cell.folder, Path) else cell.folder
     # a name that `mend` clears where this process dies
@@ -72,26 +72,26 @@ def open_order(job: Job, made: Task, cell: Cell, workers: int) -> Iterator[Order
             provenance=provenance(),
             folder=os.getcwd(),
             plugins=os.environ.get(VARIABLE, ""),
-            objects=pack_objects(made.given),
+            objects=pack_objects(task.objects),
             out=str(folder),
             token=token,
-            answers=share_store(made.cache.store, workers) if made.cache else None,
+            answers=share_store(task.cache.store, workers) if task.cache else None,
         )
     finally:
         (folder / token).unlink(missing_ok=True)
 
 
-def pack_objects(given: Mapping[str, Any]) -> bytes:
+def pack_objects(objects: Mapping[str, Any]) -> bytes:
     """Objects for another process. Raises `UsageError` for one that cannot be sent there."""
-    for name, each in given.items():
+    for name, value in objects.items():
         try:
-            content = pickle.dumps(each)
+            content = pickle.dumps(value)
         except Exception as error:
             # whatever an object holds may refuse in its own way
             raise _cannot_be_sent(name, " ".join(str(error).split())[:200]) from error
         if b"__main__" in content:
             raise _cannot_be_sent(name, "it is defined in the script itself")
-    return pickle.dumps(dict(given))
+    return pickle.dumps(dict(objects))
 
 
 def build_task(order: Order) -> Task:
@@ -107,26 +107,26 @@ def build_task(order: Order) -> Task:
         os.chdir(order.folder)
     if order.plugins:
         os.environ[VARIABLE] = order.plugins
-    given, identity = _unpacked(order.objects), order.identity
+    objects, identity = _unpacked(order.objects), order.identity
     names = (identity["model"]["spec"], identity["data"]["spec"])
     model, source = (
-        given[text] if text in given else plugins.build(kind, parse(text))
+        objects[text] if text in objects else plugins.build(kind, parse(text))
         for kind, text in zip(("models", "sources"), names, strict=True)
     )
     how = sweep.degrading(order.job, [model])
-    made = task(order.job, (names[0], model), (names[1], source), how)
-    for key, value in json.loads(json.dumps(made.identity)).items():
+    built = task(order.job, (names[0], model), (names[1], source), how)
+    for key, value in json.loads(json.dumps(built.identity)).items():
         if value != identity[key]:
             raise UsageError(
                 f"a worker finds another {key} of {names[0]} on {names[1]}; "
                 "give every node the same weights and data"
             )
-    return replace(made, given=given)
+    return replace(built, objects=objects)
 
 
 def _unpacked(objects: bytes) -> dict[str, Any]:
     try:
-        given: dict[str, Any] = pickle.loads(objects)  # noqa: S301 - our own driver packed them
+        unpacked: dict[str, Any] = pickle.loads(objects)  # noqa: S301 - our own driver packed them
     except Exception as error:
         # importing what it names runs the user's code
         reason = " ".join(str(error).split())[:200]
@@ -134,7 +134,7 @@ def _unpacked(objects: bytes) -> dict[str, Any]:
             f"a worker cannot build what it was sent: {type(error).__name__}: {reason}; put the "
             "module where workers can import it"
         ) from error
-    return given
+    return unpacked
 
 
 def _cannot_be_sent(name: str, why: str) -> UsageError:
