@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from steadyeye.core import plugins
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.review_filter import select_reviewed
-from steadyeye.runner.collect import evaluated as evaluate
-from steadyeye.runner.collect import shared
+from steadyeye.runner.collect import evaluate_metrics as evaluate
+from steadyeye.runner.collect import share_samples
 from steadyeye.runner.validate import readable
 
 ANCHORS, ACCEPTED, NEIGHBOURS, K, CLASSES = 1_314, 1_109, 21_070, 10, 30
@@ -118,7 +118,9 @@ def main() -> None:
     rng = np.random.default_rng(0)
     frames = samples(rng, videos)
     hard = hardness(rng, frames["tags"]["offset"])
-    tables = list(shared(select_reviewed(model(str(i), frames, hard)) for i in range(models)))
+    tables = list(
+        share_samples(select_reviewed(model(str(i), frames, hard)) for i in range(models))
+    )
     print(f"{models} models, {len(tables[0]):,} frames of {len(frames['ids']):,} candidates")
     print(f"{'tables':24} {'':>8} {peak():8.2f} GB")
 

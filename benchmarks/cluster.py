@@ -51,10 +51,10 @@ class Clock:
 
         return advance
 
-    def resumed(self, name, finished, shards):
+    def report_resumed(self, name, finished, shards):
         """Nothing is found here."""
 
-    def counted(self, name, count):
+    def report_counts(self, name, count):
         """Nothing to do."""
 
     def say(self, line):

@@ -12,7 +12,7 @@ from typer.main import get_command
 from steadyeye.cli import COMMANDS
 from steadyeye.cli.options import app
 from steadyeye.report.render.headline import headline
-from steadyeye.runner.collect import evaluated
+from steadyeye.runner.collect import evaluate_metrics
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "steadyeye"
@@ -207,5 +207,5 @@ def test_reports_keep_to_the_guide(kind):
 @pytest.mark.parametrize("kind", ["tiny", "clear"])
 def test_headlines_keep_to_the_guide(kind):
     for group in worlds(kind):
-        for line in headline([evaluated(each) for each in group]):
+        for line in headline([evaluate_metrics(each) for each in group]):
             assert not faults(line)

@@ -43,7 +43,8 @@ for name in sorted(table.tags):
 for board in se.compare(*runs):
     print(repr(board))
 run.report("api.html"), run.report("api.json"), run.report("api.csv"), run.report("api.md")
-print(se.opened("api1").pm_k(2), se.opened("api1").drop(2))
+open_run = getattr(se, "open_run", None) or se.opened  # its name in older commits
+print(open_run("api1").pm_k(2), open_run("api1").drop(2))
 sweep = se.evaluate("efficientnet_lite0", data, operators="jpeg", levels="0:30:15", out="apisweep")
 for name, result in sweep.results().items():
     print(name, repr(result))

@@ -239,7 +239,7 @@ def trace_box(tracer: Tracer) -> None:
 
     tracer.install()
     tracer.on = True
-    print(se.opened("runs/boxes").pm_k_map(k=1))
+    print(se.open_run("runs/boxes").pm_k_map(k=1))
 
 
 ROADS: dict[str, Callable[[Tracer], None]] = {

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steadyeye.api import Run, compare, evaluate, ls, opened
+    from steadyeye.api import Run, compare, evaluate, ls, open_run
     from steadyeye.core.errors import UsageError
     from steadyeye.core.predictions import Predictions
     from steadyeye.core.types import Model, Result, Source
@@ -21,7 +21,7 @@ __all__ = [
     "compare",
     "evaluate",
     "ls",
-    "opened",
+    "open_run",
 ]
 
 HOMES = {

@@ -34,7 +34,7 @@ from steadyeye.report import compare as run_comparison
 from steadyeye.report.comparison.leaderboards import Boards
 from steadyeye.report.sections import sections
 from steadyeye.runner import validate
-from steadyeye.runner.collect import evaluated, noted, results
+from steadyeye.runner.collect import add_notes, evaluate_metrics, results
 from steadyeye.runner.job import Job
 from steadyeye.runner.measure import measure
 from steadyeye.runner.run import Silent
@@ -67,8 +67,8 @@ OPTIONS = {
 class Run(MetricMethods):
     """A finished run of one model on one source; every metric is a method: `run.pm_k(10)`.
 
-    `folder`: where the sealed predictions are; `opened` with them again later. `dir(run)` lists the
-    metrics, `dir(run.analyses)` the sections of a report.
+    `folder`: where the sealed predictions are; `open_run` reads them again later. `dir(run)` lists
+    the metrics, `dir(run.analyses)` the sections of a report.
     """
 
     folder: Place
@@ -80,7 +80,9 @@ class Run(MetricMethods):
         Where people judged the frames, those that they accepted.
         """
         folders = cells(self.folder)[0]
-        return select_reviewed(noted(self.folder, folders, joined([self.folder], read(*folders))))
+        return select_reviewed(
+            add_notes(self.folder, folders, joined([self.folder], read(*folders)))
+        )
 
     def measure(self, source: Source | None = None, *, workers: int = 0) -> "Run":
         """The run with its frames measured, once for all models: `predictions.tags["motion"]`.
@@ -145,7 +147,7 @@ class Analyses:
 
         @wraps(plugins.load("analyses", name))
         def analysis() -> Section | None:
-            return next(iter(sections([evaluated(self.run.predictions)], (name,))), None)
+            return next(iter(sections([evaluate_metrics(self.run.predictions)], (name,))), None)
 
         analysis.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
         return analysis
@@ -190,7 +192,7 @@ def evaluate(
     return Run(folder)
 
 
-def opened(folder: str | Place) -> Run:
+def open_run(folder: str | Place) -> Run:
     """The finished run in a folder."""
     return Run(place(folder))
 

@@ -163,7 +163,7 @@ def check_metric(
     before, result = copy.deepcopy(table), metric(table)
     _require(isinstance(result, Result), "it returns no Result")
     _require(metric(table) == result, "it gives another result the second time")
-    _unchanged(table, before)
+    _check_unchanged(table, before)
     if predictions is None:
         turned = metric(_rows(table, np.arange(len(table))[::-1]))
         same = turned.value == result.value or np.isclose(turned.value or 0, result.value or 0)
@@ -183,7 +183,7 @@ def check_analysis(
     section = analysis(models)
     _require(section is None or isinstance(section, Section), "it returns no Section")
     _require(analysis(models) == section, "it gives another section the second time")
-    _unchanged(table, before)
+    _check_unchanged(table, before)
     if section is not None:
         _require(all(figure.alt for figure in section.figures), "a figure has no text `alt`")
     name = section.title if section else "nothing to say of these predictions"
@@ -323,7 +323,7 @@ def _rows(table: Predictions, rows: NDArray[np.intp]) -> Predictions:
     )
 
 
-def _unchanged(table: Predictions, before: Predictions) -> None:
+def _check_unchanged(table: Predictions, before: Predictions) -> None:
     for part in ("ids", "groups", "truth", "scores", "top", "top_scores", "errors"):
         original, now = getattr(before, part), getattr(table, part)
         equal = np.array_equal(original, now, equal_nan=original.dtype.kind == "f")

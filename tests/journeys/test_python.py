@@ -19,7 +19,7 @@ from steadyeye.core import notebook, plugins
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Result
 from steadyeye.report.comparison.leaderboards import boards
-from steadyeye.runner.collect import evaluated
+from steadyeye.runner.collect import evaluate_metrics
 
 HERE = Path(__file__).resolve().parent.parent
 STUB = plugins.ROOT / "metric_methods.pyi"
@@ -95,7 +95,7 @@ def test_every_object_is_one_short_line(run, clip):
     assert repr(run).startswith("<Run light on clip")
     assert repr(run.predictions).startswith("<Predictions light on clip <b>, 6 rows, 2 classes")
     assert repr(built).startswith("<Source clip <b>, 6 samples, no labels, columns group")
-    assert "no finished run" in repr(se.opened("nowhere"))
+    assert "no finished run" in repr(se.open_run("nowhere"))
     # a reader of notebooks must not be fooled by what a folder is called
     for each in objects:
         read(each._repr_html_())
@@ -106,9 +106,9 @@ def test_models_and_comparisons_are_short_too(run, clip, tmp_path):
     model = plugins.build("models", parse("efficientnet_lite0"))
     assert repr(model) == "<Model efficientnet_lite0, classifier, 1,000 classes>"
     read(model._repr_html_())
-    other = evaluated(run.predictions)
+    other = evaluate_metrics(run.predictions)
     named = type(run.predictions)(**{**vars_of(run.predictions), "model": "<i>other</i>"})
-    found = boards([other, evaluated(named)])
+    found = boards([other, evaluate_metrics(named)])
     assert repr(found).startswith("<Boards 2 models on clip <b>: ")
     board = found.boards[0]
     assert repr(board).startswith(f"<Leaderboard {board.metric}: 1 ")
@@ -121,7 +121,7 @@ def vars_of(table):
 
 
 def test_what_exists_is_listed(run):
-    assert {"evaluate", "opened", "compare", "ls", "Run", "Result", "Source"} <= set(dir(se))
+    assert {"evaluate", "open_run", "compare", "ls", "Run", "Result", "Source"} <= set(dir(se))
     assert all(hasattr(se, name) for name in dir(se))
     assert set(plugins.names("metrics")) <= set(dir(run))
     assert {"measure", "report", "results", "analyses", "predictions"} <= set(dir(run))
@@ -165,7 +165,7 @@ def test_a_users_script_is_typed(clip, tmp_path):
     words = [sys.executable, "-m", "mypy", "--strict"]
     wrong = tmp_path / "wrong.py"
     wrong.write_text(
-        "import steadyeye as se\nrun = se.opened('x')\nrun.pmk(3)\nrun.pm_k(k='a')\n"
+        "import steadyeye as se\nrun = se.open_run('x')\nrun.pmk(3)\nrun.pm_k(k='a')\n"
         "number: int = run.pm_k(3)\n"
     )
     done = subprocess.run(

@@ -24,7 +24,7 @@ from steadyeye.degradation.curves import harm
 from steadyeye.metrics.degraded_accuracy import degraded_accuracy
 from steadyeye.report.build import document, sections
 from steadyeye.report.render.headline import headline
-from steadyeye.runner.collect import evaluated
+from steadyeye.runner.collect import evaluate_metrics
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
 from steadyeye.runner.validate import check
@@ -168,7 +168,7 @@ def test_a_next_frame_at_three_percent_with_an_interval_from_0_is_a_question():
 def test_one_measure_must_hold_for_the_number_of_models_too():
     """p = 0.03 of one model among three is no finding."""
     section = plugins.load("analyses", "what_changed")
-    alone = [evaluated(pm(40, lambda i, o: i % 2 == 0 or o != 3))]
+    alone = [evaluate_metrics(pm(40, lambda i, o: i % 2 == 0 or o != 3))]
     assert section(alone).claim is not None
     assert section(alone).claim.p <= 0.05
 

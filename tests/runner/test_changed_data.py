@@ -227,7 +227,7 @@ def test_overwritten_images_are_named_by_resume_and_report(kind, tmp_path):
     assert "1 differ, first" in told
     assert victim.name in told
     assert "choose another --out" in told
-    notes = se.opened(tmp_path / "run").predictions.notes
+    notes = se.open_run(tmp_path / "run").predictions.notes
     assert any("changed since" in note and victim.name in note for note in notes)
     page = document([tmp_path / "run"])
     assert any("changed since" in n for each in page.evaluated for n in each.predictions.notes)
@@ -260,7 +260,7 @@ def test_a_copy_with_other_times_is_the_same_data(photos, tmp_path):
     shutil.copy(tmp_path / "copy", victim)
     os.utime(victim, (1, 1))
     se.evaluate(bright, spec, out=tmp_path / "run")
-    assert not any("since" in note for note in se.opened(run.folder).predictions.notes)
+    assert not any("since" in note for note in se.open_run(run.folder).predictions.notes)
     far = tmp_path / "elsewhere" / "data"
     shutil.copytree(tmp_path / "data", far)
     se.evaluate(other, spec.replace(str(tmp_path / "data"), str(far)), out=tmp_path / "far")
@@ -399,7 +399,7 @@ def test_what_is_kept_of_the_files_is_not_believed_when_it_is_damaged(photos, tm
     whole = kept.read_bytes()
     for place in range(0, len(whole), 97):
         kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        notes = se.opened(run.folder).predictions.notes
+        notes = se.open_run(run.folder).predictions.notes
         assert any("cannot check whether its images changed" in note for note in notes)
     se.evaluate(bright, spec, out=tmp_path / "run")
     assert contents.read_contents(kept) == contents.read_contents(kept)

@@ -136,7 +136,7 @@ def test_the_scores_of_a_sweep_are_not_kept_but_its_answers_are(sweep):
 
 
 def test_metrics_that_would_mix_the_levels_are_not_offered(sweep):
-    found = se.opened(sweep[0]).results()
+    found = se.open_run(sweep[0]).results()
     assert set(found) == {
         "degraded_accuracy",
         "degraded_rank",
@@ -150,7 +150,7 @@ def test_metrics_that_would_mix_the_levels_are_not_offered(sweep):
 
 
 def test_a_report_has_every_section_and_its_pictures(sweep, tmp_path):
-    report = se.opened(sweep[0]).report(tmp_path / "report.md").read_text()
+    report = se.open_run(sweep[0]).report(tmp_path / "report.md").read_text()
     for title in (
         "Accuracy, probability and rank",
         "Accuracy by operator",
@@ -159,7 +159,7 @@ def test_a_report_has_every_section_and_its_pictures(sweep, tmp_path):
     ):
         assert f"## {title}" in report
     assert "Swingler 2022" in report
-    table = se.opened(sweep[0]).report(tmp_path / "report.csv").read_text()
+    table = se.open_run(sweep[0]).report(tmp_path / "report.csv").read_text()
     assert '"degraded_accuracy, jpeg, level 30"' in table
     assert '"failure_points, white_fog, below 0.5"' in table
 
@@ -298,7 +298,7 @@ def test_an_empty_baseline_is_told_and_the_predictions_stay(tmp_path):
 
 
 def test_all_images_can_be_the_baseline(sweep):
-    some, every = (se.opened(sweep[0]).degraded_accuracy(images=i) for i in ("right", "all"))
+    some, every = (se.open_run(sweep[0]).degraded_accuracy(images=i) for i in ("right", "all"))
     assert every.n == 6
     assert some.n < 6
     assert some.notes == (f"{6 - some.n} images left out: wrong at level 0",)

@@ -28,7 +28,7 @@ from steadyeye.models.finetuned import checkpoint_format as tuned_folder
 from steadyeye.report.analyses.degradation_gains import degradation_gains
 from steadyeye.report.analyses.gains import gains
 from steadyeye.report.comparison.before_after import steps
-from steadyeye.runner.collect import evaluated
+from steadyeye.runner.collect import evaluate_metrics
 from steadyeye.runner.run import Silent
 from steadyeye.training.augmentation import augmentation
 from steadyeye.training.before_after import Measuring, check_base, findings, measure
@@ -72,7 +72,7 @@ def tuned(**more):
 
 
 def section(*predictions):
-    return gains([evaluated(each) for each in predictions])
+    return gains([evaluate_metrics(each) for each in predictions])
 
 
 # ---------------------------------------------------------------- which models belong together
@@ -80,7 +80,7 @@ def section(*predictions):
 
 def test_a_tuned_model_stands_beside_its_base_whatever_the_order():
     for order in ([base(), tuned()], [tuned(), base()]):
-        (found,) = steps([evaluated(each) for each in order])
+        (found,) = steps([evaluate_metrics(each) for each in order])
         assert found.names == ("base", "tuned")
         assert not found.augmented
 
@@ -97,16 +97,16 @@ def test_a_model_that_was_augmented_stands_beside_its_base_and_its_plain_twin():
     data = {"trained on": {"name": "d", "fingerprint": "f", "n": 4, "videos": {}}}
     how = [{"operator": "jpeg", "levels": [0, 1], "share": 1.0}]
     noisy = replace(tuned(augmentation=how, **data), model="noisy", model_mark="n")
-    found = steps([evaluated(each) for each in (noisy, base(), tuned(**data))])
+    found = steps([evaluate_metrics(each) for each in (noisy, base(), tuned(**data))])
     assert [(each.names, each.augmented) for each in found] == [
         (("base", "noisy"), False),
         (("base", "tuned"), False),
         (("tuned", "noisy"), True),
     ]
-    text = " ".join(gains([evaluated(each) for each in (noisy, base(), tuned(**data))]).text)
+    text = " ".join(gains([evaluate_metrics(each) for each in (noisy, base(), tuned(**data))]).text)
     assert "noisy was trained from the same base model and on the same images as tuned, aug" in text
     elsewhere = tuned(**{"trained on": {**data["trained on"], "fingerprint": "other"}})
-    assert len(steps([evaluated(each) for each in (noisy, base(), elsewhere)])) == 2
+    assert len(steps([evaluate_metrics(each) for each in (noisy, base(), elsewhere)])) == 2
 
 
 def test_a_network_trained_from_scratch_was_not_trained_from_its_base():
@@ -296,7 +296,7 @@ def test_detectors_before_and_after():
     before[4:] = False
     one = detected(before, "base", "b")
     other = detected(ALL, "tuned", "t", base=BASE)
-    found = gains([evaluated(one), evaluated(other)])
+    found = gains([evaluate_metrics(one), evaluate_metrics(other)])
     rows = {row[0]: row for each in found.tables for row in each.rows}
     assert list(rows) == ["mAP", "pm-1 mAP", "drop in mAP"]
     assert rows["mAP"][2].startswith("100.0")
@@ -361,7 +361,7 @@ def test_a_point_beyond_the_last_level_bounds_the_move():
     (half,) = measure_failure_shifts(one, other, (0.5,), "right")
     assert (half.value, half.open, half.after.level) == (5, True, None)
     assert measure_failure_shifts(other, other, (0.5,), "right")[0].value is None
-    told = degradation_gains([evaluated(each, ASKED) for each in (one, other)])
+    told = degradation_gains([evaluate_metrics(each, ASKED) for each in (one, other)])
     assert "the 50\u202f% failure point under fog moved ≥ +5 levels" in told.title
     rows = told.tables[-1].rows
     assert rows[1][2:6] == ("4 (4–4)", "not reached (beyond–beyond)", "≥ +5", "+5 to +5")
@@ -379,7 +379,7 @@ def test_a_point_that_may_have_moved_is_not_said_to_stand_still():
         (half,) = measure_failure_shifts(one, two, (0.5,), "right")
         assert half.value == 0
         assert (half.low < -1 and half.high > 1) == ("no clear" in said)
-        found = degradation_gains([evaluated(each, ASKED) for each in (one, two)])
+        found = degradation_gains([evaluate_metrics(each, ASKED) for each in (one, two)])
         assert f"the 50\u202f% failure point under fog {said}" in found.title
         assert f"after: the failure point {said}" in found.text[1]
 
@@ -389,7 +389,7 @@ def test_each_model_is_counted_on_what_it_has_right():
     one = swept({"fog": FOG, "blur": BLUR}, "base", "b")
     better = [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0]]
     other = swept({"fog": better, "blur": better}, "tuned", "t", base=BASE)
-    found = degradation_gains([evaluated(each, ASKED) for each in (one, other)])
+    found = degradation_gains([evaluate_metrics(each, ASKED) for each in (one, other)])
     rows = {row[0]: row for each in found.tables for row in each.rows}
     assert rows["accuracy"][1].startswith("75.0")
     assert rows["accuracy"][2].startswith("100.0")
@@ -416,7 +416,7 @@ def test_what_was_augmented_with_is_told_first():
     other = swept(
         {"fog": grown([5] * 40), "blur": grown([3] * 40)}, "tuned", "t", base=BASE, augmentation=how
     )
-    found = degradation_gains([evaluated(each, ASKED) for each in (one, other)])
+    found = degradation_gains([evaluate_metrics(each, ASKED) for each in (one, other)])
     assert "the 50\u202f% failure point under fog moved +2 levels" in found.title
     assert "Under fog, the operator of the augmentation, accuracy falls below 50" in found.text[1]
     assert "at level 4 before training and at level 6 after" in found.text[1]

@@ -44,11 +44,11 @@ class ProgressWatcher(Protocol):
         """As of `training.loop.Watcher`."""
         ...
 
-    def resumed(self, name: str, finished: int, shards: int) -> None:
+    def report_resumed(self, name: str, finished: int, shards: int) -> None:
         """As of `runner.run.Watcher`."""
         ...
 
-    def counted(self, name: str, counts: Mapping[str, float]) -> None:
+    def report_counts(self, name: str, counts: Mapping[str, float]) -> None:
         """As of `runner.run.Watcher`."""
         ...
 
@@ -109,11 +109,11 @@ class Bars:
 
         return advance
 
-    def resumed(self, name: str, finished: int, shards: int) -> None:
+    def report_resumed(self, name: str, finished: int, shards: int) -> None:
         """Says what an earlier run had finished."""
         self.say(f"{name}: {finished} of {number_of(shards, 'shard')} were already done")
 
-    def counted(self, name: str, counts: Mapping[str, float]) -> None:
+    def report_counts(self, name: str, counts: Mapping[str, float]) -> None:
         """Shows how many samples came from the cache and how many failed."""
         with self._lock:
             self._cells[name].count(counts)
@@ -208,11 +208,11 @@ class Lines:
 
         return advance
 
-    def resumed(self, name: str, finished: int, shards: int) -> None:
+    def report_resumed(self, name: str, finished: int, shards: int) -> None:
         """Tells what an earlier run had finished."""
         self._write(event="resumed", cell=name, finished=finished, shards=shards)
 
-    def counted(self, name: str, counts: Mapping[str, float]) -> None:
+    def report_counts(self, name: str, counts: Mapping[str, float]) -> None:
         """Takes in how many samples came from the cache and how many failed."""
         with self._lock:
             self._cells[name].count(counts)

@@ -324,10 +324,13 @@ def say_assumed(specs: Sequence[str], models: Sequence["Model | Detector"]) -> N
     }
     for name, recipe in {model.name: model.recipe for model in models}.items():
         if name in stems and "preprocessing" in recipe:
-            say(f"{name}: {assumed(recipe)}; where that is wrong, give recipe={{…}} in its spec")
+            say(
+                f"{name}: {describe_recipe(recipe)}; where that is wrong, give recipe={{…}} in its "
+                "spec"
+            )
 
 
-def assumed(recipe: Mapping[str, Any]) -> str:
+def describe_recipe(recipe: Mapping[str, Any]) -> str:
     """A recipe in words: the size of the input, its mean and std, and what the output is."""
     how = recipe["preprocessing"]
     size, resize = " x ".join(map(str, how["size"])), how["resize"]

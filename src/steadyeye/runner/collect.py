@@ -25,7 +25,7 @@ def collect(runs: Sequence[Place], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
     runs_by_name = tables(runs)
     metrics_of = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
-    return [evaluated(predictions, metrics_of[run]) for run, predictions in runs_by_name]
+    return [evaluate_metrics(predictions, metrics_of[run]) for run, predictions in runs_by_name]
 
 
 def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
@@ -33,19 +33,19 @@ def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
     folders = [(run, cell) for run in runs for cell in cells(run)]
     read_once = cache(sealed)  # what was measured is the same for all models
     joined_tables = (
-        noted(run, cell, joined(runs, read(*cell), read_once)) for run, cell in folders
+        add_notes(run, cell, joined(runs, read(*cell), read_once)) for run, cell in folders
     )
-    read_ones = shared(select_reviewed(table) for table in joined_tables)
+    read_ones = share_samples(select_reviewed(table) for table in joined_tables)
     listed_tables = [(run, table) for (run, _), table in zip(folders, read_ones, strict=True)]
     return _models(_data(listed_tables))
 
 
-def noted(run: Place, cell: Sequence[Place], table: Predictions) -> Predictions:
+def add_notes(run: Place, cell: Sequence[Place], table: Predictions) -> Predictions:
     """The table with what is to be known of its images today."""
     return replace(table, notes=(*table.notes, *data_changes.note(run, cell[0])))
 
 
-def evaluated(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluated:
+def evaluate_metrics(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluated:
     """The predictions with the metrics asked for, or with all that they allow."""
     specs = metrics or [s for s in available(predictions.columns) if _has_to_say(s, predictions)]
     # of several models a metric may fit some only: detections come from detectors
@@ -60,7 +60,7 @@ def evaluated(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluat
 
 def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Mapping[str, Result]:
     """The results of the metrics asked for, or of all that the predictions allow, by name."""
-    return evaluated(predictions, metrics).results
+    return evaluate_metrics(predictions, metrics).results
 
 
 def ask(spec: Spec) -> BoundMetric:
@@ -118,7 +118,7 @@ def _models(tables_by_run: Sequence[tuple[Place, Predictions]]) -> list[tuple[Pl
     ]
 
 
-def shared(tables: Iterable[Predictions]) -> Iterator[Predictions]:
+def share_samples(tables: Iterable[Predictions]) -> Iterator[Predictions]:
     """The tables, those of the same samples with one copy of what they say of the samples.
 
     The names of 23,000 frames take more memory than what a model says of them.

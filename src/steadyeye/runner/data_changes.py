@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from steadyeye.runner.task import Task
 
 
-def marked(out: Place, tasks: Sequence["Task"], store: "Store | None" = None) -> "tuple[Task, ...]":
+def mark_tasks(
+    out: Place, tasks: Sequence["Task"], store: "Store | None" = None
+) -> "tuple[Task, ...]":
     """The tasks with the mark of what their data hold in their identity; keeps what that is.
 
     Raises `UsageError` where the folder holds predictions of what other files, or other bytes, were
@@ -54,7 +56,7 @@ def keep(out: Place, spec: str, source: Source, store: "Store | None" = None) ->
     now = _hash_contents(source, before, store)
     if before is not None:
         if change := contents.compare_contents(before, now):
-            raise _changed(out, source.name, before, change)
+            raise _name_change(out, source.name, before, change)
         if before == now:
             return now.mark
     contents.write_contents(path, now)
@@ -70,7 +72,7 @@ def refuse_changed(run: Place, data: Mapping[str, str]) -> None:
     if before is None or before.kind == "samples":
         return
     if change := contents.compare_contents(before, contents.hash_again(before)):
-        raise _changed(run, data["name"], before, change)
+        raise _name_change(run, data["name"], before, change)
 
 
 def note(run: Place, cell: Place) -> tuple[str, ...]:
@@ -129,7 +131,9 @@ def _of(run: Place, table: Predictions) -> ContentHashes | None:
     return None
 
 
-def _changed(run: Place, name: str, before: ContentHashes, change: contents.Change) -> UsageError:
+def _name_change(
+    run: Place, name: str, before: ContentHashes, change: contents.Change
+) -> UsageError:
     unit = "samples" if before.kind == "samples" else "files"
     return UsageError(
         f"'{run}' was made from other images: {name} changed since, "
@@ -153,10 +157,10 @@ def _hash_contents(
     if files is None:
         return _of_samples(source)
 
-    def known(stamps: Sequence[str]) -> Mapping[str, str]:
+    def read_known(stamps: Sequence[str]) -> Mapping[str, str]:
         return store.read_names(stamps) if store else {}
 
-    hashes = contents.hash_files(files, before, known)
+    hashes = contents.hash_files(files, before, read_known)
     if store and hashes.kind == "files":
         pairs = zip(hashes.stamps, hashes.names, strict=True)
         store.put_names({stamp: name for stamp, name in pairs if stamp and name != contents.GONE})

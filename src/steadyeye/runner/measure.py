@@ -128,7 +128,7 @@ def _complete(
     cell = begin_cell(run, folder, identity, watcher)
     finished = cell.finished()
     if finished:
-        watcher.resumed(cell.folder.name, len(finished), cell.shards)
+        watcher.report_resumed(cell.folder.name, len(finished), cell.shards)
     advance = watcher.begin(f"measuring {data.data}", len(data))
     advance(sum(len(sets[i]) for shard in finished for i in cell.span(shard)))
     started = time.perf_counter()

@@ -45,11 +45,11 @@ class Watcher(Protocol):
         """A cell begins; the returned function is called with rows as they are done."""
         ...
 
-    def resumed(self, name: str, finished: int, shards: int) -> None:
+    def report_resumed(self, name: str, finished: int, shards: int) -> None:
         """A cell had `finished` of its `shards` done before."""
         ...
 
-    def counted(self, name: str, sums: Mapping[str, float]) -> None:
+    def report_counts(self, name: str, sums: Mapping[str, float]) -> None:
         """What the shards of a cell took and met so far: `STAGES` and `COUNTS`."""
         ...
 
@@ -65,10 +65,10 @@ class Silent:
         """Takes what is done without a word."""
         return lambda done: None
 
-    def resumed(self, name: str, finished: int, shards: int) -> None:
+    def report_resumed(self, name: str, finished: int, shards: int) -> None:
         """Nothing to say."""
 
-    def counted(self, name: str, sums: Mapping[str, float]) -> None:
+    def report_counts(self, name: str, sums: Mapping[str, float]) -> None:
         """Nothing to say."""
 
     def say(self, line: str) -> None:
@@ -92,12 +92,12 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
     # saved predictions are scored without the images
     infers = predict is classify.predict
     store = open_configured_store(plan.job.cache) if infers else None
-    with _unclaimed(out), hold_run(out) as check_held, closing_store(store, watcher.say):
+    with _remove_unclaimed(out), hold_run(out) as check_held, closing_store(store, watcher.say):
         _clear(out)
         record = _write_record(out, plan)
         log(out, "run", **_surroundings(plan.job, store))
         cells = Cells(plan.job, out, engine, check_held, watcher, predict)
-        for planned in data_changes.marked(out, plan.tasks, store) if infers else plan.tasks:
+        for planned in data_changes.mark_tasks(out, plan.tasks, store) if infers else plan.tasks:
             task = attach_cache(planned, store)
             if plan.job.fast:
                 for rounds in search(plan.job, task, cells.complete):
@@ -109,7 +109,7 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
 
 
 @contextmanager
-def _unclaimed(out: Place) -> Iterator[None]:
+def _remove_unclaimed(out: Place) -> Iterator[None]:
     """Removes the folders that a run made if it fails before anything is computed."""
     # `runs/` too, where the run is the first in it
     created = (
@@ -150,7 +150,7 @@ class Cells:
         cell = begin_cell(self.out, self.out / "cells" / task.folder, task.identity, self.watcher)
         resumed = len(cell.finished())
         if resumed:
-            self.watcher.resumed(task.folder, resumed, cell.shards)
+            self.watcher.report_resumed(task.folder, resumed, cell.shards)
         started = time.perf_counter()
         show_progress = self.watcher.begin(task.folder, cell.rows)
 
@@ -159,7 +159,7 @@ class Cells:
                 self.check_held()
             show_progress(rows)
 
-        sums = _Sums(partial(self.watcher.counted, task.folder))
+        sums = _Sums(partial(self.watcher.report_counts, task.folder))
         infers = self.predict is classify.predict
         # saved predictions are only copied: no model, nothing for other processes or to be cached
         if self.engine and infers:

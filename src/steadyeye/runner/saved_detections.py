@@ -144,7 +144,7 @@ def _places(
     matches = saved_boxes.on_true_boxes(images.entries, (source[i] for i in indices))
     own = source.category_ids if isinstance(source, Numbered) else None
     plain = saved.classes is None and own is not None
-    way, notes = saved_ids.chosen(ways, used, matches, task.class_map.destinations, plain)
+    way, notes = saved_ids.choose_naming(ways, used, matches, task.class_map.destinations, plain)
     if way is None:
         odd = [e for e in saved.entries if e["category_id"] not in ways[0].places]
         _refuse(saved.name, "with a category_id that the data does not have", odd)

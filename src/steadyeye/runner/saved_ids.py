@@ -58,11 +58,13 @@ def images(entries: Sequence[Entry], source: Source) -> tuple[Images, list[Entry
         if on_boxes[1] >= ENOUGH and on_boxes[0] <= on_boxes[1] / 5:
             words, ids = answers[1]
     foreign = [entry for entry, id_ in zip(entries, ids, strict=True) if id_ is None]
-    grouped = _grouped(entries, ids)
+    grouped = _group_entries(entries, ids)
     return Images(grouped, (*_way_notes(words, answers), *_lack_notes(grouped, source))), foreign
 
 
-def _grouped(entries: Sequence[Entry], ids: Sequence[str | None]) -> Mapping[str, Sequence[Entry]]:
+def _group_entries(
+    entries: Sequence[Entry], ids: Sequence[str | None]
+) -> Mapping[str, Sequence[Entry]]:
     grouped: dict[str, list[Entry]] = defaultdict(list)
     for entry, id_ in zip(entries, ids, strict=True):
         grouped[id_ or ""].append(entry)
@@ -71,7 +73,7 @@ def _grouped(entries: Sequence[Entry], ids: Sequence[str | None]) -> Mapping[str
 
 def _on_boxes(entries: Sequence[Entry], ids: Sequence[str | None], source: Source) -> int:
     """How many detections lie on a true box of the images that they are taken to be of."""
-    grouped = _grouped(entries, ids)
+    grouped = _group_entries(entries, ids)
     samples = (source[i] for i, id_ in enumerate(source.ids) if id_ in grouped)
     return len(on_true_boxes(grouped, samples)[0])
 
@@ -145,9 +147,11 @@ def namings(source: Source, classes: Classes | None, base: str | None) -> list[N
     """
     count = len(classes or source.classes or ())
     ids = None if classes or not isinstance(source, Numbered) else source.category_ids
-    by_name = {} if ids is None else {"data": Naming("the data's category ids", _numbered(ids))}
-    by_name["0"] = Naming("counted from 0", _numbered(range(count)))
-    by_name["1"] = Naming("counted from 1", _numbered(range(1, count + 1)))
+    by_name = (
+        {} if ids is None else {"data": Naming("the data's category ids", _number_classes(ids))}
+    )
+    by_name["0"] = Naming("counted from 0", _number_classes(range(count)))
+    by_name["1"] = Naming("counted from 1", _number_classes(range(1, count + 1)))
     if base is not None:
         if base not in by_name:
             raise UsageError(f"category ids '{base}': write {', '.join(by_name)}")
@@ -158,11 +162,11 @@ def namings(source: Source, classes: Classes | None, base: str | None) -> list[N
         and from_names(own.names).names == shipped_classes("coco").names
         and count == len(COCO_NUMBERS)
     ):
-        by_name["coco"] = Naming("COCO's own numbers, 1 to 90", _numbered(COCO_NUMBERS))
+        by_name["coco"] = Naming("COCO's own numbers, 1 to 90", _number_classes(COCO_NUMBERS))
     return list(by_name.values())
 
 
-def _numbered(ids: Sequence[int]) -> Mapping[int, int]:
+def _number_classes(ids: Sequence[int]) -> Mapping[int, int]:
     return {int(number): place for place, number in enumerate(ids)}
 
 
@@ -195,7 +199,7 @@ def by_name(entries: Sequence[Entry], classes: Classes | None) -> Naming | None:
     return Naming(f"matched by {key}", places)
 
 
-def chosen(
+def choose_naming(
     ways: Sequence[Naming], used: Sequence[int], matches: Matches, to: Sequence[int], plain: bool
 ) -> tuple[Naming | None, tuple[str, ...]]:
     """The way that a file numbers its classes, with the note of it; None: in none of these.
@@ -215,7 +219,7 @@ def chosen(
     if len(left) == 1:
         only = left[0]
         return only, () if only is ways[0] else (f"category ids are read as {only.words}",)
-    agreed = [_agreed(way, matches, to) for way in left]
+    agreed = [_count_agreeing(way, matches, to) for way in left]
     total, best = len(matches[0]), int(np.argmax(agreed))
     others = max(count for place, count in enumerate(agreed) if place != best)
     clear = total >= ENOUGH and agreed[best] >= total / 2 and others <= agreed[best] / 5
@@ -238,6 +242,6 @@ def chosen(
     )
 
 
-def _agreed(way: Naming, matches: Matches, to: Sequence[int]) -> int:
+def _count_agreeing(way: Naming, matches: Matches, to: Sequence[int]) -> int:
     classes = np.array([to[way.places[int(number)]] for number in matches[0]], dtype=np.int64)
     return int((classes == matches[1]).sum())

@@ -109,7 +109,7 @@ def metrics(images: str, thresholds: str, fast: bool = False) -> str:
     return ", ".join(map(str, specs))
 
 
-def swept(
+def build_sweep(
     model: Model, source: Source, class_map: ClassMap, how: Degrading, fast: bool
 ) -> tuple[Model, Sweep]:
     """The model for fitted images, and the sweep of the labelled images of a source.

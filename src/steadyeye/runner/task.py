@@ -18,7 +18,7 @@ from steadyeye.degradation.sweep import Degrading
 from steadyeye.models.runtimes.batch_size import MOST
 from steadyeye.predictions.shard_store import shard_rows
 from steadyeye.runner.job import Job
-from steadyeye.runner.sweep import swept
+from steadyeye.runner.sweep import build_sweep
 
 if TYPE_CHECKING:
     from steadyeye.runner.cache.lookup import Cache  # SQLite, which a report does not need
@@ -59,7 +59,7 @@ def task(
     """
     classes = _model_classes(model[1], source[1])
     class_map = _class_map(job, model[1], classes, source)
-    unreached = _unreached(source[1], class_map)
+    unreached = _list_unreached(source[1], class_map)
     published = isinstance(source[1], Published) and source[1].is_published_list
     if unreached and not detects(model[1]) and not published:
         raise UsageError(
@@ -68,7 +68,7 @@ def task(
             f"'{source[0]}'; give --class-map with these classes"
         )
     if how:
-        fitted, sweep = swept(model[1], source[1], class_map, how, fast=job.fast)
+        fitted, sweep = build_sweep(model[1], source[1], class_map, how, fast=job.fast)
         model, source = (model[0], fitted), (source[0], sweep)
     identity = _identity(job, model, source, classes, class_map)
     identity["model"]["notes"] = _unreached_notes(model[1], source[1], class_map)
@@ -107,7 +107,10 @@ def _identity(
             "spec": source[0],
             "name": source[1].name,
             "fingerprint": source[1].fingerprint,
-            "columns": [*judged(source[1], class_map), *_detected(model[1], source[1])],
+            "columns": [
+                *list_columns(source[1], class_map),
+                *_detection_column(model[1], source[1]),
+            ],
             "notes": [*source[1].notes, *_alone(source[1], class_map)],
             **({} if parents is None else {"parents": [list(above) for above in parents]}),
         },
@@ -124,7 +127,7 @@ def _identity(
     }
 
 
-def _detected(model: Model, source: Source) -> tuple[str, ...]:
+def _detection_column(model: Model, source: Source) -> tuple[str, ...]:
     """The column that a detector adds where there are boxes to compare its own with."""
     return ("detections",) if detects(model) and "boxes" in source.columns else ()
 
@@ -164,7 +167,7 @@ def _class_map(
     return class_map if closed else class_mapping.with_others(class_map)
 
 
-def judged(source: Source, class_map: class_mapping.ClassMap) -> tuple[str, ...]:
+def list_columns(source: Source, class_map: class_mapping.ClassMap) -> tuple[str, ...]:
     """The columns of a source, without the truth where no answer could be wrong."""
     alone = class_map.competing < 2
     return tuple(name for name in source.columns if not (alone and name == "truth"))
@@ -172,7 +175,7 @@ def judged(source: Source, class_map: class_mapping.ClassMap) -> tuple[str, ...]
 
 def _alone(source: Source, class_map: class_mapping.ClassMap) -> tuple[str, ...]:
     """Why there is no accuracy, where only one class competes."""
-    if judged(source, class_map) == tuple(source.columns):
+    if list_columns(source, class_map) == tuple(source.columns):
         return ()
     names = [n for n, own in zip(class_map.target.names, class_map.members, strict=True) if own]
     return (
@@ -180,7 +183,7 @@ def _alone(source: Source, class_map: class_mapping.ClassMap) -> tuple[str, ...]
     )
 
 
-def _unreached(source: Source, class_map: class_mapping.ClassMap) -> dict[str, int]:
+def _list_unreached(source: Source, class_map: class_mapping.ClassMap) -> dict[str, int]:
     """The classes of samples none of whose labels any class of the model maps to: never right.
 
     With the number of such samples, counted at the first of their classes.

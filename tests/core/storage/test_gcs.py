@@ -74,7 +74,7 @@ def test_the_command_line_and_reports(bucket, data, toy, tmp_path):
     assert done.returncode == 0, done.stderr
     assert f"report: {bucket}/run/report.html" in done.stdout
     assert "<html" in place(f"{bucket}/run/report.html").read_text()
-    found = se.opened(f"{bucket}/run")
+    found = se.open_run(f"{bucket}/run")
     assert found.accuracy().n == 24
     assert str(found.report(f"{bucket}/copy.json")) == f"{bucket}/copy.json"
     assert json.loads(place(f"{bucket}/copy.json").read_text())

@@ -161,7 +161,7 @@ def test_python_and_the_command_line_on_a_store(bucket, pictures, toy, tmp_path)
     log = place(f"{bucket}/run/log.jsonl").read_text().splitlines()
     assert [json.loads(line)["event"] for line in log] == ["run", "cell"]
     assert "1 of 1 hold" in call("gate", f"{bucket}/run", "--require", "accuracy >= 0.1")
-    found = se.opened(f"{bucket}/run")
+    found = se.open_run(f"{bucket}/run")
     assert found.accuracy().n == 96
     assert str(found.report(f"{bucket}/again.md")) == f"{bucket}/again.md"
 

@@ -240,7 +240,7 @@ def evaluated_run(test_data, tmp_path_factory):
 
 def copied(run, to):
     subprocess.run(["cp", "-r", run.folder, to], check=True)
-    return se.opened(to)
+    return se.open_run(to)
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from steadyeye.metrics.detection.frame_ap import (
 )
 from steadyeye.metrics.detection.matching import IOUS, ignore_detections_on, match
 from steadyeye.metrics.map_without_ood import map_without_ood
-from steadyeye.runner.collect import ask, evaluated
+from steadyeye.runner.collect import ask, evaluate_metrics
 from steadyeye.runner.validate import readable
 
 OF_BOXES = [
@@ -43,7 +43,7 @@ ABOUT_OOD = ("confusion_pairs", "map_without_ood", "published_nao")
 
 @pytest.fixture(scope="module")
 def both():
-    return [evaluated(sets(outside)) for outside in (True, False)]
+    return [evaluate_metrics(sets(outside)) for outside in (True, False)]
 
 
 @pytest.mark.parametrize(("kind", "name"), [p for p in OF_BOXES if p[1] not in ABOUT_OOD])

@@ -22,7 +22,7 @@ from steadyeye.metrics.detection.frame_ap import (
 from steadyeye.metrics.detection.matching import IOUS
 from steadyeye.report.analyses.published_nao import published_nao, read_published
 from steadyeye.report.sections import sections
-from steadyeye.runner.collect import evaluated
+from steadyeye.runner.collect import evaluate_metrics
 
 # ---------------------------------------------------------------- Table 2 and Figure 1
 
@@ -101,7 +101,7 @@ def pair():
 
 
 def test_the_section_tells_the_drop_from_the_other_data_of_the_report():
-    found = sections([evaluated(each) for each in pair()], ["published_nao"])
+    found = sections([evaluate_metrics(each) for each in pair()], ["published_nao"])
     (section,) = found
     own = section.tables[0].rows[0]
     whole = measure_by_class(
@@ -129,7 +129,7 @@ def test_the_section_tells_the_drop_from_the_other_data_of_the_report():
 def test_a_drop_that_may_be_chance_is_called_so():
     here, other = pair()
     same = replace(other, detections=here.detections)
-    (section,) = sections([evaluated(here), evaluated(same)], ["published_nao"])
+    (section,) = sections([evaluate_metrics(here), evaluate_metrics(same)], ["published_nao"])
     assert (
         section.title
         == "Is mAP lower on natural adversarial objects than on the reference data? · mined"
@@ -140,7 +140,7 @@ def test_a_drop_that_may_be_chance_is_called_so():
 
 
 def test_without_a_reference_it_says_how_to_get_one():
-    (section,) = sections([evaluated(pair()[0])], ["published_nao"])
+    (section,) = sections([evaluate_metrics(pair()[0])], ["published_nao"])
     assert section.title == "Natural adversarial objects, compared with published detectors"
     assert any("add another --data to the job" in line for line in section.text)
     assert section.figures == ()
@@ -150,14 +150,16 @@ def test_without_a_reference_it_says_how_to_get_one():
 def test_only_the_same_model_is_a_reference():
     here, other = pair()
     for changed in (replace(other, model="n"), replace(other, model_classes=("a", "b", "c"))):
-        (section,) = sections([evaluated(here), evaluated(changed)], ["published_nao"])
+        (section,) = sections(
+            [evaluate_metrics(here), evaluate_metrics(changed)], ["published_nao"]
+        )
         assert section.figures == ()
 
 
 def test_data_without_objects_outside_has_no_section():
-    assert published_nao([evaluated(pair()[1])]) is None
+    assert published_nao([evaluate_metrics(pair()[1])]) is None
     named = replace(asked([(0, 0, 0, 0, 9, 9, 1)], [(0, 0, 0, 0, 9, 9, 0.5)]), data="nao")
-    assert published_nao([evaluated(named)]) is not None
+    assert published_nao([evaluate_metrics(named)]) is not None
 
 
 # ---------------------------------------------------------------- the source

@@ -38,7 +38,7 @@ from steadyeye.report.comparison.leaderboards import (
     name_metric,
     rank,
 )
-from steadyeye.runner.collect import ask, evaluated
+from steadyeye.runner.collect import ask, evaluate_metrics
 
 # ---------------------------------------------------------------- two proportions
 
@@ -396,7 +396,7 @@ def test_words():
 
 
 def steady(model, **changes):
-    return evaluated(replace(table(**{**HAND, **changes}), model=model, fingerprint="f"))
+    return evaluate_metrics(replace(table(**{**HAND, **changes}), model=model, fingerprint="f"))
 
 
 def test_what_one_model_could_not_predict_counts_for_none():
@@ -417,7 +417,7 @@ def test_what_one_model_could_not_predict_counts_for_none():
 
 def test_other_samples_are_not_compared():
     one = steady("one")
-    other = evaluated(replace(one.predictions, fingerprint="g"))
+    other = evaluate_metrics(replace(one.predictions, fingerprint="g"))
     assert boards([one, other]) is None
     assert boards([one]) is None
     assert comparison([one, other]) is None
@@ -444,7 +444,7 @@ def test_sweeps_are_compared_too():
     tables = [
         replace(sweep({"fog": block}, model=m), fingerprint="f") for m, block in models.items()
     ]
-    found = boards([evaluated(each) for each in tables])
+    found = boards([evaluate_metrics(each) for each in tables])
     assert found.boards[0].metric == "degraded_accuracy"
     rank_board = next(b for b in found.boards if b.metric == "degraded_rank")
     assert rank_board.lower
@@ -498,7 +498,7 @@ def test_compare_from_python(saved_runs):
     ):
         assert {pair.better, pair.worse} == set(names)
         assert "McNemar" in pair.difference.method
-    twice = se.compare(saved_runs / "good", se.opened(saved_runs / "close"), metrics="accuracy")
+    twice = se.compare(saved_runs / "good", se.open_run(saved_runs / "close"), metrics="accuracy")
     assert [board.metric for board in twice[0].boards] == ["accuracy"]
 
 

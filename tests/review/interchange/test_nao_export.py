@@ -366,7 +366,7 @@ def test_a_detectors_boxes_become_a_set_it_is_measured_on(test_data, tmp_path):
     run("run", "--model", yolox, "--data", "nao(root='nao')", "--out", "a", *metrics)
     again = "coco(annotations='nao/annotations.json', images='nao/images')"
     run("run", "--model", yolox, "--data", again, "--out", "b", *metrics)
-    found, same_again = (se.opened(tmp_path / name) for name in "ab")
+    found, same_again = (se.open_run(tmp_path / name) for name in "ab")
     assert (found.predictions.boxes.label == OOD).sum() == len(wrong)
     assert found.map_without_ood().value > found.map().value
     assert found.map_without_ood().value == same_again.map_without_ood().value

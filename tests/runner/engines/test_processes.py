@@ -272,11 +272,11 @@ def test_rows_come_through_the_driver_where_the_folder_is_not_reached(data, toy,
     with open_order(job, task, cell, 1) as order:
         assert ShardComputer(order).compute(0).content == b""
         for other in (replace(order, token=".a.tmp"), replace(order, out=str(tmp_path / "b"))):
-            assert not other.reached()
+            assert not other.is_reachable()
             sent = ShardComputer(other).compute(1)
         (cell.folder / order.token).write_bytes(b"of another driver")
-        assert not order.reached()
-    assert not order.reached()
+        assert not order.is_reachable()
+    assert not order.is_reachable()
     before = f"cells/{task.folder}/0000"
     assert sent.content == whole[f"{before}1.arrow"]
     driver.take(sent)

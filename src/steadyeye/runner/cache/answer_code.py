@@ -63,7 +63,7 @@ def _shape(value: object) -> object:
     elif _is_composed(type(value)):  # type: ignore[arg-type]
         inner = value.made_of()  # type: ignore[attr-defined]
     else:
-        inner = _wrapped(value)
+        inner = _list_wrapped(value)
     return (type(value), *map(_shape, inner))
 
 
@@ -113,7 +113,7 @@ def _cells(function: FunctionType) -> list[object]:
         return []  # one that is not filled yet
 
 
-def _wrapped(value: object) -> list[object]:
+def _list_wrapped(value: object) -> list[object]:
     """The function in an object that a decorator made of it, as those of numba."""
     own = {} if isinstance(value, type) else _attributes(value)
     return [own["__wrapped__"]] if "__wrapped__" in own else []
@@ -121,7 +121,7 @@ def _wrapped(value: object) -> list[object]:
 
 def _list_inner(value: object) -> list[object]:
     """What an object holds that may have code of its own."""
-    inner: list[object] = _wrapped(value)
+    inner: list[object] = _list_wrapped(value)
     if isinstance(value, FunctionType):
         inner += _cells(value)
     elif isinstance(value, MethodType):
@@ -203,7 +203,7 @@ def versions(packages: frozenset[str]) -> str:
         for distribution in (name, *ALONGSIDE.get(package, ())):
             if _version(distribution):
                 installed |= {
-                    need: _version(need) for need in (distribution, *_required(distribution))
+                    need: _version(need) for need in (distribution, *_list_required(distribution))
                 }
     return repr(sorted(installed.items()))
 
@@ -217,7 +217,7 @@ def _version(distribution: str) -> str:
 
 
 @cache
-def _required(distribution: str) -> tuple[str, ...]:
+def _list_required(distribution: str) -> tuple[str, ...]:
     """The distributions that one requires whatever is asked of it."""
     lines = [line for line in requires(distribution) or () if "extra ==" not in line]
     return tuple(re.split(r"[^\w.-]", line.strip(), maxsplit=1)[0] for line in lines)

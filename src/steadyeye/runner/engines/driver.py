@@ -52,7 +52,7 @@ class ShardComputer:
             assert rows is not None, "nothing stops it"
             content = encode_table(to_arrow(rows))
             stopwatch = self._worker.stopwatch
-            if self.order.reached():
+            if self.order.is_reachable():
                 with stopwatch.time_stage("write"):
                     write_content(cell, number, content)
                 content = b""

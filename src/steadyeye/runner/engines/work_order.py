@@ -48,7 +48,7 @@ class Order:
     token: str
     answers: SharedStore | None
 
-    def reached(self) -> bool:
+    def is_reachable(self) -> bool:
         """Whether the cell's folder, as it is seen from here, is the driver's, still held by it."""
         token = place(self.out) / self.token
         try:
@@ -107,7 +107,7 @@ def build_task(order: Order) -> Task:
         os.chdir(order.folder)
     if order.plugins:
         os.environ[VARIABLE] = order.plugins
-    objects, identity = _unpacked(order.objects), order.identity
+    objects, identity = _unpack(order.objects), order.identity
     names = (identity["model"]["spec"], identity["data"]["spec"])
     model, source = (
         objects[text] if text in objects else plugins.build(kind, parse(text))
@@ -124,7 +124,7 @@ def build_task(order: Order) -> Task:
     return replace(built, objects=objects)
 
 
-def _unpacked(objects: bytes) -> dict[str, Any]:
+def _unpack(objects: bytes) -> dict[str, Any]:
     try:
         unpacked: dict[str, Any] = pickle.loads(objects)  # noqa: S301 - our own driver packed them
     except Exception as error:
