@@ -99,7 +99,7 @@ def test_sentences_break_between_words_only():
 
 @pytest.mark.parametrize("columns", [30, 59, 79, 199])
 def test_the_bar_gives_way_before_the_name(columns):
-    cell = _Cell("a-model-with-a-name@data-with-one", 1000, began=0.0, done=500, hits=20, found=0)
+    cell = _Cell("a-model-with-a-name@data-with-one", 1000, began=0.0, done=500, hits=20, earlier=0)
     lines = bar(cell, columns)
     assert lines[0].startswith(cell.name)
     assert "500/1,000" in lines[-1]
