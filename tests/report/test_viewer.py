@@ -7,8 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import simplejpeg
-from conftest import PATIENCE
-from page_checks import find_violations, wait_drawn
+from page_checks import LOOKS, Look, find_violations, show_as, wait_drawn
 
 import steadyeye as se
 from steadyeye.core.film_frames import AROUND, around, set_film
@@ -78,26 +77,17 @@ def boxed(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(browser, report):
-    """A function that opens a report: address and options of the context → page, complaints."""
-    contexts = []
+def opened(windows, report):
+    """A function that opens a report: its address and how it is looked at → page, complaints."""
 
-    def open_page(path=report, fragment="", width=1280, **options):
-        options = {"offline": True, "viewport": {"width": width, "height": 800}, **options}
-        contexts.append(browser.new_context(**options))
-        contexts[-1].set_default_timeout(PATIENCE)
-        page = contexts[-1].new_page()
-        complaints = []
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(path.as_uri() + fragment)
-        if options.get("java_script_enabled", True):
-            wait_drawn(page)
-        return page, complaints
+    def open_page(path=report, fragment="", width=1280, **how):
+        how = {"height": 800, "offline": True, **how}
+        found = windows.open(path.as_uri() + fragment, Look(width, "light"), **how)
+        if how.get("java_script_enabled", True):
+            wait_drawn(found.page)
+        return found.page, found.complaints
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    return open_page
 
 
 def gallery(page):
@@ -347,25 +337,26 @@ def test_without_scripts_every_picture_is_there(opened):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_viewer_fits_and_has_no_violations(opened, boxed, width, scheme):
-    for path in (None, boxed):
-        given = {"path": path} if path else {}
-        page, complaints = opened(**given, width=width, color_scheme=scheme)
-        page.locator(".card .pair", has=page.locator(".plays")).first.click()
-        page.keyboard.press(",")
+@pytest.mark.parametrize("kind", ["report", "boxed"])
+def test_the_viewer_fits_and_has_no_violations(opened, kind, request):
+    page, complaints = opened(path=request.getfixturevalue(kind))
+    page.locator(".card .pair", has=page.locator(".plays")).first.click()
+    page.keyboard.press(",")
+    for look in LOOKS:
+        show_as(page, look, 800)
         assert page.locator(".moving .tile").first.is_visible()
         for side in ("Width", "Height"):
             inner, outer = page.evaluate(f"[large.scroll{side}, large.client{side}]")
             assert inner <= outer
-        assert find_violations(page) == []
-        assert complaints == []
+        assert find_violations(page, "#large") == []
+    # what is behind it, in every look: test_looks
+    assert find_violations(page) == []
+    assert complaints == []
 
 
 @pytest.mark.slow
 def test_with_less_motion_a_film_steps_slowly_and_stops_at_its_end(opened):
-    page, _ = opened(reduced_motion="reduce")
+    page, _ = opened(motion="reduce", alone=True)
     page.clock.install()
     gallery(page).locator(".card .pair").first.click()
     page.locator(".player input").focus()
