@@ -1,11 +1,12 @@
 """Frames keep the labels of their source, whatever list the set has."""
 
 import json
+import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from forked import refused, steadyeye
+from forked import refusal, refused, steadyeye, steadyeye_each
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
@@ -99,33 +100,39 @@ def test_a_sidecar_and_a_list_in_another_order(tmp_path):
     assert set(map(tuple, labels(out).values())) == {("bicycle",)}
 
 
-@pytest.mark.parametrize("label", [2, -1, 99])
-def test_a_set_whose_labels_are_out_of_range_is_one_line_in_run_and_review(tmp_path, label):
-    out = tmp_path / "set"
-    done = steadyeye("sample", CLIP, "--labels", "bicycle", "--k", "1", "--out", str(out))
-    assert done.returncode == 0, done.stderr
-    table = pq.read_table(out / "frames.parquet")
-    place = table.schema.get_field_index("labels")
-    column = pa.array([[label]] * len(table), table.schema.field("labels").type)
-    pq.write_table(
-        table.set_column(place, table.schema.field("labels"), column), out / "frames.parquet"
-    )
-    # as of a set that was written with these labels, not altered afterwards
-    (out / "SHA256SUMS").unlink()
-    for words in (
-        ("run", "--model", "efficientnet_lite0", "--data", f"reviewed(root='{out}')"),
-        ("review", str(out)),
-        ("review-status", str(out)),
-    ):
-        more = ("--out", str(tmp_path / "r")) if words[0] == "run" else ()
-        told = refused(*words, *more)
-        assert f"3 labels outside its 1 class, first {label}" in told
+@pytest.fixture(scope="module")
+def bicycles(tmp_path_factory):
+    """A set of three frames, each labelled as a bicycle."""
+    out = tmp_path_factory.mktemp("bicycles") / "set"
+    steadyeye("sample", CLIP, "--labels", "bicycle", "--k", "1", "--out", out, check=True)
+    return out
 
 
-def test_a_sampled_set_is_not_read_with_other_class_names(tmp_path):
-    out = tmp_path / "set"
-    done = steadyeye("sample", CLIP, "--labels", "bicycle", "--k", "1", "--out", str(out))
-    assert done.returncode == 0, done.stderr
+def test_a_set_whose_labels_are_out_of_range_is_one_line_in_run_and_review(bicycles, tmp_path):
+    expected = {}
+    for label in (2, -1, 99):
+        out = shutil.copytree(bicycles, tmp_path / str(label))
+        table = pq.read_table(out / "frames.parquet")
+        place = table.schema.get_field_index("labels")
+        column = pa.array([[label]] * len(table), table.schema.field("labels").type)
+        pq.write_table(
+            table.set_column(place, table.schema.field("labels"), column), out / "frames.parquet"
+        )
+        # as of a set that was written with these labels, not altered afterwards
+        (out / "SHA256SUMS").unlink()
+        data = ("--data", f"reviewed(root='{out}')", "--out", str(tmp_path / "r"))
+        for words in (
+            ("run", "--model", "efficientnet_lite0", *data),
+            ("review", str(out)),
+            ("review-status", str(out)),
+        ):
+            expected[words] = f"3 labels outside its 1 class, first {label}"
+    for done in steadyeye_each(expected, tmp_path):
+        assert expected[done.args] in refusal(done)
+
+
+def test_a_sampled_set_is_not_read_with_other_class_names(bicycles, tmp_path):
+    out = shutil.copytree(bicycles, tmp_path / "set")
     path = out / "set.json"
     content = json.loads(path.read_text())
     names = content["classes"]["names"]
