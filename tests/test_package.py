@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from forked import steadyeye
 
 from steadyeye.core.errors import UsageError
 from steadyeye.report.render import vega
@@ -172,22 +173,22 @@ def test_the_plugins_of_the_docs_work_as_they_stand(tmp_path):
     for name, code in plugins.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(code)
-    command = (sys.executable, "-m", "steadyeye")
+    folder = {"STEADYEYE_PLUGINS": str(tmp_path / "plugins")}
+    here = {"cwd": tmp_path, "env": folder, "check": True}
     model = ("--model", "by_brightness(threshold=0.7)", "--data", "grey_levels(n=20)", "--quiet")
-    here = {"cwd": tmp_path, "STEADYEYE_PLUGINS": str(tmp_path / "plugins")}
     for kind, name in kinds.items():
-        execute(*command, "check-plugin", kind, name, **here)
-    execute(*command, "run", *model, "--metrics", "accuracy, mean_confidence", "--out", "a", **here)
+        steadyeye("check-plugin", kind, name, **here)
+    steadyeye("run", *model, "--metrics", "accuracy, mean_confidence", "--out", "a", **here)
     numbers = (tmp_path / "a" / "results.csv").read_text()
     # 10 to 13 of 0…19 are light by their label and dark to a threshold of 0.7
     assert re.search(r"accuracy,0\.8\b", numbers)
     assert "mean_confidence" in numbers
     title = "How confident the models are where they are wrong"
     assert title not in (tmp_path / "a" / "report.html").read_text()
-    execute(*command, "report", "a", "--analyses", "confidence", **here)
+    steadyeye("report", "a", "--analyses", "confidence", **here)
     assert title in (tmp_path / "report.html").read_text()
     swept = ("--operators", "darken", "--levels", "0,15,30", "--out", "d")
-    execute(*command, "degrade", *model, *swept, **here)
+    steadyeye("degrade", *model, *swept, **here)
     assert "darken" in (tmp_path / "d" / "results.csv").read_text()
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import simplejpeg
-from conftest import PATIENCE
 from hand_tables import HAND, evaluated, table
 
 from steadyeye.core.report_types import Exhibit, Picture, Section, Topic
@@ -175,18 +174,13 @@ def test_markdown_says_the_same_first(three):
 
 
 @pytest.fixture(params=["three", "two_sets"])
-def opened(browser, request, tmp_path):
+def opened(windows, request, tmp_path):
     found = request.getfixturevalue(request.param)
     shots = tuple(Picture(f"s{i}", f"{i}", ("a line",) * 3, right=i == 0) for i in (0, 1))
     first = replace(found.sections[0], lead=Exhibit("break", "model_0", "data", shots))
     path = tmp_path / "report.html"
     path.write_text(render_html(replace(found, sections=(first, *found.sections[1:])), picture))
-    context = browser.new_context(offline=True)
-    context.set_default_timeout(PATIENCE)
-    page = context.new_page()
-    page.goto(path.as_uri())
-    yield page
-    context.close()
+    return windows.open(path.as_uri(), offline=True).page
 
 
 def ends(page, what):

@@ -1,6 +1,7 @@
 """The list of runs over folders of mined mistakes, and over folders of a store."""
 
 import http.client
+import itertools
 import json
 import shutil
 import threading
@@ -15,7 +16,7 @@ from light_toys import dark, light, write_clip
 from mined_toys import data as boxed_data
 from mined_toys import models, written
 from mined_toys import steadyeye as with_detectors
-from page_checks import Look, open_page
+from page_checks import wait_drawn
 
 import steadyeye as se
 from steadyeye.core.storage.files import place
@@ -23,6 +24,8 @@ from steadyeye.report import build, compare, run_index
 from steadyeye.report.render.run_list import describe_list
 from steadyeye.report.run_index import RunIndex
 from steadyeye.report.run_server import serving
+
+numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -100,16 +103,15 @@ def test_mined_mistakes_without_a_report_or_damaged_are_a_line(own):
     assert "run `steadyeye mine` again" in refused("view", own / "mined", "--no-open")
 
 
-def test_the_report_of_mined_mistakes_opens_in_a_browser(own, browser):
+def test_the_report_of_mined_mistakes_opens_in_a_browser(own, windows):
     with served(own) as (server, _):
-        opened = open_page(browser, server.url, Look(1280, "light"))
-        page = opened.page
+        page = windows.open(server.url).page
+        wait_drawn(page)
         page.get_by_label("Kind").select_option("mining")
         assert sorted(page.locator("tbody th a").all_text_contents()) == ["again", "mined"]
         page.get_by_role("link", name="mined").click()
         page.wait_for_url("**/report?run=mined")
         assert "Confident mistakes" in page.title()
-        page.context.close()
     done = steadyeye("view", own / "again", "--no-open")
     assert done.stdout.strip() == f"report: {own / 'again' / 'report.html'}"
 
@@ -124,11 +126,17 @@ def test_an_explanation_is_called_one(own):
 # ---- stores
 
 
-@pytest.fixture(params=["s3", "gs"])
-def bucket(request):
-    store = {"s3": s3_server, "gs": gcs_server}[request.param]
-    with store.server() as url:
-        yield store.bucket(url, "runs-of-a-team")
+@pytest.fixture(scope="module", params=["s3", "gs"])
+def store(request):
+    """A running store: a function of a name that makes a bucket and gives its address."""
+    kind = {"s3": s3_server, "gs": gcs_server}[request.param]
+    with kind.server() as url:
+        yield lambda name: kind.bucket(url, name)
+
+
+@pytest.fixture
+def bucket(store):
+    return store(f"runs-of-a-team-{next(numbers)}")
 
 
 @pytest.fixture
