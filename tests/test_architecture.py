@@ -49,6 +49,8 @@ INSIDE = {
     ],
     "runner": [{"cache"}, {"engines"}],
 }
+APART = tuple(name for name in INSIDE if name != "runner")
+"""Packages whose own files and subfolders import each other one way only."""
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
 PLUGINS = ("sources", "models", "metrics", "analyses", "operators", "probes")
 FILES = sorted(file for file in SOURCE.rglob("*.py") if file.parent != SOURCE or file.stem == "api")
@@ -123,6 +125,22 @@ def test_folders_of_a_package_point_down_too(package):
             _, target, inner, *_ = (*module.split("."), "")
             if own in floor and target == package and inner in floor and inner != own:
                 assert floor[inner] < floor[own], f"{file} imports {module}"
+
+
+@pytest.mark.parametrize("package", APART)
+def test_files_and_subfolders_import_each_other_one_way(package):
+    """Taken as a whole, the files beside the subfolders are no loop with any of these."""
+    graph: dict[str, set[str]] = {}
+    for file in (SOURCE / package).rglob("*.py"):
+        own = file.relative_to(SOURCE).parts[1:-1]
+        for other in filter(None, map(resolved, imported(file))):
+            folder = (
+                other[1:-1] if SOURCE.joinpath(*other).with_suffix(".py").is_file() else other[1:]
+            )
+            if other[0] == package and folder[:1] != own[:1]:
+                graph.setdefault("".join(own[:1]), set()).add("".join(folder[:1]))
+    assert graph
+    TopologicalSorter(graph).prepare()
 
 
 def test_no_loops_between_the_files_and_folders_of_a_folder():

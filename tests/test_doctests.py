@@ -28,3 +28,11 @@ def test_every_plugin_that_users_call_has_an_example(folder):
     names = {f"steadyeye.{folder.replace('/', '.')}.{file.stem}" for file in
              (SOURCE / folder).glob("*.py") if file.stem != "__init__"}  # fmt: skip
     assert names <= set(MODULES)
+
+
+@pytest.mark.parametrize("name", steadyeye.__all__)
+def test_every_public_name_has_an_example(name):
+    """Run by the test above, as its module is one of them."""
+    public = getattr(steadyeye, name)
+    assert "    >>> " in public.__doc__
+    assert public.__module__ in MODULES

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from forked import steadyeye
 
 from steadyeye.core.errors import UsageError
 from steadyeye.report.render import vega
@@ -22,7 +21,6 @@ PACKAGE = ROOT / "src" / "steadyeye"
 HOME = "https://github.com/steadyeye/steadyeye"
 RAW = "https://raw.githubusercontent.com/steadyeye/steadyeye"
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-PLUGIN = re.compile(r"```python\n# (plugins/\S+)\n(.*?)```", re.DOTALL)
 
 
 def execute(*command, cwd, **environment):
@@ -162,34 +160,6 @@ def test_contributing_names_files_and_every_folder():
     packages = {f"src/steadyeye/{f.parent.name}" for f in PACKAGE.glob("*/__init__.py")}
     named = set(re.findall(r"^\| `([\w/]+)` \|", text, re.MULTILINE))
     assert named == packages | {"tests", "docs", "examples", "benchmarks", "tools"}
-
-
-@pytest.mark.slow
-def test_the_plugins_of_the_docs_work_as_they_stand(tmp_path):
-    text = (ROOT / "docs" / "how-to" / "extending.md").read_text()
-    plugins = dict(PLUGIN.findall(text))
-    kinds = {Path(name).parent.name: Path(name).stem for name in plugins}
-    assert set(kinds) == {"sources", "models", "operators", "metrics", "analyses"}
-    for name, code in plugins.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(code)
-    folder = {"STEADYEYE_PLUGINS": str(tmp_path / "plugins")}
-    here = {"cwd": tmp_path, "env": folder, "check": True}
-    model = ("--model", "by_brightness(threshold=0.7)", "--data", "grey_levels(n=20)", "--quiet")
-    for kind, name in kinds.items():
-        steadyeye("check-plugin", kind, name, **here)
-    steadyeye("run", *model, "--metrics", "accuracy, mean_confidence", "--out", "a", **here)
-    numbers = (tmp_path / "a" / "results.csv").read_text()
-    # 10 to 13 of 0…19 are light by their label and dark to a threshold of 0.7
-    assert re.search(r"accuracy,0\.8\b", numbers)
-    assert "mean_confidence" in numbers
-    title = "How confident the models are where they are wrong"
-    assert title not in (tmp_path / "a" / "report.html").read_text()
-    steadyeye("report", "a", "--analyses", "confidence", **here)
-    assert title in (tmp_path / "report.html").read_text()
-    swept = ("--operators", "darken", "--levels", "0,15,30", "--out", "d")
-    steadyeye("degrade", *model, *swept, **here)
-    assert "darken" in (tmp_path / "d" / "results.csv").read_text()
 
 
 def test_the_citation_says_what_the_package_says():

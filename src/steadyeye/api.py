@@ -27,7 +27,7 @@ from steadyeye.core.storage.files import Place, place
 from steadyeye.core.types import Model, Result, Source, results_html
 from steadyeye.data.classes.class_lists import read as read_classes
 from steadyeye.models.runtimes.python_function import FunctionClassifier
-from steadyeye.predictions.covariate_table import joined
+from steadyeye.predictions.covariate_table import join_measures
 from steadyeye.predictions.read import cells, read
 from steadyeye.report import build
 from steadyeye.report import compare as run_comparison
@@ -69,6 +69,17 @@ class Run(MetricMethods):
 
     `folder`: where the sealed predictions are; `open_run` reads them again later. `dir(run)` lists
     the metrics, `dir(run.analyses)` the sections of a report.
+
+    Example, a model that is right on all of twelve made-up pm-sets:
+
+        >>> from steadyeye.testing import example_source, tell_example_classes
+        >>> run = evaluate(tell_example_classes, example_source())
+        >>> print(run.pm_k(1))
+        pm_k(k=1) 100.0 % (95 % interval 54.1–100.0 %, n = 12, among 3 classes)
+        >>> run.predictions.scores.shape
+        (60, 3)
+        >>> sorted(run.results())[:3]
+        ['accuracy', 'conditional_robustness(k=2)', 'confidence_jump']
     """
 
     folder: Place
@@ -81,7 +92,7 @@ class Run(MetricMethods):
         """
         folders = cells(self.folder)[0]
         return select_reviewed(
-            add_notes(self.folder, folders, joined([self.folder], read(*folders)))
+            add_notes(self.folder, folders, join_measures([self.folder], read(*folders)))
         )
 
     def measure(self, source: Source | None = None, *, workers: int = 0) -> "Run":
@@ -175,6 +186,16 @@ def evaluate(
     kept, or `off`; `engine`: `local(processes=4)` or `ray(…)`, where objects must be such that
     another process can import them, and `address`. Raises `UsageError` for everything a user can
     get wrong.
+
+    Example, a function that sees a cat in every image:
+
+        >>> import numpy as np
+        >>> from steadyeye.testing import example_source
+        >>> def see_cats(images):
+        ...     return np.tile([0.2, 0.5, 0.3], (len(images), 1))
+        >>> run = evaluate(see_cats, example_source())
+        >>> print(run.accuracy())
+        accuracy 25.0 % (95 % interval 5.9–61.8 %, n = 12, among 3 classes)
     """
     named_model, built_model = _model(model, classes)
     named_source, built_source = _source(source)
@@ -193,7 +214,17 @@ def evaluate(
 
 
 def open_run(folder: str | Place) -> Run:
-    """The finished run in a folder."""
+    """The finished run in a folder, as `evaluate` or `steadyeye run` left it.
+
+    Raises `UsageError` where its predictions are asked for and are not whole.
+
+    Example, of a run on made-up pm-sets:
+
+        >>> from steadyeye.testing import example_source, tell_example_classes
+        >>> folder = evaluate(tell_example_classes, example_source()).folder
+        >>> print(open_run(folder).accuracy())
+        accuracy 100.0 % (95 % interval 54.1–100.0 %, n = 12, among 3 classes)
+    """
     return Run(place(folder))
 
 
@@ -202,6 +233,17 @@ def compare(*runs: Run | str | Place, metrics: str | None = None) -> list[Boards
 
     `metrics`: a list of specs; those of each run's job if left out. Raises `UsageError` for runs
     that were not given the same samples.
+
+    Example, two models on the same made-up pm-sets:
+
+        >>> import numpy as np
+        >>> from steadyeye.testing import example_source, tell_example_classes
+        >>> def see_cats(images):
+        ...     return np.tile([0.2, 0.5, 0.3], (len(images), 1))
+        >>> runs = [evaluate(model, example_source()) for model in (see_cats, tell_example_classes)]
+        >>> boards = compare(*runs, metrics="accuracy")
+        >>> boards
+        [<Boards 2 models on example: accuracy>]
     """
     folders = [run.folder if isinstance(run, Run) else place(run) for run in runs]
     return run_comparison.rank_models(run_comparison.group_shared(folders, metrics))
@@ -212,6 +254,11 @@ def ls(kind: str) -> Mapping[str, str]:
 
     `kind`: `models`, `sources`, `metrics`, `analyses`, `operators` or `probes`. Raises `UsageError`
     for another.
+
+    Example, of one operator:
+
+        >>> ls("operators")["jpeg"]
+        'The image as JPEG of quality 32 − level, 31 at level 1 and 2 at level 30.'
     """
     kinds = ("analyses", "metrics", "models", "operators", "probes", "sources")
     if kind not in kinds:

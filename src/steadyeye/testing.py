@@ -9,7 +9,8 @@ Each check raises `ContractError` with one line for the first thing that does no
 import copy
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,22 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
 from steadyeye.core.spec import Spec, parse
-from steadyeye.core.types import Detector, Evaluated, Image, Model, Result, Source, read_needs
+from steadyeye.core.types import (
+    Classes,
+    Detector,
+    Evaluated,
+    Image,
+    Labels,
+    Model,
+    Result,
+    Sample,
+    Source,
+    read_needs,
+)
 from steadyeye.degradation.counter_rng import stream_key
 from steadyeye.degradation.operator import Context, Operator
+from steadyeye.explain.context import Probe, Subject
+from steadyeye.explain.targets import targets
 
 SHAPES = ((64, 48, 3), (31, 57, 3), (40, 40), (1, 1, 3), (2, 2))
 COLUMNS = ("truth", "group", "offset", "frame", "video")
@@ -54,13 +68,13 @@ def check_plugin(kind: str, text: str, predictions: Predictions | None = None) -
                 f"{spec.name} needs {', '.join(lacking)}; name a run that has them with --run"
             )
         check = check_metric if kind == "metrics" else check_analysis
-        return check(lambda table: plugin(table, **spec.kwargs), predictions)
+        return check(partial(plugin, **spec.kwargs), predictions)
     if kind == "probes":
         return check_probe(plugins.load(kind, spec.name), spec)
-    built = plugins.build(kind, spec)
+    plugin = plugins.build(kind, spec)
     checks: dict[str, Callable[[Any], str]]
     checks = {"operators": check_operator, "sources": check_source, "models": check_model}
-    return checks[kind](built)
+    return checks[kind](plugin)
 
 
 def check_operator(operator: Operator) -> str:
@@ -76,15 +90,13 @@ def check_operator(operator: Operator) -> str:
         _require(np.array_equal(trail(0), before), "level 0 is not the image itself")
         for level in levels:
             degraded = trail(level)
-            original = degraded.copy()
-            _require(
-                degraded.shape == shape,
-                f"level {level} changes the shape {shape}: {degraded.shape}",
-            )
-            _require(degraded.dtype == np.uint8, f"level {level} is {degraded.dtype}, not uint8")
+            copy_ = degraded.copy()
+            form, dtype = degraded.shape, degraded.dtype
+            _require(form == shape, f"level {level} changes the shape {shape}: {form}")
+            _require(dtype == np.uint8, f"level {level} is {dtype}, not uint8")
             alone = operator.start(before.copy(), context)(level)
             _require(
-                np.array_equal(alone, original),
+                np.array_equal(alone, copy_),
                 f"level {level} differs when it is made alone: draw only from context.key",
             )
         _require(np.array_equal(image, before), "it writes into the image that it is given")
@@ -95,8 +107,11 @@ def _gradient(image: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.ones_like(image)
 
 
-def check_source(source: Source) -> str:
-    """Ids are unique; ids and labels are known beforehand; images are RGB and decode the same."""
+def check_source(source: Source, *columns: str) -> str:
+    """Ids are unique; ids and labels are known beforehand; images are RGB and decode the same.
+
+    `columns`: those that it names without a value of them in each sample.
+    """
     ids, truths = list(source.ids), list(source.truths)
     _require(len(source) > 0, "it has no samples")
     _require(len(ids) == len(truths) == len(source), "ids, truths and its length differ")
@@ -116,7 +131,7 @@ def check_source(source: Source) -> str:
         _require(np.array_equal(again.image(), image), f"sample {row} decodes to another image")
         if sample.key is not None and again.key is not None:
             _require(sample.key() == again.key(), f"the key of sample {row} changes")
-        known = {"truth", "group", "boxes", *sample.tags}
+        known = {"truth", "group", "boxes", "verified", *columns, *sample.tags}
         lacking = [name for name in source.columns if name not in known]
         _require(sample.measure is not None or not lacking, f"sample {row} lacks {lacking}")
     return f"{source.name}: {len(source):,} samples, {len(rows)} of them decoded"
@@ -132,10 +147,11 @@ def check_model(model: Model | Detector, side: int = 64) -> str:
         for answer in answers:
             _require(isinstance(answer, Detections), "a detector gives Detections")
     else:
-        width = len(model.classes) if model.classes else np.asarray(answers).shape[1]
-        shape = np.asarray(answers).shape
+        scores = np.asarray(answers)
+        width = len(model.classes) if model.classes else scores.shape[1]
+        shape = scores.shape
         _require(shape == (len(images), width), f"scores of shape {shape}, {width} classes")
-        _require(not np.isnan(np.asarray(answers)).any(), "scores are NaN")
+        _require(not np.isnan(scores).any(), "scores are NaN")
     _require(all(map(np.array_equal, images, before)), "it writes into the images")
     _require(len(model([])) == 0, "no images give an answer")
     if cacheable(model):
@@ -146,13 +162,13 @@ def check_model(model: Model | Detector, side: int = 64) -> str:
     return f"{model.name}: {len(images)} images, alone and together"
 
 
-def _same(value: Any, other: Any) -> bool:
-    if isinstance(value, Detections):
+def _same(answer: Any, other: Any) -> bool:
+    if isinstance(answer, Detections):
         return all(
-            np.array_equal(getattr(value, part), getattr(other, part))
+            np.array_equal(getattr(answer, part), getattr(other, part))
             for part in ("boxes", "scores", "labels")
         )
-    return np.array_equal(value, other)
+    return np.array_equal(answer, other)
 
 
 def check_metric(
@@ -163,7 +179,7 @@ def check_metric(
     before, result = copy.deepcopy(table), metric(table)
     _require(isinstance(result, Result), "it returns no Result")
     _require(metric(table) == result, "it gives another result the second time")
-    _check_unchanged(table, before)
+    _require_unchanged(table, before)
     if predictions is None:
         turned = metric(_rows(table, np.arange(len(table))[::-1]))
         same = turned.value == result.value or np.isclose(turned.value or 0, result.value or 0)
@@ -177,25 +193,43 @@ def check_analysis(
     analysis: Callable[[Sequence[Evaluated]], Section | None],
     predictions: Predictions | None = None,
 ) -> str:
-    """The same section twice, or None; each figure has a text; predictions stay as they are."""
-    table = predictions or example_predictions()
-    before, models = copy.deepcopy(table), [Evaluated(table, {})]
-    section = analysis(models)
-    _require(section is None or isinstance(section, Section), "it returns no Section")
-    _require(analysis(models) == section, "it gives another section the second time")
-    _check_unchanged(table, before)
-    if section is not None:
-        _require(all(figure.alt for figure in section.figures), "a figure has no text `alt`")
-    name = section.title if section else "nothing to say of these predictions"
-    return f"{name}: {len(table):,} rows"
+    """The same section twice, or None; each figure has a text; predictions stay as they are.
+
+    Without `predictions` of some that are all right, and of some that are not.
+    """
+    tables = [predictions] if predictions else [example_predictions(margin=m) for m in (1.0, 0.5)]
+    titles = []
+    for table in tables:
+        before, models = copy.deepcopy(table), [Evaluated(table, {})]
+        section = analysis(models)
+        _require(section is None or isinstance(section, Section), "it returns no Section")
+        _require(analysis(models) == section, "it gives another section the second time")
+        _require_unchanged(table, before)
+        if section is not None:
+            _require(all(figure.alt for figure in section.figures), "a figure has no text `alt`")
+            titles.append(section.title)
+    name = titles[0] if titles else "nothing to say of these predictions"
+    return f"{name}: {len(tables[0]):,} rows{'' if predictions else ', right and wrong'}"
 
 
 def check_probe(probe: Callable[..., Any], spec: Spec) -> str:
-    """It takes a subject first, and its other parameters have defaults or are in the spec."""
-    parameters = list(inspect.signature(probe).parameters.values())
-    _require(bool(parameters), "it takes no subject")
+    """Of an example: images that decode the same, the first step of each target as the image is.
+
+    Raises `UsageError` for what the probe refuses, such as a detector without gradients.
+    """
+    _require(bool(inspect.signature(probe).parameters), "it takes no subject")
     plugins.check_arguments(probe, spec, positional=1)
-    return f"{spec.name}: its parameters; the rest shows in `steadyeye explain`"
+    subject = example_subject()
+    results = [probe(subject, **spec.kwargs) for _ in range(2)]
+    _require(all(isinstance(result, Probe) for result in results), "it returns no Probe")
+    source, again = (result.source for result in results)
+    _require(source.fingerprint == again.fingerprint, "its fingerprint changes")
+    check_source(source, spec.name.rpartition(":")[2])
+    plain = subject.sample(subject.targets[0]).image()
+    _require(np.array_equal(source[0].image(), plain), "its first image is not the image itself")
+    names = {tuple(source[row].tags) for row in (0, len(source) - 1)}
+    _require(len(names) == 1, "its samples have different tags")
+    return f"{spec.name}: {len(source):,} images of {len(subject.targets)} detections"
 
 
 def example_image(shape: tuple[int, ...] = (64, 48, 3), seed: int = 0) -> Image:
@@ -287,6 +321,74 @@ def example_detections(sets: int = 30, seed: int = 0) -> Predictions:
     return replace(table, columns=columns, boxes=true_boxes, detections=detections)
 
 
+def example_subject() -> Subject:
+    """A detector with confident mistakes and correct detections on `example_detections`."""
+    spec = Spec("callable_detector", {"path": "steadyeye.testing:detect_nothing"})
+    table, source = example_detections(), example_source(30)
+    own_labels = {"raw_detections": table.detections, "model_to_data_class": np.arange(3)}
+    table = replace(table, **own_labels)  # type: ignore[arg-type]
+    chosen = targets(table, score=0.5, limit=3)
+    model = plugins.build("models", spec)
+    return Subject(model, source, table, None, None, chosen, 0, _refuse_inference, 0.5)
+
+
+def detect_nothing(images: Sequence[Image]) -> list[tuple[Any, Any, Any]]:
+    """No box in any image, for `example_subject`."""
+    return [(np.zeros((0, 4)), np.zeros(0), np.zeros(0)) for _ in images]
+
+
+def _refuse_inference(name: str, source: Source) -> Predictions:
+    raise UsageError(f"{name} asks the detector first, which `steadyeye explain` does")
+
+
+def example_source(sets: int = 12) -> Source:
+    """The images of `example_predictions`: (96, 96, 3), the brighter the later the class."""
+    return _ExampleImages(example_predictions(sets))
+
+
+def tell_example_classes(images: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """(n, 3) scores of the images of `example_source`, right for all: 1 for the class, else 0."""
+    brightness = images.reshape(len(images), -1).mean(axis=1)
+    return np.asarray(np.eye(3)[(brightness // 64).astype(int)])
+
+
+@dataclass(frozen=True, eq=False)
+class _ExampleImages:
+    table: Predictions
+    name: str = "example"
+    classes: Classes = field(default_factory=lambda: Classes(("bird", "cat", "dog"), closed=True))
+    columns: tuple[str, ...] = COLUMNS
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        return f"example {len(self)}"
+
+    @property
+    def ids(self) -> Sequence[str]:
+        return self.table.ids.tolist()  # type: ignore[no-any-return]
+
+    @property
+    def truths(self) -> Sequence[Labels]:
+        return [(int(label),) for label in self.table.truth.argmax(axis=1)]
+
+    def missing(self) -> Sequence[str]:
+        return ()
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, index: int) -> Sample:
+        label = self.truths[index]
+        return Sample(
+            self.ids[index],
+            lambda: example_image((96, 96, 3), index) // 4 + np.uint8(64 * label[0]),
+            label,
+            str(self.table.groups[index]),
+            {name: values[index].item() for name, values in self.table.tags.items()},
+        )
+
+
 def _table(
     labels: NDArray[np.int64],
     scores: NDArray[np.float64],
@@ -323,10 +425,10 @@ def _rows(table: Predictions, rows: NDArray[np.intp]) -> Predictions:
     )
 
 
-def _check_unchanged(table: Predictions, before: Predictions) -> None:
+def _require_unchanged(table: Predictions, before: Predictions) -> None:
     for part in ("ids", "groups", "truth", "scores", "top", "top_scores", "errors"):
-        original, now = getattr(before, part), getattr(table, part)
-        equal = np.array_equal(original, now, equal_nan=original.dtype.kind == "f")
+        old, new = getattr(before, part), getattr(table, part)
+        equal = np.array_equal(old, new, equal_nan=old.dtype.kind == "f")
         _require(equal, f"it writes into predictions.{part}")
     for name, values in table.tags.items():
         _require(values.tobytes() == before.tags[name].tobytes(), f"it writes into tags['{name}']")

@@ -32,6 +32,7 @@ from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import strip_orientation
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.workflow import queue
+from steadyeye.testing import check_source
 
 __all__ = ["davis"]
 
@@ -263,6 +264,7 @@ def test_frames_across_a_cut_are_rejected_without_asking(tmp_path):
     assert [(v.accepted, v.reason) for v in found.values()].count((False, "scene cut")) == 2
     assert sum(v.accepted for v in found.values()) == 8
     kept = reviewed(root=str(tmp_path / "set"))
+    assert check_source(kept)
     assert [m.offset for m in kept.members] == [-2, -1, 0, -2, -1, 0, 1, 2]
     every = reviewed(root=str(tmp_path / "set"), review=False)
     assert [every[i].tags["accepted"] for i in range(10)] == [1, 1, 1, 0, 0] + [1] * 5

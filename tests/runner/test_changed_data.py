@@ -1,19 +1,14 @@
 """Images that changed after a run: resume, report, compare, gate and measure say which."""
 
-import io
 import json
 import os
 import shutil
-import tarfile
 from dataclasses import dataclass, field
 
-import av
-import cv2
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from forked import steadyeye
+from tiny_sources import COUNT, KINDS, film, of_frames, of_image_folder, parquet, picture, tar
 
 import steadyeye as se
 from steadyeye.core import plugins
@@ -23,8 +18,6 @@ from steadyeye.core.types import Classes, Sample
 from steadyeye.report.build import document
 from steadyeye.report.compare import group_shared
 from steadyeye.report.render.formats import render_markdown
-
-COUNT = 8
 
 
 def bright(images):
@@ -45,150 +38,6 @@ WIDE = {"mot": thirteen}
 """The model of sources whose classes are more than two."""
 
 
-def picture(value):
-    """A file of the same length for every value, so that sizes tell nothing."""
-    return cv2.imencode(".bmp", np.full((16, 16, 3), value, np.uint8))[1].tobytes()
-
-
-def pictures(folder, names):
-    folder.mkdir(parents=True, exist_ok=True)
-    for i, name in enumerate(names):
-        (folder / name).write_bytes(picture(10 + 20 * i))
-    return folder
-
-
-NAMES = [f"{i:06d}.bmp" for i in range(COUNT)]
-
-
-def of_image_folder(root):
-    pictures(root / "a", NAMES[:4])
-    pictures(root / "b", NAMES[4:])
-    return f"image_folder(root='{root}')", root / "b" / NAMES[5]
-
-
-def of_frames(root):
-    return f"frames(path='{pictures(root, NAMES)}', anchors=8, k=2)", root / NAMES[5]
-
-
-def of_every_frame(root):
-    pictures(root / "clip", NAMES)
-    return f"every_frame(path='{root}', cuts='none', fps=5)", root / "clip" / NAMES[5]
-
-
-def of_video(root):
-    film(root / "clip.avi", 0)
-    return f"video(path='{root / 'clip.avi'}', anchors=3, k=1)", root / "clip.avi"
-
-
-def film(path, shift):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("rawvideo", rate=5)
-        stream.width, stream.height, stream.pix_fmt = 16, 16, "yuv420p"
-        for i in range(COUNT):
-            image = np.full((16, 16, 3), 10 * i + shift, np.uint8)
-            for packet in stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")):
-                container.mux(packet)
-        container.mux(stream.encode())
-
-
-def of_coco(root):
-    pictures(root / "images", NAMES)
-    content = {
-        "images": [{"id": i, "file_name": name} for i, name in enumerate(NAMES)],
-        "categories": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}],
-        "annotations": [
-            {"id": i, "image_id": i, "category_id": 1 + i % 2, "bbox": [1, 1, 8, 8]}
-            for i in range(COUNT)
-        ],
-    }
-    (root / "a.json").write_text(json.dumps(content))
-    return f"coco(annotations='{root / 'a.json'}', images='{root / 'images'}')", (
-        root / "images" / NAMES[5]
-    )
-
-
-def of_yolo(root):
-    pictures(root / "images" / "val", NAMES)
-    (root / "labels" / "val").mkdir(parents=True)
-    for name in NAMES:
-        (root / "labels" / "val" / f"{name[:6]}.txt").write_text("1 0.5 0.5 0.2 0.2\n")
-    (root / "data.yaml").write_text("path: .\nval: images/val\nnames: {0: a, 1: b}\n")
-    return f"yolo(data='{root / 'data.yaml'}')", root / "images" / "val" / NAMES[5]
-
-
-def of_voc(root):
-    pictures(root / "images", NAMES)
-    (root / "xml").mkdir()
-    sides = "<xmin>2</xmin><ymin>2</ymin><xmax>9</xmax><ymax>9</ymax>"
-    for i, name in enumerate(NAMES):
-        inner = f"<object><name>{'ab'[i % 2]}</name><bndbox>{sides}</bndbox></object>"
-        text = f"<annotation><filename>{name}</filename>{inner}</annotation>"
-        (root / "xml" / f"{name[:6]}.xml").write_text(text)
-    spec = f"voc(annotations='{root / 'xml'}', images='{root / 'images'}')"
-    return spec, root / "images" / NAMES[5]
-
-
-def of_davis(root):
-    pictures(root / "JPEGImages" / "dog", NAMES)
-    masks = root / "Annotations" / "dog"
-    masks.mkdir(parents=True)
-    mask = np.zeros((16, 16), np.uint8)
-    mask[3:9, 3:9] = 255
-    for name in NAMES:
-        cv2.imwrite(str(masks / f"{name[:6]}.png"), mask)
-    (root / "labels.csv").write_text("video,labels\ndog,a\ncat,b\n")
-    spec = f"davis(root='{root}', labels='{root / 'labels.csv'}', anchors=8, k=1)"
-    return spec, root / "JPEGImages" / "dog" / NAMES[5]
-
-
-def of_mot(root):
-    pictures(root / "seq" / "img1", [f"{i + 1:06d}.bmp" for i in range(COUNT)])
-    (root / "seq" / "gt").mkdir()
-    lines = (f"{i + 1},1,3,3,6,6,1,1,1" for i in range(COUNT))
-    (root / "seq" / "gt" / "gt.txt").write_text("\n".join(lines))
-    return f"mot(root='{root}', anchors=8, k=1)", root / "seq" / "img1" / NAMES[5]
-
-
-def of_webdataset(root):
-    tar(root / "set.tar", 0)
-    return f"webdataset(urls='{root / 'set.tar'}')", root / "set.tar"
-
-
-def tar(path, shift):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path, "w") as archive:
-        for i in range(COUNT):
-            for name, data in (
-                (f"{i:04d}.bmp", picture(10 + 20 * i + shift)),
-                (f"{i:04d}.cls", b"ab"[i % 2 :][:1]),
-            ):
-                info = tarfile.TarInfo(name)
-                info.size = len(data)
-                archive.addfile(info, io.BytesIO(data))
-
-
-def of_hf_dataset(root):
-    parquet(root / "train.parquet", 0)
-    return f"hf_dataset(path='{root}', classes='{listed(root)}')", root / "train.parquet"
-
-
-def parquet(path, shift):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    rows = [{"bytes": picture(10 + 20 * i + shift), "path": ""} for i in range(COUNT)]
-    labels = pa.array([i % 2 for i in range(COUNT)], pa.int64())
-    table = pa.table({"image": pa.array(rows, kind), "label": labels})
-    pq.write_table(table, path, compression="none", use_dictionary=False)
-
-
-def listed(root):
-    root.mkdir(parents=True, exist_ok=True)
-    (root / "classes.txt").write_text("a\nb\n")
-    return root / "classes.txt"
-
-
-KINDS = {name.removeprefix("of_"): made for name, made in globals().items() if name[:3] == "of_"}
 AGAIN = {".avi": film, ".tar": tar, ".parquet": parquet}
 """What writes a file that holds many pictures, other ones of the same size."""
 

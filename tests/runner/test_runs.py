@@ -13,8 +13,11 @@ from forked import Command, steadyeye
 from whole_runs import compute, davis, flip_a_byte, shards, small_disk, tree
 
 import steadyeye as se
+from steadyeye.core import plugins
+from steadyeye.core.spec import parse
 from steadyeye.predictions.read import cells, read
 from steadyeye.report.build import document
+from steadyeye.testing import check_source
 
 pytestmark = pytest.mark.usefixtures("one_lite0")
 
@@ -291,6 +294,7 @@ def test_samples_with_one_id_are_refused_before_inference(davis, tmp_path):
 def test_the_real_turtle_set(test_data, tmp_path, model, right):
     root = test_data / "imagenet_vid_robust"
     data = f"imagenet_vid_robust(root='{root}', videos=['ILSVRC2015_val_00000000'])"
+    assert check_source(plugins.build("sources", parse(data)))
     done = se.evaluate(f"efficientnet_lite{model}", data, out=tmp_path)
     assert done.predictions.right.sum() == right
     assert done.pm_k(10).value == 1
@@ -300,6 +304,7 @@ def test_the_real_turtle_set(test_data, tmp_path, model, right):
 def test_the_real_cat_set(test_data, tmp_path, model, right, flips):
     root = test_data / "ytbb_robust"
     data = f"ytbb_robust(root='{root}', sets=['8pBTddH5J-E_24400'])"
+    assert check_source(plugins.build("sources", parse(data)))
     done = se.evaluate(f"efficientnet_lite{model}", data, out=tmp_path)
     assert done.predictions.right.sum() == right
     assert done.pm_k(10).value == 0

@@ -11,7 +11,17 @@ Value = TypeVar("Value")
 
 
 class UsageError(Exception):
-    """A mistake in what the user gave us. Its text is the one line the command line prints."""
+    """A mistake in what the user gave us. Its text is the one line the command line prints.
+
+    Example, of a mistyped kind:
+
+        >>> import steadyeye as se
+        >>> try:
+        ...     se.ls("metric")
+        ... except se.UsageError as error:
+        ...     print(error)
+        no kind named 'metric'; did you mean 'metrics'?
+    """
 
 
 class SampleError(UsageError):

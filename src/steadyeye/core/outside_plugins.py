@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -117,6 +117,22 @@ def load(plugin: Outside, title: str) -> Callable[..., Any]:
     return function
 
 
+def guard(plugin: Outside, title: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a plugin; whatever it raises is a `UsageError` of one line."""
+
+    @wraps(function)
+    def call(*args: Any, **parameters: Any) -> Any:
+        try:
+            return function(*args, **parameters)
+        except UsageError:
+            raise
+        except Exception as error:
+            # the file is the user's code, which may raise whatever it likes
+            raise plugin_error(plugin, title, error, "failed") from error
+
+    return call
+
+
 def _module(plugin: Outside) -> ModuleType:
     if plugin.file and plugin.module.startswith(f"{OURS}.plugin_file_"):
         return _of_file(plugin.module, plugin.file)
@@ -143,12 +159,14 @@ def _of_file(name: str, file: Path) -> ModuleType:
     return module
 
 
-def plugin_error(plugin: Outside, title: str, error: Exception) -> UsageError:
+def plugin_error(
+    plugin: Outside, title: str, error: Exception, event: str = "cannot be loaded"
+) -> UsageError:
     """The error for a plugin whose file fails: which, how, and where in the file."""
     line = f"line {error.lineno}" if isinstance(error, SyntaxError) else _line(plugin, error)
     reason = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())[:200]
     where = f"{plugin.file or plugin.origin}{f', {line}' if line else ''}"
-    return UsageError(f"{title} cannot be loaded: {type(error).__name__}: {reason} ({where})")
+    return UsageError(f"{title} {event}: {type(error).__name__}: {reason} ({where})")
 
 
 def _line(plugin: Outside, error: Exception) -> str:

@@ -164,13 +164,15 @@ def load(kind: str, name: str) -> Callable[..., Any]:
     """
     outside, title = _outside(kind, name), f"the {_singular(kind)} '{name}'"
     try:
-        if outside:
-            return outside_plugins.load(outside, title)
-        imported = importlib.import_module(module(kind, name))
+        if outside is None:
+            return vars(importlib.import_module(module(kind, name)))[name]  # type: ignore[no-any-return]
+        plugin = outside_plugins.load(outside, title)
     except ModuleNotFoundError as error:
         extra = declaration(kind, name).extra
         raise not_installed(title, error, extra) from error
-    plugin: Callable[..., Any] = vars(imported)[name]
+    # what builds the others says itself what failed
+    if kind in ("metrics", "analyses", "probes"):
+        return outside_plugins.guard(outside, title, plugin)
     return plugin
 
 

@@ -43,6 +43,17 @@ class Predictions:
     model's fingerprint. `content`: changes with the bytes of the images, '' where nobody looked at
     them. `recipe`: what its recipe says; of a model that was trained further also of what and on
     what.
+
+    Example, on made-up predictions of 12 pm-sets of five frames:
+
+        >>> from steadyeye.testing import example_predictions
+        >>> predictions = example_predictions(margin=0.5)
+        >>> predictions.columns
+        ('truth', 'group', 'offset', 'frame', 'video')
+        >>> predictions.scores.shape, int(predictions.right.sum())
+        ((60, 3), 40)
+        >>> predictions.tags["offset"][:5].tolist()
+        [-2, -1, 0, 1, 2]
     """
 
     model: str

@@ -12,8 +12,6 @@ from steadyeye.core.boxes import Boxes, Detections
 from steadyeye.core.format import format_value, number_of, span
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
-from steadyeye.core.stats.intervals import Interval
-from steadyeye.core.stats.trials import Outcomes
 
 Image: TypeAlias = NDArray[np.uint8]
 """(h, w, 3) RGB, 0…255."""
@@ -87,6 +85,16 @@ class Source(Protocol):
 
     Of one that reads files (`core.abilities.OfFiles`) a run keeps what they held, so that a change
     of them is noticed; of another every sample is asked for its `key`, or decoded, at the start.
+
+    Example, made-up images of 12 pm-sets of five frames:
+
+        >>> from steadyeye.testing import example_source
+        >>> source = example_source()
+        >>> len(source), source.classes.names, source.truths[0]
+        (60, ('bird', 'cat', 'dog'), (2,))
+        >>> sample = source[0]
+        >>> sample.id, sample.group, sample.tags["offset"], sample.image().shape
+        ('s000', 'v0:00', -2, (96, 96, 3))
     """
 
     @property
@@ -118,6 +126,17 @@ class Model(Protocol):
     `fingerprint`: changes when the weights or the recipe change. What it may be able to do besides
     is in Protocols of its own: `Cacheable`, `Differentiable`, `OnDevice`, … in `core.abilities`,
     `Staged` and `CutAtInput` in `core.model_stages`.
+
+    Example, a function on images as a model:
+
+        >>> import numpy as np
+        >>> from steadyeye.models.runtimes.python_function import FunctionClassifier
+        >>> def tell_brightness(images):
+        ...     light = images.reshape(len(images), -1).mean(axis=1) / 255
+        ...     return np.stack([1 - light, light], axis=1)
+        >>> model = FunctionClassifier(tell_brightness, Classes(("dark", "light")))
+        >>> model([np.full((8, 8, 3), 255, dtype=np.uint8)]).tolist()
+        [[0.0, 1.0]]
     """
 
     @property
@@ -150,6 +169,21 @@ class Detector(Protocol):
     def __call__(self, images: Iterable[Image], /) -> Sequence[Detections]: ...
 
 
+class Estimate(Protocol):
+    """A value with its 95 % interval, n and method, as `core.stats.intervals.Interval` is."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def method(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class Result:
     """A number with its n and its interval.
@@ -159,6 +193,14 @@ class Result:
     of a sweep, "grey value" 0…255, "seconds" or "frames"; an end that is open stays None.
     `classes`: among how many classes the answers were chosen that it is about, which says what
     chance would give; None where it is about no such answers.
+
+    Example, of nine right answers among twelve:
+
+        >>> result = Result("accuracy", 0.75, 0.47, 0.91, 12, "Wilson", classes=3)
+        >>> print(result)
+        accuracy 75.0 % (95 % interval 47.0–91.0 %, n = 12, among 3 classes)
+        >>> result.value, result.n
+        (0.75, 12)
     """
 
     name: str
@@ -173,7 +215,7 @@ class Result:
     classes: int | None = None
 
     @classmethod
-    def of(cls, name: str, estimate: Interval, **more: Any) -> "Result":
+    def of(cls, name: str, estimate: Estimate, **more: Any) -> "Result":
         """A result with the numbers of an interval; `more`: its other fields."""
         numbers = (estimate.value, estimate.low, estimate.high, estimate.n, estimate.method)
         return cls(name, *numbers, **more)
@@ -230,12 +272,13 @@ def _bar(result: Result) -> notebook.Bar | None:
 class BoundMetric:
     """A metric with its parameters, to be asked of other predictions of the same samples.
 
-    `outcomes`: what models are compared by, None where they cannot be. `lower`: whether the lower
+    `outcomes`: gives what models are compared by, `core.stats.trials.Outcomes`, which is built on
+    these types; None where they cannot be. `lower`: whether the lower
     of two values is the better. `judged`: whether it judges answers by labels.
     """
 
     metric: Callable[[Predictions], Result]
-    outcomes: Callable[[Predictions], Outcomes] | None
+    outcomes: Callable[[Predictions], Any] | None
     lower: bool
     judged: bool = True
 
@@ -275,7 +318,7 @@ class Needing(Protocol):
 class Comparable(Protocol):
     """A metric by which models can be compared, by the decorator `core.stats.trials.compare_by`."""
 
-    outcomes: Callable[..., Outcomes]
+    outcomes: Callable[..., Any]
     lower: bool
 
 

@@ -60,6 +60,6 @@ def normals(key: np.uint64, count: int, quantiles: NDArray[np.float32]) -> NDArr
     for i in range(quarter):
         bits = draw(key, i)
         for part in range(4):
-            which = np.int64((bits >> uint64(16 * part)) & PART)
-            out[4 * i + part] = quantiles[which]
+            index = np.int64((bits >> uint64(16 * part)) & PART)
+            out[4 * i + part] = quantiles[index]
     return out[:count]

@@ -55,9 +55,9 @@ class Profiles:
 
     def curves(self) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.intp]]]:
         """Each operator with the levels it has, (n,), and their rows, (n, images)."""
-        for which, operator in enumerate(self.operators):
-            has = (self.row[which] != UNKNOWN).any(axis=1)
-            yield operator, self.levels[has], self.row[which][has]
+        for number, operator in enumerate(self.operators):
+            has = (self.row[number] != UNKNOWN).any(axis=1)
+            yield operator, self.levels[has], self.row[number][has]
 
 
 def profiles(predictions: Predictions, images: str = "right") -> Profiles:
@@ -73,11 +73,11 @@ def profiles(predictions: Predictions, images: str = "right") -> Profiles:
     operators = tuple(sorted(set(tags["operator"].tolist()) - {""}))
     levels, level = np.unique(tags["level"], return_inverse=True)
     row = np.full((len(operators), len(levels), len(names)), UNKNOWN)
-    here = np.arange(len(predictions))
+    place = np.arange(len(predictions))
     first = level == 0
-    row[:, 0, image[first]] = here[first]
+    row[:, 0, image[first]] = place[first]
     operator = np.searchsorted(operators, tags["operator"][~first])
-    row[operator, level[~first], image[~first]] = here[~first]
+    row[operator, level[~first], image[~first]] = place[~first]
     lost = np.zeros(len(names), dtype=np.bool_)
     lost[image[~predictions.valid]] = True
     right = predictions.right[row[0, 0]] if images == "right" else np.ones(len(names), np.bool_)
@@ -172,8 +172,8 @@ def _curves(
     cells, means, blocks = [], [], []
     for operator, levels, rows in sweep.curves():
         block = values[rows]
-        named = [f"level {level}" for level in levels]
-        inner = _exact(named, block, sweep) if exact else _means(named, block, sweep, draws, unit)
+        titles = [f"level {level}" for level in levels]
+        inner = _exact(titles, block, sweep) if exact else _means(titles, block, sweep, draws, unit)
         blocks.append(dict(zip(levels.tolist(), block, strict=True)))
         means.append(block[1:].mean(axis=0, dtype=np.float64))
         cells.append(replace(_whole(operator, means[-1], sweep, unit), cells=inner))
@@ -183,8 +183,8 @@ def _curves(
         of_all = np.array(
             [np.mean([of_operator[level] for of_operator in blocks], axis=0) for level in shared]
         )
-        named = [f"level {level}" for level in shared]
-        cells.append(replace(every, cells=_means(named, of_all, sweep, draws, unit)))
+        titles = [f"level {level}" for level in shared]
+        cells.append(replace(every, cells=_means(titles, of_all, sweep, draws, unit)))
     return replace(every, name=name, notes=sweep.notes, cells=tuple(cells))
 
 
@@ -310,5 +310,5 @@ def _mean_ends(
     error = float(np.sqrt(units / max(units - 1, 1) * np.sum(residuals**2)) / len(values))
     if units < 2 or not error > 1e-12:
         return (mean, mean) if abs(mean) > 1e-12 and 2 * 0.5**units <= 1 - LEVEL else (None, None)
-    reach = float(stdtrit(units - 1, (1 + LEVEL) / 2)) * error
-    return mean - reach, mean + reach
+    margin = float(stdtrit(units - 1, (1 + LEVEL) / 2)) * error
+    return mean - margin, mean + margin

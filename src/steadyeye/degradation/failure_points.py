@@ -61,9 +61,9 @@ def failure_points(sweep: Profiles, thresholds: tuple[float, ...]) -> list[Failu
                 first_below(shares[:, None], levels, threshold)[0]
                 for shares in (accuracy, *ends_of)
             )
-            there = rows[levels == at]
+            rows_at = rows[levels == at]
             changed, brightness = (
-                float(predictions.tags[tag][there].mean()) if there.size else None
+                float(predictions.tags[tag][rows_at].mean()) if rows_at.size else None
                 for tag in ("changed", "brightness")
             )
             ends = (finite(at), finite(low), finite(high))
@@ -94,11 +94,11 @@ def state(predictions: Predictions, thresholds: tuple[float, ...]) -> tuple[Sear
     tags = predictions.tags
     images = int(predictions.right[tags["level"] == 0].sum())
     answers = {}
-    for which, operator in enumerate(levels):
+    for number, operator in enumerate(levels):
         mine = tags["operator"] == operator
         for level in np.unique(tags["level"][mine]).tolist():
             right = predictions.right[mine & (tags["level"] == level)]
-            answers[which, level] = (len(right), int(right.sum()))
+            answers[number, level] = (len(right), int(right.sum()))
     return Search(images, list(levels.values()), thresholds, answers), list(levels)
 
 
@@ -106,22 +106,22 @@ def searched_points(predictions: Predictions, thresholds: tuple[float, ...]) -> 
     """The failure points of every operator as far as the search went, with what they rest on."""
     search, operators = state(predictions, thresholds)
     return [
-        _point(predictions, search, which, operator, threshold)
-        for operator, which in sorted(zip(operators, range(len(operators)), strict=True))
+        _point(predictions, search, number, operator, threshold)
+        for operator, number in sorted(zip(operators, range(len(operators)), strict=True))
         for threshold in thresholds
     ]
 
 
 def _point(
-    predictions: Predictions, search: Search, which: int, operator: str, threshold: float
+    predictions: Predictions, search: Search, number: int, operator: str, threshold: float
 ) -> FailurePoint:
-    levels = search.levels[which]
-    bracket = search.bracket(which, threshold)
-    level = search.level(which, threshold)
+    levels = search.levels[number]
+    bracket = search.bracket(number, threshold)
+    level = search.level(number, threshold)
     tags = predictions.tags
-    there = (tags["operator"] == operator) & (tags["level"] == level)
+    rows = (tags["operator"] == operator) & (tags["level"] == level)
     changed, brightness = (
-        float(tags[tag][there].mean()) if there.any() else None for tag in ("changed", "brightness")
+        float(tags[tag][rows].mean()) if rows.any() else None for tag in ("changed", "brightness")
     )
     high = levels[bracket.high] if bracket.high < len(levels) else None
     low = levels[bracket.low + 1] if bracket.low + 1 < len(levels) else None
@@ -184,9 +184,9 @@ def measure_failure_shifts(
     for was, now, *replicates in zip(
         *points, late_before, soon_after, soon_before, late_after, strict=True
     ):
-        beyond = last[was.operator] + 1
-        levels = [np.minimum(replicate, beyond) for replicate in replicates]
-        ends = [beyond if point.level is None else point.level for point in (was, now)]
+        above = last[was.operator] + 1
+        levels = [np.minimum(replicate, above) for replicate in replicates]
+        ends = [above if point.level is None else point.level for point in (was, now)]
         low = min(bootstrap.ends(levels[1] - levels[0])[0], ends[1] - ends[0])
         high = max(bootstrap.ends(levels[3] - levels[2])[1], ends[1] - ends[0])
         value = None if was.level is None and now.level is None else ends[1] - ends[0]
@@ -235,9 +235,9 @@ def _levels(
     levels_of_all = []
     for _, levels, rows in every.curves():
         right = every.predictions.right[rows].astype(np.float32)
-        beyond = np.full(len(levels), further, dtype=np.float32)
+        unseen = np.full(len(levels), further, dtype=np.float32)
         if baseline.baseline == "right":
-            beyond[0] = 1
-        accuracy = draws.means(right, beyond)
+            unseen[0] = 1
+        accuracy = draws.means(right, unseen)
         levels_of_all += [first_below(accuracy, levels, threshold) for threshold in thresholds]
     return levels_of_all

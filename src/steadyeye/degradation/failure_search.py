@@ -64,14 +64,14 @@ class Bracket:
 class Search:
     """What is known of `images` images (all right at level 0) under some operators.
 
-    `levels`: of each operator, rising from 0. `asked[operator, level]`: how many images have been
+    `levels`: of each operator, rising from 0. `answers[operator, level]`: how many images have been
     asked, in the random order, and how many of them were right.
     """
 
     images: int
     levels: Sequence[Sequence[int]]
     thresholds: Sequence[float]
-    asked: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    answers: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def looks(self) -> list[int]:
         """How many images have been asked after each look at a level."""
@@ -87,7 +87,7 @@ class Search:
         """
         if level == 0:
             return False
-        number, right = self.asked.get((operator, level), (0, 0))
+        number, right = self.answers.get((operator, level), (0, 0))
         if not number:
             return None
         from scipy.stats import hypergeom  # half a second, which only searches need
@@ -114,15 +114,15 @@ class Search:
 
         Empty once all are known.
         """
-        wanted: dict[tuple[int, int], Query] = {}
+        queries: dict[tuple[int, int], Query] = {}
         for operator, levels in enumerate(self.levels):
             for threshold in self.thresholds:
                 for place in self._places(operator, self.bracket(operator, threshold)):
                     level = levels[place]
                     number = self._number(operator, level)
                     more = next(look for look in self.looks() if look > number)
-                    wanted[operator, level] = Query(operator, level, number, more)
-        return list(wanted.values())
+                    queries[operator, level] = Query(operator, level, number, more)
+        return list(queries.values())
 
     def _places(self, operator: int, bracket: Bracket) -> list[int]:
         """Where to ask next within a bracket: positions in the operator's levels.
@@ -134,17 +134,17 @@ class Search:
             return []
         levels = self.levels[operator]
         inside = range(bracket.low + 1, bracket.high)
-        asked = [place for place in inside if self._number(operator, levels[place])]
-        if not asked:
+        begun = [place for place in inside if self._number(operator, levels[place])]
+        if not begun:
             return [(bracket.low + bracket.high) // 2]
-        unfinished = [p for p in asked if self._number(operator, levels[p]) < self.images]
+        unfinished = [p for p in begun if self._number(operator, levels[p]) < self.images]
         if unfinished:
             return unfinished
-        sides = ((bracket.low, asked[0]), (asked[-1], bracket.high))
+        sides = ((bracket.low, begun[0]), (begun[-1], bracket.high))
         return [(low + high) // 2 for low, high in sides if high - low > 1]
 
     def _number(self, operator: int, level: int) -> int:
-        return self.asked.get((operator, level), (0, 0))[0]
+        return self.answers.get((operator, level), (0, 0))[0]
 
     def level(self, operator: int, threshold: float) -> float:
         """The likeliest failure level: where accuracy, interpolated, first is below; or `inf`."""
@@ -162,14 +162,14 @@ class Search:
         """The share right among those asked; None where nobody was."""
         if level == 0:
             return 1.0
-        number, right = self.asked.get((operator, level), (0, 0))
+        number, right = self.answers.get((operator, level), (0, 0))
         return right / number if number else None
 
     def learn(self, query: Query, right: int) -> None:
         """Takes in how many of the images asked were right."""
-        number, before = self.asked.get((query.operator, query.level), (0, 0))
+        number, before = self.answers.get((query.operator, query.level), (0, 0))
         assert number == query.start, "questions are answered in order"
-        self.asked[query.operator, query.level] = (query.stop, before + right)
+        self.answers[query.operator, query.level] = (query.stop, before + right)
 
 
 def affordable(queries: Sequence[Query], budget: int) -> list[Query]:

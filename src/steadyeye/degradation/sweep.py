@@ -36,14 +36,14 @@ class Degrading:
         Levels of one image and operator follow each other, so that each is made from the last.
         """
         steps = [(NONE, 0)] + [
-            (which, level)
-            for which, operator in enumerate(self.operators)
+            (number, level)
+            for number, operator in enumerate(self.operators)
             for level in self.levels
             if 0 < level <= operator.last
         ]
-        one = np.array(steps, dtype=np.int32)
-        rows = np.tile(one, (len(images), 1))
-        return np.column_stack([np.repeat(np.asarray(images, dtype=np.int32), len(one)), rows])
+        block = np.array(steps, dtype=np.int32)
+        rows = np.tile(block, (len(images), 1))
+        return np.column_stack([np.repeat(np.asarray(images, dtype=np.int32), len(block)), rows])
 
     def steps(self) -> list[list[int]]:
         """The levels of each operator, from 0."""
@@ -60,7 +60,7 @@ class Degrading:
 
     def record(self) -> str:
         """What makes the images: another text, other images."""
-        names = [f"{each.name} {each.about}" for each in self.operators]
+        names = [f"{operator.name} {operator.about}" for operator in self.operators]
         return f"{names} {self.levels} {self.seed}"
 
 
@@ -173,7 +173,7 @@ class Sweep:
         Each (rows,); at level 0 the operator counts for nothing.
         """
         image = {name: i for i, name in enumerate(self._names)}
-        operator = {each.name: i for i, each in enumerate(self.how.operators)}
+        operator = {member.name: i for i, member in enumerate(self.how.operators)}
         cells = [
             (image[name], operator.get(called, 0), level)
             for name, called, level in zip(images, operators, levels, strict=True)
@@ -216,11 +216,11 @@ class Sweep:
         chosen = self.how.operators[operator] if level else None
         if sample.key is None or (chosen and not chosen.known):
             return None
-        made = [str(self.how.seed), chosen.name, chosen.about, str(level)] if chosen else []
+        parts = [str(self.how.seed), chosen.name, chosen.about, str(level)] if chosen else []
         if chosen and chosen.needs_gradient:
-            made += [repr([tuple(self.members[label]) for label in sample.truth])]
+            parts += [repr([tuple(self.members[label]) for label in sample.truth])]
         # the random stream of an operator goes by the id
-        return lambda: "\0".join(["degraded", progress.read_key(sample), sample.id, *made])
+        return lambda: "\0".join(["degraded", progress.read_key(sample), sample.id, *parts])
 
     def made_of(self) -> tuple[object, ...]:
         """The fitting alone: which operator and which image it is, every cell says itself."""

@@ -26,9 +26,9 @@ def conditional_robustness(predictions: Predictions, k: int | None = None) -> Re
         conditional_robustness(k=1) 70.0 % (95 % interval 35.9–89.1 %, n = 20, among 3 classes)
     """
     sets = pm_sets(predictions)
-    reach = farthest(sets, k)
+    distance_limit = farthest(sets, k)
     distance = np.abs(sets.offsets)
-    near = np.flatnonzero((sets.set_of >= 0) & (distance > 0) & (distance <= reach))
+    near = np.flatnonzero((sets.set_of >= 0) & (distance > 0) & (distance <= distance_limit))
     anchored = sets.breaks_at[sets.set_of[near]] > 0
     _, video = np.unique(sets.videos, return_inverse=True)
     shares = proportions(
@@ -38,12 +38,14 @@ def conditional_robustness(predictions: Predictions, k: int | None = None) -> Re
             video[sets.set_of[near]],
             distance[near] - 1,
         ),
-        max(reach, 1),
+        max(distance_limit, 1),
     )
     cells = tuple(
         Result(f"distance={d}", share.value, share.low, share.high, share.n, share.method)
         for d, share in enumerate(shares, start=1)
     )
     last = cells[-1]
-    name = f"conditional_robustness(k={reach})"
-    return Result(name, last.value, last.low, last.high, last.n, last.interval, cells=cells[:reach])
+    name = f"conditional_robustness(k={distance_limit})"
+    return Result(
+        name, last.value, last.low, last.high, last.n, last.interval, cells=cells[:distance_limit]
+    )

@@ -30,7 +30,9 @@ def drop(predictions: Predictions, k: int | None = None) -> Result:
         >>> print(drop(example_predictions(margin=0.5), k=1))
         drop(k=1) 50.0 % (95 % interval 15.9–84.1 %, n = 12, among 3 classes)
     """
-    reach = farthest(pm_sets(predictions), k)
-    outcomes = trials(predictions, reach)
+    distance_limit = farthest(pm_sets(predictions), k)
+    outcomes = trials(predictions, distance_limit)
     share = proportion(outcomes.success, outcomes.videos)
-    return Result(f"drop(k={reach})", share.value, share.low, share.high, share.n, share.method)
+    return Result(
+        f"drop(k={distance_limit})", share.value, share.low, share.high, share.n, share.method
+    )

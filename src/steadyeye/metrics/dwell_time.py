@@ -73,7 +73,13 @@ def _result(
         block,
         FEWEST_BETWEEN if statistic is between else block_bootstrap.FEW,
     )
-    named = name if name == "dwell_time" else f"{name}, {unit}"
+    full_name = name if name == "dwell_time" else f"{name}, {unit}"
     return Result(
-        named, estimate.value, estimate.low, estimate.high, estimate.n, estimate.method, unit=unit
+        full_name,
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        estimate.n,
+        estimate.method,
+        unit=unit,
     )

@@ -55,10 +55,10 @@ def effective_robustness(
         )
     models = read_published(line or beside(predictions) or "")
     sets = pm_sets(predictions)
-    reach = int(abs(sets.offsets).max(initial=0))
-    if len(sets) and reach < K:
+    largest = int(abs(sets.offsets).max(initial=0))
+    if len(sets) and largest < K:
         raise UsageError(
-            f"effective_robustness compares at k={K}, but the data reach ±{reach}; leave the "
+            f"effective_robustness compares at k={K}, but the data reach ±{largest}; leave the "
             f"metric out or use sets that reach ±{K}"
         )
     fitted = fit(models.original, models.perturbed, SPACES[space], models.anchors)

@@ -35,12 +35,12 @@ def pm_k(predictions: Predictions, k: int | None = None) -> Result:
         pm_k(k=1) 33.3 % (95 % interval 11.1–65.9 %, n = 12, among 3 classes)
     """
     sets = pm_sets(predictions)
-    reach = farthest(sets, k)
+    distance_limit = farthest(sets, k)
     # the anchor counts too: pm-0 is plain accuracy
-    cells = _cells(sets, reach)
+    cells = _cells(sets, distance_limit)
     last = cells[-1]
     return Result(
-        f"pm_k(k={reach})",
+        f"pm_k(k={distance_limit})",
         last.value,
         last.low,
         last.high,
@@ -51,13 +51,15 @@ def pm_k(predictions: Predictions, k: int | None = None) -> Result:
     )
 
 
-def _cells(sets: PmSets, reach: int) -> tuple[Result, ...]:
+def _cells(sets: PmSets, distance_limit: int) -> tuple[Result, ...]:
     """Pm-0 … pm-reach, the intervals of all in one go."""
-    near = np.arange(reach + 1)
+    near = np.arange(distance_limit + 1)
     survived = (sets.breaks_at > near[:, None]).ravel()
     cell = np.repeat(near, len(sets))
     ones = np.ones(len(cell), dtype=np.int64)
-    shares = proportions(Counts(survived, ones, np.tile(sets.videos, reach + 1), cell), reach + 1)
+    shares = proportions(
+        Counts(survived, ones, np.tile(sets.videos, distance_limit + 1), cell), distance_limit + 1
+    )
     return tuple(
         Result(f"k={k}", share.value, share.low, share.high, share.n, share.method)
         for k, share in enumerate(shares)

@@ -40,9 +40,9 @@ def random_neighbour(predictions: Predictions, k: int | None = None) -> Result:
         random_neighbour(k=1) 62.5 % (95 % interval 33.1–80.9 %, n = 12, among 3 classes)
     """
     sets = pm_sets(predictions)
-    reach = farthest(sets, k)
-    share, lone = _shares(predictions, sets, reach)
-    name, estimate = f"random_neighbour(k={reach})", mean(share, sets.videos)
+    distance_limit = farthest(sets, k)
+    share, lone = _shares(predictions, sets, distance_limit)
+    name, estimate = f"random_neighbour(k={distance_limit})", mean(share, sets.videos)
     notes = _notes(share, lone)
     return Result(
         name, estimate.value, estimate.low, estimate.high, estimate.n, estimate.method, notes
@@ -50,14 +50,14 @@ def random_neighbour(predictions: Predictions, k: int | None = None) -> Result:
 
 
 def _shares(
-    predictions: Predictions, sets: PmSets, reach: int
+    predictions: Predictions, sets: PmSets, distance_limit: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """(m,) the share of each set's neighbours within ±reach that are right; which have none."""
     distance = np.abs(sets.offsets)
-    near = np.flatnonzero((sets.set_of >= 0) & (distance > 0) & (distance <= reach))
-    which, m = sets.set_of[near], len(sets)
-    right = np.bincount(which, predictions.right[near], m)
-    total = np.bincount(which, minlength=m)
+    near = np.flatnonzero((sets.set_of >= 0) & (distance > 0) & (distance <= distance_limit))
+    set_of, m = sets.set_of[near], len(sets)
+    right = np.bincount(set_of, predictions.right[near], m)
+    total = np.bincount(set_of, minlength=m)
     anchor = (sets.breaks_at > 0).astype(np.float64)
     return np.where(total > 0, right / np.maximum(total, 1), anchor), total == 0
 

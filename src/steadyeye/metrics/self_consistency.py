@@ -33,37 +33,41 @@ def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
         self_consistency(k=5) 69.2 % (95 % interval 10.8–95.4 %, n = 240, among 3 classes)
     """
     if "offset" in predictions.tags:
-        share, reach = _of_sets(predictions, k)
+        share, distance_limit = _of_sets(predictions, k)
         notes: tuple[str, ...] = ()
     else:
-        share, reach, notes = _of_clips(predictions, k)
-    name = f"self_consistency(k={reach})"
+        share, distance_limit, notes = _of_clips(predictions, k)
+    name = f"self_consistency(k={distance_limit})"
     return Result(name, share.value, share.low, share.high, share.n, share.method, notes)
 
 
 def _of_sets(predictions: Predictions, k: int | None) -> tuple[Interval, int]:
     sets = pm_sets(predictions, labels=False)
-    reach = farthest(sets, k)
-    near = np.flatnonzero((sets.set_of >= 0) & (np.abs(sets.offsets) <= reach))
-    which, own = sets.set_of[near], predictions.own[sets.anchors]
+    distance_limit = farthest(sets, k)
+    near = np.flatnonzero((sets.set_of >= 0) & (np.abs(sets.offsets) <= distance_limit))
+    set_of, own = sets.set_of[near], predictions.own[sets.anchors]
     agrees = np.ones(len(sets), dtype=np.bool_)
-    agrees[which[predictions.own[near] != own[which]]] = False
-    return proportion(agrees, sets.videos), reach
+    agrees[set_of[predictions.own[near] != own[set_of]]] = False
+    return proportion(agrees, sets.videos), distance_limit
 
 
 def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, tuple[str, ...]]:
     step = int(np.max(predictions.tags.get("step", 1), initial=1))
-    reach = max(NEAR, step) if k is None else k
-    if reach < step:
+    distance_limit = max(NEAR, step) if k is None else k
+    if distance_limit < step:
         raise UsageError(
             f"k={k}, but the frames that were predicted are {step} apart; choose k from {step} up"
         )
     rows = in_time(predictions)
-    agrees = _steady(predictions, rows, reach)
-    near = 2 * (reach // step) + 1
+    agrees = _steady(predictions, rows, distance_limit)
+    near = 2 * (distance_limit // step) + 1
     block = block_bootstrap.length(len(rows), near)
     share = block_bootstrap.mean(agrees, video_of(predictions, rows), block)
-    return share, reach, ("frames near the end of a video or a scene cut have fewer neighbours",)
+    return (
+        share,
+        distance_limit,
+        ("frames near the end of a video or a scene cut have fewer neighbours",),
+    )
 
 
 def _steady(predictions: Predictions, rows: NDArray[np.intp], k: int) -> NDArray[np.bool_]:

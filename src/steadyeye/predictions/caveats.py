@@ -26,17 +26,21 @@ def caveats(table: pa.Table, model_classes: Sequence[str]) -> tuple[str, ...]:
     ids = table["id"].to_pylist()
     truth, detections = boxes_from_arrow(table), detections_from_arrow(table)
     notes = [
-        _beyond(kind, boxes, sizes, ids)
+        _note_beyond_images(kind, boxes, sizes, ids)
         for kind, boxes in (("true boxes", truth), ("detections", detections))
         if boxes is not None
     ]
-    notes += [_unsized(sizes, ids, [boxes for boxes in (truth, detections) if boxes is not None])]
+    notes += [
+        _note_unknown_sizes(
+            sizes, ids, [boxes for boxes in (truth, detections) if boxes is not None]
+        )
+    ]
     if "left_out" in table.column_names:
-        notes.append(_left_out(table["left_out"], ids, model_classes))
+        notes.append(_note_left_out(table["left_out"], ids, model_classes))
     return tuple(note for note in notes if note)
 
 
-def _beyond(
+def _note_beyond_images(
     kind: str, table: BoxTable, sizes: NDArray[np.float64], ids: Sequence[str]
 ) -> str | None:
     size = sizes[table.image]
@@ -57,7 +61,7 @@ def _beyond(
     )
 
 
-def _unsized(
+def _note_unknown_sizes(
     sizes: NDArray[np.float64], ids: Sequence[str], tables: Sequence[BoxTable]
 ) -> str | None:
     boxed = np.zeros(len(sizes), dtype=np.bool_)
@@ -72,7 +76,7 @@ def _unsized(
     )
 
 
-def _left_out(
+def _note_left_out(
     column: pa.ChunkedArray, ids: Sequence[str], model_classes: Sequence[str]
 ) -> str | None:
     lists = column.combine_chunks()

@@ -13,7 +13,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.files import Place
 from steadyeye.metrics.covariates.measures import COLUMNS
 from steadyeye.predictions.arrow_arrays import numbers
-from steadyeye.predictions.read import cells, sealed
+from steadyeye.predictions.read import cells, read_sealed
 from steadyeye.predictions.shard_store import open_cell
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def is_measured(run: Place, predictions: Predictions) -> bool:
     return (_folder(run, predictions) / "seal.json").is_file()
 
 
-def joined(
+def join_measures(
     runs: Sequence[Place],
     predictions: Predictions,
-    read_rows: Callable[[Place], pa.Table] = sealed,
+    read_rows: Callable[[Place], pa.Table] = read_sealed,
 ) -> Predictions:
     """The predictions with what any of the runs measured of their samples as tags and columns.
 

@@ -26,7 +26,7 @@ from steadyeye.predictions.schema import (
     in_all,
     matrix,
     membership,
-    said_from_arrow,
+    raw_detections_from_arrow,
     verified_from_arrow,
 )
 from steadyeye.predictions.shard_store import Cell, open_cell
@@ -41,12 +41,12 @@ def read(*folders: Place) -> Predictions:
     Raises `UsageError` for a cell that is not sealed, a shard that is missing or altered, and ids
     that occur twice.
     """
-    tables = [sealed(folder) for folder in folders]
+    tables = [read_sealed(folder) for folder in folders]
     predictions = _predictions(open_cell(folders[0]), pa.concat_tables(in_all(tables)))
-    return replace(predictions, notes=(*predictions.notes, *_unprotected(folders)))
+    return replace(predictions, notes=(*predictions.notes, *_note_missing_checksums(folders)))
 
 
-def _unprotected(folders: Sequence[Place]) -> tuple[str, ...]:
+def _note_missing_checksums(folders: Sequence[Place]) -> tuple[str, ...]:
     """What is to be known of cells whose records bear no checksum."""
     records = [folder / name for folder in folders for name in ("cell.json", "seal.json")]
     bare = [path for path in records if not is_protected(path)]
@@ -58,7 +58,7 @@ def _unprotected(folders: Sequence[Place]) -> tuple[str, ...]:
     )
 
 
-def sealed(folder: Place) -> pa.Table:
+def read_sealed(folder: Place) -> pa.Table:
     """The rows of a sealed cell as they were written.
 
     Raises `UsageError` where it is not sealed, or a shard is missing or altered.
@@ -66,8 +66,8 @@ def sealed(folder: Place) -> pa.Table:
     if not (folder / "cell.json").is_file():
         raise UsageError(f"no predictions in '{folder}'; give the --out folder of a run")
     cell = open_cell(folder)
-    if not cell.sealed:
-        done = len(cell.finished())
+    if not cell.is_sealed:
+        done = len(cell.list_finished())
         raise UsageError(f"'{folder}' has {done} of {number_of(cell.shards, 'shard')}; {AGAIN}")
     seal = read_record(folder / "seal.json", SEAL, ("shards",))
     # a seal of an earlier version may say nothing of its cell
@@ -140,8 +140,8 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         probe=identity.get("probe", {}),
         boxes=boxes_from_arrow(table),
         detections=detections_from_arrow(table),
-        raw_detections=said_from_arrow(table),
-        model_to_data_class=_reach(identity),
+        raw_detections=raw_detections_from_arrow(table),
+        model_to_data_class=_read_class_of(identity),
         content=identity.get("content", ""),
         others=np.array(identity.get("others", []), dtype=np.int64),
         model_mark=identity["model"]["fingerprint"],
@@ -157,7 +157,7 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
     )
 
 
-def _reach(identity: Mapping[str, Any]) -> NDArray[np.int64]:
+def _read_class_of(identity: Mapping[str, Any]) -> NDArray[np.int64]:
     """The data's class of each class of the model; −1: none."""
     destinations = np.full(len(identity["model"]["classes"]), -1, dtype=np.int64)
     for label, members in enumerate(identity["members"]):

@@ -87,22 +87,22 @@ def _encode_boxes(rows: Rows) -> dict[str, Any]:
     """The columns of boxes, of sizes and of what was verified; none for rows without."""
     columns: dict[str, Any] = {}
     if rows.boxes:
-        boxes, counts = rows.boxes, [len(each) for each in rows.boxes]
-        columns["box"] = _lists([each.boxes for each in boxes], counts, pa.float64(), 4)
-        columns["box_label"] = _lists([each.labels for each in boxes], counts, pa.int32())
-        columns["box_crowd"] = _lists([each.crowd for each in boxes], counts, pa.bool_())
-        columns["box_area"] = _lists([each.area for each in boxes], counts, pa.float64())
+        boxes, counts = rows.boxes, [len(truth) for truth in rows.boxes]
+        columns["box"] = _lists([truth.boxes for truth in boxes], counts, pa.float64(), 4)
+        columns["box_label"] = _lists([truth.labels for truth in boxes], counts, pa.int32())
+        columns["box_crowd"] = _lists([truth.crowd for truth in boxes], counts, pa.bool_())
+        columns["box_area"] = _lists([truth.area for truth in boxes], counts, pa.float64())
     for name, detections in (("found", rows.detections), ("said", rows.raw_detections)):
         if detections:
-            counts = [len(each) for each in detections]
+            counts = [len(answer) for answer in detections]
             scores, labels = f"{name}_score", f"{name}_label"
-            columns[name] = _lists([each.boxes for each in detections], counts, pa.float64(), 4)
-            columns[labels] = _lists([each.labels for each in detections], counts, pa.int32())
-            columns[scores] = _lists([each.scores for each in detections], counts, pa.float64())
+            columns[name] = _lists([answer.boxes for answer in detections], counts, pa.float64(), 4)
+            columns[labels] = _lists([answer.labels for answer in detections], counts, pa.int32())
+            columns[scores] = _lists([answer.scores for answer in detections], counts, pa.float64())
     if rows.sizes:
         columns["size"] = pa.array(rows.sizes, pa.list_(pa.int32(), 2))
     if rows.left_out:
-        left_out = [each.tolist() for each in rows.left_out]
+        left_out = [labels.tolist() for labels in rows.left_out]
         columns["left_out"] = pa.array(left_out, pa.list_(pa.int32()))
     if rows.verified:
         verified = [None if labels is None else sorted(set(labels)) for labels in rows.verified]
@@ -171,7 +171,7 @@ def detections_from_arrow(table: pa.Table) -> BoxTable | None:
     return _detections(table, "found")
 
 
-def said_from_arrow(table: pa.Table) -> BoxTable | None:
+def raw_detections_from_arrow(table: pa.Table) -> BoxTable | None:
     """All detections of a table over the detector's own classes; None where they were not kept."""
     return _detections(table, "said")
 

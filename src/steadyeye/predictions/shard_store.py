@@ -69,12 +69,12 @@ class Cell:
         """The file with the size and the checksum of a shard."""
         return self.folder / f"{shard:05d}.seal"
 
-    def finished(self) -> list[int]:
+    def list_finished(self) -> list[int]:
         """The shards that are written, as long as they were written; see `mend` for their bytes."""
-        return sorted(_written(self))
+        return sorted(_read_marks(self))
 
     @property
-    def sealed(self) -> bool:
+    def is_sealed(self) -> bool:
         """Whether every shard is written and accounted for."""
         return (self.folder / "seal.json").is_file()
 
@@ -153,20 +153,20 @@ def mend(cell: Cell) -> list[str]:
 
     Reads every shard that is there. Call it before work goes on in a cell.
     """
-    written, files = _written(cell), _files(cell)
+    written, files = _read_marks(cell), _files(cell)
 
-    def altered(shard: int) -> bool:
+    def is_altered(shard: int) -> bool:
         return bool(sha256(cell.path(shard)) != written[shard].get("sha256"))
 
     numbers = sorted(written)
-    judged = map_requests(cell.folder, altered, numbers)
+    judged = map_requests(cell.folder, is_altered, numbers)
     bad = [shard for shard, wrong in zip(numbers, judged, strict=True) if wrong]
     # one that is too short, or of which nothing says how long it is to be
     bad += [n for n in range(cell.shards) if cell.path(n).name in files and n not in written]
-    if cell.sealed:
+    if cell.is_sealed:
         # where all were written, one that is gone was taken away
         bad += [n for n in range(cell.shards) if cell.path(n).name not in files]
-        if bad or _sealed(files) is None:
+        if bad or _read_seal(files) is None:
             (cell.folder / "seal.json").unlink()
     for shard in bad:
         cell.path(shard).unlink(missing_ok=True)
@@ -180,9 +180,9 @@ def mend(cell: Cell) -> list[str]:
 
 def seal(cell: Cell) -> None:
     """Seals a cell whose shards are all there; a sealed cell is left as it is."""
-    if cell.sealed:
+    if cell.is_sealed:
         return
-    written = _written(cell)
+    written = _read_marks(cell)
     lost = set(range(cell.shards)) - set(written)
     assert not lost, f"shards {sorted(lost)} are not written"
     shards = [
@@ -197,10 +197,10 @@ def seal(cell: Cell) -> None:
     write_record(cell.folder / "seal.json", content)
 
 
-def _written(cell: Cell) -> dict[int, Mapping[str, Any]]:
+def _read_marks(cell: Cell) -> dict[int, Mapping[str, Any]]:
     """The size and the checksum of every shard that is there and as long as it was written."""
     files = _files(cell)
-    marks = _sealed(files) if "seal.json" in files else None
+    marks = _read_seal(files) if "seal.json" in files else None
     if marks is None:
         known = [n for n in range(cell.shards) if cell.mark(n).name in files]
         contents = map_requests(cell.folder, _content, [files[cell.mark(n).name] for n in known])
@@ -232,7 +232,7 @@ def _files(cell: Cell) -> dict[str, Place]:
     return {file.name: file for file in walk_files(cell.folder)}
 
 
-def _sealed(files: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | None:
+def _read_seal(files: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | None:
     """What seal.json says of each shard; None where it is damaged."""
     entries = _content(files["seal.json"]).get("shards")
     return None if entries is None else dict(enumerate(entries))

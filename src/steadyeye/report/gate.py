@@ -310,10 +310,10 @@ def _result(table: Predictions, spec: Spec) -> Result:
 
 
 def _outcomes(table: Predictions, spec: Spec) -> Outcomes:
-    outcomes = ask(spec).outcomes
-    if outcomes is None:
+    measure: Callable[[Predictions], Outcomes] | None = ask(spec).outcomes
+    if measure is None:
         raise UsageError(f"{spec} is not comparable between models; give another metric")
-    return outcomes(table)
+    return measure(table)
 
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

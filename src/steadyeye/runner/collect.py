@@ -14,9 +14,9 @@ from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import BoundMetric, Comparable, Evaluated, Needing, Result, read_needs
-from steadyeye.predictions.covariate_table import joined
+from steadyeye.predictions.covariate_table import join_measures
 from steadyeye.predictions.json_record import RUN, read_record
-from steadyeye.predictions.read import cells, read, sealed
+from steadyeye.predictions.read import cells, read, read_sealed
 from steadyeye.runner import data_changes
 from steadyeye.runner.validate import available, metric, readable
 
@@ -31,9 +31,9 @@ def collect(runs: Sequence[Place], metrics: str | None) -> list[Evaluated]:
 def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
     """Every cell of the runs with the run it is of, named so that no two are mistaken."""
     folders = [(run, cell) for run in runs for cell in cells(run)]
-    read_once = cache(sealed)  # what was measured is the same for all models
+    read_once = cache(read_sealed)  # what was measured is the same for all models
     joined_tables = (
-        add_notes(run, cell, joined(runs, read(*cell), read_once)) for run, cell in folders
+        add_notes(run, cell, join_measures(runs, read(*cell), read_once)) for run, cell in folders
     )
     read_ones = share_samples(select_reviewed(table) for table in joined_tables)
     listed_tables = [(run, table) for (run, _), table in zip(folders, read_ones, strict=True)]

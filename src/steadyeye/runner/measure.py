@@ -126,7 +126,7 @@ def _complete(
     folder = folder_of(run, data.data, data.fingerprint)
     _check_version(folder, identity)
     cell = begin_cell(run, folder, identity, watcher)
-    finished = cell.finished()
+    finished = cell.list_finished()
     if finished:
         watcher.report_resumed(cell.folder.name, len(finished), cell.shards)
     advance = watcher.begin(f"measuring {data.data}", len(data))

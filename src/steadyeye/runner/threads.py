@@ -175,7 +175,7 @@ def complete(
     those finished before first, and `report_times` with the sums of its stopwatch. An error or an
     interrupt stops the other threads at their next batch; finished shards stay.
     """
-    finished = set(cell.finished())
+    finished = set(cell.list_finished())
     advance(sum(len(cell.span(shard)) for shard in finished))
 
     def work(shard: int, worker: WorkerThread) -> Finish | None:
@@ -204,7 +204,7 @@ def share(cell: Cell, work: Work, workers: int) -> None:
     worker has a second thread that decodes ahead. An error or an interrupt turns
     `worker.stopped()` true for the other threads and is raised here.
     """
-    finished = set(cell.finished())
+    finished = set(cell.list_finished())
     left = [shard for shard in range(cell.shards) if shard not in finished]
     count = max(min(workers or cores(), len(left)), 1)
     turns, stop = Turns(left, count), threading.Event()

@@ -20,6 +20,7 @@ from steadyeye.predictions.read import cells, read
 from steadyeye.runner import saved_detections, validate
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
+from steadyeye.testing import check_source
 
 MID = {name: mid for mid, name in openimages.released_names().items()}
 NAMES = (
@@ -448,6 +449,7 @@ def photos(test_data, tmp_path_factory):
         f"open_images(boxes='{root / 'val-annotations-bbox.csv'}', images='{root}', "
         f"labels='{root / 'labels.csv'}')"
     )
+    assert check_source(plugins.build("sources", parse(data)))
     model = test_data / "models" / "yolox_nano.onnx"
     spec = f"onnx_detector(path='{model}', decoder='yolox')"
     return se.evaluate(spec, data, out=root / "run")

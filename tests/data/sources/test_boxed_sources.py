@@ -16,6 +16,7 @@ from steadyeye.data.annotations import box_file
 from steadyeye.data.annotations.box_pm_sets import boxed_sets
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.video.pm_set_source import Drawing
+from steadyeye.testing import check_source
 
 VIDEO = "car-shadow"
 HEIGHT, WIDTH = 480, 854
@@ -79,6 +80,7 @@ def test_imagenet_vid(truth, tmp_path):
             "</annotation>"
         )
     source = built(f"imagenet_vid(root='{tmp_path}', anchors=3, k=2)")
+    assert check_source(source)
     assert source.classes.names == shipped_classes("vid30").names
     for frame, found in by_frame(source).items():
         assert found.boxes[0].tolist() == expected[frame].tolist()

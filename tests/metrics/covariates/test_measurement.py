@@ -422,7 +422,7 @@ def test_known_odds_lie_within_their_intervals_as_often_as_promised(planted):
     held, alarms, repeats = 0, 0, 200
     for seed in range(repeats):
         predictions = drawn(rows, seed)
-        fit = {e.measure.name: e for e in effects(predictions, outcomes(predictions)).each}
+        fit = {e.measure.name: e for e in effects(predictions, outcomes(predictions)).measures}
         odds = fit["sharpness_change"].alone
         held += odds.low <= np.exp(-BLUR) <= odds.high
         # brightness was planted on its own and breaks nothing
@@ -478,7 +478,7 @@ def test_too_few_broken_frames_are_not_fitted(planted, broken, sets, note):
     scores[rows] = [0, 1]
     few = replace(predictions, scores=scores)
     found = effects(few, outcomes(few))
-    assert {effect.note for effect in found.each} == {note}
+    assert {effect.note for effect in found.measures} == {note}
     assert found.strongest is None
     section = what_changed([Evaluated(few, {})])
     assert section.title.endswith("too few broken frames")
@@ -489,7 +489,7 @@ def test_a_measure_that_separates_is_told_not_fitted(planted):
     predictions = drawn(planted[0], 0)
     tags = {**predictions.tags, "motion": np.where(predictions.right, 0.1, 5.0)}
     found = effects(replace(predictions, tags=tags), outcomes(predictions))
-    effect = next(e for e in found.each if e.measure == MOTION)
+    effect = next(e for e in found.measures if e.measure == MOTION)
     assert effect.alone is None
     assert effect.note == "separates broken from not broken (nearly) without error"
     assert effect.gap > 2
@@ -499,9 +499,9 @@ def test_measures_that_say_the_same_are_not_held_together(planted):
     predictions = drawn(planted[0], 1)
     tags = {**predictions.tags, "contrast_change": predictions.tags["sharpness_change"] * 2}
     found = effects(replace(predictions, tags=tags), outcomes(predictions))
-    joint = {e.measure.name for e in found.each if e.joint}
+    joint = {e.measure.name for e in found.measures if e.joint}
     assert len(joint & {"contrast_change", "sharpness_change"}) == 1
-    assert all(e.alone for e in found.each if e.measure.name in {"contrast_change", "motion"})
+    assert all(e.alone for e in found.measures if e.measure.name in {"contrast_change", "motion"})
 
 
 def measured(values, scores, **tags):

@@ -20,6 +20,7 @@ from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.images import image_file
 from steadyeye.models.runtimes.torch_module import one_thread
 from steadyeye.models.runtimes.weights import FORMER, architecture
+from steadyeye.testing import check_model
 
 PHOTOS = ("hot_dog.jpg", "cat_720p.jpg", "pets.jpg")
 pytestmark = pytest.mark.usefixtures("own_cache", "torchvision")
@@ -67,6 +68,7 @@ def test_timm(name, photos):
     config = timm.data.resolve_model_data_config(module)
     assert model.recipe["runtime"] == "onnx", model.recipe
     assert model.classes.names[934] == "hotdog"
+    assert check_model(model)
     assert agree(model, photos, timm.data.create_transform(**config), module) < 1e-5
 
 
@@ -122,6 +124,7 @@ def test_timm_crop_modes(mode, photos):
 @pytest.mark.parametrize("name", ["mobilenet_v3_small", "squeezenet1_1"])
 def test_torchvision(name, photos, torchvision):
     model = build("torchvision", name=name, weights=None)
+    assert check_model(model)
     torch.manual_seed(0)
     module = torchvision.models.get_model(name).eval()
     transforms = torchvision.models.get_model_weights(name).DEFAULT.transforms()
@@ -271,6 +274,7 @@ def test_hf_from_a_folder(processor, tmp_path, photos, torchvision):
     said = {"image_processor_type": processor, **SIZES[processor]}
     folder = hugging_face(tmp_path / "tiny", said, labels)
     model = build("hf", name=folder)
+    assert check_model(model)
     assert model.name == "tiny"
     assert model.classes.wnids[934] == "n07697537"
     assert model.recipe["runtime"] == "onnx", model.recipe
@@ -392,6 +396,7 @@ def test_keras(runtime, tmp_path, photos):
     network.save(path)
     classes = str(tmp_path / "three.txt")
     model = build("keras", path=path, classes=classes, recipe=recipe, runtime=runtime)
+    assert check_model(model)
     assert model.recipe["runtime"] == runtime, model.recipe
     ours = np.empty((len(photos), 3, 64, 64), dtype=np.float32)
     for photo, out in zip(photos, ours, strict=True):

@@ -22,6 +22,7 @@ from steadyeye.models.runtimes.python_function import FunctionClassifier
 from steadyeye.models.runtimes.recipe_parsing import recipe
 from steadyeye.models.runtimes.torch_module import one_thread
 from steadyeye.models.runtimes.weights import weights_fingerprint
+from steadyeye.testing import check_model
 
 SMALL = {"size": 32}
 IMAGES = patterns(48, 64, 3)
@@ -88,6 +89,7 @@ def test_a_cached_export_of_other_code_is_replaced(tmp_path):
 def test_modules_that_keep_state_are_safe_in_threads(ten):
     options = {"path": "py:toy_networks:forgetful", "classes": ten, "recipe": SMALL}
     model = build("torch", runtime="torch", **options)
+    assert check_model(model)
     threads = torch.get_num_threads()
     expected = [model([image]).tobytes() for image in IMAGES]
     with ThreadPoolExecutor(4) as pool:
@@ -116,6 +118,7 @@ class Transposed(torch.nn.Module):
 def test_onnx_files_declare_their_layout_and_size(channels_last, tmp_path, ten):
     path = toy_onnx(tmp_path, channels_last)
     model = build("onnx", path=path, classes=ten)
+    assert check_model(model)
     assert model.recipe["layout"] == ("nhwc" if channels_last else "nchw")
     assert model.recipe["preprocessing"]["size"] == [32, 40]
     batch = np.empty((len(IMAGES), 3, 32, 40), dtype=np.float32)

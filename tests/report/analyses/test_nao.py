@@ -23,6 +23,7 @@ from steadyeye.metrics.detection.matching import IOUS
 from steadyeye.report.analyses.published_nao import published_nao, read_published
 from steadyeye.report.sections import sections
 from steadyeye.runner.collect import evaluate_metrics
+from steadyeye.testing import check_source
 
 # ---------------------------------------------------------------- Table 2 and Figure 1
 
@@ -195,6 +196,7 @@ def theirs(key, number, name):
 def test_the_released_layout_is_read(tmp_path, key):
     root = release(tmp_path / "nao", key)
     source = nao(str(root))
+    assert check_source(source)
     assert source.name == "nao"
     assert source.missing() == []
     assert [int(source[i].image()[0, 0, 0]) for i in range(3)] == [1, 2, 3]

@@ -54,8 +54,8 @@ def _pairs(
         bits = draw(key, i)
         rows[i], columns[i] = np.uint32(high(bits, height)), np.uint32(low(bits, width))
         # the lowest bits of the upper half, of which the row takes the highest
-        which = np.uint32((bits >> uint64(32)) & uint64(7))
-        squares[i] = which + (which >> np.uint32(2))  # in a 3 × 3 square without its middle, 4
+        square = np.uint32((bits >> uint64(32)) & uint64(7))
+        squares[i] = square + (square >> np.uint32(2))  # in a 3 × 3 square without its middle, 4
     places, others = np.empty(count, dtype=np.uint32), np.empty(count, dtype=np.uint32)
     wide = np.uint32(width)
     for i in range(count):
@@ -85,8 +85,8 @@ def _existing(
     """A neighbour inside the image: directions are drawn until one leads there."""
     tries = 1
     while True:
-        which = np.int64(draw(key, tries * count + i) >> uint64(61))
-        square = which + (which > 3)
+        direction = np.int64(draw(key, tries * count + i) >> uint64(61))
+        square = direction + (direction > 3)
         y, x = place[0] + square // 3 - 1, place[1] + square % 3 - 1
         if 0 <= y < size[0] and 0 <= x < size[1]:
             return int(y * size[1] + x)

@@ -74,14 +74,14 @@ def _load_function(path: str, level: str | None) -> Any:
 def _call_seeded(
     function: Any, image: Image, arguments: tuple[Sequence[Any], Mapping[str, Any]], seed: int
 ) -> Any:
-    positional, named = arguments
+    positional, keywords = arguments
     # one at a time: the global generators are one for all threads
     with LOCK:
         random.seed(seed)
         np.random.seed(seed)
         if not inspect.isclass(function):
-            return function(image, *positional, **named)
-        transform: Any = function(**named)
+            return function(image, *positional, **keywords)
+        transform: Any = function(**keywords)
         if hasattr(transform, "set_random_seed"):
             transform.set_random_seed(seed)
         return transform(image=image)

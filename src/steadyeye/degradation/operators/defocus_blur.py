@@ -40,8 +40,8 @@ def _blur_image(image: Image, severity: int, _: np.uint64) -> Image:
 @cache
 def _disk(radius: int, softness: float) -> NDArray[np.float32]:
     """(side, side) the weights of a disk on a grid of 17 pixels, or as wide as the disk."""
-    reach = max(radius, SMALL)
-    away = np.arange(-reach, reach + 1)
+    half_width = max(radius, SMALL)
+    away = np.arange(-half_width, half_width + 1)
     disk = (away[:, None] ** 2 + away**2 <= radius**2).astype(np.float32)
     window = (3, 3) if radius <= SMALL else (5, 5)
     return np.asarray(cv2.GaussianBlur(disk / disk.sum(), window, softness), dtype=np.float32)

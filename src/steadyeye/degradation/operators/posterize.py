@@ -30,7 +30,9 @@ def _bin_values(image: Image, bins: int) -> Image:
     last, doubled = np.int32(bins - 1), 2 * bins
     part = np.int32(((1 << 22) + doubled - 1) // doubled)
     for i in range(values.size):
-        which = min((np.int32(values[i]) * np.int32(bins) * np.int32(32897)) >> np.int32(23), last)
-        rounded = (which + np.int32(1)) * np.int32(510) + np.int32(bins)
+        bin_number = min(
+            (np.int32(values[i]) * np.int32(bins) * np.int32(32897)) >> np.int32(23), last
+        )
+        rounded = (bin_number + np.int32(1)) * np.int32(510) + np.int32(bins)
         binned[i] = np.uint8((np.int64(rounded) * np.int64(part)) >> np.int64(22))
     return out

@@ -180,13 +180,13 @@ class Effect:
 class Effects:
     """The effects of all measures; `joint`: what is in the joint model, or why there is none."""
 
-    each: tuple[Effect, ...]
+    measures: tuple[Effect, ...]
     joint: str
 
     @property
     def strongest(self) -> Effect | None:
         """The surest of the effects that stand out."""
-        surest = [effect for effect in self.each if effect.stands_out]
+        surest = [effect for effect in self.measures if effect.stands_out]
         return min(surest, key=lambda effect: effect.p) if surest else None
 
 
@@ -250,7 +250,7 @@ def _alone(
 def _joint(
     alone: list[Effect],
     columns: Sequence[NDArray[np.float64]],
-    which: Sequence[int],
+    measure_of: Sequence[int],
     neighbours: Outcomes,
 ) -> Effects:
     fitted = [i for i, c in enumerate(columns) if np.mean(~np.isfinite(c)) <= MISSING]
@@ -261,15 +261,15 @@ def _joint(
         return Effects(tuple(alone), "too few broken neighbours for a joint model")
     known = np.isfinite(np.stack([columns[i] for i in fitted])).all(axis=0)
     values, fitted = _distinct(np.column_stack([columns[i][known] for i in fitted]), fitted)
-    deviation = np.array([alone[which[i]].deviation for i in fitted])
+    deviation = np.array([alone[measure_of[i]].deviation for i in fitted])
     standard = (values - values.mean(axis=0)) / deviation
     fit = logistic(standard, neighbours.broken[known], neighbours.clusters[known])
     if fit is None:
         text = "no joint model: the measures together separate broken from not broken without error"
         return Effects(tuple(alone), text)
     for place, i in enumerate(fitted):
-        alone[which[i]] = replace(alone[which[i]], joint=_odds(fit, place))
-    words = ", ".join(alone[which[i]].measure.words for i in fitted)
+        alone[measure_of[i]] = replace(alone[measure_of[i]], joint=_odds(fit, place))
+    words = ", ".join(alone[measure_of[i]].measure.words for i in fitted)
     return Effects(tuple(alone), f"jointly {words} ({int(known.sum()):,} neighbours)")
 
 
@@ -286,5 +286,5 @@ def _distinct(
     return values, fitted
 
 
-def _odds(fit: Fit, which: int) -> Odds:
-    return Odds(*(float(np.exp(estimate[which])) for estimate in (fit.slope, fit.low, fit.high)))
+def _odds(fit: Fit, row: int) -> Odds:
+    return Odds(*(float(np.exp(estimate[row])) for estimate in (fit.slope, fit.low, fit.high)))

@@ -175,18 +175,18 @@ def measure_set(samples: Iterable[Sample]) -> list[MeasuredFrame]:
     for sample in samples:
         is_anchor = sample.tags["offset"] == 0
         try:
-            shown = _frame(sample)
+            measured = _frame(sample)
         except SampleError as error:
             rows.append(MeasuredFrame(sample.id, {}, str(error)))
             missing = f"no anchor to compare it with: {error}" if is_anchor else missing
             continue
         if is_anchor:
-            anchor = shown
-            rows.append(MeasuredFrame(sample.id, shown.values))
+            anchor = measured
+            rows.append(MeasuredFrame(sample.id, measured.values))
             continue
-        reason = _unlike(anchor, shown) if anchor else missing
-        pair = _pair(anchor, shown) if anchor and not reason else {}
-        rows.append(MeasuredFrame(sample.id, shown.values | pair, reason))
+        reason = _unlike(anchor, measured) if anchor else missing
+        pair = _pair(anchor, measured) if anchor and not reason else {}
+        rows.append(MeasuredFrame(sample.id, measured.values | pair, reason))
     return rows
 
 
@@ -196,18 +196,18 @@ def _frame(sample: Sample) -> _Frame:
     return _Frame(image, reduce_luma(grey), frame(grey), sample.boxes)
 
 
-def _unlike(anchor: _Frame, shown: _Frame) -> str:
-    if anchor.image.shape == shown.image.shape:
+def _unlike(anchor: _Frame, other: _Frame) -> str:
+    if anchor.image.shape == other.image.shape:
         return ""
-    sizes = ["×".join(map(str, sample.image.shape[1::-1])) for sample in (shown, anchor)]
+    sizes = ["×".join(map(str, sample.image.shape[1::-1])) for sample in (other, anchor)]
     return f"its size {sizes[0]} is not the anchor's, {sizes[1]}"
 
 
-def _pair(anchor: _Frame, shown: _Frame) -> dict[str, float]:
+def _pair(anchor: _Frame, other: _Frame) -> dict[str, float]:
     diagonal = float(np.hypot(*anchor.image.shape[:2]))
     return {
-        **distances(anchor.image, shown.image),
-        "motion": motion(anchor.small, shown.small),
-        **changes(anchor.values, shown.values),
-        **box_changes(anchor.boxes, shown.boxes, diagonal),
+        **distances(anchor.image, other.image),
+        "motion": motion(anchor.small, other.small),
+        **changes(anchor.values, other.values),
+        **box_changes(anchor.boxes, other.boxes, diagonal),
     }

@@ -149,7 +149,7 @@ def _aps(ranked: Any, span: Any, bits: Flags, times: Ints, positives: int) -> Fl
     # best[:, r]: the highest precision where recall reaches RECALLS[r] and not yet RECALLS[r + 1]
     best = np.zeros((len(bits), len(RECALLS)))
     right, passed, reached = np.zeros((3, len(bits)), dtype=np.int64)
-    seen, end = 0, span[0]
+    counted, end = 0, span[0]
     while end < span[1]:
         begin, end = end, end + 1
         while tied[end - 1]:
@@ -163,7 +163,7 @@ def _aps(ranked: Any, span: Any, bits: Flags, times: Ints, positives: int) -> Fl
             for d in range(begin, end):
                 if ignored[d] & every == every:
                     continue
-                seen += step
+                counted += step
                 if not (hit[d] | ignored[d]) & every:
                     continue
                 for i in range(len(bits)):
@@ -174,7 +174,7 @@ def _aps(ranked: Any, span: Any, bits: Flags, times: Ints, positives: int) -> Fl
                         recall = right[i] / positives
                         while reached[i] < len(RECALLS) - 1 and RECALLS[reached[i] + 1] <= recall:
                             reached[i] += 1
-                        precision = right[i] / (seen - passed[i])
+                        precision = right[i] / (counted - passed[i])
                         best[i, reached[i]] = max(best[i, reached[i]], precision)
     return _areas(best)
 

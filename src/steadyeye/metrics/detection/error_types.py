@@ -82,9 +82,9 @@ def frame_errors(truth: BoxTable, detections: BoxTable) -> Errors:
     )
     target = np.full(len(kind), -1, dtype=np.int64)
     for name, overlaps in (("classification", others), ("localization", own)):
-        which = kind == KINDS.index(name)
-        if which.any():
-            target[which] = overlaps[which].argmax(axis=1)
+        rows = kind == KINDS.index(name)
+        if rows.any():
+            target[rows] = overlaps[rows].argmax(axis=1)
     missed = ~truth.crowd & ~taken
     missed[target[target >= 0]] = False
     return Errors(kind, target, taken, missed)
@@ -196,8 +196,8 @@ def _in_its_classes(before: Matched, fixed: Matched) -> Table:
     """AP of what was put right over the classes that were there, 0 for one that has none left."""
 
     def table(_: Matched, weight: NDArray[np.int64] | None) -> NDArray[np.float64]:
-        there = ~np.isnan(dataset_ap(before, IOU, weight))
-        return np.where(there, np.nan_to_num(dataset_ap(fixed, IOU, weight)), np.nan)
+        has_objects = ~np.isnan(dataset_ap(before, IOU, weight))
+        return np.where(has_objects, np.nan_to_num(dataset_ap(fixed, IOU, weight)), np.nan)
 
     return table
 

@@ -74,10 +74,10 @@ def frames_without_ood(predictions: Predictions, rows: NDArray[np.intp]) -> Fram
     """
     plain = frames(predictions, rows)
     assert predictions.boxes is not None, "checked by frames"
-    there = select(predictions.boxes, rows)
-    apart = outside(predictions, there)
-    truth = take(there, np.flatnonzero(~apart))
-    return replace(plain, truth=truth, outside=take(there, np.flatnonzero(apart)))
+    true_boxes = select(predictions.boxes, rows)
+    apart = outside(predictions, true_boxes)
+    truth = take(true_boxes, np.flatnonzero(~apart))
+    return replace(plain, truth=truth, outside=take(true_boxes, np.flatnonzero(apart)))
 
 
 def outside(predictions: Predictions, truth: BoxTable) -> NDArray[np.bool_]:
@@ -155,8 +155,8 @@ def ap(thresholds: Sequence[float]) -> Table:
 
 def mean(table: NDArray[np.float64]) -> float:
     """The mean of a `Table` over thresholds and the classes that are there; NaN without any."""
-    there = table[~np.isnan(table)]
-    return float(there.mean()) if there.size else float("nan")
+    values = table[~np.isnan(table)]
+    return float(values.mean()) if values.size else float("nan")
 
 
 def spread_of(

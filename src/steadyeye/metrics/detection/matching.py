@@ -72,14 +72,14 @@ def group_boxes(truth: Keys, detections: Keys, score: Floats, images: int, class
     `score`: (n,) float64 of the detections. Equal scores keep the order of the table.
     """
     # every sort is stable, so that the one before decides between equals
-    wanted = _sort_by_counting(
+    truth_order = _sort_by_counting(
         _sort_by_counting(np.arange(len(truth[0])), truth[1], classes), truth[0], images
     )
     falling = _falling(score, _sort_by_counting(np.arange(len(score)), detections[0], images))
     ranked = _sort_by_counting(falling, detections[1], classes)
     rows = _sort_by_counting(ranked, detections[0], images)
     groups, begins, is_best = _merge_groups(
-        (truth[0][wanted], truth[1][wanted]), (detections[0][rows], detections[1][rows])
+        (truth[0][truth_order], truth[1][truth_order]), (detections[0][rows], detections[1][rows])
     )
     row, members = _order_best(ranked, rows, is_best)
     image, label, ordered = detections[0][row], detections[1][row], score[row]
@@ -89,7 +89,7 @@ def group_boxes(truth: Keys, detections: Keys, score: Floats, images: int, class
         classes,
         image=groups[0],
         label=groups[1],
-        truth=wanted,
+        truth=truth_order,
         truth_first=begins[0],
         row=row,
         row_image=image,

@@ -34,11 +34,11 @@ def worst_frames(
     object has no worst frame and is left out, which the notes count.
     """
     sets = pm_sets(predictions, labels=False)
-    reach = farthest(sets, k)
+    distance_limit = farthest(sets, k)
     thresholds = ious(iou)
     quality = frame_quality(predictions, thresholds[0], one_class)
     cells = []
-    for near in range(reach + 1):
+    for near in range(distance_limit + 1):
         rows, _ = worst(sets, quality, near)
         worst_images = frames(predictions, rows, one_class)
         cells.append(result(f"k={near}", worst_images, ap(thresholds)))
@@ -58,8 +58,8 @@ def worst_frames(
             f"no prediction: {number_of(sets.lost_anchors, 'anchor')} with their sets and "
             f"{number_of(sets.lost_neighbours, 'neighbour')}"
         )
-    named = f"{name}(k={reach})"
-    return replace(cells[-1], name=named, notes=tuple(notes), cells=tuple(cells))
+    full_name = f"{name}(k={distance_limit})"
+    return replace(cells[-1], name=full_name, notes=tuple(notes), cells=tuple(cells))
 
 
 def worst_statistic(

@@ -146,9 +146,9 @@ def median(lengths: NDArray[np.floating], ended: NDArray[np.bool_]) -> float:
     times, at = np.unique(lengths, return_inverse=True)
     ends = np.bincount(at, weights=ended, minlength=len(times))
     # those cut off at a time are still there at it
-    there = np.bincount(at)[::-1].cumsum()[::-1]
+    at_risk = np.bincount(at)[::-1].cumsum()[::-1]
     # where nothing is cut off the product is a share, which is 0.5 or not without rounding
-    left = 1 - ends.cumsum() / len(at) if ended.all() else np.cumprod((there - ends) / there)
+    left = 1 - ends.cumsum() / len(at) if ended.all() else np.cumprod((at_risk - ends) / at_risk)
     reached = np.flatnonzero(left <= 0.5)
     return float(times[reached[0]]) if len(reached) else float("inf")
 

@@ -112,11 +112,15 @@ def why_not(predictions: Predictions, k: int | None = None) -> str | None:
             "These data are a part or a variant of it (see the notes of the run), so the "
             "published values do not apply."
         )
-    reach = int(abs(predictions.tags["offset"]).max(initial=0))
-    if reach < K or k not in (None, K):
+    largest = int(abs(predictions.tags["offset"]).max(initial=0))
+    if largest < K or k not in (None, K):
         return (
             f"The published models were measured at k = {K}; "
-            + (f"these data reach ±{reach}. " if reach < K else f"these values are at k = {k}. ")
+            + (
+                f"these data reach ±{largest}. "
+                if largest < K
+                else f"these values are at k = {k}. "
+            )
             + "pm-k falls as k grows, for every model, so values at different k cannot be "
             f"compared. Use sets and k = {K} to compare."
         )

@@ -96,11 +96,11 @@ def fit(original: Floats, perturbed: Floats, space: Space, anchors: int) -> Line
 
 def coefficients(line: Line) -> tuple[tuple[float, float], tuple[float, float]]:
     """The 95 % intervals of intercept and slope, as if the models were independent."""
-    reach = _quantile(line)
+    quantile = _quantile(line)
     (a, _), (_, d) = line.covariance
     return (
-        (line.intercept - reach * a**0.5, line.intercept + reach * a**0.5),
-        (line.slope - reach * d**0.5, line.slope + reach * d**0.5),
+        (line.intercept - quantile * a**0.5, line.intercept + quantile * a**0.5),
+        (line.slope - quantile * d**0.5, line.slope + quantile * d**0.5),
     )
 
 

@@ -58,7 +58,7 @@ def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _is_fitted(fit: Effects) -> bool:
     """Whether any measure has an odds ratio."""
-    return any(effect.alone for effect in fit.each)
+    return any(effect.alone for effect in fit.measures)
 
 
 def _judge(predictions: Predictions) -> Judged:
@@ -86,7 +86,7 @@ def _finding(judged: Sequence[Judged], strongest: Effect | None) -> str:
     agree = [
         effect
         for _, _, text in judged
-        for effect in text.each
+        for effect in text.measures
         if effect.measure == strongest.measure
         and effect.stands_out
         and effect.rises == strongest.rises
@@ -110,7 +110,7 @@ def _sentence(predictions: Predictions, outcome: Outcomes, fit: Effects) -> str:
         )
     if _is_fitted(fit):
         return (
-            f"{predictions.model}: none of {len(fit.each)} measures differs clearly between "
+            f"{predictions.model}: none of {len(fit.measures)} measures differs clearly between "
             f"neighbours that break and neighbours that do not; {outcome.breakage_text}."
         )
     return f"{predictions.model}: {outcome.breakage_text}."
@@ -155,7 +155,7 @@ def _table(predictions: Predictions, outcome: Outcomes, fit: Effects) -> Table:
             "—" if np.isnan(effect.p) else probability(effect.p),
             f"{effect.broken:,} / {effect.n - effect.broken:,}",
         )
-        for effect in fit.each
+        for effect in fit.measures
     )
     header = (
         "value, compared with the anchor",
@@ -178,7 +178,7 @@ def _with_dose(section: Section, judged: Sequence[Judged], strongest: Effect) ->
     standing = [
         (p, outcome, effect)
         for p, outcome, fit in judged
-        for effect in fit.each
+        for effect in fit.measures
         if effect.measure == measure and effect.stands_out
     ]
     return replace(

@@ -34,7 +34,7 @@ def forest(effects: Mapping[str, Effects]) -> Figure:
             "text": effect.alone.text(),
         }
         for model, of_model in effects.items()
-        for effect in of_model.each
+        for effect in of_model.measures
         if effect.alone
     ]
     return Figure(

@@ -94,7 +94,7 @@ class Driver:
         self.cell, self.advance, self.report_times, self.say = cell, advance, report_times, say
         self.written = self.sent = 0
         self._notes: set[str] = set()
-        finished = set(cell.finished())
+        finished = set(cell.list_finished())
         self.left = [number for number in range(cell.shards) if number not in finished]
         advance(sum(len(cell.span(number)) for number in finished))
 
@@ -119,7 +119,7 @@ class Driver:
         Raises `UsageError` where a shard does not appear.
         """
         deadline = time.monotonic() + SEEN_WITHIN
-        while lost := set(self.left) - set(self.cell.finished()):
+        while lost := set(self.left) - set(self.cell.list_finished()):
             if time.monotonic() > deadline:
                 raise UsageError(
                     f"{number_of(len(lost), 'shard')} that workers wrote to '{self.cell.folder}' "
