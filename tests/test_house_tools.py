@@ -156,6 +156,7 @@ def test_the_house_is_measured_from_its_files(tmp_path):
     assert said.startswith("4 files, 13 lines; 4 files under 60 lines")
     assert "3 arrows between packages\n    a → b\n    b → c\n    c → b\n" in said
     assert "loops of packages: 1\n    b, c\n" in said
+    assert "loops of files and folders of a folder: 1\n    steadyeye.b, steadyeye.c\n" in said
     assert "loops of files: 1\n    steadyeye.b.y, steadyeye.c.z\n" in said
     assert "loops of files, at import: 0" in said
     assert "2 functions named by a bare participle, most often: told 1, _opened 1" in said

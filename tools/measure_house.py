@@ -7,9 +7,9 @@
 
 Read from the files alone, so that trees before and after a move are measured alike. An arrow is an
 ordered pair of packages of which one imports the other somewhere (the root, which passes on public
-names, is left out); a loop is a set of packages,
-folders or files that import one another in a circle. Imports inside functions count as arrows;
-loops between files are given without them, too.
+names, is left out); a loop is a set of packages, files, or files and folders side by side that
+import one another in a circle. Imports inside functions count as arrows; loops between files are
+given without them, too.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,7 +81,6 @@ def describe_imports(source: Path, files: Sequence[Path]) -> Iterator[str]:
     everything = {name: find_imports(name, file, modules) for name, file in modules.items()}
     at_import = {name: find_imports(name, file, modules, False) for name, file in modules.items()}
     packages = group(everything, lambda name: name.split(".")[1] if "." in name else name)
-    folders = group(everything, lambda name: folder_of(name, modules))
     edges = sum(len(targets) for targets in everything.values())
     yield f"{edges} imports between files"
     yield f"{sum(map(len, packages.values()))} arrows between packages"
@@ -89,7 +89,7 @@ def describe_imports(source: Path, files: Sequence[Path]) -> Iterator[str]:
             yield f"    {name} → {', '.join(sorted(packages[name]))}"
     for level, graph in (
         ("packages", packages),
-        ("folders", folders),
+        ("files and folders of a folder", group_siblings(everything)),
         ("files", everything),
         ("files, at import", at_import),
     ):
@@ -167,6 +167,22 @@ def group(graph: Graph, name_of: object) -> dict[str, set[str]]:
     return grouped
 
 
+def group_siblings(graph: Graph) -> dict[str, set[str]]:
+    """The graphs between what lies side by side in each folder, a folder taken as a whole."""
+    siblings: dict[str, set[str]] = defaultdict(set)
+    for module, targets in graph.items():
+        for target in targets:
+            own, other = module.split("."), target.split(".")
+            pairs = zip(own, other, strict=False)
+            shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            # a folder's `__init__.py` is the folder itself
+            if shared < min(len(own), len(other)):
+                below = ".".join(other[: shared + 1])
+                siblings[".".join(own[: shared + 1])].add(below)
+                siblings.setdefault(below, set())
+    return dict(siblings)
+
+
 def find_loops(graph: Graph) -> list[list[str]]:
     """Sets of nodes that reach one another, each sorted (Tarjan 1972)."""
     numbers: dict[str, int] = {}
@@ -204,11 +220,6 @@ def module_of(source: Path, file: Path) -> str:
     """The dotted name of a file."""
     parts = [NAME, *file.relative_to(source).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def folder_of(name: str, modules: Mapping[str, Path]) -> str:
-    """The dotted name of the folder in which a module lies."""
-    return name if modules[name].name == "__init__.py" else name.rpartition(".")[0]
 
 
 @cache
