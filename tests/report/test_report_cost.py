@@ -19,7 +19,7 @@ from steadyeye.cli.options import ParsingError, app, keep_text
 from steadyeye.core.stats import proportions
 from steadyeye.core.stats.proportions import mcnemar, tango
 from steadyeye.metrics.sequences.answer_runs import median
-from steadyeye.predictions.arrow_arrays import list_values, numbers
+from steadyeye.predictions.schema import list_values, numbers
 from steadyeye.report.render.vega import FILE
 
 HEAVY = {

@@ -12,8 +12,8 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.files import Place
 from steadyeye.metrics.covariates.measures import COLUMNS
-from steadyeye.predictions.arrow_arrays import numbers
 from steadyeye.predictions.read import cells, read_sealed
+from steadyeye.predictions.schema import numbers
 from steadyeye.predictions.shard_store import open_cell
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, BoxTable, Detections, Verified, areas
 from steadyeye.core.types import Labels, Tag
-from steadyeye.predictions.arrow_arrays import list_values, numbers
 
 TOP = 5  # the model's own best classes kept for the pictures
 
@@ -123,6 +122,31 @@ def _tag(values: Sequence[Tag | None]) -> pa.Array:
         rows = [unmeasured if value is None else value for value in values]
         return _matrix(np.stack(rows), pa.float32())
     return pa.array(values, ARROW[type(first)])
+
+
+def numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    """(n,) the values of a column, a view where Arrow holds them in one piece.
+
+    A missing value is NaN.
+    """
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    # to_numpy imports pandas wherever that is installed: a quarter of a second
+    if whole.null_count:
+        return np.asarray(whole.to_numpy(zero_copy_only=False))
+    if pa.types.is_boolean(whole.type):
+        bits = np.frombuffer(whole.buffers()[1] or b"", dtype=np.uint8)
+        every = np.unpackbits(bits, bitorder="little").view(np.bool_)
+        return every[whole.offset : whole.offset + len(whole)]
+    return np.from_dlpack(whole)
+
+
+def list_values(lists: pa.ListArray) -> NDArray[Any]:
+    """(m,) the values of all lists of a column, one list after the other."""
+    if lists.null_count or not len(lists):
+        return numbers(lists.flatten())
+    # flatten imports all functions of Arrow: some milliseconds
+    ends = numbers(lists.offsets)
+    return numbers(lists.values)[ends[0] : ends[-1]]
 
 
 def matrix(column: pa.ChunkedArray, dtype: type) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from steadyeye.core.stats import bounded_means, medians
+from steadyeye.core.stats import bounded_means
 from steadyeye.core.stats.intervals import (
     CellTrials,
     clopper_pearson,
@@ -202,7 +202,7 @@ def test_the_median_of_classes_is_bounded_by_every_half_of_them(classes, videos,
     rng = np.random.default_rng(data.draw(st.integers(0, 10_000)))
     totals = rng.integers(0, 6, (videos, classes)) + (np.arange(videos) == 0)[:, None]
     wins = rng.integers(0, totals + 1)
-    low, high = medians.interval(wins.astype(float), totals.astype(float))
+    low, high = bounded_means.median_interval(wins.astype(float), totals.astype(float))
 
     def bound(hits):
         ends = []

@@ -11,6 +11,8 @@ docs/explanation/coverage.md has it simulated, also for clusters of unequal size
 """
 
 from collections.abc import Callable
+from itertools import combinations
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +31,8 @@ SEVERAL = 8  # how many times as long a kind of cluster takes as a cluster does
 TURNS = np.array([2.0, 2.5, 3, 4, 5, 6.5, 8, 10, 12.5])
 GRID = TURNS[:, None] * np.linspace(0, 1, NODES)
 SINH, COSH = np.sinh(GRID), np.cosh(GRID)
+ALL_HALVES = 500  # halves of classes that are tried one by one: up to eleven classes
+MEDIAN_STEPS = 41  # levels at which halves of more classes are looked for
 
 
 def lower_bounds(sums: Floats, weights: Floats, copies: float = 1.0) -> Floats:
@@ -237,3 +241,38 @@ def _logit(share: Floats) -> Floats:
 
 def _logistic(value: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-value)))
+
+
+def median_interval(wins: Floats, totals: Floats) -> tuple[float, float]:
+    """The 95 % interval of the median over classes of their shares.
+
+    `wins`, `totals`: (g, c) successes and trials of each class in each of g clusters; every class
+    has a trial. If the median is θ or less, the shares of some half of the classes are, and so is
+    the share of all their trials: the lower end is the least of Gaffke's bounds (`lower_bounds`)
+    over halves of the classes. It holds for few clusters and for classes of few trials, and is
+    wide: nothing is assumed about which half it is. Of twelve classes or more not all halves are
+    tried, but those with the fewest successes for their trials.
+    """
+    return _lower_median(wins, totals), 1 - _lower_median(totals - wins, totals)
+
+
+def _lower_median(wins: Floats, totals: Floats) -> float:
+    halves = _halves(wins.sum(axis=0), totals.sum(axis=0)).T
+    sums, weights = ((column @ halves).T for column in (wins, totals))
+    return max(float(lower_bounds(sums, weights).min()), 0.0)
+
+
+def _halves(hits: Floats, n: Floats) -> Floats:
+    """(m, c) 1 where a class is in a half: all of them, or those that lie lowest, of many."""
+    classes = len(hits)
+    half = -(-classes // 2)
+    if comb(classes, half) <= ALL_HALVES:
+        chosen = np.array(list(combinations(range(classes), half)))
+    else:
+        # of the classes that lie furthest below a bound the pooled share is least below it
+        levels = np.linspace(0, 1, MEDIAN_STEPS)[:, None]
+        gaps = np.vstack([hits / n, hits - levels * n])
+        chosen = np.argsort(gaps, axis=1, kind="stable")[:, :half]
+    members = np.zeros((len(chosen), classes))
+    np.put_along_axis(members, chosen, 1.0, axis=1)
+    return members

@@ -11,7 +11,7 @@ from steadyeye.core.format import format_share, format_unsigned_points, number_o
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find, read_k
-from steadyeye.core.stats import medians
+from steadyeye.core.stats.bounded_means import median_interval
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.report.charts.specs import PALETTE, SCHEMA, shares
@@ -56,8 +56,8 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
 
     An anchor with several labels counts for each. Classes that no class of the model stands for
     cannot be lost: the median is without them and says how many they are. The median's interval
-    (`core.stats.medians`) holds for few videos, and for classes of few anchors. None on data
-    without anchors. Shankar et al., Figure 7.
+    (`median_interval`) holds for few videos, and for classes of few anchors. None on data without
+    anchors. Shankar et al., Figure 7.
     """
     rows = [row for model in evaluated for row in _classes(model)]
     if not rows:
@@ -123,7 +123,7 @@ def _median(model: Evaluated) -> _Median | None:
         video = np.arange(len(sets))
     carried, lost = (_by_video(video, counted) for counted in (truth, truth & broken[:, None]))
     value = float(np.median(lost.sum(axis=0) / carried.sum(axis=0)))
-    low, high = medians.interval(lost, carried)
+    low, high = median_interval(lost, carried)
     return _Median(
         model.predictions.model,
         value,
