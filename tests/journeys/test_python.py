@@ -78,7 +78,7 @@ def test_a_result_is_one_line():
     assert repr(share) == "<Result accuracy 83.2 % (79.1–86.8 %), n = 512>"
     within = Result("drop", 0.1, 0.0, 0.3, 8, "Clopper–Pearson, n = 8, within this one video only")
     ends = "n = 8, within this one video only)"
-    assert str(within) == f"drop 10.0 % (95 % interval 0.0–30.0 %, {ends}"
+    assert str(within) == f"drop 10.0 pp (95 % interval 0.0–30.0 pp, {ends}"
     assert str(Result("pm_k(k=1)", None, None, None, 0, "none")) == "pm_k(k=1) — (n = 0)"
     seconds = Result("dwell_time", 0.14, 0.1, None, 7, "x", unit="seconds")
     assert str(seconds) == "dwell_time 0.14 s (95 % interval ≥ 0.10 s, n = 7)"

@@ -188,9 +188,9 @@ NUMBERS = ("value", "95 % interval", "n", "classes")
 
 def number_cells(result: "Result") -> tuple[str, str, str, str]:
     """What stands under `NUMBERS`, as text."""
-    from steadyeye.core.format import format_value, span
+    from steadyeye.core.format import format_metric, format_metric_ends
     from steadyeye.core.result_lookup import among
 
-    value = format_value(result.value, result.unit)
-    ends = span(result.low, result.high, result.unit)
+    value = format_metric(result.name, result.value, result.unit)
+    ends = format_metric_ends(result.name, result.low, result.high, result.unit)
     return value, ends, f"{result.n:,}", among(result)

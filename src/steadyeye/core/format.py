@@ -72,6 +72,27 @@ def span(low: float | None, high: float | None, unit: str) -> str:
     )
 
 
+UNITS = {"drop": "pp", "map_drop": "pp", "effective_robustness": "pp"}
+"""Metric → what stands behind its numbers in place of "%"."""
+
+
+def format_metric(metric: str, value: float | None, unit: str) -> str:
+    """A value of a metric in its unit, a difference of shares in percentage points: `2.1 pp`."""
+    return _in_points(metric, format_value(value, unit))
+
+
+def format_metric_ends(metric: str, low: float | None, high: float | None, unit: str) -> str:
+    """The interval of a metric in its unit, of a difference of shares in percentage points."""
+    return _in_points(metric, span(low, high, unit))
+
+
+def _in_points(metric: str, text: str) -> str:
+    unit = UNITS.get(metric.partition("(")[0])
+    if unit is None or text == "—":
+        return text
+    return f"{text.removesuffix('%').rstrip()}\u202f{unit}"
+
+
 def format_unsigned_points(value: float | None) -> str:
     """A difference of shares without a plus sign, in percentage points, `12.5`; `—` for None."""
     return "—" if value is None else f"{value * 100:.1f}".replace("-", "−").replace("−0.0", "0.0")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import notebook
 from steadyeye.core.boxes import Boxes, Detections
-from steadyeye.core.format import format_value, number_of, span
+from steadyeye.core.format import format_metric, format_metric_ends, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
 
@@ -224,17 +224,19 @@ class Result:
         """One line: the value, its interval, n, and among how many classes."""
         parts = [f"n = {self.n:,}"]
         if self.low is not None or self.high is not None:
-            parts.insert(0, f"95 % interval {span(self.low, self.high, self.unit)}")
+            ends = format_metric_ends(self.name, self.low, self.high, self.unit)
+            parts.insert(0, f"95 % interval {ends}")
         if self.classes is not None:
             parts.append(f"among {number_of(self.classes, 'class')}")
         if WITHIN in self.interval:
             parts.append(WITHIN)
-        line = f"{self.name} {format_value(self.value, self.unit)} ({', '.join(parts)})"
+        line = f"{self.name} {format_metric(self.name, self.value, self.unit)} ({', '.join(parts)})"
         return line.replace("\u202f", " ")
 
     def __repr__(self) -> str:
-        ends = "" if self.low is None else f" ({span(self.low, self.high, self.unit)})"
-        value = format_value(self.value, self.unit)
+        ends = format_metric_ends(self.name, self.low, self.high, self.unit)
+        ends = "" if self.low is None else f" ({ends})"
+        value = format_metric(self.name, self.value, self.unit)
         return notebook.short("Result", f"{self.name} {value}{ends}, n = {self.n:,}")
 
     def _repr_html_(self) -> str:
@@ -252,8 +254,8 @@ def results_html(caption: str, results: Sequence[Result]) -> str:
         (
             *(
                 result.name,
-                format_value(result.value, result.unit),
-                span(result.low, result.high, result.unit),
+                format_metric(result.name, result.value, result.unit),
+                format_metric_ends(result.name, result.low, result.high, result.unit),
             ),
             *(f"{result.n:,}", "" if result.classes is None else f"{result.classes:,}"),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import format_value, number_of, span
+from steadyeye.core.format import format_metric, format_metric_ends, number_of
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.python_syntax import parse_expression
 from steadyeye.core.spec import Spec, parse, split
@@ -196,7 +196,8 @@ def _check_requirement(table: Predictions, required: Requirement, least: int) ->
         )
     near, far = (result.low, result.high) if required.floor else (result.high, result.low)
     numbers = (
-        f"{format_value(result.value, result.unit)} ({span(result.low, result.high, result.unit)})"
+        f"{format_metric(result.name, result.value, result.unit)} "
+        f"({format_metric_ends(result.name, result.low, result.high, result.unit)})"
     )
     method = "; ".join((result.interval, *result.notes))
     about, among = (str(required), table.model, table.data), result.classes

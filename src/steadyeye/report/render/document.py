@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steadyeye.core.format import format_value, number_of, span
+from steadyeye.core.errors import list_texts
+from steadyeye.core.format import format_metric, format_metric_ends, number_of
 from steadyeye.core.report_types import Exhibit, Section, Topic
 from steadyeye.core.result_lookup import ONE_VIDEO as WITHIN
 from steadyeye.core.result_lookup import find, limit, read_k
@@ -261,16 +262,14 @@ TITLES = (
 )
 """(column of the predictions, title of their report); the first that all predictions have."""
 
-UNITS = {"drop": "pp", "map_drop": "pp", "effective_robustness": "pp"}
-"""Metric → what stands behind its numbers in place of "%"."""
-
 
 @dataclass(frozen=True)
 class Document:
     """A report: `headline` is one sentence a model and source, `commands` repeat the runs.
 
     `provenance`: run folder → its record (job, versions, commit). `left_out`: one line on the
-    sections whose packages are not installed, "" where there are none.
+    sections whose packages are not installed, "" where there are none. `leading`: the topic whose
+    sections stand before all others.
     """
 
     title: str
@@ -280,6 +279,7 @@ class Document:
     provenance: Mapping[str, Mapping[str, Any]]
     commands: tuple[str, ...]
     left_out: str = ""
+    leading: Topic = Topic.TRAINING
 
     @property
     def has_numbers(self) -> bool:
@@ -323,7 +323,7 @@ class Document:
     def topics(self) -> tuple[tuple[Topic, tuple[Section, ...]], ...]:
         """The sections by the question they answer; the numbers are of `Topic.SURE`."""
         filled_topics = []
-        for topic in Topic:
+        for topic in sorted(Topic, key=lambda topic: topic is not self.leading):
             filled = tuple(s for s in self.sections if s.topic is topic and not s.empty)
             if filled or (topic is Topic.SURE and self.methods):
                 filled_topics.append((topic, filled))
@@ -342,13 +342,25 @@ class Document:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """A line on each number, how its interval was computed, and on what data leave out."""
-        lines = []
+        """A line on each number, how its interval was computed, and on what data leave out.
+
+        What is the same of several models on the same data is said once.
+        """
+        models: dict[str, list[str]] = {}
+        sharing: dict[tuple[str, str], list[str]] = {}
         for model in self.evaluated:
-            who = f"{model.predictions.model}, {model.predictions.data}"
+            name, data = model.predictions.model, model.predictions.data
+            models.setdefault(data, []).append(name)
             for result in model.results.values():
-                lines.append("; ".join((f"{who}, {result.name}: {result.interval}", *result.notes)))
-            lines += [f"{model.predictions.data}: {note}" for note in model.predictions.notes]
+                text = "; ".join((f"{result.name}: {result.interval}", *result.notes))
+                sharing.setdefault((data, text), []).append(name)
+        lines = [
+            f"{'all models' if 1 < len(names) == len(models[data]) else list_texts(names)}, "
+            f"{data}, {text}"
+            for (data, text), names in sharing.items()
+        ]
+        notes = ((model.predictions.data, model.predictions.notes) for model in self.evaluated)
+        lines += [f"{data}: {note}" for data, several in notes for note in several]
         return tuple(dict.fromkeys(lines))
 
 
@@ -365,20 +377,12 @@ def title(evaluated: Sequence[Evaluated]) -> str:
 
 def value_of(result: Result) -> str:
     """The value of a result in its unit, differences of shares in percentage points."""
-    return in_unit(result.name, format_value(result.value, result.unit))
+    return format_metric(result.name, result.value, result.unit)
 
 
 def interval_of(result: Result) -> str:
     """The 95 % interval of a result in its unit; `—` where there is none."""
-    return in_unit(result.name, span(result.low, result.high, result.unit))
-
-
-def in_unit(metric: str, text: str) -> str:
-    """A formatted value or interval of a metric, with "pp" for "%" where it is a difference."""
-    unit = UNITS.get(metric.partition("(")[0])
-    if unit is None or text == "—":
-        return text
-    return f"{text.removesuffix('%').rstrip()}\u202f{unit}"
+    return format_metric_ends(result.name, result.low, result.high, result.unit)
 
 
 def _not_predicted(model: Evaluated) -> str:

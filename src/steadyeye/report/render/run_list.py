@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from steadyeye.core.format import format_value, span
-from steadyeye.report.render.document import in_unit
+from steadyeye.core.format import format_metric, format_metric_ends
 from steadyeye.report.render.html import open_templates, read_static
 
 FINISHED = "finished"
@@ -189,8 +188,8 @@ def _number(number: Number) -> Mapping[str, Any]:
     bar = number.unit == "share" and number.low is not None and number.high is not None
     return {
         "value": number.value,
-        "shown": in_unit(number.metric, format_value(number.value, number.unit)),
-        "span": in_unit(number.metric, span(number.low, number.high, number.unit)),
+        "shown": format_metric(number.metric, number.value, number.unit),
+        "span": format_metric_ends(number.metric, number.low, number.high, number.unit),
         "n": number.n,
         **({"bar": [number.low, number.high]} if bar else {}),
     }
