@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from hand_tables import HAND, evaluated, table
 from page_checks import Look
 from scipy.stats import binomtest
 
+from steadyeye.core.report_types import Topic
 from steadyeye.core.types import Evaluated, Result
 from steadyeye.report.render.document import Document
 from steadyeye.report.render.formats import render_csv, render_json, render_markdown
@@ -67,6 +70,27 @@ class Page(HTMLParser):
 
     def handle_data(self, data):
         self.texts.append(data)
+
+
+def test_a_percent_sign_stays_in_the_line_of_its_number(document):
+    html = render_html(replace(document, headline=("right in 95 % of 5 frames, 5%",)), picture)
+    assert "right in 95\u202f% of 5 frames, 5%" in html
+    captions = re.findall(r"<figcaption.*?</figcaption>", html, re.DOTALL)
+    assert any("95\u202f% intervals" in caption for caption in captions)
+    assert not any(re.search(r"\d %", caption) for caption in captions)
+
+
+def test_what_is_the_same_of_several_models_is_said_once(document):
+    (data,) = {one.predictions.data for one in document.evaluated}
+    assert len(document.methods) == len(document.evaluated[0].results)
+    assert all(line.startswith(f"all models, {data}, ") for line in document.methods)
+
+
+def test_a_topic_may_lead(document):
+    topics = [topic for topic, _ in document.topics]
+    led = [topic for topic, _ in replace(document, leading=Topic.COMPARED).topics]
+    assert topics[0] is not Topic.COMPARED
+    assert led == [Topic.COMPARED, *(topic for topic in topics if topic is not Topic.COMPARED)]
 
 
 def test_the_page_asks_no_network_and_escapes_what_it_is_given(document):

@@ -140,18 +140,18 @@ def _print_boards(boards: "Boards", several: bool) -> None:
     if several:
         show(boards.data, style="bold")
     for board in boards.boards:
+        say(finding(board))
+    for line in boards.unlike:
+        say(line)
+    if boards.left_out:
+        say(f"{number_of(boards.left_out, 'sample')} left out: not predicted by every model")
+    if boards.one_video:
+        say("All of this holds within this one video only.")
+    show("")
+    for board in boards.boards:
         rows = [
             (*number_cells(standing.result), rank(board, at), standing.model)
             for at, standing in enumerate(board.standings)
         ]
         columns = (*NUMBERS, "rank", "model")
         show_table(columns, rows, len(NUMBERS) + 1, heading=name_metric(board.metric))
-    show("")
-    for line in boards.unlike:
-        say(line)
-    for board in boards.boards:
-        say(finding(board))
-    if boards.left_out:
-        say(f"{number_of(boards.left_out, 'sample')} left out: not predicted by every model")
-    if boards.one_video:
-        say("All of this holds within this one video only.")

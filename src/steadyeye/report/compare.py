@@ -6,6 +6,7 @@ from dataclasses import replace
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions, samples
+from steadyeye.core.report_types import Topic
 from steadyeye.core.spec import split
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Evaluated
@@ -56,7 +57,12 @@ def document(
     together = [model for several in models for model in several]
     content = build.build_report(runs, together, COMPARING)
     verdicts = tuple(finding(item.boards[0]) for item in rankings)
-    return replace(content, title="Which model is better?", headline=(*verdicts, *content.headline))
+    return replace(
+        content,
+        title="Which model is better?",
+        headline=(*verdicts, *content.headline),
+        leading=Topic.COMPARED,
+    )
 
 
 def rank_models(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:

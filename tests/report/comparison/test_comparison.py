@@ -479,9 +479,10 @@ def test_compare_from_the_command_line(saved_runs):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
-    assert "has a better pm-10 than poor, by" in said
+    assert 0 <= said.index("has a better pm-10 than poor, by") < said.index("rank model")
     page = (saved_runs / "c.md").read_text()
     assert "Paired differences" in page
+    assert page.index("Paired differences") < page.index("### All numbers")
     assert "The frames that break it" not in page
     assert (saved_runs / "c.html").stat().st_size > 100_000
 

@@ -1,7 +1,7 @@
 """The failure points, beside those published."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -77,17 +77,20 @@ def _point(point: Result) -> tuple[str, str, str]:
     )
 
 
+def _format_published(line: Mapping[str, str]) -> str:
+    change, pixels = line["change_at_50_percent_accuracy"], line["pixels_changed_percent"]
+    # some operators are measured by the share of pixels alone
+    if change.endswith("% of pixels"):
+        return f"{pixels}\u202f% of pixels"
+    return f"{change} ({pixels}\u202f%)"
+
+
 @cache
 def _read_published() -> Table:
     with DATA.open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     models = list(dict.fromkeys(line["model"] for line in lines))
-    levels = {
-        (line["operator"], line["model"]): (
-            f"{line['change_at_50_percent_accuracy']} ({line['pixels_changed_percent']} %)"
-        )
-        for line in lines
-    }
+    levels = {(line["operator"], line["model"]): _format_published(line) for line in lines}
     operators = sorted({line["operator"] for line in lines})
     rows = tuple((o, *(levels.get((o, model), "—") for model in models)) for o in operators)
     caption = (

@@ -211,6 +211,9 @@ def _state_broken(model: Evaluated, k: int) -> str:
     share = proportion(sets.breaks_at[right] <= k, sets.videos[right])
     if share.value is None:
         return "none is right, so none can break"
+    if share.n == 1:
+        breaks = "breaks" if share.value else "does not break"
+        return f"the 1 right one {breaks} within ±{k} frames"
     ones = f"the {number_of(share.n, 'right one')}"
     return f"{percent(share.value)} of {ones}{_ends(share, False)} break within ±{k} frames"
 

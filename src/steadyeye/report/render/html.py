@@ -106,6 +106,13 @@ def _specification(spec: Mapping[str, Any]) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
 
 
+def _bind_percent(value: object) -> object:
+    """A text whose numbers and percent signs stay in one line; anything else as it is."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return re.sub(r"(?<=\d) (?=%)", "\u202f", value)
+
+
 def _breakable(text: str) -> Markup:
     """A cell that may be broken after each underscore and before a bracket, in no interval."""
     cell = Markup("")
@@ -140,9 +147,10 @@ def open_templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_bind_percent,
     )
     # Jinja's own key is the text of a template alone, not what else its code depends on
-    folder = cache_home() / "templates" / f"jinja-{jinja2.__version__}-1"
+    folder = cache_home() / "templates" / f"jinja-{jinja2.__version__}-2"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
