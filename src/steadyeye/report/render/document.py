@@ -7,7 +7,7 @@ from typing import Any
 
 from steadyeye.core.errors import list_texts
 from steadyeye.core.format import format_metric, format_metric_ends, number_of
-from steadyeye.core.report_types import Exhibit, Section, Topic
+from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.result_lookup import ONE_VIDEO as WITHIN
 from steadyeye.core.result_lookup import find, limit, read_k
 from steadyeye.core.types import Evaluated, Result
@@ -94,13 +94,6 @@ def head(result: Result) -> str:
     if name == "map_drop":
         return "mAP drop"
     return name_metric(result.name).replace("_", " ")
-
-
-def leads(sections: Sequence[Section]) -> Iterator[tuple[Section, Exhibit]]:
-    """The pictures that a first screen may show with their sections, the best first."""
-    for section in sections:
-        if section.lead is not None:
-            yield section, section.lead
 
 
 def _main(model: Evaluated) -> Iterator[Result]:

@@ -21,7 +21,6 @@ from steadyeye.report.render.document import (
     Document,
     head,
     interval_of,
-    leads,
     numbers,
     value_of,
 )
@@ -78,7 +77,10 @@ class _Lead:
 
 def _lead(document: Document, picture: Pictures) -> _Lead | None:
     """The first of the pictures for the first screen that are kept."""
-    for section, exhibit in leads(document.sections):
+    for section in document.sections:
+        exhibit = section.lead
+        if exhibit is None:
+            continue
         encoded = [(shot, _data_uri(picture(exhibit.data, shot))) for shot in exhibit.pictures]
         shots = tuple((shot, uri) for shot, uri in encoded if uri)
         if len(shots) == len(encoded):
