@@ -245,6 +245,8 @@ def test_each_does_its_work_in_a_run(folder, tmp_path, monkeypatch):
         words = ("--analyses", name, "--limit", "3", "--quiet", "--out", f"e{number}")
         execute("explain", "--model", fooled, "--data", data, *words)
         assert title in (tmp_path / f"e{number}" / "report.html").read_text()
+    checked = execute("check-plugin", "analyses", "negative", "--run", "e0")
+    assert "How confident the models are in the negative" in checked
     # a name of each way in, on workers that import it anew
     mixed = ("--model", "their_by_brightness(threshold=0.7)", "--data", "grey_levels(n=20)")
     at_path = f"{folder}/operators/darken.py:darken"
