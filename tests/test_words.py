@@ -52,15 +52,6 @@ BANNED = frozenset(
 """Words that do not say what a value is."""
 PACKAGES = sorted(file.stem for file in SOURCE.iterdir() if file.suffix == ".py" or file.is_dir())
 PACKAGES = [name for name in PACKAGES if not name.startswith("__")]
-OLD_PARTICIPLES = {
-    "training": 1,
-}
-"""Package → how many functions are still named by a participle; only ever lowered."""
-OLD_NAMES = {
-    "explain": 64,
-    "training": 56,
-}
-"""Package → how many names are still of the banned words; only ever lowered."""
 
 
 def trees(package):
@@ -104,7 +95,7 @@ def test_no_function_is_named_by_a_participle(package):
         for name, line in read_functions(tree)
         if measure_house.is_participle(name) and name not in PARTICIPLES
     ]
-    assert len(places) <= OLD_PARTICIPLES.get(package, 0), "\n".join(places)
+    assert not places, "\n".join(places)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -115,7 +106,7 @@ def test_no_name_is_a_word_that_says_nothing(package):
         for name, line in read_names(tree)
         if is_banned(name)
     ]
-    assert len(places) <= OLD_NAMES.get(package, 0), "\n".join(places)
+    assert not places, "\n".join(places)
 
 
 def test_no_public_class_name_stands_in_two_files():

@@ -225,7 +225,7 @@ def test_changes_are_averaged_over_steps_then_targets():
     found = effects(predictions, predictions.tags["repeat"] == 0)
     assert found.change == pytest.approx([0.5, 0.2, 0, 0.1])
     assert found.vanished.tolist() == [0.5, 0, 0, 0]
-    assert found.kept.tolist() == [0, 0, 1, 0.5]
+    assert found.confident.tolist() == [0, 0, 1, 0.5]
     wrong = mean(found, found.mistake)
     assert (wrong.value, wrong.n) == (pytest.approx(0.35), 2)
     # two images could as well be from others that change by 0.1 or by 0.9

@@ -113,7 +113,7 @@ def content(out):
 
 def test_it_learns_and_the_folder_is_a_model_like_any_other(footage, done):
     went = done.history
-    assert went.best.held["loss"] < went.start["loss"]
+    assert went.best.measures["loss"] < went.start["loss"]
     assert went.rounds[-1].loss < went.rounds[0].loss
     model = plugins.build("models", parse(f"torch(path='{done.out}')"))
     assert model.classes.names == ("a", "b", "c", "d")
@@ -123,7 +123,7 @@ def test_it_learns_and_the_folder_is_a_model_like_any_other(footage, done):
     rows = [i for i in range(len(source)) if source[i].tags["frame"] >= 12]
     scores = model([source[i].image() for i in rows])
     right = [int(s.argmax()) in source.truths[i] for s, i in zip(scores, rows, strict=True)]
-    assert sum(right) / len(rows) == went.best.held["accuracy"]
+    assert sum(right) / len(rows) == went.best.measures["accuracy"]
 
 
 def test_the_weights_are_those_of_the_best_checkpoint(done):
@@ -175,7 +175,7 @@ def test_killed_and_run_again_the_files_are_the_same(footage, done, tmp_path):
 
 def test_the_command_says_what_came_of_it(footage, done, capsys):
     flags = {**job(footage, done.out).record(), "out": str(done.out), "workers": 2, "every": 5}
-    finetune(options=TrainingOptions(**flags), shown=ProgressOptions("json"))
+    finetune(options=TrainingOptions(**flags), display=ProgressOptions("json"))
     said = capsys.readouterr()
     assert "ended: all 21 steps are done" in said.out
     assert f"next: steadyeye run --model \"torch(path='{done.out}')\" --data …" in said.out
@@ -373,14 +373,14 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
     done, _ = tuned(
         footage, tmp_path / "ft", then_class_map=str(classes), epochs=None, iterations=6, lr="1e-6"
     )
-    held = run.check(job(footage, "-x")).data.held.items
+    held = run.check(job(footage, "-x")).data.validation.items
     model = plugins.build("models", parse(net(footage)))
     scores = model([each.image() for each in held])[:, :4]
     right = [int(s.argmax()) in each.labels for s, each in zip(scores, held, strict=True)]
     found = done.beside.gain
     assert found.metric == "accuracy"
     assert (found.before.value, found.before.n) == (sum(right) / len(right), len(held))
-    assert found.after.value == done.history.best.held["accuracy"]
+    assert found.after.value == done.history.best.measures["accuracy"]
     gap = found.difference
     assert gap.low <= 0 <= gap.high
     assert "Both models choose among the " in done.beside.sentences[-1]

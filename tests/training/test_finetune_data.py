@@ -185,18 +185,19 @@ def test_whole_videos_are_held_of_each_class():
     rows += [(f"dog {v}", f, 1) for v in range(2) for f in range(5)] + [("owl", 0, 2)]
     found = made(rows)
     split = training_data.split_by_video(found, 0.2, seed=1)
-    held = {one.video for one in split.held.items}
+    held = {one.video for one in split.validation.items}
     assert len([video for video in held if video.startswith("cat")]) == 2
     assert len([video for video in held if video.startswith("dog")]) == 1
     assert "owl" not in held
     assert not held & {one.video for one in split.train.items}
-    assert len(split.held.items) + len(split.train.items) == len(found.items)
+    assert len(split.validation.items) + len(split.train.items) == len(found.items)
     assert split.notes[1] == "1 of 3 classes only in the training data, so never validated: owl"
     again = training_data.split_by_video(made(rows[::-1]), 0.2, seed=1)
-    assert {one.video for one in again.held.items} == held, "whatever the order"
+    assert {one.video for one in again.validation.items} == held, "whatever the order"
     other = {
         frozenset(
-            one.video for one in training_data.split_by_video(found, 0.2, seed=seed).held.items
+            one.video
+            for one in training_data.split_by_video(found, 0.2, seed=seed).validation.items
         )
         for seed in range(8)
     }
@@ -205,7 +206,7 @@ def test_whole_videos_are_held_of_each_class():
 
 def test_a_split_by_video_needs_two_videos_of_a_class(davis):
     split = training_data.split_by_video(examples(davis), 0.2)
-    held = {one.video for one in split.held.items}
+    held = {one.video for one in split.validation.items}
     assert len(held) == 2
     assert held <= {"car-shadow", "drift-straight", "motocross-jump", "scooter-black"}
     with pytest.raises(UsageError, match="has one video of each class, so none can be held out"):
@@ -215,12 +216,12 @@ def test_a_split_by_video_needs_two_videos_of_a_class(davis):
 def test_the_last_part_of_every_video_is_held_after_a_gap():
     rows = [("a", f, 0) for f in range(20)] + [("b", 2 * f, 1) for f in range(10)]
     split = training_data.split_by_time(made([*rows, ("c", 0, 1), ("c", 1, 1)]), 0.2, gap=5)
-    assert [one.id for one in split.held.items if one.video == "a"] == [
+    assert [one.id for one in split.validation.items if one.video == "a"] == [
         f"a/{f:06d}" for f in (16, 17, 18, 19)
     ]
     # frames 11 … 15 lie between: five of them
     assert [one.frame for one in split.train.items if one.video == "a"] == list(range(11))
-    assert [one.frame for one in split.held.items if one.video == "b"] == [16, 18]
+    assert [one.frame for one in split.validation.items if one.video == "b"] == [16, 18]
     assert [one.frame for one in split.train.items if one.video == "b"] == [0, 2, 4, 6, 8, 10]
     assert "gap: 5 frames between the sides, 9 examples on neither" in split.notes[0]
     assert split.notes[1] == "1 video too short for that, left out, first 'c'"
@@ -335,11 +336,11 @@ def test_over_the_gap_frames_that_are_nearly_the_same_are_told(davis):
         note.startswith("the last 20% of every video held out; gap: 3") for note in (found.notes)
     )
     (told,) = [note for note in found.notes if "across the gap" in note]
-    assert f"of {len(found.held.items)} held-out frames" in told
+    assert f"of {len(found.validation.items)} held-out frames" in told
     record = found.record()
     assert record["train"]["n"] == len(found.train.items)
     assert record["held"]["videos"] == 10
-    assert sum(record["held"]["per class"].values()) == len(found.held.items)
+    assert sum(record["held"]["per class"].values()) == len(found.validation.items)
     json.dumps(record)
 
 
@@ -372,8 +373,10 @@ def test_pictures_of_two_folders_are_told_apart_by_more_than_their_names(tmp_pat
                 path.write_bytes(image_file.encode(picture(seed), ".png"))
     one, other = (built(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val"))
     found = training_data.data(one, other, Selection())
-    assert next(item.id for item in found.held.items) == "val:cat/0.png"
-    assert not {item.id for item in found.held.items} & {item.id for item in found.train.items}
+    assert next(item.id for item in found.validation.items) == "val:cat/0.png"
+    assert not {item.id for item in found.validation.items} & {
+        item.id for item in found.train.items
+    }
 
 
 def test_labels_to_be_judged_are_among_those_that_are_learned(tmp_path):
@@ -429,8 +432,8 @@ def test_ilsvrc_is_trained_on_and_judged_over_the_thirty_classes(test_data, tmp_
         shutil.copy(test_data / "photos" / photo, tmp_path / folder / "0.jpg")
     train, val = (built(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val"))
     found = training_data.data(train, val, Selection(classes="vid30"))
-    assert found.train.classes == found.held.classes == shipped_classes("vid30")
-    names = [found.held.classes.names[one.labels[0]] for one in found.held.items]
+    assert found.train.classes == found.validation.classes == shipped_classes("vid30")
+    names = [found.validation.classes.names[one.labels[0]] for one in found.validation.items]
     assert sorted(names) == ["dog", "domestic_cat"]
     assert "28 of 30 classes without any example" in " ".join(found.notes)
     with pytest.raises(UsageError, match="labels that are not among the classes trained on"):

@@ -508,9 +508,9 @@ def test_a_detector_learns_the_boxes_of_davis(learned, specs, tmp_path):
     )
     went = train(Lesson(task, learned, learned), course, tmp_path / "checkpoints", Said())
     assert went.start["ap"] < 0.02
-    assert went.best.held["ap"] > 0.2
-    assert went.best.held["ap50"] > 0.45
-    assert went.best.held["loss"] < 0.5 * went.start["loss"]
+    assert went.best.measures["ap"] > 0.2
+    assert went.best.measures["ap50"] > 0.45
+    assert went.best.measures["loss"] < 0.5 * went.start["loss"]
     state = checkpoint.read(checkpoint.path(tmp_path / "checkpoints", went.best.step))
     checkpoint_format.write(tmp_path / "ft", task.record(), state.module)
     again = built(f"torch(path='{tmp_path / 'ft'}')")
@@ -538,6 +538,6 @@ def test_images_without_objects_are_learned_from_and_one_class_is_enough(test_da
     assert {one.id for one in found.items if one.labels} == there
     assert {one.id for one in examples(source).items} == there
     sides = data(source, None, Selection(holdout=0.3, boxed=True))
-    assert len(sides.train.items) + len(sides.held.items) == len(said["images"])
+    assert len(sides.train.items) + len(sides.validation.items) == len(said["images"])
     with pytest.raises(UsageError, match="at least two classes are needed"):
         data(source, None, Selection(holdout=0.3))

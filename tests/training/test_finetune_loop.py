@@ -18,7 +18,13 @@ from toy_training import COURSE, Said, lesson, scenes
 
 from steadyeye.core.errors import UsageError
 from steadyeye.training import batches, checkpoint, hyperparameters
-from steadyeye.training.batches import EpochSteps, ImageCache, Lesson, ahead, read_training_batches
+from steadyeye.training.batches import (
+    EpochSteps,
+    ImageCache,
+    Lesson,
+    prepare_ahead,
+    read_training_batches,
+)
 from steadyeye.training.hyperparameters import Constant, Course, Plateau
 from steadyeye.training.hyperparameters import Steps as Falling
 from steadyeye.training.loop import DivergedError, train
@@ -139,7 +145,7 @@ def test_32_frames_are_learned_by_heart(tmp_path):
     given = Lesson(toy_training.Scenes(), frames, frames, workers=2)
     went = train(given, Course(epochs=12, batch=8, rate=3e-3), tmp_path, Said())
     assert went.start["accuracy"] < 0.5
-    assert went.rounds[-1].held["accuracy"] == 1.0
+    assert went.rounds[-1].measures["accuracy"] == 1.0
     assert went.rounds[-1].loss < 0.1 < went.rounds[0].loss
 
 
@@ -333,7 +339,7 @@ def test_images_are_decoded_ahead_in_order_and_once_where_there_is_room():
 
 def test_no_more_is_made_ahead_than_asked_for():
     made = []
-    ready = ahead(range(100), lambda i: made.append(i) or i, 2, 5)
+    ready = prepare_ahead(range(100), lambda i: made.append(i) or i, 2, 5)
     assert [next(ready) for _ in range(3)] == [0, 1, 2]
     ready.close()
     assert len(made) <= 8

@@ -27,7 +27,7 @@ from steadyeye.core.format import number_of
 if TYPE_CHECKING:
     from steadyeye.core.storage.files import Place
     from steadyeye.core.types import Image, Source
-    from steadyeye.explain.mining.run import Mined, Wanted
+    from steadyeye.explain.mining.run import Mined, MiningSettings
 
 
 @command()
@@ -56,7 +56,7 @@ def mine(
     from steadyeye.explain.mining import run
 
     names = tuple(cause.strip() for cause in causes.split(",") if cause.strip())
-    selection = run.Wanted(score=score, causes=names, rank=rank, limit=limit)
+    selection = run.MiningSettings(score=score, causes=names, rank=rank, limit=limit)
     if not out:
         raise UsageError("give --out, the folder of the candidates")
     settings = {"model": model, "data": data, "out": out, "class_map": class_map}
@@ -130,7 +130,7 @@ def _write(
             "choose another --out"
         )
     write_file(out / "candidates.json", encode(content))
-    if mined.found and mined.pictured and present is None:
+    if mined.ranked and mined.pictured and present is None:
         stored = (image["file_name"] for image in content["images"])
         paths = dict(zip(results.own_names(content), stored, strict=True))
 
@@ -138,7 +138,7 @@ def _write(
             return ImageFile(out / "images" / paths[file])
 
         store_boxes(results.build_candidates(mined, content), picture, out, origin, advance)
-    document = results.document(mined, runs, [_command(out, mined.wanted, runs)])
+    document = results.document(mined, runs, [_command(out, mined.settings, runs)])
     if mined.pictured:
         build.store_pictures(out, list(mined.sources.values()), document)
     build.save(document, [out], [out / "report.html"])
@@ -154,7 +154,7 @@ def _read_fingerprint(out: Path) -> str | None:
     return str(sources[0].get("fingerprint", ""))
 
 
-def _command(out: Path, selection: "Wanted", runs: Sequence["Place"]) -> str:
+def _command(out: Path, selection: "MiningSettings", runs: Sequence["Place"]) -> str:
     """The command that mines the runs once more."""
     causes = ",".join(selection.causes)
     flags = f"--score {selection.score:g} --causes {causes} --rank {selection.rank}"
@@ -172,7 +172,7 @@ def _print(out: Path, mined: "Mined") -> None:
         show_table(("n", above), counted, 1, heading=model)
     for note in mined.notes:
         say(note)
-    many = len(mined.found)
+    many = len(mined.ranked)
     say(
         f"{number_of(many, 'candidate')} of {number_of(mined.mistakes, 'mistake')}: "
         f"{out / 'candidates.json'}"

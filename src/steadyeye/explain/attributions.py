@@ -205,7 +205,7 @@ class InsideShares:
     """
 
     predictions: Predictions
-    found: tuple[Attribution, ...]
+    attributions: tuple[Attribution, ...]
     effects: ProbeEffects
 
     @property
@@ -216,15 +216,15 @@ class InsideShares:
     @property
     def area(self) -> NDArray[np.float64]:
         """(m,) the area of each box as a share of its image."""
-        return np.array([attribution.area for attribution in self.found])
+        return np.array([attribution.area for attribution in self.attributions])
 
     @property
     def even(self) -> NDArray[np.float64]:
         """(m,) the share that resting on the box alone would have, by the same masks."""
-        return np.array([attribution.even for attribution in self.found])
+        return np.array([attribution.even for attribution in self.attributions])
 
     @property
-    def beyond(self) -> ProbeEffects:
+    def excess(self) -> ProbeEffects:
         """The shares less the areas: what a map all alike would not explain."""
         change = self.effects.change - self.area
         return replace(self.effects, change=change, bounds=(-1.0, 1.0))
@@ -246,13 +246,13 @@ def measure_inside_shares(
         changed=(),
         change=np.array([attribution.share for attribution in finite]),
         vanished=np.array([attribution.gone for attribution in finite]),
-        kept=np.full(len(finite), np.nan),
+        confident=np.full(len(finite), np.nan),
         cause=cause,
         label=np.asarray(predictions.tags["own_label"])[rows],
         cluster=np.char.add(np.where(apart, "control/", ""), video),
         of="images" if np.array_equal(video, image) else "videos",
         lost=len(set(_targets(predictions))) - len(finite),
-        found=match_targets(predictions),
+        matches=match_targets(predictions),
     )
     return InsideShares(predictions, finite, effects)
 
@@ -269,27 +269,27 @@ def apart(share: Interval) -> str:
     return f"{points(share.value)} ({points(share.low)} to {points(share.high)})"
 
 
-def table(one: InsideShares) -> Table:
+def table(shares: InsideShares) -> Table:
     """Mistakes, each of their causes, and the control: share inside, area, and the one less."""
-    effects = one.effects
+    effects = shares.effects
     body = []
-    for name, which in groups(effects):
-        inside = mean(effects, which)
+    for name, mask in groups(effects):
+        inside = mean(effects, mask)
         body.append(
             (
                 name,
                 f"{inside.n:,}",
-                f"{len(np.unique(effects.cluster[which])):,}",
+                f"{len(np.unique(effects.cluster[mask])):,}",
                 cell(inside),
-                cell(mean(effects, which, one.area)),
-                percent(mean(effects, which, one.even).value),
-                apart(mean(one.beyond, which)),
+                cell(mean(effects, mask, shares.area)),
+                percent(mean(effects, mask, shares.even).value),
+                apart(mean(shares.excess, mask)),
                 inside.method,
             )
         )
     both = difference(effects)
     cells = ("mistakes − correct detections (pp)", f"{both.n:,}", "—", apart(both), "—", "—")
-    body.append((*cells, apart(difference(one.beyond)), both.method))
+    body.append((*cells, apart(difference(shares.excess)), both.method))
     header = (
         "",
         "n",
@@ -299,7 +299,7 @@ def table(one: InsideShares) -> Table:
         "box only",
         "inside − uniform (pp)",
     )
-    caption = f"{one.model}: share of Σ|attribution| inside the box"
+    caption = f"{shares.model}: share of Σ|attribution| inside the box"
     return Table(caption, (*header, "interval"), tuple(body), open=True)
 
 

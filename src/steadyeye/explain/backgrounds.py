@@ -133,13 +133,13 @@ class Backdrops:
         return len(self.backgrounds) * len(self.sizes)
 
     def __getitem__(self, index: int) -> Sample:
-        which, size = divmod(index, len(self.sizes))
-        one = self.backgrounds[which]
+        number, size = divmod(index, len(self.sizes))
+        background = self.backgrounds[number]
         return Sample(
             self.ids[index],
-            partial(one.make, self.sizes[size]),
-            group=one.name,
-            tags={"target": "", "background": one.name},
+            partial(background.make, self.sizes[size]),
+            group=background.name,
+            tags={"target": "", "background": background.name},
         )
 
 
@@ -182,16 +182,16 @@ def select_qualifying(
     np.maximum.at(highest, detections.image, detections.score)
     # what could not be looked at does not qualify
     bad = (highest > NOTHING) | ~predictions.valid
-    named = np.asarray(predictions.tags["background"])
-    refused = set(named[bad].tolist())
+    background_names = np.asarray(predictions.tags["background"])
+    refused = set(background_names[bad].tolist())
     why = ""
     if refused:
         row = int(np.flatnonzero(bad)[np.argmax(highest[bad])])
         best = np.flatnonzero(detections.image == row)[
             np.argmax(detections.score[detections.image == row])
         ]
-        what = predictions.model_classes[detections.label[best]]
-        why = f"in '{predictions.ids[row]}' it detects '{what}' with {highest[row]:.2f}"
+        class_name = predictions.model_classes[detections.label[best]]
+        why = f"in '{predictions.ids[row]}' it detects '{class_name}' with {highest[row]:.2f}"
     return [background for background in backgrounds if background.name not in refused], why
 
 
@@ -206,8 +206,8 @@ def _make_background(subject: Subject, kind: str, number: int) -> Background:
         # a frame is drawn whatever the size; noise is another picture in another size
         rng = stream(seed, "background", kind, str(number))
         if kind == "frames":
-            which = int(rng.integers(len(subject.source)))
-            return blur_image(subject.source[which].image(), size)
+            row = int(rng.integers(len(subject.source)))
+            return blur_image(subject.source[row].image(), size)
         return (gradient if kind == "gradient" else natural_noise)(size, rng)
 
     of = subject.source.fingerprint if kind == "frames" else ""

@@ -195,8 +195,8 @@ class ProbeGrid:
         return len(self.targets) * len(self.steps)
 
     def __getitem__(self, index: int) -> Sample:
-        which, number = divmod(index, len(self.steps))
-        target, step = self.targets[which], self.steps[number]
+        target_number, number = divmod(index, len(self.steps))
+        target, step = self.targets[target_number], self.steps[number]
         sample = self.subject.sample(target)
         video = str(sample.tags.get("video", sample.id))
         measure = self.measure

@@ -48,8 +48,8 @@ def match_targets(predictions: Predictions) -> TargetMatches:
     own = np.flatnonzero(detections.label == np.asarray(tags["own_label"])[detections.image])
     starts = np.searchsorted(detections.image[own], np.arange(len(predictions) + 1))
     for place in range(len(predictions)):
-        here = own[starts[place] : starts[place + 1]]
-        best = _best(detections, here, boxes[place])
+        candidates = own[starts[place] : starts[place + 1]]
+        best = _best(detections, candidates, boxes[place])
         if best >= 0:
             probability[place], row[place] = detections.score[best], best
     return TargetMatches(np.where(predictions.valid, probability, np.nan), row)
@@ -70,24 +70,24 @@ class ProbeEffects:
     `plain`: (m,) the row of the image as it is. `changed`: of each, the rows of its changes.
     `change`: (m,) mean |Δ probability| over the changes, 0…1; a target that is not found again
     counts as probability 0. `vanished`: (m,) share of the changes in which it is not found.
-    `kept`: (m,) share of the changes in which it is as confident as a target must be. `cause`:
+    `confident`: (m,) share of the changes in which it is as confident as a target must be. `cause`:
     (m,) "" for the control. `label`: (m,) the detector's own class. `cluster`: (m,) what
     is resampled, the video or else the image; `of`: "videos" or "images". `lost`: targets left
-    out because of errors. `found`: of every row of the probe. `bounds`: between which every change
-    lies.
+    out because of errors. `matches`: of every row of the probe. `bounds`: between which every
+    change lies.
     """
 
     plain: NDArray[np.intp]
     changed: tuple[NDArray[np.intp], ...]
     change: NDArray[np.float64]
     vanished: NDArray[np.float64]
-    kept: NDArray[np.float64]
+    confident: NDArray[np.float64]
     cause: NDArray[np.str_]
     label: NDArray[np.int64]
     cluster: NDArray[np.str_]
     of: str
     lost: int
-    found: TargetMatches
+    matches: TargetMatches
     bounds: tuple[float, float] = (0.0, 1.0)
 
     @cached_property
@@ -118,7 +118,7 @@ def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> ProbeEffects:
         changed=tuple(changed),
         change=np.array([np.abs(p[r] - p[i]).mean() for i, r in zip(at, changed, strict=True)]),
         vanished=np.array([matches.is_vanished[rows].mean() for rows in changed]),
-        kept=np.array([(p[rows] > predictions.probe["score"]).mean() for rows in changed]),
+        confident=np.array([(p[rows] > predictions.probe["score"]).mean() for rows in changed]),
         cause=np.asarray(tags["cause"])[at],
         label=np.asarray(tags["own_label"])[at],
         # the control's images are others, even where they are called the same
@@ -127,28 +127,28 @@ def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> ProbeEffects:
         ),
         of="images" if np.array_equal(video, image) else "videos",
         lost=lost,
-        found=matches,
+        matches=matches,
     )
 
 
 def mean(
-    effects: ProbeEffects, which: NDArray[np.bool_], values: NDArray[np.float64] | None = None
+    effects: ProbeEffects, mask: NDArray[np.bool_], values: NDArray[np.float64] | None = None
 ) -> Interval:
     """The mean change of some targets, (m,) bool, with Gaffke's bounds.
 
     Over images or videos. `values`: (m,) other values than the change, within the same bounds. None
     on nothing; no interval for one target.
     """
-    n = int(which.sum())
+    n = int(mask.sum())
     if n == 0:
         return Interval(None, None, None, 0, "none: n = 0")
-    changes = (effects.change if values is None else values)[which]
+    changes = (effects.change if values is None else values)[mask]
     if n == 1:
         return Interval(float(changes[0]), None, None, 1, "none: a single detection")
     if np.isnan(changes).any():
         return Interval(float(changes.mean()), None, None, n, "none: some values are missing")
-    interval = bootstrap.mean_interval(changes, effects.cluster[which], effects.bounds)
-    return replace(interval, method=_method(effects, which, interval.method))
+    interval = bootstrap.mean_interval(changes, effects.cluster[mask], effects.bounds)
+    return replace(interval, method=_method(effects, mask, interval.method))
 
 
 def difference(effects: ProbeEffects) -> Interval:
@@ -181,23 +181,21 @@ def difference(effects: ProbeEffects) -> Interval:
     return Interval(value, min(low, value), max(high, value), n, method)
 
 
-def _method(effects: ProbeEffects, which: NDArray[np.bool_], method: str) -> str:
+def _method(effects: ProbeEffects, mask: NDArray[np.bool_], method: str) -> str:
     """What the interval is called, in detections, images or videos."""
-    several = len(np.unique(effects.cluster[which]))
+    several = len(np.unique(effects.cluster[mask]))
     kind, _, _ = method.partition(" over ")
     if several == 1:
         unit = effects.of.removesuffix("s")
-        return (
-            f"{kind} over {number_of(int(which.sum()), 'detection')}, within this one {unit} only"
-        )
+        return f"{kind} over {number_of(int(mask.sum()), 'detection')}, within this one {unit} only"
     return f"{kind} over {several} {effects.of}"
 
 
 def _group_rows(keys: NDArray[np.str_]) -> list[NDArray[np.intp]]:
     """The rows of each key, keys in the order in which they first come."""
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(which, kind="stable")
-    parts = np.split(order, np.cumsum(np.bincount(which))[:-1])
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(group))[:-1])
     return [parts[number] for number in np.argsort(first)]
 
 

@@ -172,8 +172,8 @@ def check(job: Job, how: Explaining) -> Explanation:
     """
     specs = split(how.analyses)
     probes = [_probe(spec) for spec in specs]
-    named = [probe.name for probe in probes if probe]
-    if twice := [name for name in named if named.count(name) > 1]:
+    probe_names = [probe.name for probe in probes if probe]
+    if twice := [name for name in probe_names if probe_names.count(name) > 1]:
         raise UsageError(f"the probe '{twice[0]}' is given twice; explain into two folders")
     plan = check_job(job)
     for planned in plan.tasks:
@@ -210,8 +210,8 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     folders: list[str] = []
     store = open_configured_store(plan.job.cache)
     engine = choice(plan.job.engine, plan.job.address)
-    with hold_run(out) as held, closing_store(store, watcher.say):
-        cells = Cells(plan.job, out, engine, held, watcher)
+    with hold_run(out) as claim, closing_store(store, watcher.say):
+        cells = Cells(plan.job, out, engine, claim, watcher)
         explained_pairs = _pairs(explanation, store, cells)
         subjects = [
             (pair, subject) for pair in explained_pairs if (subject := pair.subject()) is not None
@@ -297,17 +297,19 @@ def _before(out: Place, how: Explaining) -> Mapping[str, Any]:
 
     Raises `UsageError` where that is of other targets.
     """
-    held: Mapping[str, Any] = record(out).get("explain", {}) if (out / "run.json").is_file() else {}
-    if not held:
+    explained: Mapping[str, Any] = (
+        record(out).get("explain", {}) if (out / "run.json").is_file() else {}
+    )
+    if not explained:
         return {}
     for key, value in _settings(how).items():
-        if key != "analyses" and held["settings"][key] != value:
+        if key != "analyses" and explained["settings"][key] != value:
             raise UsageError(
-                f"'{out}' holds another explanation: its {key} is {held['settings'][key]!r}, "
+                f"'{out}' holds another explanation: its {key} is {explained['settings'][key]!r}, "
                 f"not {value!r}; choose another --out"
             )
-    sealed = [cell for cell in held["cells"] if (out / "cells" / cell / "seal.json").is_file()]
-    return {**held, "cells": sealed}
+    sealed = [cell for cell in explained["cells"] if (out / "cells" / cell / "seal.json").is_file()]
+    return {**explained, "cells": sealed}
 
 
 def _settings(how: Explaining) -> dict[str, Any]:

@@ -105,12 +105,12 @@ def _confident(predictions: Predictions, score: float) -> list[Target]:
     starts = np.searchsorted(raw.image[order], raw.image[order])
     names = {RIGHT: "", **{CAUSES.index(mistake_kind): mistake_kind for mistake_kind in MISTAKES}}
     confident = []
-    for place, (which, start) in enumerate(zip(order.tolist(), starts.tolist(), strict=True)):
-        kind = cause.get(which)
+    for place, (detection, start) in enumerate(zip(order.tolist(), starts.tolist(), strict=True)):
+        kind = cause.get(detection)
         if kind in names:
-            row = int(raw.image[which])
-            x0, y0, x1, y1 = map(float, raw.boxes[which])
-            own, sure = int(raw.label[which]), float(raw.score[which])
+            row = int(raw.image[detection])
+            x0, y0, x1, y1 = map(float, raw.boxes[detection])
+            own, sure = int(raw.label[detection]), float(raw.score[detection])
             name = f"{predictions.ids[row]}#{place - start}"
             confident.append(Target(name, row, (x0, y0, x1, y1), own, sure, names[kind]))
     return confident

@@ -15,7 +15,7 @@ from steadyeye.data.classes.class_lists import classes_of_names
 from steadyeye.explain.mining.causes import MISTAKES
 from steadyeye.explain.mining.crops import sample
 from steadyeye.explain.mining.error_rates import share_results, shares, summarize
-from steadyeye.explain.mining.run import Mined, RankedMistake, Wanted
+from steadyeye.explain.mining.run import Mined, MiningSettings, RankedMistake
 from steadyeye.report import build
 from steadyeye.report.render.document import Document
 from steadyeye.runner.collect import record
@@ -35,12 +35,14 @@ def coco(mined: Mined, keep: Keep) -> dict[str, Any]:
     names = _names(mined)
     images: dict[str, dict[str, Any]] = {}
     annotations = []
-    for number, mistake in enumerate(mined.found, start=1):
+    for number, mistake in enumerate(mined.ranked, start=1):
         image = _image(mined, mistake, keep)
         image = images.setdefault(image["file_name"], {"id": len(images) + 1, **image})
-        annotations.append(_annotation(number, image["id"], names[mistake.candidate.said], mistake))
+        annotations.append(
+            _annotation(number, image["id"], names[mistake.candidate.predicted], mistake)
+        )
     return {
-        "info": {"description": "confident mistakes of detectors", **_about(mined.wanted)},
+        "info": {"description": "confident mistakes of detectors", **_about(mined.settings)},
         "images": list(images.values()),
         "categories": [{"id": id_, "name": name} for name, id_ in names.items()],
         "annotations": annotations,
@@ -59,7 +61,7 @@ def build_candidates(mined: Mined, content: Mapping[str, Any]) -> Candidates:
             names[item["category_id"]],
             item["score"],
         )
-        for item, mistake in zip(content["annotations"], mined.found, strict=True)
+        for item, mistake in zip(content["annotations"], mined.ranked, strict=True)
     )
     classes = classes_of_names(dict.fromkeys(names.values()))
     return Candidates(classes, tuple(names), tuple(files.values()), boxes)
@@ -104,11 +106,11 @@ def document(mined: Mined, runs: Sequence[Place], commands: Sequence[str]) -> Do
     return Document(
         title="Confident mistakes",
         headline=tuple(
-            summarize(table, of, mined.wanted.score, several)
+            summarize(table, of, mined.settings.score, several)
             for table, of in zip(mined.tables, counted, strict=True)
         ),
         evaluated=evaluated,
-        sections=_sections(evaluated, mined.wanted.score),
+        sections=_sections(evaluated, mined.settings.score),
         provenance=records,
         commands=(*(build.command(content, run) for run, content in records.items()), *commands),
     )
@@ -135,7 +137,7 @@ def _names(mined: Mined) -> dict[str, int]:
     return {name: number for number, name in enumerate(names, start=1)}
 
 
-def _about(settings: Wanted) -> dict[str, Any]:
+def _about(settings: MiningSettings) -> dict[str, Any]:
     return {
         "score_above": settings.score,
         "causes": list(settings.causes),
@@ -197,4 +199,4 @@ def counts(mined: Mined) -> list[tuple[str, ...]]:
         ("in a crowd of its class", [of.excused for of in every]),
     ]
     body = [(title, *(f"{n:,}" for n in numbers)) for title, numbers in rows]
-    return [(f"score above {mined.wanted.score:g}", *names), *body]
+    return [(f"score above {mined.settings.score:g}", *names), *body]

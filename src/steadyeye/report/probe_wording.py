@@ -124,7 +124,7 @@ def sentence(model: ProbedModel) -> str:
     """The numbers of one model, and what they are out of."""
     effects = model.effects
     wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
-    remains = mean(effects, effects.mistake, effects.kept)
+    remains = mean(effects, effects.mistake, effects.confident)
     lost = (
         f" {number_of(effects.lost, 'detection is', 'detections are')} left out because of errors."
         if effects.lost
@@ -190,7 +190,7 @@ def _row(effects: ProbeEffects, name: str, mask: NDArray[np.bool_]) -> tuple[str
     change = mean(effects, mask)
     if change.value is None:
         return (name, "0", "0", "—", "—", "—", "—", change.method)
-    remains, gone = (mean(effects, mask, part) for part in (effects.kept, effects.vanished))
+    remains, gone = (mean(effects, mask, part) for part in (effects.confident, effects.vanished))
     return (
         name,
         f"{change.n:,}",

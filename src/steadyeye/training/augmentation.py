@@ -54,8 +54,8 @@ class Augmentation:
             return image
         key = stream_key(self.seed, f"{example}\x00{epoch}", choice.operator.name)
         # draws of the operator's own stream, far from those that it takes
-        which = int(uniform(level_key(key, -1), len(choice.levels), 1)[0])
-        return choice.operator.start(image, Context(key))(choice.levels[which])
+        level = int(uniform(level_key(key, -1), len(choice.levels), 1)[0])
+        return choice.operator.start(image, Context(key))(choice.levels[level])
 
     def _choose_level(self, example: str, epoch: int) -> Choice:
         if len(self.choices) == 1:

@@ -38,7 +38,7 @@ FOLDER = "held"
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class HeldSource:
     """A `Source` of held examples, over the classes that are learned."""
 
     examples: Examples
@@ -88,14 +88,14 @@ class Held:
         return len(self.items)
 
     def __getitem__(self, index: int) -> Sample:
-        one = self.items[index]
+        example = self.items[index]
         return Sample(
-            one.id,
-            one.image,
-            truth=one.labels,
-            tags={"video": one.video},
-            boxes=one.boxes,
-            verified=one.verified,
+            example.id,
+            example.image,
+            truth=example.labels,
+            tags={"video": example.video},
+            boxes=example.boxes,
+            verified=example.verified,
         )
 
 
@@ -171,14 +171,14 @@ class Beside:
         return f"{percent(self.gain.before.value)} before, {percent(self.gain.after.value)} after"
 
 
-def beside(base: str, tuned: Place, held: Examples, how: Job, watcher: Watcher) -> Beside:
+def beside(base: str, tuned: Place, validation: Examples, how: Job, watcher: Watcher) -> Beside:
     """Both models on the held examples, paired.
 
     `base`: the spec that the user gave. `tuned`: the folder of the trained model. `how`: the class
     map of the base, workers and batch. Examples whose classes the base cannot name count as wrong.
     """
     models = plugins.build("models", parse(base)), _load_tuned(tuned)
-    whole = Held(held, held.items)
+    whole = HeldSource(validation, validation.items)
     try:
         reached, why = _select_reachable(base, models[0], whole, how)
     except UsageError as error:
@@ -203,47 +203,55 @@ def beside(base: str, tuned: Place, held: Examples, how: Job, watcher: Watcher) 
     if detects(models[1]):
         return Beside(gain("mAP", outcomes(before), outcomes(after)), why)
     among = (
-        f"Both models choose among the {len(held.classes)} trained classes; other classes of "
+        f"Both models choose among the {len(validation.classes)} trained classes; other classes of "
         "the base model do not count."
     )
     sentence = f"{among} {why}" if why else among
-    return Beside(gain("accuracy", _trials(before, held), _trials(after, held)), sentence)
+    return Beside(
+        gain("accuracy", _trials(before, validation), _trials(after, validation)), sentence
+    )
 
 
 def _load_tuned(tuned: Place) -> Any:
     return plugins.build("models", parse(f"torch(path={str(tuned)!r})"))
 
 
-def _select_reachable(base: str, model: Any, whole: Held, how: Job) -> tuple[Held | None, str]:
+def _select_reachable(
+    base: str, model: Any, whole: HeldSource, how: Job
+) -> tuple[HeldSource | None, str]:
     """The held examples with a class that the base can name, and what is to be said of others.
 
     A detector is asked about all of them: what it finds counts against it where it is of no class.
     """
     members = class_map_of(how, model, whole).members
-    named = {label for label, own in enumerate(members) if own}
-    if not named:
+    known_labels = {label for label, own in enumerate(members) if own}
+    if not known_labels:
         return None, ""
-    lost = [name for label, name in enumerate(whole.classes.names) if label not in named]
+    lost = [name for label, name in enumerate(whole.classes.names) if label not in known_labels]
     if not lost or detects(model):
         return whole, ""
-    reachable = tuple(example for example in whole.items if named.intersection(example.labels))
+    reachable = tuple(
+        example for example in whole.items if known_labels.intersection(example.labels)
+    )
     rest = len(whole) - len(reachable)
     why = (
         f"The base model does not have {', '.join(lost)}: it counts as wrong on {rest:,} "
         "held-out examples."
     )
-    return (Held(whole.examples, reachable), why) if reachable else (None, "")
+    return (HeldSource(whole.examples, reachable), why) if reachable else (None, "")
 
 
-def _predict(job: Job, pair: tuple[Any, Held], out: Place, watcher: Watcher) -> Predictions:
+def _predict(job: Job, pair: tuple[Any, HeldSource], out: Place, watcher: Watcher) -> Predictions:
     model, source = pair
     plan = of_objects(replace(job, out=str(out)), [model], [(source.name, source)])
     ((_, table),) = tables([run(plan, watcher)])
     return table
 
 
-def _trials(table: Predictions, held: Examples) -> Trials:
+def _trials(table: Predictions, validation: Examples) -> Trials:
     """Whether each held example is right, in the order of the examples."""
     right = set(table.ids[table.right].tolist())
-    videos = np.array([example.video for example in held.items], dtype=np.str_)
-    return Trials(np.array([example.id in right for example in held.items], dtype=np.bool_), videos)
+    videos = np.array([example.video for example in validation.items], dtype=np.str_)
+    return Trials(
+        np.array([example.id in right for example in validation.items], dtype=np.bool_), videos
+    )

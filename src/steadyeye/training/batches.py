@@ -20,7 +20,7 @@ TENTH = 10
 AHEAD = 2  # batches made ready before they are asked for
 MEMORY = 2**30  # bytes of fitted images that are kept
 Job = TypeVar("Job")
-Found = TypeVar("Found")
+Prepared = TypeVar("Prepared")
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Lesson:
 
     task: TrainingTask
     learn: Examples
-    held: Examples
+    validation: Examples
     augment: Augment | None = None
     workers: int = 1
 
@@ -161,7 +161,7 @@ def read_training_batches(
             yield from ((i, epoch) for i in indices)
 
     waiting: deque[tuple[int, int]] = deque()
-    with closing(ahead(jobs(), prepare, lesson.workers, AHEAD * batch)) as ready:
+    with closing(prepare_ahead(jobs(), prepare, lesson.workers, AHEAD * batch)) as ready:
         for first in ready:
             step, n = waiting.popleft()
             yield step, [first, *islice(ready, n - 1)]
@@ -175,14 +175,16 @@ def read_held_batches(
     def prepare(example: Example) -> Any:
         return lesson.task.prepare(example, images(example))
 
-    with closing(ahead(lesson.held.items, prepare, lesson.workers, AHEAD * batch)) as ready:
+    with closing(
+        prepare_ahead(lesson.validation.items, prepare, lesson.workers, AHEAD * batch)
+    ) as ready:
         while part := list(islice(ready, batch)):
             yield part
 
 
-def ahead(
-    jobs: Iterable[Job], make: Callable[[Job], Found], threads: int, depth: int
-) -> Generator[Found, None, None]:
+def prepare_ahead(
+    jobs: Iterable[Job], make: Callable[[Job], Prepared], threads: int, depth: int
+) -> Generator[Prepared, None, None]:
     """`make(job)` of each job in their order, at most `depth` of them made before they are taken.
 
     What one raises comes out in its turn; those that were not begun by then never are.

@@ -108,9 +108,9 @@ def _check_job(name: str, job: Job) -> Plan:
     try:
         return check(job)
     except UsageError as error:
-        which = "the base model" if name.startswith("base") else "the fine-tuned model"
+        model_name = "the base model" if name.startswith("base") else "the fine-tuned model"
         message = str(error).replace("--class-map", "--then-class-map")
-        raise UsageError(f"{which} cannot be measured: {message}") from error
+        raise UsageError(f"{model_name} cannot be measured: {message}") from error
 
 
 def _report(runs: Mapping[str, Place], plans: Mapping[str, Plan], out: Place) -> Document:

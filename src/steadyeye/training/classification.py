@@ -68,7 +68,7 @@ class Classification:
     fewest: int
     about: Mapping[str, Any]
     kind: str = "classifier"
-    watched: str = "loss"
+    criterion: str = "loss"
     lower: bool = True
 
     def fit(self, image: Image) -> Image:
@@ -208,7 +208,7 @@ def _about(
     how: Learning,
     recipe: Recipe,
     head: Heads,
-    kept: bool,
+    kept_head: bool,
 ) -> Mapping[str, Any]:
     output = "probabilities" if how.several else recipe.output
     return {
@@ -217,7 +217,7 @@ def _about(
         "classes": checkpoint_format.classes_record(train.classes),
         "n classes": len(train.classes),
         "recipe": replace(recipe, output=output).record(),
-        "head": {"layers": list(head.layers), "kept": kept},
+        "head": {"layers": list(head.layers), "kept": kept_head},
         "several": how.several,
         "loss": "binary cross-entropy of each class" if how.several else "cross-entropy",
         "from scratch": how.from_scratch,

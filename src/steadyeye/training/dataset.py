@@ -97,11 +97,11 @@ def choose_examples(
 
 def largest(boxes: Boxes) -> int | None:
     """The class of the largest object; None where there is none of the classes."""
-    there = np.flatnonzero(~boxes.crowd & (boxes.labels != OOD))
-    if not len(there):
+    objects = np.flatnonzero(~boxes.crowd & (boxes.labels != OOD))
+    if not len(objects):
         return None
-    order = np.lexsort((boxes.labels[there], -boxes.area[there]))
-    return int(boxes.labels[there[order[0]]])
+    order = np.lexsort((boxes.labels[objects], -boxes.area[objects]))
+    return int(boxes.labels[objects[order[0]]])
 
 
 def onto(
@@ -148,9 +148,9 @@ def trained_on(train: Examples) -> dict[str, Any]:
 
 def check_learnable(train: Examples, least: int = 2) -> None:
     """Raises `UsageError` for examples of fewer than `least` classes; boxes can be of one alone."""
-    there = present(train.items)
-    if len(there) < least:
-        only = f"'{train.classes.names[there[0]]}' alone" if there else "no class"
+    labels = present(train.items)
+    if len(labels) < least:
+        only = f"'{train.classes.names[labels[0]]}' alone" if labels else "no class"
         raise UsageError(
             f"'{train.name}' has {only} among {len(train.items):,} training examples; at least "
             f"{'two classes are' if least == 2 else 'one class is'} needed"
@@ -162,9 +162,9 @@ def present(items: Iterable[Example]) -> tuple[int, ...]:
     return tuple(sorted({label for example in items for label in example.labels}))
 
 
-def names(classes: Classes, which: Iterable[int]) -> str:
+def names(classes: Classes, labels: Iterable[int]) -> str:
     """Some classes by name, the first few where they are many."""
-    return list_texts([classes.names[i] for i in which])
+    return list_texts([classes.names[i] for i in labels])
 
 
 def _read(sample: Sample, classes: Classes, several: bool, name: str) -> _Read:
@@ -227,13 +227,13 @@ def _check_reached(data: Examples, table: ClassMap) -> None:
         )
 
 
-def _move_labels(one: Example, table: ClassMap) -> Example:
+def _move_labels(example: Example, table: ClassMap) -> Example:
     to = table.destinations
-    labels = tuple(dict.fromkeys(to[label] for label in one.labels if to[label] >= 0))
-    verified = one.verified
+    labels = tuple(dict.fromkeys(to[label] for label in example.labels if to[label] >= 0))
+    verified = example.verified
     if verified is not None:
         verified = tuple(sorted({to[label] for label in verified if to[label] >= 0}))
-    return replace(one, labels=labels, boxes=_boxes(one.boxes, to), verified=verified)
+    return replace(example, labels=labels, boxes=_boxes(example.boxes, to), verified=verified)
 
 
 def _boxes(boxes: Boxes | None, to: Sequence[int]) -> Boxes | None:

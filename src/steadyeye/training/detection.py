@@ -54,7 +54,7 @@ class Detection:
     about: Mapping[str, Any]
     notes: tuple[str, ...]
     kind: str = "detector"
-    watched: str = "ap"
+    criterion: str = "ap"
     lower: bool = False
 
     def fit(self, image: Image) -> Image:
@@ -78,20 +78,20 @@ class Detection:
         network gives what is no number. Raises `UsageError` where no image has an object to be
         found.
         """
-        there: list[Boxes] = []
+        truths: list[Boxes] = []
         detections: list[Detections] = []
         losses: list[float] = []
         for batch in prepared:
             loss, outputs = self.trainable.evaluate(module, [inputs for inputs, _ in batch])
-            there += [truth for _, truth in batch]
+            truths += [truth for _, truth in batch]
             detections += [_detections(output) for output in outputs]
             losses += [] if loss is None else [float(loss.detach()) * len(batch)]
-        numbers = _precision(there, detections, len(self.classes))
+        numbers = _precision(truths, detections, len(self.classes))
         if losses:
-            numbers["loss"] = sum(losses) / len(there)
+            numbers["loss"] = sum(losses) / len(truths)
             # a network gone astray may find nothing, which is not the AP of one that learned so
             numbers |= {} if np.isfinite(numbers["loss"]) else {"ap": np.nan, "ap50": np.nan}
-        return {**numbers, "n": float(len(there))}
+        return {**numbers, "n": float(len(truths))}
 
     def record(self) -> Mapping[str, Any]:
         """What model.json holds beside the weights."""
@@ -122,9 +122,9 @@ def detection(
     else:
         module = with_classes(trainable.make, model.copies.module, train.classes, seed)
     weights, layers = frozen(module)
-    for what, names in (("weights", weights), ("layers of batch normalisation", layers)):
+    for kind, names in (("weights", weights), ("layers of batch normalisation", layers)):
         if names:
-            notes += [f"{len(names):,} {what} are frozen as the model has them, first '{names[0]}'"]
+            notes += [f"{len(names):,} {kind} are frozen as the model has them, first '{names[0]}'"]
     about = {
         "kind": "detector",
         **checkpoint_format.base_record(model, spec),
@@ -169,7 +169,9 @@ def _left_out(train: Examples) -> list[str]:
     }
     notes = [f"{number_of(learned, 'box')} for training, cut at the border of their image"]
     notes += [
-        f"{number_of(n, 'box')} {what}, left out of the loss" for what, n in counts.items() if n
+        f"{number_of(n, 'box')} {description}, left out of the loss"
+        for description, n in counts.items()
+        if n
     ]
     return notes + (
         [f"{number_of(empty, 'image')} without an object, used as background"] * bool(empty)

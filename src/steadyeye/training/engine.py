@@ -129,8 +129,8 @@ class Engine:
         module: nn.Module = self._accelerator.unwrap_model(self._module)
         return module
 
-    def _seed(self, what: str, number: int) -> None:
-        draw = stream(self._course.seed, what, str(number), str(self.rank))
+    def _seed(self, purpose: str, number: int) -> None:
+        draw = stream(self._course.seed, purpose, str(number), str(self.rank))
         torch.manual_seed(int(draw.integers(2**63)))
 
 
@@ -152,13 +152,13 @@ def first() -> bool:
 
 
 def _accelerator(precision: str) -> Accelerator:
-    wanted = "no" if precision == "fp32" else precision
-    if AcceleratorState._shared_state and AcceleratorState().mixed_precision != wanted:
+    mixed = "no" if precision == "fp32" else precision
+    if AcceleratorState._shared_state and AcceleratorState().mixed_precision != mixed:
         # accelerate keeps one precision a process, and this one has trained in another before
         AcceleratorState._reset_state()
     try:
         accelerator = Accelerator(
-            mixed_precision=wanted, kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)]
+            mixed_precision=mixed, kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)]
         )
     except (ValueError, NotImplementedError) as error:
         raise UsageError(f"--precision {precision}: {error}") from error

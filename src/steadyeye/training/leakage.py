@@ -37,7 +37,7 @@ FLAT = 4.0
 BLOCK = 2048  # images compared at a time
 
 
-def check_leakage(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, ...]:
+def check_leakage(train: Examples, validation: Examples, in_time: bool = False) -> tuple[str, ...]:
     """What was compared, as notes. Raises `UsageError` where held examples leak into training.
 
     That is where both sides have the same video, and where an image of one side is nearly one of
@@ -46,14 +46,14 @@ def check_leakage(train: Examples, held: Examples, in_time: bool = False) -> tup
     then told in a note. Every compared image is decoded once.
     """
     if not in_time:
-        shared = sorted(_list_videos(train.items) & _list_videos(held.items))
+        shared = sorted(_list_videos(train.items) & _list_videos(validation.items))
         if shared:
             raise UsageError(
                 f"training and held-out data share {number_of(len(shared), 'video')}: "
                 f"{list_texts(shared)}; frames of one video are nearly the same, so hold out whole "
                 "videos"
             )
-    sides = [_space_frames(side.items) for side in (train, held)]
+    sides = [_space_frames(side.items) for side in (train, validation)]
     marks = [_marks(side) for side in sides]
     pairs = find_near_duplicates(*([mark for mark in side if mark is not None] for side in marks))
     shared_videos = _names(sides, marks, pairs)
@@ -65,7 +65,7 @@ def check_leakage(train: Examples, held: Examples, in_time: bool = False) -> tup
             f"{list_texts([f'{b} and {a}' for a, b in shared_videos])}; keep them on one side"
         )
     flat = sum(mark is None for side in marks for mark in side)
-    notes = [_compare_sides(train, held, sides)]
+    notes = [_compare_sides(train, validation, sides)]
     notes[0] += f"; {flat:,} show too little to be compared" if flat else ""
     if in_time:
         notes.append(
@@ -76,10 +76,12 @@ def check_leakage(train: Examples, held: Examples, in_time: bool = False) -> tup
     return tuple(notes)
 
 
-def _compare_sides(train: Examples, held: Examples, sides: Sequence[Sequence[Example]]) -> str:
+def _compare_sides(
+    train: Examples, validation: Examples, sides: Sequence[Sequence[Example]]
+) -> str:
     counts = [
         f"{len(some):,}{'' if len(some) == len(side.items) else f' of {len(side.items):,}'}"
-        for some, side in zip(sides, (train, held), strict=True)
+        for some, side in zip(sides, (train, validation), strict=True)
     ]
     return (
         f"{counts[0]} training and {counts[1]} held-out images compared by a perceptual hash: "
@@ -130,16 +132,16 @@ def hash_image(image: Image) -> NDArray[np.bool_] | None:
 
 
 def find_near_duplicates(
-    one: Sequence[NDArray[np.bool_]], other: Sequence[NDArray[np.bool_]]
+    left_hashes: Sequence[NDArray[np.bool_]], right_hashes: Sequence[NDArray[np.bool_]]
 ) -> NDArray[np.int64]:
-    """(m, 2) positions in `one` and `other` whose hashes differ in at most `NEAR` bits."""
-    if not len(one) or not len(other):
+    """(m, 2) positions on the left and on the right whose hashes differ in at most `NEAR` bits."""
+    if not len(left_hashes) or not len(right_hashes):
         return np.zeros((0, 2), dtype=np.int64)
     # of ±1, the product is the bits that agree less those that differ
-    right = np.stack(other).T * np.float32(2) - np.float32(1)
+    right = np.stack(right_hashes).T * np.float32(2) - np.float32(1)
     pairs = []
-    for start in range(0, len(one), BLOCK):
-        left = np.stack(one[start : start + BLOCK]) * np.float32(2) - np.float32(1)
+    for start in range(0, len(left_hashes), BLOCK):
+        left = np.stack(left_hashes[start : start + BLOCK]) * np.float32(2) - np.float32(1)
         rows, columns = np.nonzero(BITS - left @ right <= 2 * NEAR)
         pairs.append(np.stack([rows + start, columns], axis=1))
     return np.concatenate(pairs).astype(np.int64)

@@ -102,8 +102,8 @@ class _Training:
             state = checkpoint.latest(self.folder, self.watcher.say)
         if state is None:
             return None
-        for what, now, before in self.engine.restore(state):
-            self.watcher.say(f"{what}: {before} before, now {now}; the last bits may differ")
+        for setting, now, before in self.engine.restore(state):
+            self.watcher.say(f"{setting}: {before} before, now {now}; the last bits may differ")
         history = metrics_log.read(state.history)
         self.losses = list(history.losses)
         if not history.ended:
@@ -112,7 +112,7 @@ class _Training:
 
     def _begin(self, start: Mapping[str, float | None] | None) -> History:
         task = self.lesson.task
-        return History(task.watched, task.lower, self._judgement(0) if start is None else start)
+        return History(task.criterion, task.lower, self._judgement(0) if start is None else start)
 
     def _feed(self, first: int) -> Generator[tuple[int, list[Any]], None, None]:
         """What this process is given at each step."""
@@ -157,13 +157,15 @@ class _Training:
             epoch=done / self.steps.epoch,
             rate=rate,
             loss=sum(x * n for x, n in zip(losses, sizes, strict=True)) / sum(sizes),
-            held=self._judgement(done),
+            measures=self._judgement(done),
         )
         now = replace(history, losses=tuple(self.losses), rounds=(*history.rounds, ended))
         self.watcher.say(sentence(now))
         if hyperparameters.is_over(now.values, self.course.patience):
             waited = self.course.patience
-            return replace(now, ended=f"stopped early: {now.watched} no better in {waited} rounds")
+            return replace(
+                now, ended=f"stopped early: {now.criterion} no better in {waited} rounds"
+            )
         if done == self.steps.total:
             return replace(now, ended=f"all {number_of(done, 'step')} are done")
         return now
@@ -178,9 +180,9 @@ class _Training:
                 return task.judge(module, batches)
 
         values = self.engine.judge_module(step, judge)
-        if not math.isfinite(values[task.watched]):
+        if not math.isfinite(values[task.criterion]):
             raise self._describe_divergence(
-                f"{task.watched} on the held-out data is not a number", step - 1
+                f"{task.criterion} on the held-out data is not a number", step - 1
             )
         return {key: value if math.isfinite(value) else None for key, value in values.items()}
 
@@ -191,7 +193,7 @@ class _Training:
             now = replace(history, losses=tuple(self.losses))
             checkpoint.save(self.folder, self.engine.state(now.record()))
 
-    def _describe_divergence(self, what: str, step: int) -> DivergedError:
+    def _describe_divergence(self, fault: str, step: int) -> DivergedError:
         step = max(step, 0)
         ids = [self.lesson.learn.items[i].id for i in self.steps.batch(step)]
         file = checkpoint.last_good(self.folder)
@@ -199,7 +201,7 @@ class _Training:
             f"the last good checkpoint is kept: {file}" if file else "there is no checkpoint yet"
         )
         return DivergedError(
-            f"{what} in epoch {step // self.steps.epoch + 1}, step {step + 1:,}; {state}; "
+            f"{fault} in epoch {step // self.steps.epoch + 1}, step {step + 1:,}; {state}; "
             f"lower --lr, or look at the batch: {', '.join(ids)}"
         )
 
@@ -236,13 +238,13 @@ def smooth_losses(losses: Sequence[float], steps: int = 20) -> float:
 def sentence(history: History) -> str:
     """What the latest round came to, in words."""
     latest = history.rounds[-1]
-    held = ", ".join(
+    measures = ", ".join(
         f"{name} {value:.4f}"
-        for name, value in latest.held.items()
+        for name, value in latest.measures.items()
         if value is not None and name != "n"
     )
     best = " (best so far)" if history.best == latest else ""
     return (
         f"epoch {latest.epoch:.4g}, step {latest.step:,}: loss {latest.loss:.4f} at rate "
-        f"{latest.rate:.3g}; held out: {held}{best}"
+        f"{latest.rate:.3g}; held out: {measures}{best}"
     )

@@ -13,22 +13,23 @@ from steadyeye.training.batches import EpochSteps, Lesson
 from steadyeye.training.engine import first
 from steadyeye.training.hyperparameters import RATES, Constant, Course
 from steadyeye.training.loop import DivergedError, LossWatcher, train
+from steadyeye.training.metrics_log import read_measures, write_measures
 
 PART = 10
 """A rate is tried for a tenth of the training, and an epoch at least."""
 
 
 @dataclass(frozen=True)
-class Tried:
+class Trial:
     """A learning rate with what came of it.
 
-    `loss`: the mean over the trial's examples; `held`: the judgement at its end; empty with a
+    `loss`: the mean over the trial's examples; `measures`: the judgement at its end; empty with a
     `fault`, where the loss or a weight was no finite number.
     """
 
     rate: float
     loss: float | None
-    held: Mapping[str, float | None]
+    measures: Mapping[str, float | None]
     losses: tuple[float, ...] = ()
     fault: str = ""
 
@@ -39,17 +40,17 @@ class RateSearch:
 
     steps: int
     start: Mapping[str, float | None]
-    tried: tuple[Tried, ...]
+    tried: tuple[Trial, ...]
     rate: float
 
     def record(self) -> dict[str, Any]:
         """As plain values, for run.json."""
-        return asdict(self)
+        return {**asdict(self), "tried": [write_measures(asdict(trial)) for trial in self.tried]}
 
 
-def read(record: Mapping[str, Any]) -> Tried:
+def read(record: Mapping[str, Any]) -> Trial:
     """A trial from its plain values."""
-    return Tried(**{**record, "losses": tuple(record["losses"])})
+    return Trial(**{**read_measures(record), "losses": tuple(record["losses"])})
 
 
 def search(
@@ -66,7 +67,7 @@ def search(
     where every loss diverged.
     """
     steps = _steps(lesson, course)
-    tried: list[Tried] = []
+    tried: list[Trial] = []
     start: Mapping[str, float | None] | None = None
     for rate in rates:
         trial = replace(
@@ -82,7 +83,7 @@ def search(
             f"{min(rates):g}; check the labels, and images that may be broken"
         )
     task = lesson.task
-    best = max(sound, key=lambda each: _goodness(each.held, task.watched, task.lower))
+    best = max(sound, key=lambda outcome: _goodness(outcome.measures, task.criterion, task.lower))
     return RateSearch(steps, start, tuple(tried), best.rate)
 
 
@@ -107,18 +108,20 @@ def _run_trial(
     try:
         went = train(lesson, course, folder / "checkpoints", watcher, start)
         last = went.rounds[-1]
-        tried = Tried(course.rate, last.loss, last.held, went.losses)
+        tried = Trial(course.rate, last.loss, last.measures, went.losses)
         start = went.start
     except DivergedError as error:
         watcher.say(f"learning rate {course.rate:g}: {error}")
-        tried = Tried(course.rate, None, {}, fault=str(error).partition(";")[0])
-    content = {"start": start, "tried": asdict(tried)}
+        tried = Trial(course.rate, None, {}, fault=str(error).partition(";")[0])
+    content = {"start": start, "tried": write_measures(asdict(tried))}
     if first():
         write_file(file, json.dumps(content).encode())
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return content
 
 
-def _goodness(held: Mapping[str, float | None], watched: str, lower: bool) -> tuple[float, float]:
-    value, loss = held[watched] or 0.0, held.get("loss")
+def _goodness(
+    measures: Mapping[str, float | None], criterion: str, lower: bool
+) -> tuple[float, float]:
+    value, loss = measures[criterion] or 0.0, measures.get("loss")
     return (-value if lower else value, float("-inf") if loss is None else -loss)

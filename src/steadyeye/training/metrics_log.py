@@ -11,27 +11,27 @@ from steadyeye.training.hyperparameters import find_best_round
 class TrainingRound:
     """The end of a round. `step`: steps done by then; `rate`: the learning rate of its steps.
 
-    `loss`: the mean over the examples of the round; `held`: what `Task.judge` said, None for what
-    is no finite number.
+    `loss`: the mean over the examples of the round; `measures`: what `Task.judge` returned, None
+    for what is no finite number.
     """
 
     step: int
     epoch: float
     rate: float
     loss: float
-    held: Mapping[str, float | None]
+    measures: Mapping[str, float | None]
 
 
 @dataclass(frozen=True)
 class History:
     """A training so far.
 
-    `watched`: the name of the number that decides; `lower`: whether less of it is better. `start`:
-    the judgement before the first step. `losses`: of each step. `ended`: why it is over, empty
-    while it is not.
+    `criterion`: the name of the number that decides; `lower`: whether less of it is better.
+    `start`: the judgement before the first step. `losses`: of each step. `ended`: why it is over,
+    empty while it is not.
     """
 
-    watched: str
+    criterion: str
     lower: bool
     start: Mapping[str, float | None]
     losses: tuple[float, ...] = ()
@@ -46,10 +46,8 @@ class History:
     @property
     def values(self) -> tuple[float, ...]:
         """The watched number of each round, turned so that more is better."""
-        watched_values = (judged_round.held[self.watched] for judged_round in self.rounds)
-        return tuple(
-            -value if self.lower else value for value in watched_values if value is not None
-        )
+        values = (judged_round.measures[self.criterion] for judged_round in self.rounds)
+        return tuple(-value if self.lower else value for value in values if value is not None)
 
     @property
     def best(self) -> TrainingRound | None:
@@ -61,26 +59,34 @@ class History:
         """The history as plain values, for history.json and checkpoints."""
         best = self.best
         return {
-            "watched": self.watched,
+            # the key is older than the field's name, and stays readable
+            "watched": self.criterion,
             "lower": self.lower,
             "ended": self.ended,
             "best_step": None if best is None else best.step,
             "start": dict(self.start),
-            "rounds": [
-                {**asdict(judged_round), "held": dict(judged_round.held)}
-                for judged_round in self.rounds
-            ],
+            "rounds": [write_measures(asdict(judged_round)) for judged_round in self.rounds],
             "losses": list(self.losses),
         }
+
+
+def write_measures(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a round or a trial as its files name them: `measures` is written as `held`."""
+    return {"held" if name == "measures" else name: value for name, value in values.items()}
+
+
+def read_measures(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that `write_measures` wrote."""
+    return {"measures" if name == "held" else name: value for name, value in record.items()}
 
 
 def read(record: Mapping[str, Any]) -> History:
     """The history that `History.record` wrote down."""
     return History(
-        watched=record["watched"],
+        criterion=record["watched"],
         lower=record["lower"],
         start=record["start"],
         losses=tuple(record["losses"]),
-        rounds=tuple(TrainingRound(**judged_round) for judged_round in record["rounds"]),
+        rounds=tuple(TrainingRound(**read_measures(stored)) for stored in record["rounds"]),
         ended=record["ended"],
     )

@@ -56,8 +56,8 @@ class TrainingTask(Protocol):
     """What is trained and how it is judged; the loop knows nothing else of it.
 
     `kind`: "classifier" or "detector". `module`: fp32, with its new head, on the CPU when it is
-    handed over; the loop moves it. `watched`: the name of the number of `judge` that early stopping
-    and the best checkpoint go by, `lower` whether less is better.
+    handed over; the loop moves it. `criterion`: the name of the number of `judge` that early
+    stopping and the best checkpoint go by, `lower` whether less is better; written as `watched`.
     """
 
     @property
@@ -65,7 +65,7 @@ class TrainingTask(Protocol):
     @property
     def module(self) -> nn.Module: ...  # noqa: D102
     @property
-    def watched(self) -> str: ...  # noqa: D102
+    def criterion(self) -> str: ...  # noqa: D102
     @property
     def lower(self) -> bool: ...  # noqa: D102
 

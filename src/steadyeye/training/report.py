@@ -47,21 +47,21 @@ def summarize(
 ) -> tuple[str, ...]:
     """What came of it, a sentence a line: the base as it was given, its limits, then the loss."""
     n = record["data"]["held"]["n"]
-    what = f"{record['base']['name']} on {record['data']['train']['name']}"
+    subject = f"{record['base']['name']} on {record['data']['train']['name']}"
     best = went.best
     if best is None:
-        return (f"{what}: no validation before it {went.ended or 'ended'}.",)
+        return (f"{subject}: no validation before it {went.ended or 'ended'}.",)
     rose = "; ".join(
         f"{name_measure(name)} from {format_measure(name, went.start.get(name))} "
-        f"to {format_measure(name, best.held[name])}"
+        f"to {format_measure(name, best.measures[name])}"
         for name in numbers(went)
     )
     began = "" if record["task"].get("head", {}).get("kept") else " (it started with a new head)"
     course = f"{rose}, on {n:,} held-out examples, over {number_of(best.step, 'step')}{began}"
     if both is None:
-        return (f"{what}: {course}.",)
+        return (f"{subject}: {course}.",)
     finding, *limits = both.sentences
-    opening = f"{what}: {finding[0].lower()}{finding[1:]}"
+    opening = f"{subject}: {finding[0].lower()}{finding[1:]}"
     return (opening, *limits, f"In training: {course}.", *both.method)
 
 
@@ -94,22 +94,22 @@ def _curves(record: Mapping[str, Any], went: History) -> Section:
 
 
 def _title(went: History) -> str:
-    best, watched = went.best, went.watched
+    best, criterion = went.best, went.criterion
     if best is None:
         return "Training ended before the first validation"
-    before, after = went.start.get(watched), best.held[watched]
-    first, last = format_measure(watched, before), format_measure(watched, after)
+    before, after = went.start.get(criterion), best.measures[criterion]
+    first, last = format_measure(criterion, before), format_measure(criterion, after)
     return (
-        f"Course of training: {name_measure(watched)} on the held-out data {first} at first, "
+        f"Course of training: {name_measure(criterion)} on the held-out data {first} at first, "
         f"{last} at step {best.step:,}"
     )
 
 
 def _better(went: History) -> bool:
-    before, best = went.start.get(went.watched), went.best
+    before, best = went.start.get(went.criterion), went.best
     if before is None or best is None:
         return best is not None
-    after = best.held[went.watched]
+    after = best.measures[went.criterion]
     assert after is not None
     return after < before if went.lower else after > before
 
@@ -121,14 +121,14 @@ def _ending(record: Mapping[str, Any], went: History) -> str:
         return text + "No weights were kept."
     text += (
         f"The kept weights are those after step {best.step:,} of {went.step:,} (epoch "
-        f"{best.epoch:.4g}), with the best {name_measure(went.watched)} on the held-out data; "
+        f"{best.epoch:.4g}), with the best {name_measure(went.criterion)} on the held-out data; "
         f"{recipe['optimizer']}, learning rate {_rates(went)}, batches of {recipe['batch']}, "
         f"{recipe['precision']}."
     )
     if not _better(went):
         text += (
             " Before the first step it was "
-            f"{format_measure(went.watched, went.start.get(went.watched))}: "
+            f"{format_measure(went.criterion, went.start.get(went.criterion))}: "
             "no step improved it on these examples."
         )
     return text
@@ -140,12 +140,12 @@ def _rates(went: History) -> str:
 
 
 def _describe_data(record: Mapping[str, Any]) -> str:
-    train, held = record["data"]["train"], record["data"]["held"]
+    train, validation = record["data"]["train"], record["data"]["held"]
     return (
         f"Trained on {number_of(train['n'], 'example')} of {train['name']}; validated on "
-        f"{held['n']:,} held-out examples of {held['name']}. Frames of one video are similar, so "
-        "these curves have no intervals. They only choose the checkpoint; for unbiased values "
-        "evaluate the model on other data."
+        f"{validation['n']:,} held-out examples of {validation['name']}. Frames of one video are "
+        "similar, so these curves have no intervals. They only choose the checkpoint; for unbiased "
+        "values evaluate the model on other data."
     )
 
 
@@ -166,25 +166,25 @@ def _table(went: History) -> Table:
 
 
 def _row(judged_round: TrainingRound, names: Sequence[str], best: bool) -> tuple[str, ...]:
-    held = (format_measure(name, judged_round.held[name]) for name in names)
+    measures = (format_measure(name, judged_round.measures[name]) for name in names)
     step = f"{judged_round.step:,}{' ●' if best else ''}"
     return (
         step,
         f"{judged_round.epoch:.4g}",
         f"{judged_round.rate:g}",
         f"{judged_round.loss:.4f}",
-        *held,
+        *measures,
     )
 
 
 def _search(went: History, rate_search: Mapping[str, Any]) -> Section:
     tried = [read(trial) for trial in rate_search["tried"]]
-    names = list(tried[0].held or rate_search["start"])
+    names = list(tried[0].measures or rate_search["start"])
     rows = tuple(
         (
             f"{trial.rate:g}{' ●' if trial.rate == rate_search['rate'] else ''}",
             trial.fault or f"{trial.loss:.4f}",
-            *(format_measure(name, trial.held.get(name)) for name in names),
+            *(format_measure(name, trial.measures.get(name)) for name in names),
         )
         for trial in tried
     )
@@ -194,14 +194,14 @@ def _search(went: History, rate_search: Mapping[str, Any]) -> Section:
         "mark": {"type": "line", "tooltip": True},
         "encoding": {"x": STEP, "y": y, **lines([f"{t.rate:g}" for t in tried], "of")},
     }
-    held = (f"held-out {name_measure(name)}" for name in names)
+    columns = (f"held-out {name_measure(name)}" for name in names)
     return Section(
         topic=Topic.TRAINING,
         place=2,
         title=f"Learning rate {rate_search['rate']:g} was chosen among {len(tried)}",
         text=(
             f"Each was tried for {number_of(rate_search['steps'], 'step')} from the same weights, "
-            f"on the same batches, and compared by {name_measure(went.watched)} on the held-out "
+            f"on the same batches, and compared by {name_measure(went.criterion)} on the held-out "
             "data; ties are broken by the loss. So the held-out data chose the learning rate too.",
         ),
         figures=(
@@ -212,7 +212,7 @@ def _search(went: History, rate_search: Mapping[str, Any]) -> Section:
                 spec={**chart([line], height=240), "data": {"values": curves}},
             ),
         ),
-        tables=(Table("All learning rates", ("learning rate", "loss", *held), rows),),
+        tables=(Table("All learning rates", ("learning rate", "loss", *columns), rows),),
     )
 
 
@@ -220,8 +220,8 @@ def _data(record: Mapping[str, Any]) -> Section:
     """What was learned from, and what was held out."""
     sides = record["data"]
     rows = tuple(
-        (what, examples["name"], f"{examples['n']:,}", examples["fingerprint"])
-        for what, examples in (("training", sides["train"]), ("held out", sides["held"]))
+        (side, examples["name"], f"{examples['n']:,}", examples["fingerprint"])
+        for side, examples in (("training", sides["train"]), ("held out", sides["held"]))
     )
     return Section(
         topic=Topic.TRAINING,
@@ -258,11 +258,14 @@ def figures(went: History) -> list[Figure]:
 def _loss(went: History) -> Figure:
     rows = curve(went.losses, "training, smoothed")
     starts = [(0, went.start)] if went.start else []
-    judged = [*starts, *((judged_round.step, judged_round.held) for judged_round in went.rounds)]
+    judged = [
+        *starts,
+        *((judged_round.step, judged_round.measures) for judged_round in went.rounds),
+    ]
     rows += [
-        {"step": step, "loss": held["loss"], "of": "held-out"}
-        for step, held in judged
-        if held.get("loss") is not None
+        {"step": step, "loss": measures["loss"], "of": "held-out"}
+        for step, measures in judged
+        if measures.get("loss") is not None
     ]
     names = list(dict.fromkeys(row["of"] for row in rows))
     line = {
@@ -290,10 +293,10 @@ def _loss(went: History) -> Figure:
 
 def _draw_judgements(went: History, names: Sequence[str]) -> Figure:
     rows = [
-        {"step": step, "value": held[name], "of": name_measure(name)}
-        for step, held in [(0, went.start), *((r.step, r.held) for r in went.rounds)]
+        {"step": step, "value": measures[name], "of": name_measure(name)}
+        for step, measures in [(0, went.start), *((r.step, r.measures) for r in went.rounds)]
         for name in names
-        if held.get(name) is not None
+        if measures.get(name) is not None
     ]
     line = {
         "mark": {"type": "line", "point": True, "tooltip": True},
@@ -365,9 +368,9 @@ def curve(losses: Sequence[float], of: str) -> list[dict[str, Any]]:
 
 def numbers(went: History) -> list[str]:
     """The numbers that the report shows: the watched one first, no counts."""
-    every = went.rounds[-1].held if went.rounds else went.start
-    rest = [name for name in every if name not in (went.watched, "n")]
-    return [went.watched, *rest]
+    every = went.rounds[-1].measures if went.rounds else went.start
+    rest = [name for name in every if name not in (went.criterion, "n")]
+    return [went.criterion, *rest]
 
 
 def name_measure(name: str) -> str:

@@ -108,7 +108,9 @@ def check(job: Tuning) -> TrainingPlan:
         before_after.check_base(job.model, measuring)
     task = _task(model, job, chosen_data.train)
     augment = mirror_images(operators, job.seed) if job.mirror else operators
-    lesson = Lesson(task, chosen_data.train, chosen_data.held, augment, job.workers or cores())
+    lesson = Lesson(
+        task, chosen_data.train, chosen_data.validation, augment, job.workers or cores()
+    )
     return TrainingPlan(
         job, out, recipe, course, chosen_data, operators, lesson, measuring, sources
     )
@@ -153,7 +155,7 @@ def finetune(plan: TrainingPlan, watcher: TrainingWatcher) -> Tuned:
 
 def announcement(plan: TrainingPlan) -> str:
     """What is about to be trained, in a line."""
-    train, held, course = plan.data.train, plan.data.held, plan.course
+    train, validation, course = plan.data.train, plan.data.validation, plan.course
     long = (
         f"{number_of(course.iterations, 'step')}"
         if course.iterations
@@ -161,7 +163,7 @@ def announcement(plan: TrainingPlan) -> str:
     )
     return (
         f"training on {number_of(len(train.items), 'example')} of "
-        f"{number_of(len(train.classes), 'class')}, held out {len(held.items):,}: {long} in "
+        f"{number_of(len(train.classes), 'class')}, held out {len(validation.items):,}: {long} in "
         f"batches of {course.batch}, {course.optimizer}, {course.precision}"
     )
 
@@ -228,7 +230,7 @@ def _write(
             workers=plan.job.workers,
             seed=plan.job.seed,
         )
-        comparison = beside(plan.job.model, plan.out, plan.data.held, how, watcher)
+        comparison = beside(plan.job.model, plan.out, plan.data.validation, how, watcher)
     text = render_html(report.document(plan.out, record, went, comparison), lambda *_: None)
     write_file(plan.out / "report.html", text.encode())
     return comparison
@@ -302,17 +304,17 @@ def _check_same(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) 
         raise UsageError(f"'{out}' holds a run of another kind; choose another --out")
     usual = {"job": json.loads(encode(Tuning().record()))}
     for part in ("job", "base", "recipe", "data", "augment", "task"):
-        name, one, two = part, before.get(part), after[part]
-        if isinstance(one, dict) and isinstance(two, dict):
+        name, old, new = part, before.get(part), after[part]
+        if isinstance(old, dict) and isinstance(new, dict):
             # what an earlier version did not record was as it is by default
-            one = {**usual.get(part, {}), **one}
-            differing = [key for key in two if one.get(key) != two[key]]
+            old = {**usual.get(part, {}), **old}
+            differing = [key for key in new if old.get(key) != new[key]]
             if not differing:
                 continue
-            name, one, two = f"{part}'s {differing[0]}", one.get(differing[0]), two[differing[0]]
-        if one != two:
+            name, old, new = f"{part}'s {differing[0]}", old.get(differing[0]), new[differing[0]]
+        if old != new:
             raise UsageError(
-                f"'{out}' holds another training: its {name} is {_short(one)}, not {_short(two)}; "
+                f"'{out}' holds another training: its {name} is {_short(old)}, not {_short(new)}; "
                 "choose another --out"
             )
 

@@ -55,7 +55,7 @@ class Data:
     """
 
     train: Examples
-    held: Examples
+    validation: Examples
     notes: tuple[str, ...]
 
     def record(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Data:
         return {
             "classes": list(self.train.classes.names),
             "train": _describe_side(self.train),
-            "held": _describe_side(self.held),
+            "held": _describe_side(self.validation),
             "notes": list(self.notes),
         }
 
@@ -85,10 +85,10 @@ def data(source: Source, val: Source | None, selection: Selection) -> Data:
         split = split_by_video(examples_of_data, selection.holdout or 0, selection.seed)
     check_learnable(split.train, 1 if selection.boxed else 2)
     leakage_notes = check_leakage(
-        split.train, split.held, in_time=val is None and selection.by == "time"
+        split.train, split.validation, in_time=val is None and selection.by == "time"
     )
-    notes = (*split.notes, *leakage_notes, *split.train.notes, *split.held.notes)
-    return Data(split.train, split.held, tuple(dict.fromkeys(notes)))
+    notes = (*split.notes, *leakage_notes, *split.train.notes, *split.validation.notes)
+    return Data(split.train, split.validation, tuple(dict.fromkeys(notes)))
 
 
 def _select_training(source: Source, selection: Selection) -> Examples:
@@ -141,7 +141,7 @@ class Split:
     """The two sides, over the same classes; `notes`: how they were parted, for the report."""
 
     train: Examples
-    held: Examples
+    validation: Examples
     notes: tuple[str, ...]
 
 
@@ -160,22 +160,24 @@ def split_by_video(examples: Examples, share: float, seed: int = 0) -> Split:
         counts = Counter(label for example in items for label in example.labels[:1])
         main = min(counts, key=lambda label: (-counts[label], label), default=-1)
         of_class.setdefault(main, []).append(video)
-    held: set[str] = set()
-    for listed in of_class.values():
-        wanted = min(max(round(share * len(listed)), 1), len(listed) - 1)
-        held |= set(sorted(listed, key=lambda video: fingerprint(str(seed), video))[:wanted])
-    if not held:
+    chosen: set[str] = set()
+    for videos_of_class in of_class.values():
+        count = min(max(round(share * len(videos_of_class)), 1), len(videos_of_class) - 1)
+        chosen |= set(
+            sorted(videos_of_class, key=lambda video: fingerprint(str(seed), video))[:count]
+        )
+    if not chosen:
         raise UsageError(
             f"'{examples.name}' has one video of each class, so none can be held out whole; "
             "split by time with a gap (--by time --gap N), or give --val"
         )
     text = (
-        f"{len(held):,} of {number_of(len(videos), 'video')} held out whole: {share:.0%} of those "
-        f"of each class, at least one if there are two, seed {seed}"
+        f"{len(chosen):,} of {number_of(len(videos), 'video')} held out whole: {share:.0%} of "
+        f"those of each class, at least one if there are two, seed {seed}"
     )
-    train = [example for example in examples.items if example.video not in held]
+    train = [example for example in examples.items if example.video not in chosen]
     return _split(
-        examples, train, [example for example in examples.items if example.video in held], (text,)
+        examples, train, [example for example in examples.items if example.video in chosen], (text,)
     )
 
 
@@ -221,62 +223,69 @@ def split_by_time(examples: Examples, share: float, gap: int | None) -> Split:
     return _split(examples, *sides, notes)
 
 
-def pair_sources(train: Examples, held: Examples) -> Split:
+def pair_sources(train: Examples, validation: Examples) -> Split:
     """Two sources as the two sides, over the same classes; the held ones as `onto` left them.
 
     Single pictures are named as their files are, which two folders may share: the held ones are
     then told apart by a `val:` before their ids.
     """
-    ours = {example.id for example in train.items}
-    if any(example.id in ours and example.video == example.id for example in held.items):
+    train_ids = {example.id for example in train.items}
+    if any(example.id in train_ids and example.video == example.id for example in validation.items):
         items = [
             replace(example, id=f"val:{example.id}", video=f"val:{example.id}")
             if example.video == example.id
             else example
-            for example in held.items
+            for example in validation.items
         ]
-        held = choose_examples(held, items)
-    return _check_split(Split(train, held, (f"held-out data from another source, '{held.name}'",)))
+        validation = choose_examples(validation, items)
+    return _check_split(
+        Split(train, validation, (f"held-out data from another source, '{validation.name}'",))
+    )
 
 
 def _split(
-    examples: Examples, train: Sequence[Example], held: Sequence[Example], notes: Sequence[str]
+    examples: Examples,
+    train: Sequence[Example],
+    validation: Sequence[Example],
+    notes: Sequence[str],
 ) -> Split:
-    sides = Split(choose_examples(examples, train), choose_examples(examples, held), tuple(notes))
+    sides = Split(
+        choose_examples(examples, train), choose_examples(examples, validation), tuple(notes)
+    )
     return _check_split(sides)
 
 
 def _check_split(split: Split) -> Split:
     """The split with what it lacks; raises `UsageError` for an empty side."""
-    for what, side in (("train on", split.train), ("be judged by", split.held)):
+    for purpose, side in (("train on", split.train), ("be judged by", split.validation)):
         if not side.items:
             raise UsageError(
-                f"'{side.name}' leaves no examples to {what} ({'; '.join(split.notes)}); "
+                f"'{side.name}' leaves no examples to {purpose} ({'; '.join(split.notes)}); "
                 "hold out another share, or give --val"
             )
     classes = split.train.classes
-    train, held = set(present(split.train.items)), set(present(split.held.items))
+    train, validation = set(present(split.train.items)), set(present(split.validation.items))
     notes = list(split.notes)
     for only, text in (
-        (train - held, "only in the training data, so never validated"),
-        (held - train, "only in the held-out data, so never trained"),
-        (set(range(len(classes))) - train - held, "without any example"),
+        (train - validation, "only in the training data, so never validated"),
+        (validation - train, "only in the held-out data, so never trained"),
+        (set(range(len(classes))) - train - validation, "without any example"),
     ):
         if only:
             notes.append(
                 f"{len(only)} of {number_of(len(classes), 'class')} {text}: "
                 f"{names(classes, sorted(only))}"
             )
-    return Split(split.train, split.held, tuple(notes))
+    return Split(split.train, split.validation, tuple(notes))
 
 
 def _in_time(
     items: Sequence[Example], share: float, gap: int
 ) -> tuple[list[Example], list[Example]]:
-    ordered = sorted(items, key=lambda one: one.frame or 0)
-    held = ordered[len(ordered) - ceil(share * len(ordered)) :]
-    first = held[0].frame or 0
-    return [example for example in ordered if (example.frame or 0) < first - gap], held
+    ordered = sorted(items, key=lambda example: example.frame or 0)
+    last = ordered[len(ordered) - ceil(share * len(ordered)) :]
+    first = last[0].frame or 0
+    return [example for example in ordered if (example.frame or 0) < first - gap], last
 
 
 def _videos(items: Sequence[Example]) -> Mapping[str, list[Example]]:

@@ -113,9 +113,9 @@ def effects(wrong, right, videos):
     n = len(wrong)
     return ProbeEffects(
         plain=np.arange(2 * n), changed=(), change=np.array([*wrong, *right], dtype=float),
-        vanished=np.zeros(2 * n), kept=np.zeros(2 * n), cause=np.array(["x"] * n + [""] * n),
+        vanished=np.zeros(2 * n), confident=np.zeros(2 * n), cause=np.array(["x"] * n + [""] * n),
         label=np.zeros(2 * n, int), cluster=np.array([*videos, *videos]), of="videos", lost=0,
-        found=None,
+        matches=None,
     )  # fmt: skip
 
 

@@ -35,12 +35,12 @@ def zoo():
 def test_pairs_count_objects_once_and_name_the_class_of_the_data(zoo):
     bear, kite, car = found = confusions(zoo)
     # ties by name
-    assert [(p.true, p.said) for p in found] == [
+    assert [(p.true, p.predicted) for p in found] == [
         ("goat", "bear"),
         ("car", "kite"),
         ("goat", "car"),
     ]
-    assert (bear.true, bear.said, len(bear.rows)) == ("goat", "bear", 3)
+    assert (bear.true, bear.predicted, len(bear.rows)) == ("goat", "bear", 3)
     # the most confident of the two on the first goat, then by falling score
     assert [float(zoo.raw_detections.score[row]) for row in bear.rows] == [0.99, 0.85, 0.81]
     assert bear.places == (0, 1, 2)
@@ -57,15 +57,15 @@ def test_a_parent_class_and_a_right_box_are_no_confusion():
     truths = [[(BOX, GOATS)], [(BOX, GOATS), (BESIDE, BEARS)]]
     said = [[(BOX, ANIMAL, 0.9)], [(BOX, BEAR, 0.9)]]
     assert confusions(table(truths, said, parents=PARENTS)) == []
-    assert confusions(table(truths, said))[0].said == "animal"
+    assert confusions(table(truths, said))[0].predicted == "animal"
 
 
 def test_objects_outside_the_classes_are_named_so_and_crowds_do_not_count():
     truths = [[(BOX, -1)], [(BOX, CARS, True), (APART, CARS)]]
     said = [[(BOX, BEAR, 0.9)], [(BOX, BEAR, 0.9), (APART, BEAR, 0.9)]]
     first, second = confusions(table(truths, said))
-    assert (first.true, first.said) == ("OOD object", "bear")
-    assert (second.true, second.said, second.sure.n) == ("car", "bear", 1)
+    assert (first.true, first.predicted) == ("OOD object", "bear")
+    assert (second.true, second.predicted, second.sure.n) == ("car", "bear", 1)
 
 
 def test_intervals_are_over_videos():

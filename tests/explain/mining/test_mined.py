@@ -19,7 +19,7 @@ from steadyeye.data.annotations import review_set
 from steadyeye.data.sources.coco import coco
 from steadyeye.explain.mining.causes import judge_detections
 from steadyeye.explain.mining.error_rates import shares
-from steadyeye.explain.mining.run import Wanted, mine
+from steadyeye.explain.mining.run import MiningSettings, mine
 from steadyeye.report.analyses.confident_mistakes import confident_mistakes
 from steadyeye.report.mined import own_names
 from steadyeye.review.interchange.coco import export_coco
@@ -187,9 +187,9 @@ def test_another_descriptor_ranks(folder):
         seen.extend(crops)
         return np.array([[crop.mean() / 255] for crop in crops])
 
-    wanted = Wanted(rank="novelty", limit=2)
+    wanted = MiningSettings(rank="novelty", limit=2)
     found = mine([run.folder], wanted, lambda name, rows: lambda done: None, embed=brightness)
-    assert len(found.found) == 2
+    assert len(found.ranked) == 2
     assert found.mistakes == 4
     assert {crop.shape for crop in seen} == {(20, 20, 3), (28, 30, 3)}
 
@@ -206,7 +206,7 @@ def test_what_is_asked_for_wrongly_is_named(folder):
         ({"rank": "surprise"}, "no ranking named 'surprise'"),
     ):
         with one_word(told):
-            Wanted(**how)
+            MiningSettings(**how)
     assert "neither a run nor a file" in steadyeye(folder, "mine", folder, "--out", "x")[1]
     assert "give --out" in steadyeye(folder, "mine", folder)[1]
     assert "has no models" in steadyeye(folder, "mine", "--out", "x")[1]
@@ -312,8 +312,8 @@ def test_the_goat_that_is_called_a_bear_is_found(test_data, tmp_path):
     davis = f"davis(root='{tmp_path}', labels='{tmp_path / 'labels.csv'}', anchors=1, k=3)"
     yolox = f"onnx_detector(path='{test_data / 'models' / 'yolox_nano.onnx'}', decoder='yolox')"
     run = se.evaluate(yolox, davis, out=tmp_path / "run")
-    found = mine([run.folder], Wanted(), lambda name, rows: lambda done: None).found
+    found = mine([run.folder], MiningSettings(), lambda name, rows: lambda done: None).ranked
     best = found[0].candidate
-    assert (best.said, best.truth, best.cause) == ("bear", "goat", "out_of_distribution")
+    assert (best.predicted, best.truth, best.cause) == ("bear", "goat", "out_of_distribution")
     assert best.score > 0.8
     assert best.iou > 0.5

@@ -257,7 +257,7 @@ def test_several_models_on_one_image_make_one_candidate():
     one = table([[(BOX, DATA_CAR)]], [[(BOX, BEAR, 0.9), (AWAY, BEAR, 0.85)]])
     two = replace(table([[(BOX, DATA_CAR)]], [[(NEAR, BEAR, 0.95), (BOX, ANIMAL, 0.9)]]), model="n")
     found = mined(one, two)
-    assert [(c.said, c.score, c.models, c.times) for c in found] == [
+    assert [(c.predicted, c.score, c.models, c.times) for c in found] == [
         ("bear", 0.95, ("m", "n"), 2),
         ("animal", 0.9, ("n",), 1),
         ("bear", 0.85, ("m",), 1),

@@ -142,11 +142,11 @@ def blindness(predictions: Predictions) -> Blindness | None:
 
 def contents(measured: Blindness, inside: NDArray[np.bool_]) -> SpotContents:
     """What is in a part of the regions; `inside`: (m,) bool."""
-    cause, said, true = (measured.tag(name)[inside] for name in ("cause", "said", "true"))
+    cause, predicted, true = (measured.tag(name)[inside] for name in ("cause", "said", "true"))
     videos = measured.tag("video")[inside]
     known = cause != "unverified"
     wrong = np.isin(cause, WRONG)
-    pairs = [pair(t, s) for t, s in zip(true[wrong], said[wrong], strict=True)]
+    pairs = [pair(t, s) for t, s in zip(true[wrong], predicted[wrong], strict=True)]
     count, shares = int(inside.sum()), proportion(wrong[known], videos[known])
     name, times = _most(pairs)
     if 2 * times <= count:
@@ -160,9 +160,9 @@ def _most(names: list[str]) -> tuple[str, int]:
     return min(Counter(names).items(), key=lambda item: (-item[1], item[0]), default=("", 0))
 
 
-def pair(true: str, said: str) -> str:
+def pair(true: str, predicted: str) -> str:
     """A confusion in words."""
-    return f"{true} → {said}"
+    return f"{true} → {predicted}"
 
 
 def examples(measured: Blindness, spot: int, most: int = 3) -> tuple[list[int], int]:
@@ -171,22 +171,22 @@ def examples(measured: Blindness, spot: int, most: int = 3) -> tuple[list[int], 
     The first is the one in the middle of the spot; each of the next is of an image or video that
     is not shown yet, as far as there are any, and there the one farthest from those shown.
     """
-    here = np.flatnonzero(measured.spot == spot)
-    points, videos = measured.points[~measured.reference][here], measured.tag("video")[here]
+    members = np.flatnonzero(measured.spot == spot)
+    points, videos = measured.points[~measured.reference][members], measured.tag("video")[members]
     first = int(_apart(points, np.median(points, axis=0)).argmin())
-    shown = [first]
-    while len(shown) < min(most, len(here)):
-        apart = np.min([_apart(points, points[place]) for place in shown], axis=0)
-        apart[np.isin(videos, videos[shown])] -= np.inf if not _all(videos, shown) else 0
-        apart[shown] = -np.inf
-        shown.append(int(apart.argmax()))
+    chosen = [first]
+    while len(chosen) < min(most, len(members)):
+        apart = np.min([_apart(points, points[place]) for place in chosen], axis=0)
+        apart[np.isin(videos, videos[chosen])] -= np.inf if not _all(videos, chosen) else 0
+        apart[chosen] = -np.inf
+        chosen.append(int(apart.argmax()))
     of_reference = np.flatnonzero(measured.reference)
     nearest = of_reference[_apart(measured.points[of_reference], points[first]).argmin()]
-    return [int(measured.others[here[place]]) for place in shown], int(measured.rows[nearest])
+    return [int(measured.others[members[place]]) for place in chosen], int(measured.rows[nearest])
 
 
-def _all(videos: NDArray[np.str_], shown: list[int]) -> bool:
-    return set(videos.tolist()) == set(videos[shown].tolist())
+def _all(videos: NDArray[np.str_], chosen: list[int]) -> bool:
+    return set(videos.tolist()) == set(videos[chosen].tolist())
 
 
 def _apart(points: Vectors, point: NDArray[np.floating]) -> NDArray[np.float64]:

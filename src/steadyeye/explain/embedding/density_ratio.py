@@ -67,20 +67,20 @@ def thinness(
     `thin` only if its adjusted p is at most `FALSE` and the smallest of them is beyond that share
     of `SHUFFLES` shuffles of the labels of whole groups. The order of the points does not matter.
     """
-    _, which = np.unique(group, return_inverse=True)
-    of_reference = np.zeros(int(which.max()) + 1, dtype=np.bool_)
-    of_reference[which[reference]] = True
-    assert not of_reference[which[~reference]].any(), "a group is in both sets"
+    _, group_of = np.unique(group, return_inverse=True)
+    of_reference = np.zeros(int(group_of.max()) + 1, dtype=np.bool_)
+    of_reference[group_of[reference]] = True
+    assert not of_reference[group_of[~reference]].any(), "a group is in both sets"
     inside, outside = int(of_reference.sum()), int((~of_reference).sum())
     assert inside > LEAST, "too small a reference"
     assert outside > 1, "one group alone has no neighbours of its set"
     k = min(neighbours_for(len(of_reference)), inside - 1)
-    near = nearest_groups(points, which, k).group
+    near = nearest_groups(points, group_of, k).group
     chances = hypergeom.cdf(np.arange(k + 1), len(of_reference) - 1, inside, k)
     count = of_reference[near].sum(axis=1)[~reference]
     p = chances[count]
     adjusted = benjamini_hochberg(p)
-    chance = _chance(near, which, of_reference, chances, seed)
+    chance = _chance(near, group_of, of_reference, chances, seed)
     # one neighbour more, spread as the null has it, keeps the logarithm finite and 0 at the null
     expected = inside / (len(of_reference) - 1)
     ratio = np.log((k - count + 1 - expected) / (1 - expected)) - np.log(
@@ -91,7 +91,7 @@ def thinness(
         p=p,
         adjusted=adjusted,
         thin=np.asarray((adjusted <= FALSE) & (chance <= FALSE), dtype=np.bool_),
-        far=_far(points, which, of_reference, k),
+        far=_far(points, group_of, of_reference, k),
         chance=chance,
         k=k,
         groups=(inside, outside),
@@ -100,7 +100,7 @@ def thinness(
 
 def _chance(
     near: NDArray[np.int64],
-    which: NDArray[np.int64],
+    group_of: NDArray[np.int64],
     of_reference: NDArray[np.bool_],
     chances: NDArray[np.float64],
     seed: int,
@@ -111,39 +111,39 @@ def _chance(
     "Resampling-Based Multiple Testing", 1993, Section 2.6.
     """
     rng = stream(seed, "blind spots")
-    observed = _smallest_adjusted(near, which, of_reference, chances)
+    observed = _smallest_adjusted(near, group_of, of_reference, chances)
     labels = (rng.permutation(of_reference) for _ in range(SHUFFLES))
     as_small = sum(
-        _smallest_adjusted(near, which, permuted, chances) <= observed for permuted in labels
+        _smallest_adjusted(near, group_of, permuted, chances) <= observed for permuted in labels
     )
     return (1 + as_small) / (1 + SHUFFLES)
 
 
 def _smallest_adjusted(
     near: NDArray[np.int64],
-    which: NDArray[np.int64],
+    group_of: NDArray[np.int64],
     of_reference: NDArray[np.bool_],
     chances: NDArray[np.float64],
 ) -> float:
     """The smallest p after Benjamini and Hochberg, from how many points have each count."""
-    other = ~of_reference[which]
+    other = ~of_reference[group_of]
     count = of_reference[near].sum(axis=1)[other]
     so_few = np.bincount(count, minlength=len(chances)).cumsum()
-    there = so_few > 0
-    return float((chances[there] * len(count) / so_few[there]).min())
+    occupied = so_few > 0
+    return float((chances[occupied] * len(count) / so_few[occupied]).min())
 
 
 def _far(
-    points: Vectors, which: NDArray[np.int64], of_reference: NDArray[np.bool_], k: int
+    points: Vectors, group_of: NDArray[np.int64], of_reference: NDArray[np.bool_], k: int
 ) -> NDArray[np.float64]:
     """(n,) of the other set's points, the share of the reference that is nearer to the rest of it.
 
     Each group of the reference counts as one, its points in equal parts; each of them is left out
     with its whole group when its own distance to the k-th nearest group is taken.
     """
-    distance = nearest_groups(points, which, k, among=of_reference).distance[:, -1]
-    reference = of_reference[which]
-    weight = 1 / np.bincount(which)[which[reference]] / of_reference.sum()
+    distance = nearest_groups(points, group_of, k, among=of_reference).distance[:, -1]
+    reference = of_reference[group_of]
+    weight = 1 / np.bincount(group_of)[group_of[reference]] / of_reference.sum()
     order = np.argsort(distance[reference], kind="stable")
     rising = distance[reference][order]
     share = np.concatenate([[0.0], np.cumsum(weight[order])])

@@ -52,9 +52,9 @@ def nearest_groups(
             apart = np.minimum.reduceat(apart, starts, axis=1)
         own = np.flatnonzero(column[block] >= 0)
         apart[own, column[block][own]] = np.inf
-        which = _smallest(apart, k)
-        nearest.group[block] = names[which]
-        nearest.distance[block] = np.sqrt(np.take_along_axis(apart, which, axis=1))
+        columns = _smallest(apart, k)
+        nearest.group[block] = names[columns]
+        nearest.distance[block] = np.sqrt(np.take_along_axis(apart, columns, axis=1))
     return nearest
 
 

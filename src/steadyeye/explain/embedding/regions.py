@@ -34,14 +34,14 @@ GREY = 127
 THUMB = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Region:
     """A region of one image of a set.
 
     `id`: unique in the set and stable. `row`: of the table. `box`: x0 y0 x1 y1 in pixels, None for
     the whole image. `own_label`, `score`: of the detection, −1 and 0 without one. `cause`: one of
-    `explain.mining.causes.CAUSES`, or of `WRONG`, "" where nothing is wrong. `said`, `true`: in
-    words.
+    `explain.mining.causes.CAUSES`, or of `WRONG`, "" where nothing is wrong. `predicted`, `true`:
+    the classes in words.
     """
 
     id: str
@@ -50,8 +50,13 @@ class Region:
     own_label: int
     score: float
     cause: str
-    said: str
+    predicted: str
     true: str
+
+    def __repr__(self) -> str:
+        """As in the fingerprints of sealed cells, which have `predicted` as `said`."""
+        values = {{"predicted": "said"}.get(name, name): text for name, text in vars(self).items()}
+        return f"Region({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
 
 Listing = Callable[[Predictions, float], list[Region]]
@@ -81,21 +86,21 @@ def truth(predictions: Predictions, score: float) -> list[Region]:
     upon = dict(zip(verdicts.object[order].tolist(), order.tolist(), strict=True))
     regions = []
     for place in np.flatnonzero(~boxes.crowd).tolist():
-        row, which = int(boxes.image[place]), upon.get(place, -1)
-        known = which >= 0 and bool(on[which])
+        row, verdict = int(boxes.image[place]), upon.get(place, -1)
+        known = verdict >= 0 and bool(on[verdict])
         regions.append(
             Region(
                 f"{predictions.ids[row]}#t{place - int(np.searchsorted(boxes.image, row))}",
                 row,
                 _corners(boxes, place),
-                int(_select_detections(predictions).label[verdicts.detection[which]])
+                int(_select_detections(predictions).label[verdicts.detection[verdict]])
                 if known
                 else -1,
-                float(_select_detections(predictions).score[verdicts.detection[which]])
+                float(_select_detections(predictions).score[verdicts.detection[verdict]])
                 if known
                 else 0.0,
-                _cause(verdicts, which) if known else MISSED,
-                _answer(predictions, verdicts, which) if known else NOTHING,
+                _cause(verdicts, verdict) if known else MISSED,
+                _answer(predictions, verdicts, verdict) if known else NOTHING,
                 _name_class(predictions, place),
             )
         )
@@ -110,19 +115,19 @@ def images(predictions: Predictions, score: float) -> list[Region]:
     most = dict(zip(raw.image[verdicts.detection[order]].tolist(), order.tolist(), strict=True))
     regions = []
     for row in np.flatnonzero(predictions.valid).tolist():
-        which = most.get(row, -1)
-        mistaken = which >= 0 and bool(wrong[which])
-        one = _detection(predictions, verdicts, which) if which >= 0 else None
+        place = most.get(row, -1)
+        mistaken = place >= 0 and bool(wrong[place])
+        region = _detection(predictions, verdicts, place) if place >= 0 else None
         regions.append(
             Region(
                 str(predictions.ids[row]),
                 row,
                 None,
-                one.own_label if one else -1,
-                one.score if one else 0.0,
+                region.own_label if region else -1,
+                region.score if region else 0.0,
                 MISTAKEN if mistaken else "",
-                one.said if one else NOTHING,
-                one.true if one else NOTHING,
+                region.predicted if region else NOTHING,
+                region.true if region else NOTHING,
             )
         )
     return regions
@@ -141,15 +146,15 @@ def draw_regions(regions: list[Region], most: int, seed: int, name: str) -> list
 
 def _detection(predictions: Predictions, verdicts: Judged, place: int) -> Region:
     raw = _select_detections(predictions)
-    which = int(verdicts.detection[place])
-    row = int(raw.image[which])
+    detection = int(verdicts.detection[place])
+    row = int(raw.image[detection])
     on = verdicts.iou[place] > IOU
     return Region(
-        f"{predictions.ids[row]}#d{which - int(np.searchsorted(raw.image, row))}",
+        f"{predictions.ids[row]}#d{detection - int(np.searchsorted(raw.image, row))}",
         row,
-        _corners(raw, which),
-        int(raw.label[which]),
-        float(raw.score[which]),
+        _corners(raw, detection),
+        int(raw.label[detection]),
+        float(raw.score[detection]),
         _cause(verdicts, place),
         _answer(predictions, verdicts, place),
         _name_class(predictions, int(verdicts.object[place])) if on else NOTHING,

@@ -93,11 +93,11 @@ def _follow_boxes(
 class Mistake:
     """A confident mistake, shown by its most confident detection.
 
-    `table`: which of the tables that is of; `row`: its image there; `detection`: its row in `said`;
-    `object`: the row in `boxes` of the true box it overlaps most, −1: none. `box`: x0 y0 x1 y1 in
-    pixels. `said`: the detector's own class; `truth`: what the object is, empty where no box is
-    met. `models`: all that make the mistake, in the order of the tables; `times`: how many
-    detections it stands for, over models and frames.
+    `table`: which of the tables that is of; `row`: its image there; `detection`: its row in
+    `raw_detections`; `object`: the row in `boxes` of the true box it overlaps most, −1: none.
+    `box`: x0 y0 x1 y1 in pixels. `predicted`: the detector's own class; `truth`: what the object
+    is, empty where no box is met. `models`: all that make the mistake, in the order of the tables;
+    `times`: how many detections it stands for, over models and frames.
     """
 
     table: int
@@ -106,7 +106,7 @@ class Mistake:
     object: int
     sample: str
     box: tuple[float, float, float, float]
-    said: str
+    predicted: str
     truth: str
     score: float
     iou: float
@@ -201,24 +201,24 @@ def _candidate(
     place: NDArray[np.int64],
 ) -> Mistake:
     """The candidate of one mistake, whose most confident detection comes first."""
-    which, best = int(table[0]), int(place[0])
-    shown, judged = tables[which], verdicts[which]
-    raw, truth = shown.raw_detections, shown.boxes
+    first, best = int(table[0]), int(place[0])
+    predictions, judged = tables[first], verdicts[first]
+    raw, truth = predictions.raw_detections, predictions.boxes
     assert raw is not None, "judged"
     assert truth is not None, "judged"
-    row, there = int(judged.detection[best]), int(judged.object[best])
+    row, object_row = int(judged.detection[best]), int(judged.object[best])
     cause = CAUSES[judged.cause[best]]
     met = cause in CAUSES[:2]
     x0, y0, x1, y1 = (float(value) for value in raw.boxes[row])
     return Mistake(
-        table=which,
+        table=first,
         row=int(raw.image[row]),
         detection=row,
-        object=there,
-        sample=str(shown.ids[raw.image[row]]),
+        object=object_row,
+        sample=str(predictions.ids[raw.image[row]]),
         box=(x0, y0, x1, y1),
-        said=shown.model_classes[raw.label[row]],
-        truth=name_of(shown, int(truth.label[there])) if met else "",
+        predicted=predictions.model_classes[raw.label[row]],
+        truth=name_of(predictions, int(truth.label[object_row])) if met else "",
         score=float(raw.score[row]),
         iou=float(judged.iou[best]),
         cause=cause,
@@ -236,8 +236,9 @@ def mistake_film(predictions: Predictions, faint: Judged, detection: int) -> Fil
     """The frames around a mistake, all of its set or `AROUND` each way, with what is detected.
 
     `faint`: the detections with a score above `FAINT`, judged; `detection`: the mistake, a row of
-    `said`. A frame is right where no detection of that class is wrong; bars are the highest score
-    of those that are. None where the image is no frame of a video, or too few were predicted.
+    `raw_detections`. A frame is right where no detection of that class is wrong; bars are the
+    highest score of those that are. None where the image is no frame of a video, or too few were
+    predicted.
     """
     raw = predictions.raw_detections
     assert raw is not None, "judged"
@@ -245,9 +246,9 @@ def mistake_film(predictions: Predictions, faint: Judged, detection: int) -> Fil
     rows = _near(predictions, row)
     if len(rows) < 3:
         return None
-    shown = partial(_frame, predictions, faint, int(raw.label[detection]))
+    frame_of = partial(_frame, predictions, faint, int(raw.label[detection]))
     name = predictions.model_classes[raw.label[detection]]
-    return Film(tuple(map(shown, rows)), start=rows.index(row), bar=f"score of the false {name}")
+    return Film(tuple(map(frame_of, rows)), start=rows.index(row), bar=f"score of the false {name}")
 
 
 def _near(predictions: Predictions, row: int) -> list[int]:
@@ -268,8 +269,8 @@ def _frame(predictions: Predictions, faint: Judged, label: int, row: int) -> Fil
     raw, truth, tags = predictions.raw_detections, predictions.boxes, predictions.tags
     assert raw is not None, "judged"
     assert truth is not None, "judged"
-    there = truth.boxes[(truth.image == row) & ~truth.crowd].tolist()
-    marks = [Mark("truth", tuple(box), "") for box in there]
+    true_boxes = truth.boxes[(truth.image == row) & ~truth.crowd].tolist()
+    marks = [Mark("truth", tuple(box), "") for box in true_boxes]
     most = 0.0
     for place in np.flatnonzero(raw.image[faint.detection] == row):
         at, cause = int(faint.detection[place]), int(faint.cause[place])

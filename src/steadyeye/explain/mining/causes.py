@@ -19,7 +19,7 @@ from steadyeye.data.classes.class_map import Parents, ancestors, descendants
 
 HALF = 0.5  # of a detection inside a crowd, from which on the crowd may be what it saw
 
-Found: TypeAlias = tuple[
+ObjectMatches: TypeAlias = tuple[
     NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]
 ]
 
@@ -63,22 +63,24 @@ def kin(parents: Parents, classes: int) -> Kin:
     return Kin(np.asarray(first, dtype=np.int64), np.array(members, dtype=np.int64))
 
 
-def stood_for(reach: NDArray[np.int64], parents: Parents, classes: int) -> NDArray[np.bool_]:
+def stood_for(
+    model_to_data: NDArray[np.int64], parents: Parents, classes: int
+) -> NDArray[np.bool_]:
     """(n,) bool, the data's classes that a class of the detector stands for.
 
     Those it reaches and all below them: for a detector of persons a woman is no foreign object, so
     what it says wrongly of her is a misclassification. `metrics.detection.frame_ap.outside` asks
-    what AP can count and leaves the classes below out. `reach`: the data's class of each of the
-    detector's own, −1: none.
+    what AP can count and leaves the classes below out. `model_to_data`: the data's class of each
+    of the detector's own, −1: none.
     """
-    reached = {int(label) for label in reach if label >= 0}
+    reached = {int(label) for label in model_to_data if label >= 0}
     above = ancestors(parents, classes)
     return np.array([i in reached or bool(reached & above[i]) for i in range(classes)], np.bool_)
 
 
 def overlaps(
     raw: BoxTable, label: NDArray[np.int64], truth: BoxTable, kin: Kin, iou: float
-) -> Found:
+) -> ObjectMatches:
     """What lies under each of n detections of any classes.
 
     `label`: (n,) the data's class of each, −1: none. Returns four (n,) arrays: the row of the true
@@ -103,9 +105,9 @@ def overlaps(
 
 # no tuples within its loops: numba counts references to every array in a tuple
 @njit(nogil=True, cache=True)
-def _find_overlaps(raw: Any, truth: Any, kin: Any, limit: float) -> Found:
+def _find_overlaps(raw: Any, truth: Any, kin: Any, limit: float) -> ObjectMatches:
     boxes, label, first, last = raw
-    corners, there, crowd = truth
+    corners, true_label, crowd = truth
     kin_first, kin_members = kin
     n = len(label)
     row, best = np.full(n, -1, dtype=np.int64), np.zeros(n)
@@ -115,10 +117,10 @@ def _find_overlaps(raw: Any, truth: Any, kin: Any, limit: float) -> Found:
             share = share_of(boxes, d, corners, t, crowd[t])
             if share <= 0:
                 continue
-            same = label[d] >= 0 and label[d] == there[t]
-            if label[d] >= 0 and there[t] >= 0 and not same:
+            same = label[d] >= 0 and label[d] == true_label[t]
+            if label[d] >= 0 and true_label[t] >= 0 and not same:
                 for k in range(kin_first[label[d]], kin_first[label[d] + 1]):
-                    same = same or kin_members[k] == there[t]
+                    same = same or kin_members[k] == true_label[t]
             if crowd[t]:
                 inside[d] = inside[d] or (same and share >= HALF)
                 continue
@@ -182,20 +184,20 @@ def judge_detections(predictions: Predictions, score: float = SCORE, iou: float 
     raw, truth = _tables(predictions)
     rows = np.flatnonzero(raw.score > score)
     confident = take(raw, rows)
-    reach = (
+    model_to_data = (
         np.full(len(predictions.model_classes), -1)
         if predictions.model_to_data_class is None
         else (predictions.model_to_data_class)
     )
-    label = np.asarray(reach[confident.label], dtype=np.int64)
+    label = np.asarray(model_to_data[confident.label], dtype=np.int64)
     near = kin(predictions.parents, len(predictions.classes))
     best, share, own, crowd = overlaps(confident, label, truth, near, iou)
-    known = stood_for(reach, predictions.parents, len(predictions.classes))
+    known = stood_for(model_to_data, predictions.parents, len(predictions.classes))
     # the last entry speaks of the label −1 of objects outside the classes
     foreign = ~np.append(known, False)
-    there = np.append(truth.label, OOD)[best]
+    object_label = np.append(truth.label, OOD)[best]
     cause = np.select(
-        [own, crowd, (share > iou) & foreign[there], share > iou],
+        [own, crowd, (share > iou) & foreign[object_label], share > iou],
         [RIGHT, IN_CROWD, CAUSES.index("out_of_distribution"), CAUSES.index("misclassification")],
         np.where(
             (label < 0) | ~_is_verified(predictions.verified, confident.image, label),
@@ -225,5 +227,5 @@ def _is_verified(
     if verified is None:
         return np.ones(len(image), dtype=np.bool_)
     width = max(int(verified.label.max(initial=0)), int(label.max(initial=0))) + 1
-    listed = np.isin(image * width + label, verified.image * width + verified.label)
-    return np.asarray(listed | ~verified.known[image], dtype=np.bool_)
+    verified_there = np.isin(image * width + label, verified.image * width + verified.label)
+    return np.asarray(verified_there | ~verified.known[image], dtype=np.bool_)

@@ -22,15 +22,15 @@ EGREGIOUS = tuple(CAUSES.index(name) for name in ("misclassification", "out_of_d
 class Confusion:
     """Objects of one class, taken for another.
 
-    `true`: the class of the data in words; `said`: among the detector's own. `sure`: the share of
-    the objects of that class that a detection above `SCORE` takes so; `unsure`: above `LOWER`.
+    `true`: the class of the data in words; `predicted`: among the detector's own. `sure`: the share
+    of the objects of that class that a detection above `SCORE` takes so; `unsure`: above `LOWER`.
     `foreign`: whether no class of the detector stands for the object. `rows`: the most confident
     such detection of each object, in `Predictions.raw_detections`; `places`: the objects, in
     `Predictions.boxes`; both by falling score.
     """
 
     true: str
-    said: str
+    predicted: str
     sure: Interval
     unsure: Interval
     foreign: bool
@@ -51,7 +51,7 @@ def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion
         for pair, mine in sure.items()
     ]
     return sorted(
-        several, key=lambda confusion: (-len(confusion.rows), confusion.true, confusion.said)
+        several, key=lambda confusion: (-len(confusion.rows), confusion.true, confusion.predicted)
     )
 
 
@@ -101,7 +101,7 @@ def _confusion(
     falling = sorted(mine.items(), key=lambda place: (-raw.score[place[1]], place[1]))
     return Confusion(
         true=name_of(predictions, label),
-        said=predictions.model_classes[own],
+        predicted=predictions.model_classes[own],
         sure=over(proportion(np.isin(things, list(mine)), videos)),
         unsure=over(proportion(np.isin(things, list(lower)), videos)),
         foreign=foreign,

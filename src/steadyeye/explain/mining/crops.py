@@ -66,19 +66,21 @@ def farthest_first(
     nearest = _nearest(vectors, known)
     left = np.full(int(kinds.max(initial=-1)) + 1, most)
     rows, order = np.arange(len(vectors)), []
-    held, lengths = vectors, np.einsum("ij,ij->i", vectors, vectors)
+    remaining, lengths = vectors, np.einsum("ij,ij->i", vectors, vectors)
     while len(rows):
         at = int(nearest.argmax())
-        best, length, vector = int(rows[at]), lengths[at], held[at]
+        best, length, vector = int(rows[at]), lengths[at], remaining[at]
         order.append(best)
         left[kinds[best]] -= 1
         # a product of a matrix and a vector: the differences themselves take ten times as long
-        square = lengths + length - 2 * (held @ vector)
+        square = lengths + length - 2 * (remaining @ vector)
         nearest = np.minimum(nearest, np.sqrt(np.maximum(square, 0)))
         nearest[at] = -1.0
         if left[kinds[best]] == 0 or not (nearest >= 0).any():
             open_ = (nearest >= 0) & (left[kinds[rows]] > 0)
-            rows, nearest, held, lengths = (x[open_] for x in (rows, nearest, held, lengths))
+            rows, nearest, remaining, lengths = (
+                x[open_] for x in (rows, nearest, remaining, lengths)
+            )
     return np.array(order, dtype=np.intp)
 
 
@@ -103,8 +105,10 @@ def _nearest(vectors: NDArray[np.float64], known: NDArray[np.float64]) -> NDArra
     return nearest
 
 
-def _distances(one: NDArray[np.float64], many: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", many - one, many - one)), dtype=np.float64)
+def _distances(vector: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(
+        np.sqrt(np.einsum("ij,ij->i", vectors - vector, vectors - vector)), dtype=np.float64
+    )
 
 
 @dataclass(frozen=True)
@@ -152,13 +156,13 @@ def crops(
         finally:
             advance(1)
         cut = [clip_box(places[i].box, image.shape[1], image.shape[0]) for i in members]
-        there = [(i, box) for i, box in zip(members, cut, strict=True) if box is not None]
-        shown = [_cut(image, box) for _, box in there]
-        if not there:
+        clipped = [(i, box) for i, box in zip(members, cut, strict=True) if box is not None]
+        pixels = [_cut(image, box) for _, box in clipped]
+        if not clipped:
             continue
-        looks = thumbnails(shown)
-        vectors = looks if embed is thumbnails else np.asarray(embed(shown), dtype=np.float64)
-        for (i, box), look, vector in zip(there, looks, vectors, strict=True):
+        looks = thumbnails(pixels)
+        vectors = looks if embed is thumbnails else np.asarray(embed(pixels), dtype=np.float64)
+        for (i, box), look, vector in zip(clipped, looks, vectors, strict=True):
             results[i] = MistakeCrop(box, (image.shape[1], image.shape[0]), look, vector)
     return results
 

@@ -40,7 +40,7 @@ KNOWN = 200  # correct detections that a novel mistake is to be unlike
 
 
 @dataclass(frozen=True)
-class Wanted:
+class MiningSettings:
     """What is mined. `score`: to be exceeded. `limit`: candidates of a class, at most."""
 
     score: float = SCORE
@@ -82,11 +82,11 @@ class Mined:
     are there. `notes`: what was left out, and why.
     """
 
-    wanted: Wanted
+    settings: MiningSettings
     tables: Sequence[Predictions]
     sources: Mapping[str, Source]
     judged: Sequence[Judged]
-    found: Sequence[RankedMistake]
+    ranked: Sequence[RankedMistake]
     mistakes: int
     pictured: bool
     notes: Sequence[str]
@@ -94,7 +94,7 @@ class Mined:
 
 def mine(
     runs: Sequence[Folder],
-    wanted: Wanted,
+    settings: MiningSettings,
     begin: Callable[[str, int], Callable[[int], None]],
     sources: Sequence[Source] = (),
     embed: Embed = thumbnails,
@@ -111,13 +111,13 @@ def mine(
     if not tables:
         raise UsageError("nothing to mine: give a detector, and data with true boxes")
     reopened = _open_sources(runs, sources, {table.fingerprint for table in tables})
-    verdicts = [judge_detections(table, wanted.score) for table in tables]
-    mistakes = candidates(tables, verdicts, wanted.causes)
+    verdicts = [judge_detections(table, settings.score) for table in tables]
+    mistakes = candidates(tables, verdicts, settings.causes)
     absent = [file for source in reopened.values() for file in source.missing()]
-    mined = Mined(wanted, tables, reopened, verdicts, (), len(mistakes), not absent, ())
+    mined = Mined(settings, tables, reopened, verdicts, (), len(mistakes), not absent, ())
     if absent:
         return _rank_without_pictures(mined, mistakes, absent)
-    return _rank_with_pictures(mined, _limit_classes(mistakes, POOL * wanted.limit), embed, begin)
+    return _rank_with_pictures(mined, _limit_classes(mistakes, POOL * settings.limit), embed, begin)
 
 
 def _open_sources(
@@ -139,8 +139,8 @@ def _limit_classes(mistakes: Sequence[Mistake], most: int) -> list[Mistake]:
     counts: Counter[str] = Counter()
     limited = []
     for mistake in mistakes:
-        counts[mistake.said] += 1
-        if counts[mistake.said] <= most:
+        counts[mistake.predicted] += 1
+        if counts[mistake.predicted] <= most:
             limited.append(mistake)
     return limited
 
@@ -149,10 +149,10 @@ def _rank_without_pictures(
     mined: Mined, mistakes: Sequence[Mistake], absent: Sequence[str]
 ) -> Mined:
     """By confidence alone, cut to the sizes that the annotations say."""
-    if mined.wanted.rank != RANKS[0]:
+    if mined.settings.rank != RANKS[0]:
         raise UsageError(f"--rank novelty needs the images, and there is no '{absent[0]}'")
     ranked = []
-    for mistake in _limit_classes(mistakes, mined.wanted.limit):
+    for mistake in _limit_classes(mistakes, mined.settings.limit):
         table = mined.tables[mistake.table]
         size = sample(table, mined.sources[table.fingerprint], mistake.row).size
         box = clip_box(mistake.box, size[1], size[0]) if size else mistake.box
@@ -162,7 +162,7 @@ def _rank_without_pictures(
         f"{number_of(len(absent), 'image is', 'images are')} missing, first '{absent[0]}'; needed "
         "for the review"
     )
-    return replace(mined, found=tuple(ranked), notes=(note,))
+    return replace(mined, ranked=tuple(ranked), notes=(note,))
 
 
 def _rank_with_pictures(
@@ -187,7 +187,7 @@ def _rank_with_pictures(
     vectors = np.array([crop.vector for _, crop in likened])
     before = [crop.vector for crop in cut[len(pool) :] if isinstance(crop, MistakeCrop)]
     of = np.array(before).reshape(len(before), -1 if before else vectors.shape[-1])
-    order = _order(mined.wanted, likened, vectors, of) if likened else []
+    order = _order(mined.settings, likened, vectors, of) if likened else []
     distance = novelty(vectors[order], of) if likened else np.zeros(0)
     ranked = [
         RankedMistake(
@@ -196,19 +196,21 @@ def _rank_with_pictures(
         for place, i in enumerate(order)
     ]
     errors = [why for why in cut[: len(pool)] if isinstance(why, str)]
-    return replace(mined, found=tuple(ranked), notes=_notes(errors, len(with_crops) - len(likened)))
+    return replace(
+        mined, ranked=tuple(ranked), notes=_notes(errors, len(with_crops) - len(likened))
+    )
 
 
 def _order(
-    wanted: Wanted,
+    settings: MiningSettings,
     likened: Sequence[tuple[Mistake, MistakeCrop]],
     vectors: NDArray[np.float64],
     correct: NDArray[np.float64],
 ) -> list[int]:
-    if wanted.rank == "novelty":
-        kinds = np.unique([mistake.said for mistake, _ in likened], return_inverse=True)[1]
-        return [int(i) for i in farthest_first(vectors, correct, kinds, wanted.limit)]
-    limited = _limit_classes([mistake for mistake, _ in likened], wanted.limit)
+    if settings.rank == "novelty":
+        kinds = np.unique([mistake.predicted for mistake, _ in likened], return_inverse=True)[1]
+        return [int(i) for i in farthest_first(vectors, correct, kinds, settings.limit)]
+    limited = _limit_classes([mistake for mistake, _ in likened], settings.limit)
     place = {(mistake.table, mistake.detection): i for i, (mistake, _) in enumerate(likened)}
     return [place[mistake.table, mistake.detection] for mistake in limited]
 
@@ -219,7 +221,7 @@ def _join_duplicates(
     """Those of a class that show the same as one, the most confident."""
     if not with_crops:
         return []
-    kinds = np.unique([mistake.said for mistake, _ in with_crops], return_inverse=True)[1]
+    kinds = np.unique([mistake.predicted for mistake, _ in with_crops], return_inverse=True)[1]
     first = alike(np.array([crop.look for _, crop in with_crops]), kinds)
     joined = []
     for i in np.unique(first):

@@ -22,7 +22,7 @@ from steadyeye.explain.embedding.regions import (
     draw_regions,
 )
 from steadyeye.explain.targets import COLUMNS, Target, tags
-from steadyeye.models.introspection.embedder import embedder as opened
+from steadyeye.models.introspection.embedder import embedder as open_embedder
 
 PACKAGES = ("onnx",)
 EXTRA = "explain"
@@ -62,7 +62,7 @@ def blind_spots(
             LISTINGS[of](predictions, subject.score), most, subject.seed, name
         )
     )
-    model = opened(plugins.build("models", parse(embedder)), layer)
+    model = open_embedder(plugins.build("models", parse(embedder)), layer)
     settings = {
         "embedder": embedder,
         "layer": str(model.recipe["layer"]),
@@ -77,11 +77,11 @@ def blind_spots(
 class Regions:
     """A `Source` of crops: those of the reference, then those of the data.
 
-    `found`: whether a region is of the reference, and the region.
+    `regions`: whether a region is of the reference, and the region.
     """
 
     subject: Subject
-    found: Sequence[tuple[bool, Region]]
+    regions: Sequence[tuple[bool, Region]]
     crop: CropRule
     settings: Mapping[str, Any]
     _decoded: Callable[[bool, int], Image] = field(init=False, repr=False)
@@ -120,14 +120,14 @@ class Regions:
         return fingerprint(
             subject.source.fingerprint,
             subject.reference.fingerprint,
-            repr(self.found),
+            repr(self.regions),
             repr(dict(self.settings)),
         )
 
     @property
     def ids(self) -> Sequence[str]:
         """`reference/` or `data/`, then the image and the region."""
-        return [_id(*region) for region in self.found]
+        return [_id(*region) for region in self.regions]
 
     @property
     def truths(self) -> Sequence[Labels]:
@@ -140,10 +140,10 @@ class Regions:
         return [*self.subject.source.missing(), *self.subject.reference.missing()]
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.regions)
 
     def __getitem__(self, index: int) -> Sample:
-        of_reference, region = self.found[index]
+        of_reference, region = self.regions[index]
         sample = self._sample(of_reference, region.row)
         video = str(sample.tags.get("video", sample.id))
         target = Target(
@@ -156,7 +156,7 @@ class Regions:
         )
         words: Mapping[str, Tag] = {
             "set": "reference" if of_reference else "data",
-            "said": region.said,
+            "said": region.predicted,
             "true": region.true,
         }
         return Sample(

@@ -60,10 +60,10 @@ def shuffle_patches(
     sides = max(int(share * (y1 - y0)), 1), max(int(share * (x1 - x0)), 1)
     for _ in range(swaps):
         (r, c), (s, d) = _places(y1 - y0, x1 - x0, sides, rng)
-        one = out[y0 + r : y0 + r + sides[0], x0 + c : x0 + c + sides[1]]
+        first = out[y0 + r : y0 + r + sides[0], x0 + c : x0 + c + sides[1]]
         other = out[y0 + s : y0 + s + sides[0], x0 + d : x0 + d + sides[1]]
-        patch = one.copy()
-        one[:] = other
+        patch = first.copy()
+        first[:] = other
         other[:] = patch
     return out
 

@@ -36,7 +36,7 @@ def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
         measure_inside_shares(model.predictions, attributions(model.predictions))
         for model in evaluated
     ]
-    shares = [share for share in shares if share.found]
+    shares = [share for share in shares if share.attributions]
     if not shares:
         return None
     way = NAMES[method(shares[0].predictions)]
@@ -130,7 +130,7 @@ def _sentence(shares: InsideShares) -> str:
     return (
         f"{text}; for {right.n:,} correct detections {cell(right)}, with boxes that cover "
         f"{percent(control.value)}. The difference is {_points(difference(effects))}, and "
-        f"{_points(difference(shares.beyond))} after subtracting the area of the box."
+        f"{_points(difference(shares.excess))} after subtracting the area of the box."
     )
 
 
@@ -148,10 +148,10 @@ def _caveat(shares: InsideShares) -> str:
             f"{number_of(shares.effects.lost, 'detection has', 'detections have')} no map: no "
             "perturbation changed their score."
         )
-    residual = np.array([attribution_map.residual for attribution_map in shares.found])
+    residual = np.array([attribution_map.residual for attribution_map in shares.attributions])
     far = residual > COMPLETE
     if far.any():
-        steps = max(attribution_map.steps for attribution_map in shares.found)
+        steps = max(attribution_map.steps for attribution_map in shares.attributions)
         parts.append(
             f"For {int(far.sum()):,} of {len(far):,} maps the sum differs from the score "
             f"difference by more than 1 % after {steps:,.0f} steps (largest error "
@@ -162,7 +162,7 @@ def _caveat(shares: InsideShares) -> str:
             f"All {len(far):,} maps sum to the score difference within 1 % (largest error "
             f"{percent(float(residual.max()), 2)})."
         )
-    agreement = np.array([attribution_map.agreement for attribution_map in shares.found])
+    agreement = np.array([attribution_map.agreement for attribution_map in shares.attributions])
     if np.isfinite(agreement).any():
         parts.append(
             "Maps from one half of the masks correlate with maps from the other half with "

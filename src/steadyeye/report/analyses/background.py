@@ -58,7 +58,7 @@ def _origins(model: ProbedModel) -> str:
 def _build_table(model: ProbedModel) -> Table:
     """Every background: how much it changes mistakes and correct detections."""
     effects, backgrounds = model.effects, np.asarray(model.predictions.tags["background"])
-    p = effects.found.probability
+    p = effects.matches.probability
     body = []
     for name in dict.fromkeys(backgrounds[backgrounds != ""].tolist()):
         # a row of the probe that failed leaves no number

@@ -69,7 +69,7 @@ def _lead(tables: Sequence[Predictions], mistakes: Sequence[Mistake]) -> Exhibit
     pairs: dict[tuple[str, str], Mistake] = {}
     for mistake in order:
         if tables[mistake.table].data == data:
-            pairs.setdefault((mistake.truth, mistake.said), mistake)
+            pairs.setdefault((mistake.truth, mistake.predicted), mistake)
     first = list(pairs.values())[:FIRST]
     exhibits = [_exhibit(tables[mistake.table], mistake, "") for mistake in first]
     pictures = [
@@ -277,8 +277,8 @@ def _exhibits(
 def _exhibit(predictions: Predictions, mistake: Mistake, group: str) -> Exhibit:
     truth = predictions.boxes
     assert truth is not None, "checked by needs"
-    marks = [Mark("wrong", mistake.box, f"{mistake.said} {mistake.score:.2f}")]
-    lines = [f"predicts {mistake.said}, {mistake.score:.2f}"]
+    marks = [Mark("wrong", mistake.box, f"{mistake.predicted} {mistake.score:.2f}")]
+    lines = [f"predicts {mistake.predicted}, {mistake.score:.2f}"]
     if mistake.object >= 0:
         name = name_of(predictions, int(truth.label[mistake.object]))
         x0, y0, x1, y1 = (float(value) for value in truth.boxes[mistake.object])
@@ -295,7 +295,7 @@ def _exhibit(predictions: Predictions, mistake: Mistake, group: str) -> Exhibit:
     picture = Picture(mistake.sample, mistake.sample, tuple(lines), False, tuple(marks))
     label = mistake.truth or "nothing"
     return Exhibit(
-        title=f"{label} → {mistake.said}",
+        title=f"{label} → {mistake.predicted}",
         model=", ".join(mistake.models),
         data=predictions.data,
         pictures=(picture,),

@@ -57,10 +57,10 @@ def _title(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
     second = counts[1] if len(counts) > 1 else 0
     if len(confused) == 1 and first == counts[0] and (leads(first, second) or not second):
         most = "most often " if second else ""
-        pair = f"{pairs[0].true} → {pairs[0].said}"
+        pair = f"{pairs[0].true} → {pairs[0].predicted}"
         where = number_of(first, "video" if "video" in table.tags else "image")
         return f"Confusions: {most}{pair}, in {where}"
-    several = len({(pair.true, pair.said) for _, pairs in confused for pair in pairs})
+    several = len({(pair.true, pair.predicted) for _, pairs in confused for pair in pairs})
     return f"Confusions: {number_of(several, 'pair')} of classes"
 
 
@@ -82,7 +82,7 @@ def _sentence(table: Predictions, pairs: Sequence[Confusion], score: float) -> s
         most = "For example," if tied else "Most often"
     return (
         f"{table.model} confidently confuses {objects:,} of {number_of(n, 'object')}, in "
-        f"{number_of(len(pairs), 'pair')} of classes. {most} {first.true} → {first.said}: "
+        f"{number_of(len(pairs), 'pair')} of classes. {most} {first.true} → {first.predicted}: "
         f"{len(first.rows):,} of {number_of(first.sure.n, 'object')} with this label with a score "
         f"above {score:g}, {_share(first.sure)}; with a score above {min(LOWER, score):g}, "
         f"{_share(first.unsure)}."
@@ -104,7 +104,7 @@ def _table(table: Predictions, pairs: Sequence[Confusion], lower: float) -> Tabl
         ),
         rows=tuple(
             (
-                f"{pair.true} → {pair.said}",
+                f"{pair.true} → {pair.predicted}",
                 f"{len(pair.rows):,}",
                 _share(pair.sure),
                 _share(pair.unsure),
@@ -142,13 +142,13 @@ def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterat
     n = len(pair.rows)
     for i in order:
         yield Exhibit(
-            title=f"{pair.true} → {pair.said}: {n:,} object{'' if n == 1 else 's'}",
+            title=f"{pair.true} → {pair.predicted}: {n:,} object{'' if n == 1 else 's'}",
             model=table.model,
             data=table.data,
             pictures=(_picture(table, pair, pair.rows[i], pair.places[i]),),
             film=mistake_film(table, faint, pair.rows[i]),
             labels=(pair.true,),
-            kinds=(f"predicts {pair.said}",),
+            kinds=(f"predicts {pair.predicted}",),
         )
 
 
@@ -160,10 +160,10 @@ def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Pictu
     return Picture(
         sample=str(table.ids[detections.image[row]]),
         title=str(table.ids[detections.image[row]]),
-        lines=(f"predicts {pair.said}, {score:.2f}", f"label {pair.true}"),
+        lines=(f"predicts {pair.predicted}, {score:.2f}", f"label {pair.true}"),
         right=False,
         marks=(
             Mark("truth", tuple(boxes.boxes[place].tolist()), pair.true),
-            Mark("wrong", tuple(detections.boxes[row].tolist()), f"{pair.said} {score:.2f}"),
+            Mark("wrong", tuple(detections.boxes[row].tolist()), f"{pair.predicted} {score:.2f}"),
         ),
     )

@@ -211,7 +211,7 @@ def _exhibit(model: ProbedModel, target: int, tag: str) -> Exhibit:
 
 
 def _picture(model: ProbedModel, row: int, called: str, name: str, cause: str) -> Picture:
-    predictions, matches = model.predictions, model.effects.found
+    predictions, matches = model.predictions, model.effects.matches
     kind = "right" if cause == "correct" else "wrong"
     marks: tuple[Mark, ...] = ()
     line = f"no {name} there"
@@ -303,7 +303,9 @@ def _attribution_spec(
 
 def show_attributions(model: InsideShares) -> tuple[Exhibit, ...]:
     """Those with the least and the most inside, mistakes then control, each beside its map."""
-    return tuple(_show_attribution(model, model.found[target]) for target in _pick(model.effects))
+    return tuple(
+        _show_attribution(model, model.attributions[target]) for target in _pick(model.effects)
+    )
 
 
 def _show_attribution(model: InsideShares, attribution: Attribution) -> Exhibit:
