@@ -91,7 +91,7 @@ class MetricMethods:
 
             >>> from steadyeye.testing import example_predictions
             >>> print(drop(example_predictions(margin=0.5), k=1))
-            drop(k=1) 50.0 % (95 % interval 15.9–84.1 %, n = 12, among 3 classes)
+            drop(k=1) 50.0 pp (95 % interval 15.9–84.1 pp, n = 12, among 3 classes)
         """
     def dwell_time(self) -> Result:
         """The median time an answer holds before it changes, in seconds, n runs of one answer.
@@ -191,7 +191,7 @@ class MetricMethods:
 
             >>> from steadyeye.testing import example_detections
             >>> print(map_drop(example_detections(), k=1))
-            map_drop(k=1) 6.6 % (95 % interval -7.5–18.7 %, n = 30)
+            map_drop(k=1) 6.6 pp (95 % interval -7.5–18.7 pp, n = 30)
         """
     def map_without_ood(self, iou: float | str = 0.5) -> Result:
         """MAP without out-of-distribution objects: what is detected on one and matches nothing else.

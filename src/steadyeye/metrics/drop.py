@@ -28,7 +28,7 @@ def drop(predictions: Predictions, k: int | None = None) -> Result:
 
         >>> from steadyeye.testing import example_predictions
         >>> print(drop(example_predictions(margin=0.5), k=1))
-        drop(k=1) 50.0 % (95 % interval 15.9–84.1 %, n = 12, among 3 classes)
+        drop(k=1) 50.0 pp (95 % interval 15.9–84.1 pp, n = 12, among 3 classes)
     """
     distance_limit = farthest(pm_sets(predictions), k)
     outcomes = trials(predictions, distance_limit)

@@ -25,7 +25,7 @@ def map_drop(predictions: Predictions, k: int | None = None, iou: float | str = 
 
         >>> from steadyeye.testing import example_detections
         >>> print(map_drop(example_detections(), k=1))
-        map_drop(k=1) 6.6 % (95 % interval -7.5–18.7 %, n = 30)
+        map_drop(k=1) 6.6 pp (95 % interval -7.5–18.7 pp, n = 30)
     """
     name = f"map_drop(k={farthest(pm_sets(predictions, labels=False), k)})"
     difference = outcomes(predictions, k, iou).interval()
