@@ -7,7 +7,7 @@ import sys
 import pytest
 from conftest import ROOT
 
-FILES = 16
+FILES = 15
 """Decoding and the model proper take six of them, and the progress that a command shows one."""
 UNUSED = ("explain", "review", "training")
 

@@ -3,7 +3,6 @@
 import json
 import platform
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -34,7 +33,7 @@ from steadyeye.runner.failure_point_search import search
 from steadyeye.runner.infer import attach_cache
 from steadyeye.runner.job import Job
 from steadyeye.runner.task import Task
-from steadyeye.runner.threads import COUNTS, STAGES, WorkerThread
+from steadyeye.runner.threads import Sums, WorkerThread
 from steadyeye.runner.validate import Plan
 
 
@@ -154,12 +153,8 @@ class Cells:
         started = time.perf_counter()
         show_progress = self.watcher.begin(task.folder, cell.rows)
 
-        def advance(rows: int) -> None:
-            if self.check_held:
-                self.check_held()
-            show_progress(rows)
-
-        sums = _Sums(partial(self.watcher.report_counts, task.folder))
+        advance = _check_first(self.check_held, show_progress) if self.check_held else show_progress
+        sums = Sums(partial(self.watcher.report_counts, task.folder))
         infers = self.predict is classify.predict
         # saved predictions are only copied: no model, nothing for other processes or to be cached
         if self.engine and infers:
@@ -177,6 +172,16 @@ class Cells:
         return cell.folder
 
 
+def _check_first(check: Check, advance: Callable[[int], None]) -> Callable[[int], None]:
+    """`advance` that raises where `check` does."""
+
+    def advance_if_held(rows: int) -> None:
+        check()
+        advance(rows)
+
+    return advance_if_held
+
+
 def begin_cell(out: Place, folder: Place, identity: Mapping[str, Any], watcher: Watcher) -> Cell:
     """The cell in a folder, created or resumed, without what is damaged; says and logs what was."""
     lost = is_damaged(folder / "cell.json")
@@ -184,20 +189,14 @@ def begin_cell(out: Place, folder: Place, identity: Mapping[str, Any], watcher: 
     if lost:
         watcher.say(f"{folder.name}: cell.json was damaged and was rebuilt from its shards")
         log(out, "altered", cell=folder.name, shards=["cell.json"])
-    _mend(out, cell, watcher)
-    return cell
-
-
-def _mend(out: Place, cell: Cell, watcher: Watcher) -> None:
-    """Takes altered shards of a cell away, to be computed again, and says and logs which."""
     altered = mend(cell)
-    if not altered:
-        return
-    watcher.say(
-        f"{cell.folder.name}: {len(altered)} of {number_of(cell.shards, 'shard')} had changed "
-        f"after they were written ({list_texts(altered, 3)}); computed again"
-    )
-    log(out, "altered", cell=cell.folder.name, shards=altered)
+    if altered:
+        watcher.say(
+            f"{cell.folder.name}: {len(altered)} of {number_of(cell.shards, 'shard')} had changed "
+            f"after they were written ({list_texts(altered, 3)}); computed again"
+        )
+        log(out, "altered", cell=cell.folder.name, shards=altered)
+    return cell
 
 
 def log(out: Place, event: str, **facts: Any) -> None:
@@ -244,27 +243,6 @@ def _check_same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, A
                 f"'{out}' holds another job: its {key} is {before[key]!r}, not {value!r}; "
                 "choose another --out"
             )
-
-
-class _Sums:
-    """What the shards of a cell took and met, added up over the threads."""
-
-    def __init__(self, report: Callable[[Mapping[str, float]], None]) -> None:
-        self.total = dict.fromkeys((*STAGES, *COUNTS), 0.0)
-        self._report = report
-        self._lock = threading.Lock()
-
-    def add(self, sums: Mapping[str, float]) -> None:
-        """Adds the sums of a shard, and reports the total."""
-        with self._lock:
-            for name, amount in sums.items():
-                self.total[name] += amount
-            self._report(dict(self.total))
-
-    def record(self) -> dict[str, Any]:
-        """The sums for the log: seconds a stage, and counts."""
-        stages = {stage: round(self.total[stage], 3) for stage in STAGES}
-        return {"stages": stages, **{count: int(self.total[count]) for count in COUNTS}}
 
 
 def _surroundings(job: Job, store: Store | None) -> dict[str, Any]:

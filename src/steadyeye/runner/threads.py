@@ -78,6 +78,27 @@ class Stopwatch:
         return sum(self._sums[stage] for stage in STAGES)
 
 
+class Sums:
+    """What the shards of a cell took and met, added up over the threads."""
+
+    def __init__(self, report: Callable[[Mapping[str, float]], None]) -> None:
+        self.total = dict.fromkeys((*STAGES, *COUNTS), 0.0)
+        self._report = report
+        self._lock = threading.Lock()
+
+    def add(self, sums: Mapping[str, float]) -> None:
+        """Adds the sums of a shard, and reports the total."""
+        with self._lock:
+            for name, amount in sums.items():
+                self.total[name] += amount
+            self._report(dict(self.total))
+
+    def record(self) -> dict[str, Any]:
+        """The sums for the log: seconds a stage, and counts."""
+        stages = {stage: round(self.total[stage], 3) for stage in STAGES}
+        return {"stages": stages, **{count: int(self.total[count]) for count in COUNTS}}
+
+
 class Prefetch(Generic[Value]):
     """A call that a second thread makes from now on; without one, it is made when it is due."""
 
