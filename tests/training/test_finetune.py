@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from conftest import TESTS
-from forked import Command
+from conftest import ROOT, TESTS
+from forked import Command, find_wide_lines, on_terminal
 from toy_training import BIKES, SCENES, Said
 
 from steadyeye.cli.finetune import TrainingOptions, finetune
@@ -31,6 +31,7 @@ from steadyeye.training import job as training_job
 from steadyeye.training.base_comparison import Beside
 from steadyeye.training.loop import DivergedError
 
+FIXTURES = ROOT / "tests" / "fixtures"
 FILES = ("run.json", "history.json", "model.json", "weights.pt", "report.html")
 
 
@@ -124,6 +125,15 @@ def test_it_learns_and_the_folder_is_a_model_like_any_other(footage, done):
     scores = model([source[i].image() for i in rows])
     right = [int(s.argmax()) in source.truths[i] for s, i in zip(scores, rows, strict=True)]
     assert sum(right) / len(rows) == went.best.measures["accuracy"]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_nothing_is_wider_than_the_terminal(footage, done, columns):
+    command = words(footage, done.out)
+    code, printed = on_terminal(columns, *command, cwd=FIXTURES)
+    assert code == 0, printed
+    assert "held out" in " ".join(printed.split())
+    assert find_wide_lines(printed, columns) == []
 
 
 def test_the_weights_are_those_of_the_best_checkpoint(done):
