@@ -15,8 +15,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.multiple_testing import benjamini_hochberg
 from steadyeye.core.types import Classes
 from steadyeye.explain.embedding.blind_spots import spots
-from steadyeye.explain.embedding.density_ratio import thinness
-from steadyeye.explain.embedding.knn import nearest_groups
+from steadyeye.explain.embedding.density_ratio import nearest_groups, thinness
 from steadyeye.explain.embedding.projection import layout, space
 from steadyeye.explain.embedding.regions import GREY, CropRule, crop_image, small
 from steadyeye.models.introspection.embedder import embedder
@@ -57,7 +56,7 @@ def test_ties_go_to_the_lower_group_and_blocks_change_nothing(monkeypatch):
     found = nearest_groups(points, np.arange(5), 2)
     assert found.group[0].tolist() == [1, 2]
     whole = nearest_groups(gaussian(100), np.repeat(np.arange(50), 2), 9)
-    monkeypatch.setattr("steadyeye.explain.embedding.knn.CELLS", 700)
+    monkeypatch.setattr("steadyeye.explain.embedding.density_ratio.CELLS", 700)
     parts = nearest_groups(gaussian(100), np.repeat(np.arange(50), 2), 9)
     np.testing.assert_array_equal(whole.group, parts.group)
 

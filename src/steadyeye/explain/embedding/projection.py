@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.explain.embedding.knn import Vectors
+from steadyeye.explain.embedding.density_ratio import Vectors
 
 DIMENSIONS = 64
 NEIGHBOURS = 15
