@@ -2,6 +2,7 @@
 
 The same shards, bytes and resume as with threads. A process is started anew, not forked, and needs
 no `__main__` guard in the user's script. One that dies is replaced and its shard computed again.
+Ours, as `loky` gives up all its processes where one dies, and does not say at which shard.
 """
 
 import os
@@ -14,13 +15,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
+from threading import Thread
 
 from steadyeye.core.errors import UsageError
 from steadyeye.runner.engine_spec import Processes
-from steadyeye.runner.engines.driver import Done, Driver
+from steadyeye.runner.engines.driver import Done, Driver, ShardComputer
 from steadyeye.runner.engines.work_order import Order
 
-PROGRAM = "steadyeye.runner.engines.worker"
 TRIES = 3  # of a shard whose worker dies
 GRACE = 5.0  # seconds that a worker has to end
 LOOK = 1.0  # seconds after which workers are looked after that say nothing
@@ -96,9 +98,10 @@ def _start_worker() -> Worker:
         raise UsageError("engine='local(processes=…)' does not run on Windows; use threads")
     own_end, other_end = socket.socketpair()
     with other_end:
+        program = f"from {__name__} import work; work({other_end.fileno()})"
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-P", "-m", PROGRAM, str(other_end.fileno())],
+            [sys.executable, "-P", "-c", program],
             env={**os.environ, "PYTHONPATH": paths},
             pass_fds=[other_end.fileno()],
             # an interrupt of the terminal is the driver's, which then ends its workers
@@ -139,3 +142,29 @@ def _describe_death(driver: Driver, number: int, code: int) -> str:
         "memory ran out, ask for fewer processes; finished shards are kept, run the same command "
         "again"
     )
+
+
+def work(handle: int) -> None:
+    """A worker: shards in, what came of them out, until the driver hangs up or is gone.
+
+    `handle`: the file descriptor of the line to it; the order comes first.
+    """
+    os.set_inheritable(handle, False)
+    line = Connection(handle)
+    try:
+        computer = ShardComputer(line.recv())
+    except EOFError:
+        return
+    shards: SimpleQueue[int] = SimpleQueue()
+    Thread(target=_listen, args=(line, shards), daemon=True).start()
+    while True:
+        line.send(computer.compute(shards.get()))
+
+
+def _listen(line: Connection, shards: "SimpleQueue[int]") -> None:
+    """Takes shards in, also while one is computed, so that a driver that died is noticed."""
+    try:
+        while True:
+            shards.put(line.recv())
+    except (EOFError, OSError):
+        os._exit(0)
