@@ -17,7 +17,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from steadyeye.core.boxes import BoxTable
-from steadyeye.core.stats import bootstrap, bounded_means, medians
+from steadyeye.core.stats import bootstrap, bounded_means
 from steadyeye.core.stats.class_means import FEWEST, less, mean_difference, mean_of_classes
 from steadyeye.degradation.failure_points import first_below
 from steadyeye.metrics.detection.frame_ap import ap, spread_of
@@ -126,8 +126,9 @@ def median_class(
                 mix = rng.dirichlet(2 * often, videos)
                 totals = rng.multinomial(12, mix / mix.sum(axis=1, keepdims=True))
                 own = rng.beta(chance * odds, (1 - chance) * odds, size=totals.shape)
-                wins, present = rng.binomial(totals, own), totals.any(axis=0)
-                ends = medians.interval(wins[:, present] * 1.0, totals[:, present] * 1.0)
+                present = totals.any(axis=0)
+                wins = rng.binomial(totals, own)[:, present] * 1.0
+                ends = bounded_means.median_interval(wins, totals[:, present] * 1.0)
                 rows.append((*ends, np.median(chance[present])))
             low, high, truth = np.array(rows).T
             trials.append(Covered(low > truth, high < truth, float(np.mean(high - low))))

@@ -203,7 +203,7 @@ def test_the_published_points_stand_beside_the_user_s():
     *_, published = failure_levels([found]).tables
     told = {row[0]: row[1:] for row in published.rows}
     assert published.header[1:] == ("ResNet50", "EfficientNetB0", "InceptionV3")
-    assert told["jpeg"][1] == "25 colors (100 %)"
+    assert told["jpeg"][1] == "25 colors (100\u202f%)"
 
 
 def test_the_bias_corrected_interval_is_that_of_scipy_s_bca_without_skew():

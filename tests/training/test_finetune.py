@@ -128,8 +128,8 @@ def test_it_learns_and_the_folder_is_a_model_like_any_other(footage, done):
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
-def test_nothing_is_wider_than_the_terminal(footage, done, columns):
-    command = words(footage, done.out)
+def test_nothing_is_wider_than_the_terminal(footage, done, columns, tmp_path):
+    command = words(footage, shutil.copytree(done.out, tmp_path / "done"))
     code, printed = on_terminal(columns, *command, cwd=FIXTURES)
     assert code == 0, printed
     assert "held out" in " ".join(printed.split())

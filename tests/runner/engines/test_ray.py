@@ -175,7 +175,7 @@ def test_from_another_machine_rows_come_through_the_driver_and_nothing_is_kept(
 ):
     # what a worker looks for is not there, and the driver seems to be on another machine
     monkeypatch.setattr(work_order, "write_lightly", lambda path, content: None)
-    monkeypatch.setattr(lookup, "machine", lambda: "another")
+    monkeypatch.setattr(lookup, "identify_machine", lambda: "another")
     watcher = Watcher()
     run(plan_of(data, tmp_path / "run", "ray", str(tmp_path / "kept")), watcher)
     same(tmp_path / "run", whole)
