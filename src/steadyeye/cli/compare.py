@@ -147,7 +147,6 @@ def _print_boards(boards: "Boards", several: bool) -> None:
         say(f"{number_of(boards.left_out, 'sample')} left out: not predicted by every model")
     if boards.one_video:
         say("All of this holds within this one video only.")
-    show("")
     for board in boards.boards:
         rows = [
             (*number_cells(standing.result), rank(board, at), standing.model)
