@@ -71,14 +71,27 @@ SLOW = frozenset(
     (
         "test_blind_spots",
         "test_cache",
+        "test_comparison",
+        "test_competing_classes",
+        "test_explain",
+        "test_finetune",
         "test_finetune_classifiers",
         "test_finetune_detection",
+        "test_finetune_loop",
         "test_gains",
+        "test_gate",
+        "test_gcs",
         "test_integrated_gradients",
+        "test_label_free",
         "test_model_libraries",
         "test_processes",
         "test_ray",
+        "test_review_audit",
+        "test_runs",
+        "test_sampled_labels",
         "test_storage",
+        "test_terminal",
+        "test_view_folders",
     )
 )
 DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data"))

@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections import defaultdict
+from functools import cache
 
 import pytest
 from conftest import ROOT
@@ -54,6 +55,7 @@ PACKAGES = sorted(file.stem for file in SOURCE.iterdir() if file.suffix == ".py"
 PACKAGES = [name for name in PACKAGES if not name.startswith("__")]
 
 
+@cache
 def trees(package):
     """The parsed files of a package, or of a module at the root."""
     path = SOURCE / package
