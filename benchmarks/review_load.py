@@ -33,7 +33,8 @@ from sqlalchemy import func, select
 from steadyeye.data.annotations.review_set import FRAMES, image_name, image_path, read
 from steadyeye.review import database
 from steadyeye.review.database import assignments, decisions
-from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol import reviewers, sessions
+from steadyeye.review.protocol.sessions import Lifetime
 from steadyeye.review.protocol.stages import read_plan
 from steadyeye.review.web.access import COOKIE, make_csrf_word
 from steadyeye.review.workflow import queue
@@ -126,10 +127,10 @@ class Server:
         self.process.wait()
 
 
-async def reviewer(client: httpx.AsyncClient, number: int, token: str, load: Load, job: "Job"):
+async def reviewer(client: httpx.AsyncClient, number: int, session: str, load: Load, job: "Job"):
     """One reviewer: takes what is next, thinks, answers, until nothing is left or enough done."""
     random_ = random.Random(number)
-    headers = {"x-csrf-token": make_csrf_word(token), "cookie": f"{COOKIE}={token}"}
+    headers = {"x-csrf-token": make_csrf_word(session), "cookie": f"{COOKIE}={session}"}
     content = await _sure(client, "GET", f"/stages/{STAGE}.json", headers, load)
     while content["next"] and len(load.acknowledged) < job.decisions:
         served = content["next"][0]
@@ -167,11 +168,11 @@ class Job:
     think: float
 
 
-async def run(server: Server, tokens: list[str], load: Load, job: Job) -> None:
+async def run(server: Server, words: list[str], load: Load, job: Job) -> None:
     """All reviewers at once, and two kills."""
     limits = httpx.Limits(max_connections=job.reviewers)
     async with httpx.AsyncClient(base_url=server.address, limits=limits, timeout=60) as client:
-        work = [reviewer(client, n, token, load, job) for n, token in enumerate(tokens)]
+        work = [reviewer(client, n, word, load, job) for n, word in enumerate(words)]
         everyone = asyncio.gather(*work)
         for share in KILLS:
             while len(load.acknowledged) < share * job.decisions and not everyone.done():
@@ -187,13 +188,16 @@ def measure(url: str, root: Path, job: Job, begun: type[Server] = Server) -> dic
     folder = read(root)
     with data.writing() as connection:
         reviewers.add_reviewer(connection, "admin", admin=True)
-        tokens = [reviewers.add_reviewer(connection, f"reviewer {n}") for n in range(job.reviewers)]
+        for number in range(job.reviewers):
+            reviewers.add_reviewer(connection, f"reviewer {number}")
+        people = [one for one in reviewers.list_reviewers(connection) if not one.admin]
+        words = [sessions.open_session(connection, one, Lifetime()) for one in people]
         queue.add_set_items(connection, folder, read_plan(folder.content))
     load = Load()
     server = begun(root, url)
     began = time.perf_counter()
     try:
-        asyncio.run(run(server, tokens, load, job))
+        asyncio.run(run(server, words, load, job))
     finally:
         server.kill()
     took = time.perf_counter() - began

@@ -61,7 +61,7 @@ def wait_for_links(log: Path) -> dict[str, str]:
     """The private link of each reviewer, once the server answers."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        pairs = re.findall(r"^\s*(\S+?):?\s+(http://\S+/r/\S+)", log.read_text(), re.MULTILINE)
+        pairs = re.findall(r"^\s*(\S+?):?\s+(http://\S+/r#\S+)", log.read_text(), re.MULTILINE)
         if pairs:
             try:
                 Reviewer(*pairs[0])
@@ -77,15 +77,13 @@ class Reviewer:
     """A browser that has opened a private link."""
 
     def __init__(self, name: str, link: str) -> None:
-        """Opens the link, which leaves a cookie."""
+        """Signs in, which leaves a cookie and the word for changes."""
         self.name = name
-        self.site, _, self.token = link.rpartition("/r/")
+        self.site, _, self.token = link.rpartition("/r#")
         self.browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
         self.count = 0
         self.word = ""
-        page = self.browser.open(link, timeout=60).read().decode()
-        match = re.search(r'data-csrf="(\w+)"|"csrf": ?"(\w+)"', page)
-        self.word = (match[1] or match[2]) if match else ""
+        self.word = self.send("sign-in", {"token": self.token})["csrf"]
 
     def read(self, page: str) -> str:
         """The text of a page."""
@@ -103,9 +101,6 @@ class Reviewer:
     def ask(self, stage: str) -> list[Any]:
         """The items that are shown next in a stage; none in one that the review does not have."""
         try:
-            if not self.word:
-                match = re.search(r'"csrf": ?"(\w+)"', self.read(f"stages/{stage}"))
-                self.word = match[1] if match else ""
             return list(json.loads(self.read(f"stages/{stage}.json"))["next"])
         except urllib.error.HTTPError as error:
             if error.code == 404:

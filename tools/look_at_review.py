@@ -71,7 +71,7 @@ def serve(root: Path) -> Iterator[Served]:
         links = {}
         assert process.stdout
         for line in process.stdout:
-            if match := re.match(r"\s*(\S+?):?\s+(http://\S+/r/\S+)", line):
+            if match := re.match(r"\s*(\S+?):?\s+(http://\S+/r#\S+)", line):
                 links[match[1]] = match[2]
             if line.startswith("reviewing"):
                 break
@@ -171,7 +171,7 @@ OF_FRAMES = (
     Visit("dashboard-added", "admin", "/dashboard", ("add",)),
     Visit("no-page", "Ann", "/stages/nothing"),
     Visit("signed-out", "", "/"),
-    Visit("bad-link", "", "/r/nobody"),
+    Visit("bad-link", "", "/r#nobody"),
 )
 OF_BOXES = (
     Visit("boxes-overview", "Ann", "/"),
@@ -209,7 +209,7 @@ def decide(browser: Any, served: Served, name: str) -> None:
     """Decides a part of a set as `PLAYED` says, and pauses one of the people."""
     pages = {who: browser.new_page() for who in (*PEOPLE, "admin")}
     for who, page in pages.items():
-        page.goto(served.links[who])
+        page_checks.open_link(page, served.links[who])
     for who, stage, keys, times in PLAYED[name]:
         page = pages[who]
         page.goto(f"{served.base}/stages/{stage}")
@@ -232,10 +232,12 @@ def decide(browser: Any, served: Served, name: str) -> None:
 def visit(browser: Any, served: Served, target: Visit, **window: Any) -> page_checks.Opened:
     """A page as `one` says, with what it asked for; close its `page.context` at the end."""
     look = window.pop("look")
-    entrance = served.links[target.who] if target.who else served.base + target.path
-    entrance_page = page_checks.open_page(browser, entrance, look, **window)
+    # a link goes on to the overview by itself, and pages are looked at that stay
+    entrance = "/static/review.css" if target.who else target.path
+    entrance_page = page_checks.open_page(browser, served.base + entrance, look, **window)
     page = entrance_page.page
     if target.who:
+        page_checks.open_link(page, served.links[target.who])
         page.goto(served.base + target.path)
     if "/stages/" in target.path and target.name != "no-page":
         page.wait_for_selector(f"{READY}, {REST}")

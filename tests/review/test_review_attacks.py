@@ -2,17 +2,22 @@
 
 import json
 import os
+import re
 import shutil
+import sqlite3
 import struct
 import sys
 import tempfile
 import zlib
+from contextlib import closing
+from itertools import chain
 from pathlib import Path
 
 import forked
 import numpy as np
 import pytest
 import simplejpeg
+from fastapi import HTTPException
 from fastapi.testclient import TestClient
 from sqlalchemy import text
 
@@ -22,9 +27,12 @@ from steadyeye.data.annotations import review_set
 from steadyeye.data.images import image_file
 from steadyeye.review import database
 from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol.sessions import Lifetime
 from steadyeye.review.sampling.sampling import Sampling, read_frames, write_set
 from steadyeye.review.web import access
+from steadyeye.review.web.access import Access
 from steadyeye.review.web.app import build_app
+from steadyeye.review.web.guesses import MOST, MOST_OF_ADDRESS, WINDOW, Guesses, find_network
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -63,12 +71,16 @@ def site(tmp_path, data, people_of):
     return build_app(review_set.read(tmp_path), data, ["testserver"])
 
 
-def client(site, token=None, **headers):
-    session = TestClient(site, headers=headers, follow_redirects=False)
+def client(site, token=None, address="192.0.2.7", **headers):
+    """A browser at an address; signed in with the token of a link, if one is given."""
+    session = TestClient(site, headers=headers, follow_redirects=False, client=(address, 50_000))
     if token:
-        session.cookies.set(access.COOKIE, token)
-        session.headers.setdefault("x-csrf-token", access.make_csrf_word(token))
+        session.headers["x-csrf-token"] = sign_in(session, token).json()["csrf"]
     return session
+
+
+def sign_in(session, token):
+    return session.post("/sign-in", json={"token": token})
 
 
 @pytest.fixture
@@ -97,29 +109,193 @@ def test_without_a_link_there_is_nothing(site):
     assert stranger.post("/decisions", json={}).status_code in (401, 403)
 
 
-@pytest.mark.parametrize("token", ["x", "", "' OR 1=1 --", "A" * 5000, "%00"])
+def list_routes(site):
+    """Every path that the app answers, with its methods; numbers stand for what is to be filled."""
+    for route in site.routes:
+        for inner in getattr(getattr(route, "original_router", route), "routes", [route]):
+            yield re.sub(r"\{\w+\}", "1", inner.path), getattr(inner, "methods", None) or set()
+
+
+def test_every_page_wants_a_session_and_every_change_its_word(site, ann):
+    stranger, seen = client(site), []
+    del ann.headers["x-csrf-token"]
+    for path, methods in list_routes(site):
+        if "GET" in methods and path != "/r":
+            assert stranger.get(path).status_code == 401, path
+            seen.append(path)
+        if "POST" in methods and path != "/sign-in":
+            for other in (stranger, ann):
+                assert other.post(path, json={}).status_code == 403, path
+            seen.append(path)
+        assert methods <= {"GET", "HEAD", "POST"}
+    assert {"/", "/dashboard", "/decisions", "/images/1", "/reviewers/1/revoke"} <= set(seen)
+
+
+@pytest.mark.parametrize("token", ["x", "", "' OR 1=1 --", "A" * 5000, "%00", "\u0130"])
 def test_a_made_up_link_opens_nothing(site, token):
-    assert client(site).get(f"/r/{token}").status_code in (401, 404)
-    guess = client(site, cookie=f"{access.COOKIE}={token}")
+    assert sign_in(client(site), token).status_code in (401, 422)
+    guess = client(site, cookie=f"{access.COOKIE}={token}".encode())
     assert guess.get("/index.json").status_code == 401
 
 
+def test_links_are_not_guessed_from_one_address(site, people_of):
+    guesser = client(site)
+    for _ in range(MOST_OF_ADDRESS):
+        assert sign_in(guesser, "wrong").status_code == 401
+    refused = sign_in(guesser, people_of["ann"])
+    assert refused.status_code == 429
+    assert 50 <= int(refused.headers["retry-after"]) <= 61
+    # whoever sits elsewhere, or is signed in, notices nothing
+    assert sign_in(client(site, address="192.0.2.8"), people_of["ann"]).status_code == 200
+
+
+def test_links_are_not_guessed_from_many_addresses():
+    now = [0.0]
+    guesses = Guesses(clock=lambda: now[0])
+    for number in range(MOST):
+        guesses.check(f"10.0.{number // 256}.{number % 256}")
+        guesses.add(f"10.0.{number // 256}.{number % 256}")
+    with pytest.raises(HTTPException) as refused:
+        guesses.check("192.0.2.7")
+    assert refused.value.status_code == 429
+    now[0] = WINDOW
+    guesses.check("192.0.2.7")
+    assert not guesses.recent
+
+
+def test_an_ipv6_network_is_one_guesser():
+    assert find_network("2001:db8:1:2::1") == find_network("2001:db8:1:2:ffff::7")
+    assert find_network("2001:db8:1:2::1") != find_network("2001:db8:1:3::1")
+    assert find_network("::ffff:192.0.2.7") == "192.0.2.7"
+
+
 def test_the_link_becomes_a_cookie_no_script_can_read(site, people_of):
-    entered = client(site).get(f"/r/{people_of['ann']}")
-    assert entered.status_code == 303
-    cookie = entered.headers["set-cookie"].lower()
+    cookie = sign_in(client(site), people_of["ann"]).headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
+    assert "secure" not in cookie
+    assert people_of["ann"].lower() not in cookie
 
 
-def test_tokens_are_not_kept(data, people_of, tmp_path):
+@pytest.mark.parametrize("how", ["the proxy says so", "--url says so"])
+def test_behind_tls_the_cookie_and_the_host_are_for_tls_only(tmp_path, data, people_of, how):
+    reach = Access(url="https://testserver") if how == "--url says so" else Access()
+    site = build_app(review_set.read(tmp_path), data, ["testserver"], reach)
+    base = "http://testserver" if reach.url else "https://testserver"
+    session = TestClient(site, base_url=base)
+    signed_in = sign_in(session, people_of["ann"])
+    assert "; secure" in signed_in.headers["set-cookie"].lower()
+    assert signed_in.headers["strict-transport-security"] == "max-age=31536000"
+
+
+def test_without_tls_nothing_is_said_of_it(ann):
+    assert "strict-transport-security" not in ann.get("/").headers
+
+
+def test_tokens_and_sessions_are_not_stored(site, data, people_of, tmp_path):
+    sessions = [client(site, token).cookies[access.COOKIE] for token in people_of.values()]
+    with closing(sqlite3.connect(tmp_path / "review.sqlite")) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    stored = b"".join(path.read_bytes() for path in tmp_path.glob("review.sqlite*"))
+    assert len(stored) > 1000
+    for word in (*people_of.values(), *sessions):
+        assert word.encode() not in stored
+
+
+def test_a_session_is_not_taken_from_the_attacker(site, people_of):
+    """Session fixation: a cookie that was there before is not the one after signing in."""
+    victim = client(site, cookie=f"{access.COOKIE}=planted")
+    planted = sign_in(victim, people_of["ann"]).cookies[access.COOKIE]
+    assert planted != "planted"
+    assert client(site, cookie=f"{access.COOKIE}=planted").get("/").status_code == 401
+
+
+def test_nobody_is_signed_in_by_another_site(site, people_of):
+    stranger = client(site)
+    body = json.dumps({"token": people_of["ann"]})
+    kinds = [
+        {"origin": "https://elsewhere.example", "content-type": "application/json"},
+        {"content-type": "text/plain"},
+    ]
+    for headers in kinds:
+        assert stranger.post("/sign-in", content=body, headers=headers).status_code in (403, 415)
+    assert not stranger.cookies
+
+
+def test_after_signing_out_the_cookie_opens_nothing(site, ann):
+    word = ann.cookies[access.COOKIE]
+    assert ann.post("/sign-out", json={}, headers={"x-csrf-token": ""}).status_code == 403
+    assert ann.post("/sign-out", json={}).status_code == 200
+    assert access.COOKIE not in ann.cookies
+    assert client(site, cookie=f"{access.COOKIE}={word}").get("/").status_code == 401
+
+
+def test_signing_in_again_ends_the_session_before(site, ann, people_of):
+    before = ann.cookies[access.COOKIE]
+    sign_in(ann, people_of["ben"])
+    assert client(site, cookie=f"{access.COOKIE}={before}").get("/").status_code == 401
+    assert ann.get("/").status_code == 200
+
+
+def age(data, **seconds):
+    """Makes every session older: `made_at`, `seen_at`."""
+    with data.writing() as c:
+        for name, by in seconds.items():
+            column = database.sessions.c[name]
+            c.execute(database.sessions.update().values({name: column - by}))
+
+
+def test_a_session_that_is_not_used_expires(ann, data):
+    idle, whole = Lifetime().idle, Lifetime().whole
+    age(data, seen_at=idle - 60)
+    assert ann.get("/").status_code == 200  # and is in use again
+    age(data, seen_at=idle - 60)
+    assert ann.get("/").status_code == 200
+    age(data, seen_at=idle + 60)
+    assert ann.get("/").status_code == 401
+    assert idle < whole
+
+
+def test_a_session_goes_on_while_nothing_can_be_written(monkeypatch, made, tmp_path, people_of):
+    monkeypatch.setattr(database, "WAIT", 0.05)
+    root = shutil.copytree(made[0], tmp_path / "own")
+    data = database.connect(database.default_url(root))
+    ann = client(build_app(review_set.read(root), data, ["testserver"]), people_of["ann"])
+    age(data, seen_at=Lifetime().idle - 60)
+    with closing(sqlite3.connect(root / "review.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert ann.post("/sign-out", json={}).status_code == 503
+        assert ann.get("/index.json").status_code == 200
+
+
+def test_a_session_expires_though_it_is_used(site, ann, data, people_of):
+    age(data, made_at=Lifetime().whole - 60)
+    assert ann.get("/").status_code == 200
+    age(data, made_at=60)
+    assert ann.get("/").status_code == 401
+    client(site, people_of["ben"])
     with data.reading() as c:
-        kept = json.dumps(
-            [list(map(str, row)) for row in c.execute(text("select * from reviewers"))]
-        )
-    for token in people_of.values():
-        assert token not in kept
-        assert token.encode() not in (tmp_path / "review.sqlite").read_bytes()
+        assert c.execute(text("select count(*) from sessions")).scalar() == 1
+
+
+def test_a_revoked_person_is_out_everywhere_until_there_is_a_new_link(site, ann, ben, people_of):
+    admin = client(site, people_of["admin"])
+    phone = client(site, people_of["ann"])
+    number = next(
+        one["id"]
+        for one in admin.get("/dashboard.json").json()["reviewers"]
+        if one["name"] == "ann"
+    )
+    assert ben.post(f"/reviewers/{number}/revoke", json={}).status_code == 403
+    assert admin.post(f"/reviewers/{number}/revoke", json={}).status_code == 200
+    for session in (ann, phone):
+        assert session.get("/").status_code == 401
+    assert sign_in(client(site), people_of["ann"]).status_code == 401
+    assert ben.get("/").status_code == 200
+    link = admin.post(f"/reviewers/{number}/link", json={}).json()["link"]
+    assert sign_in(client(site), link.partition("/r#")[2]).status_code == 200
+    # the admin is not locked out by a slip of the hand
+    assert admin.post("/reviewers/1/revoke", json={}).status_code == 422
 
 
 def test_what_was_given_to_one_is_not_another_ones_to_answer(ann, ben):
@@ -137,7 +313,44 @@ def test_only_the_admin_sees_the_dashboard(site, ann, people_of):
     admin = client(site, people_of["admin"])
     assert admin.get("/dashboard.json").status_code == 200
     link = admin.post("/reviewers", json={"name": "eve"}).json()["link"]
-    assert client(site).get(link.removeprefix("http://testserver")).status_code == 303
+    assert link.startswith("http://testserver/r#")
+    assert sign_in(client(site), link.partition("/r#")[2]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("admin", "Admin", "\uff21dmin", "bulk, after an audit"),  # reserved, also full-width
+        *("", " ", "x" * 81, "a\nb", "an\u200bn", "a\u202en", "\ud800", "\ue000"),
+        *("ann", " ANN ", "\u24d0nn", "\U0001d400nn"),  # as another's, also in circles, bold
+    ],
+)
+def test_a_name_that_could_be_taken_for_another_is_refused(site, people_of, name):
+    admin = client(site, people_of["admin"])
+    body = json.dumps({"name": name})
+    head = {"content-type": "application/json"}
+    assert admin.post("/reviewers", content=body, headers=head).status_code == 422
+    assert len(admin.get("/dashboard.json").json()["reviewers"]) == 2
+
+
+@pytest.mark.parametrize("path", ["reviewers/{}/pause", "reviewers/{}/link", "reviewers/{}/revoke"])
+@pytest.mark.parametrize("number", [99, 0, -1, 1 << 31, 10**30])
+def test_there_is_no_person_of_an_unknown_id(site, people_of, path, number):
+    admin = client(site, people_of["admin"])
+    assert admin.post(f"/{path.format(number)}", json={"why": ""}).status_code == 404
+
+
+@pytest.mark.parametrize("number", [99, 0, -1, 1 << 31, 1 << 63, 10**30])
+def test_there_is_no_decision_of_an_unknown_id(ann, number):
+    assert ann.post(f"/decisions/{number}/undo", json={"key": KEY}).status_code == 404
+
+
+def test_what_is_not_there_is_404_and_a_wrong_method_405(ann):
+    for path in ("/nowhere", "/stages/nothing", "/r/token"):
+        assert ann.get(path).status_code == 404
+    for path in ("/reviewers", "/sign-in", "/sign-out"):
+        assert ann.get(path).status_code == 405
+    assert ann.delete("/").status_code == 405
 
 
 @pytest.mark.parametrize(
@@ -185,11 +398,31 @@ def test_an_image_of_the_set_is_served_and_its_neighbour_on_disk_is_not(ann, tmp
     assert ann.get(f"/images/{other.name}").status_code == 404
 
 
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_picture_that_is_a_link_out_of_the_set_is_not_served(ann, tmp_path, what):
+    name = served(ann)["payload"]["image"]
+    path = review_set.image_path(tmp_path, name)
+    elsewhere = tmp_path / "elsewhere"
+    moved = path if what == "file" else path.parent
+    moved.rename(elsewhere)
+    moved.symlink_to(elsewhere)
+    refused = ann.get(f"/images/{name}")
+    assert (refused.status_code, refused.json()["detail"][:9]) == (404, "the image")
+
+
+def test_a_set_that_is_reached_by_a_link_is_served(tmp_path, data, people_of):
+    root = tmp_path / "link to the set"
+    root.symlink_to(tmp_path)
+    ann = client(build_app(review_set.read(root), data, ["testserver"]), people_of["ann"])
+    assert ann.get(f"/images/{served(ann)['payload']['image']}").status_code == 200
+
+
 def test_strict_headers_on_every_answer(ann):
     for path in ("/", "/index.json", "/nowhere", "/static/review.css"):
         headers = ann.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         assert headers["x-content-type-options"] == "nosniff"
 
@@ -262,9 +495,11 @@ def test_a_label_with_html_is_escaped_on_the_page(tmp_path, site, data, ann):
 
 
 def test_a_lost_link_can_be_renewed_and_the_old_one_is_dead(site, data, people_of):
+    session = client(site, people_of["ann"])
     with data.writing() as c:
         fresh = reviewers.renew_token(c, "ann")
-    assert client(site, people_of["ann"]).get("/index.json").status_code == 401
+    assert session.get("/index.json").status_code == 401
+    assert sign_in(client(site), people_of["ann"]).status_code == 401
     assert client(site, fresh).get("/index.json").status_code == 200
 
 
@@ -333,3 +568,98 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(kind):
     assert figures["sent_again"] > 0
     for name in ("lost", "unknown", "doubled", "served_twice"):
         assert figures[name] == 0, figures
+
+
+ATTACKS = {
+    "no link, a made-up one, a made-up session": [
+        "test_without_a_link_there_is_nothing",
+        "test_every_page_wants_a_session_and_every_change_its_word",
+        "test_a_made_up_link_opens_nothing",
+    ],
+    "guessing links": [
+        "test_links_are_not_guessed_from_one_address",
+        "test_links_are_not_guessed_from_many_addresses",
+        "test_an_ipv6_network_is_one_guesser",
+    ],
+    "hiding behind a made-up `X-Forwarded-For`": [
+        "test_a_made_up_address_is_believed_without_a_proxy_by_nobody",
+        "test_behind_nginx_people_are_told_apart_and_cookies_are_for_tls",
+    ],
+    "reading links from logs, history or the database": [
+        "test_tokens_and_sessions_are_not_stored",
+        "test_the_link_leaves_address_bar_and_history",
+        "test_behind_nginx_people_are_told_apart_and_cookies_are_for_tls",
+    ],
+    "stealing the cookie by script": [
+        "test_the_link_becomes_a_cookie_no_script_can_read",
+        "test_strict_headers_on_every_answer",
+    ],
+    "a cookie planted before signing in": ["test_a_session_is_not_taken_from_the_attacker"],
+    "going on with an old session": [
+        "test_after_signing_out_the_cookie_opens_nothing",
+        "test_signing_in_again_ends_the_session_before",
+        "test_a_session_that_is_not_used_expires",
+        "test_a_session_expires_though_it_is_used",
+        "test_a_lost_link_can_be_renewed_and_the_old_one_is_dead",
+        "test_a_revoked_person_is_out_everywhere_until_there_is_a_new_link",
+    ],
+    "requests forged by another site": ["test_a_forged_request_is_refused"],
+    "signing somebody in from another site": ["test_nobody_is_signed_in_by_another_site"],
+    "the page in a frame of another site": ["test_strict_headers_on_every_answer"],
+    "a host name that is rebound to this machine": ["test_another_host_name_is_refused"],
+    "the pages of the admin": ["test_only_the_admin_sees_the_dashboard"],
+    "a name like another's, `admin`, unseen letters": [
+        "test_a_name_that_could_be_taken_for_another_is_refused"
+    ],
+    "answering what somebody else was asked": [
+        "test_what_was_given_to_one_is_not_another_ones_to_answer"
+    ],
+    "the same request twice, an old page": [
+        "test_a_replayed_decision_adds_nothing_and_a_stale_one_is_refused",
+        "test_one_key_is_not_for_two_decisions",
+    ],
+    "answers that make no sense, SQL or HTML in words": [
+        "test_a_decision_that_makes_no_sense_is_refused",
+        "test_sql_and_html_in_words_stay_words",
+        "test_a_label_with_html_is_escaped_on_the_page",
+    ],
+    "unknown ids, pages, pictures": [
+        "test_there_is_no_person_of_an_unknown_id",
+        "test_there_is_no_decision_of_an_unknown_id",
+        "test_what_is_not_there_is_404_and_a_wrong_method_405",
+        "test_an_image_of_the_set_is_served_and_its_neighbour_on_disk_is_not",
+    ],
+    "files outside the set, by `..` or by links in its folder": [
+        "test_only_files_of_the_set_are_served",
+        "test_a_picture_that_is_a_link_out_of_the_set_is_not_served",
+    ],
+    "requests over 256 kB, also without a length": ["test_oversized_bodies_are_refused"],
+    "heads and bodies sent a letter at a time": [
+        "test_a_head_that_does_not_come_ends_the_connection",
+        "test_a_head_that_drips_ends_the_connection",
+        "test_a_body_that_does_not_come_is_408_and_ends_the_connection",
+        "test_nginx_ends_what_is_slow_large_or_too_much",
+    ],
+    "many connections": [
+        "test_more_connections_than_one_process_can_have_are_refused",
+        "test_nginx_ends_what_is_slow_large_or_too_much",
+    ],
+    "plain HTTP where there is TLS": [
+        "test_behind_tls_the_cookie_and_the_host_are_for_tls_only",
+        "test_without_tls_nothing_is_said_of_it",
+    ],
+    "pictures and videos made to harm the decoder": [
+        "test_a_file_that_hangs_the_decoder_is_given_up",
+        "test_decompression_bombs_are_refused_before_they_are_decoded",
+    ],
+}
+"""Attack, as the docs list it → the tests of its answer."""
+
+
+def test_the_docs_list_the_attacks_that_are_tested():
+    page = (BENCHMARKS.parent / "docs" / "how-to" / "review-server.md").read_text()
+    rows = re.findall(r"^\| (.*?) \| .* \|$", page.partition("## Attacks")[2], re.MULTILINE)
+    assert rows[1:] == list(ATTACKS)
+    files = (Path(__file__), Path(__file__).parent / "web" / "test_review_server.py")
+    tests = re.findall(r"^def (test_\w+)", "".join(map(Path.read_text, files)), re.MULTILINE)
+    assert set(chain.from_iterable(ATTACKS.values())) <= set(tests)

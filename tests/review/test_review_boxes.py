@@ -25,8 +25,11 @@ from steadyeye.metrics.pm_k import pm_k
 from steadyeye.predictions.read import cells, read
 from steadyeye.review.interchange.coco import export_coco
 from steadyeye.review.interchange.frames import export_pmsets, export_set
+from steadyeye.review.protocol.counts import read_item_counts
+from steadyeye.review.protocol.objects import check_object
 from steadyeye.review.results import status
 from steadyeye.review.results.impact import measure_impact
+from steadyeye.review.results.recount import check_counts
 from steadyeye.review.results.verdicts import judge_frames
 from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import strip_orientation
@@ -67,8 +70,8 @@ def test_jpeg_files_are_kept_as_they_are_and_boxes_as_corners(boxes, tmp_path):
 
 
 def table_one(connection, folder, plan):
-    settled = status.find_reviewed(connection, plan)
-    return status.build_table_one(connection, folder, plan, settled)
+    assert check_counts(connection, plan) == []
+    return status.build_table_one(connection, folder, plan, read_item_counts(connection))
 
 
 def one(**more):
@@ -145,7 +148,7 @@ def test_gold_questions_of_boxes_are_no_review(boxes):
     alone = next(r for r in rows if [x["image"] for x in rows].count(r["image"]) == 1)
     plain = Boxes(boxes, 2, stages={"classification": 2, "boxes": 1, "box_check": 1})
     with plain.db.writing() as c:
-        queue.set_gold(c, "classification", alone["id"], FINE)
+        queue.set_gold(c, "classification", alone["id"], check_object(FINE, ("cat",)))
     for number in (0, 1):
         plain.everything("classification", lambda shown: FINE, number)
     drawn = plain.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
@@ -166,6 +169,7 @@ def test_gold_questions_of_boxes_are_no_review(boxes):
         ("suggested boxes", 3, 3),
         ("images", 1, 1),
         ("boxes", None, 1),
+        ("mistakes of the annotation", None, 0),
     ]
 
 
@@ -176,14 +180,15 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
             "classification",
             lambda shown, well=well: {
                 **FINE,
-                "blurry": shown["label"] == "dog",
+                "blurry": shown["choices"] == ["dog"],
                 "well_sized": well,
             },
             number,
         )
         assert len(seen) == 4
     drawn = made.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
-    assert [len(shown["boxes"]) for shown in drawn] in ([1, 2], [2, 1])
+    assert [len(shown["boxes"]) for shown in drawn] == [1, 1]
+    assert sorted(len(shown["rejected"]) for shown in drawn) == [0, 1]
     assert made.next("box_check", 0) == []
     with made.db.reading() as c, pytest.raises(UsageError, match="2 of 3 images are not decided"):
         export_coco(c, boxes, made.plan, tmp_path / "out")
@@ -198,6 +203,9 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
         "images_accepted": 2,
         "boxes_suggested": 4,
         "boxes_rejected": 2,
+        "boxes_confirmed": 2,
+        "detector_was_right": 0,
+        "annotation_mistakes": 0,
         "boxes": 4,
         "boxes_outside_the_classes": 0,
         "train": 2,
@@ -209,6 +217,7 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
         ("suggested boxes", 4, 2),
         ("images", 3, 2),
         ("boxes", None, 4),
+        ("mistakes of the annotation", None, 0),
     ]
     assert lines[0].low == pytest.approx(0.0676, abs=1e-4)
     back = coco(str(tmp_path / "out/annotations.json"), str(tmp_path / "out/images"))
@@ -227,7 +236,9 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
 
 def test_without_a_stage_of_boxes_the_confirmed_suggestions_hold(boxes, tmp_path):
     made = Boxes(boxes, stages={"classification": 1})
-    made.everything("classification", lambda shown: {**FINE, "well_sized": shown["label"] == "cat"})
+    made.everything(
+        "classification", lambda shown: {**FINE, "well_sized": shown["choices"] == ["cat"]}
+    )
     with made.db.reading() as c:
         counts = export_coco(c, boxes, made.plan, tmp_path / "out")
     assert (counts["images_accepted"], counts["boxes"], counts["boxes_rejected"]) == (2, 2, 2)

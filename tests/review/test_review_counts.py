@@ -12,6 +12,7 @@ from steadyeye.data.annotations import review_set
 from steadyeye.review import database
 from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.results import status
+from steadyeye.review.results.recount import check_counts
 from steadyeye.review.sampling.sampling import Sampling
 
 ANCHORS = [
@@ -107,7 +108,10 @@ def compare(review):
         pairs,
     ]
     for each in by_stage.values():
-        assert sum(each["reasons"].values()) == each["reviewed"] - each["accepted"]
+        # one that is rejected for two reasons counts for both
+        assert sum(each["reasons"].values()) >= each["reviewed"] - each["accepted"]
+    with review.db.reading() as c:
+        assert check_counts(c, review.plan) == []
     return told, by_stage
 
 
@@ -138,14 +142,6 @@ def test_every_count_is_that_of_the_votes(tmp_path, seed):
             compare(review)
     told, by_stage = compare(review)
     assert by_stage["pairs"]["gold"] == 5
-    # what waits, is open or done is every question that is none of these
-    asked = rows(folder, "items")
-    for each in told["stages"]:
-        own = [r for r in asked if r["stage"] == each["stage"] and r["gold"] is None]
-        states = [r["state"] for r in own]
-        assert [each[s] for s in ("waiting", "open", "done")] == [
-            states.count(s) for s in ("waiting", "open", "done")
-        ]
     with review.db.reading() as c:
         counts = export_set(c, folder, review.plan, tmp_path / "out", partial=True)
     content = json.loads((tmp_path / "out" / "set.json").read_text())

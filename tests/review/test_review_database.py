@@ -4,11 +4,11 @@ import sqlite3
 
 import pytest
 from sqlalchemy import insert, select
-from sqlalchemy.exc import OperationalError
 
 from steadyeye.core.errors import UsageError
 from steadyeye.review import database
 from steadyeye.review.database import reviewers
+from steadyeye.review.transactions import UnavailableError
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_write_that_cannot_begin_is_not_acknowledged(path, monkeypatch):
     data = database.connect(f"sqlite:///{path}")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("begin immediate")
-    with pytest.raises(OperationalError, match="locked"):
+    with pytest.raises(UnavailableError, match="another program holds"):
         data.write(add("ann"))
     other.execute("rollback")
     data.write(add("ben"))

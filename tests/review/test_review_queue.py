@@ -13,7 +13,7 @@ from steadyeye.review import database
 from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.results import status
-from steadyeye.review.workflow import decisions, queue
+from steadyeye.review.workflow import decisions, queue, remaining
 from steadyeye.review.workflow.decisions import RefusedError
 
 
@@ -190,7 +190,7 @@ def test_what_is_left_for_each(folder):
     def left(number, minutes=30):
         with review.db.reading() as c:
             late = replace(review.plan, minutes=minutes)
-            return queue.count_left(c, late, review.who(number), "pairs")
+            return remaining.count_left(c, late, review.who(number))["pairs"]
 
     assert (left(0), left(1)) == (8, 8)
     served = review.next("pairs", 0, most=2)

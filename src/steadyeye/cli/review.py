@@ -1,22 +1,19 @@
 """The commands that build a reviewed set."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from itertools import chain
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
-from steadyeye.cli.options import Data, ProgressOptions, app, command
-from steadyeye.cli.progress import watching
+from steadyeye.cli.options import app
 from steadyeye.cli.review_tables import build_tables
-from steadyeye.cli.terminal import console, say, show, show_table
+from steadyeye.cli.terminal import console, progress_console, say, show, show_table
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.format import number_of
-from steadyeye.core.spec import Spec, parse
 
 SetRoot = Annotated[Path, typer.Argument(help="Folder of the set.")]
 Where = Annotated[
@@ -26,160 +23,119 @@ Where = Annotated[
 FORMS = ("table", "json")
 
 
-@command()
-def sample(
-    *,
-    out: Annotated[Path, typer.Option(help="Folder of the set.")],
-    videos: Annotated[
-        list[Path] | None, typer.Argument(help="Video files or folders of videos.")
-    ] = None,
-    data: Data = None,
-    boxes: Annotated[
-        Path | None, typer.Option(help="Boxes to review instead of frames, as COCO JSON.")
-    ] = None,
-    images: Annotated[Path | None, typer.Option(help="Folder of the images of --boxes.")] = None,
-    labels: Annotated[
-        str | None, typer.Option(help="A sidecar file of labels and scene cuts.")
-    ] = None,
-    classes: Annotated[
-        str | None, typer.Option(help="Classes for labelling: vid30, ytbb, a file, or a,b,c.")
-    ] = None,
-    k: Annotated[int, typer.Option(help="Neighbours on each side of an anchor.")] = 10,
-    anchors: Annotated[int, typer.Option(help="Anchors per video.")] = 1,
-    seed: Annotated[int, typer.Option(help="Random seed of the anchors.")] = 0,
-    display: ProgressOptions,
-) -> None:
-    """Make a set for review: anchors with neighbours, or suggested boxes."""
-    if boxes or images:
-        _sample_boxes(boxes, images, out, [*(videos or ()), *(data or ())], display.form)
-        return
-    sampling = {"k": k, "anchors": anchors, "seed": seed, "labels": labels}
-    _sample_frames((videos or [], data or []), out, classes, sampling, display.form)
+@dataclass(frozen=True)
+class People:
+    """Whom a command names: reviewers, those who get a new link, and those who lose theirs."""
 
-
-def _sample_frames(
-    inputs: tuple[Sequence[Path], Sequence[str]],
-    out: Path,
-    classes: str | None,
-    sampling: Mapping[str, Any],
-    form: str,
-) -> None:
-    """`steadyeye sample` of frames; `inputs`: videos, and sources of other frames.
-
-    `drawn`: which frames of videos; `form`: of the progress.
-    """
-    from steadyeye.core import plugins
-    from steadyeye.data.video.label_sidecar import read
-    from steadyeye.review.sampling.sampling import (
-        Sampling,
-        SourceLabels,
-        merge_classes,
-        read_frames,
-        relabel_frames,
-        write_set,
-    )
-
-    if (out / "run.json").is_file():
-        raise UsageError(f"'{out}' holds a run; choose another --out for the set")
-    videos, data = inputs
-    if not videos and not data:
-        raise UsageError("nothing to sample; give videos, --data, or --boxes with --images")
-    specs = [Spec("video", {"path": str(path), **sampling}) for path in videos]
-    others = [parse(text) for text in data]
-    beside = read(sampling["labels"])
-    lists = [SourceLabels(str(sampling["labels"]), beside.classes, beside.present)] * len(specs)
-    for spec in others:
-        source = plugins.build("sources", spec)
-        present = frozenset(label for truth in source.truths for label in truth)
-        lists.append(SourceLabels(str(spec), source.classes, present))
-    merged, places = merge_classes(lists, _read_classes(classes))
-    # data is drawn as its spec says, whatever the flags for videos
-    drawn_from = {**(sampling if videos else {}), **({"data": list(data)} if data else {})}
-    how = Sampling(out.name, drawn_from, merged)
-    with watching(form) as watcher:
-        stored = (
-            relabel_frames(read_frames([spec], out, watcher.begin), own)
-            for spec, own in zip([*specs, *others], places, strict=True)
-        )
-        frames = write_set(chain.from_iterable(stored), out, how)
-    show(f"{out}: {number_of(frames, 'frame')}; next: steadyeye review {out}")
-
-
-def _sample_boxes(
-    boxes: Path | None, images: Path | None, out: Path, more: Sequence[Any], form: str
-) -> None:
-    """`steadyeye sample --boxes`; `more`: what cannot be in the same set."""
-    from steadyeye.review.sampling.box_sampling import sample_boxes
-
-    if more or boxes is None or images is None:
-        raise UsageError("a set of boxes needs --boxes and --images, and no videos beside")
-    with watching(form) as watcher:
-        image_count, box_count = sample_boxes(boxes, images, out, watcher.begin("images", None))
-    counts = f"{number_of(box_count, 'box')} in {number_of(image_count, 'image')}"
-    show(f"{out}: {counts}; next: steadyeye review {out}")
-
-
-def _read_classes(text: str | None) -> Any:
-    """The classes for labelling: a known list, a file or names with commas; None: not given."""
-    from steadyeye.data.classes.class_lists import classes_of_names, read
-
-    if text is None:
-        return None
-    if "," not in text:
-        return read(text)
-    return classes_of_names(
-        dict.fromkeys(" ".join(name.split()) for name in text.split(",") if name.strip())
-    )
+    names: Sequence[str]
+    renewed: Sequence[str]
+    revoked: Sequence[str]
 
 
 @app.command()
 def review(
     root: SetRoot,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 or :: for all of this machine.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0: one that is free.", min=0, max=65535)
+    ] = 8000,
     name: Annotated[
-        list[str] | None, typer.Option("--reviewer", help="Add a reviewer; may be repeated.")
+        list[str] | None,
+        typer.Option("--reviewer", help="A reviewer, added if new; may be repeated."),
     ] = None,
     renew: Annotated[
         list[str] | None,
         typer.Option("--renew", help="Make a new link for a reviewer; may be repeated."),
     ] = None,
+    revoke: Annotated[
+        list[str] | None,
+        typer.Option("--revoke", help="End a reviewer's link and sessions; may be repeated."),
+    ] = None,
+    idle: Annotated[
+        float, typer.Option("--idle-hours", help="Sign out after hours without a request.", min=0.1)
+    ] = 72,
+    whole: Annotated[
+        float, typer.Option("--session-days", help="Sign out after days in any case.", min=0.1)
+    ] = 30,
     url: Annotated[str | None, typer.Option(help="Public address, if there is a proxy.")] = None,
     database: Where = None,
 ) -> None:
-    """Serve a set for review in the browser. Prints one private link per reviewer, once."""
+    """Serve a set for review in the browser, and print a private link per reviewer."""
     _check_installed()
-    import uvicorn
+    from steadyeye.review.protocol.sessions import DAY, Lifetime
+    from steadyeye.review.web.access import Access
+    from steadyeye.review.web.server import read_public_url
 
+    lifetime = Lifetime(idle * 3600, whole * DAY)
+    access = Access(read_public_url(url) if url else None, lifetime=lifetime)
+    _serve(root, database, (host, port), access, People(name or [], renew or [], revoke or []))
+
+
+def _serve(
+    root: Path, database: str | None, place: tuple[str, int], access: Any, people: People
+) -> None:
+    """Serves a set at a host and port; `access`: how it may be reached, without the links' key."""
     from steadyeye.data.annotations import review_set
     from steadyeye.review import database as databases
+    from steadyeye.review.protocol.links import read_key
+    from steadyeye.review.web import server
+    from steadyeye.review.web.access import LINK
     from steadyeye.review.web.app import build_app
 
     folder = review_set.read(root)
+    # before anything is changed or printed: a second server of a review stops here
+    listener = server.listen(*place)
+    access = replace(access, key=read_key(root))
     data = databases.connect(database or databases.default_url(root))
-    base = url or f"http://{host}:{port}"
-    hosts = ["127.0.0.1", "localhost", host, urlsplit(base).hostname or host]
-    server = build_app(folder, data, hosts)
-    for person, token in _make_links(data, server.state.rules.plan, name or [], renew or []):
-        show(f"{person}: {base}/r/{token}")
+    public = [server.bracket(urlsplit(access.url).hostname or "")] if access.url else []
+    web = build_app(folder, data, [*listener.trusted_hosts, *public], access)
+    base, *others = [access.url] if access.url else listener.urls
+    for person, token in _list_links(data, web.state.rules.plan, access.key, people):
+        no_link = f"has no link; make a new one with --renew {shlex.quote(person)}"
+        show(f"{person}: {base}{LINK}{token}" if token else f"{person}: {no_link}")
     show(f"reviewing {folder.name} at {base}; Ctrl-C stops, nothing is lost")
-    uvicorn.run(server, host=host, port=port, log_level="warning", proxy_headers=bool(url))
+    if others:
+        show(f"the same links work at {', '.join(others)}")
+    if listener.public and not access.secure:
+        say(f"warning: {PLAIN_HTTP}", to=progress_console)
+    server.serve(web, listener, proxy=bool(access.url))
 
 
-def _make_links(
-    data: Any, plan: Any, names: Sequence[str], renewed: Sequence[str]
-) -> Sequence[tuple[str, str]]:
-    """(name, token) of the people who are new or whose link is renewed; the first is the admin."""
+PLAIN_HTTP = (
+    "plain HTTP: whoever listens on the network can read links and answers; on one that you do not "
+    "trust listen on 127.0.0.1 behind a proxy with TLS (--url https://…)"
+)
+
+
+def _list_links(data: Any, plan: Any, key: bytes, people: People) -> list[tuple[str, str | None]]:
+    """(name, token) of the admin and of those chosen, or of everybody where nobody is.
+
+    Who is new is added. The token is None where there is no link to show.
+    """
     from steadyeye.review.protocol import reviewers
 
-    joint = plan.joint
     with data.writing() as connection:
-        links = []
-        if not any(person.admin for person in reviewers.list_reviewers(connection)):
-            links.append(("admin", reviewers.add_reviewer(connection, "admin", admin=True)))
-        links += [(name, reviewers.add_reviewer(connection, name, joint=joint)) for name in names]
-        links += [(name, reviewers.renew_token(connection, name)) for name in renewed]
-    return links
+        present = reviewers.list_reviewers(connection)
+        known = {person.name for person in present}
+        if not any(person.admin for person in present):
+            reviewers.add_reviewer(connection, reviewers.ADMIN, admin=True, key=key)
+            known.add(reviewers.ADMIN)
+        names = dict.fromkeys(map(reviewers.clean_name, people.names))
+        for name in names:
+            if name not in known:
+                reviewers.add_reviewer(connection, name, joint=plan.joint, key=key)
+        for name in people.revoked:
+            reviewers.revoke_link(connection, name)
+        for name in people.renewed:
+            reviewers.renew_token(connection, name, key)
+        chosen = {*names, *people.renewed, *people.revoked}
+        return [
+            (person.name, reviewers.find_token(connection, person.name, key))
+            for person in reviewers.list_reviewers(connection)
+            if person.admin or not chosen or person.name in chosen
+        ]
 
 
 @app.command("review-status")
@@ -190,16 +146,23 @@ def review_status(
         typer.Option(help="Runs on the set, to show how the review changes their numbers."),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table or json.")] = "table",
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare the stored counts with a recount.")
+    ] = False,
     database: Where = None,
 ) -> None:
     """Show the progress of a review: stages, reviewers, agreement."""
     if form not in FORMS:
         raise unknown("format", form, FORMS)
     _check_installed()
+    from steadyeye.review.results.recount import check_counts
     from steadyeye.review.results.status import summarise
 
     folder, plan, data = _open_set(root, database)
     with data.reading() as connection:
+        faults = check_counts(connection, plan) if check else ()
+        if faults:
+            raise UsageError(f"the stored counts differ from a recount: {'; '.join(faults)}")
         summary = {**summarise(connection, folder, plan)}
         if runs:
             summary["impact"] = _impact(connection, folder, plan, runs)
@@ -211,6 +174,12 @@ def review_status(
         if table.rows:
             show("")
             show_table(table.columns, table.rows, table.numbers)
+    step = summary["next"]
+    if step:
+        show("")
+        show(f"done: {step['do']} with {step['command']}")
+    if check:
+        show("the stored counts equal a recount of all votes")
 
 
 @app.command("review-audit")
@@ -238,7 +207,7 @@ def review_export(
         str | None,
         typer.Option(
             "--format",
-            help="set, coco, pmsets, label_studio or cvat; separate several with commas "
+            help="set, coco, pmsets, mot, label_studio or cvat; separate several with commas "
             "(default: set for frames, coco for boxes).",
         ),
     ] = None,
@@ -318,7 +287,6 @@ def _check_installed() -> None:
     try:
         import fastapi  # noqa: F401
         import krippendorff  # noqa: F401
-        import sklearn  # noqa: F401
         import sqlalchemy  # noqa: F401
     except ModuleNotFoundError as error:
         from steadyeye.core import plugins

@@ -6,6 +6,8 @@ from typing import Any
 
 from steadyeye.core.format import interval, percent
 
+LOWEST = 10  # pairs of reviewers that are shown, those who agree least
+
 
 @dataclass(frozen=True)
 class StatusTable:
@@ -24,6 +26,7 @@ def build_tables(summary: Mapping[str, Any]) -> Sequence[StatusTable]:
         _reasons(summary["table"]),
         _people(summary["reviewers"]),
         _agreement(summary["agreement"]),
+        _comments(summary["comments"]["latest"]),
         _changes(summary.get("impact", ())),
     ]
 
@@ -57,7 +60,7 @@ def _reasons(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
         for stage in stages
         for reason, count in stage["reasons"].items()
     ]
-    return StatusTable(("n", "stage", "not accepted because"), 1, rows)
+    return StatusTable(("n", "stage", "not accepted because, each reason counted"), 1, rows)
 
 
 def _people(people: Sequence[Mapping[str, Any]]) -> StatusTable:
@@ -67,8 +70,8 @@ def _people(people: Sequence[Mapping[str, Any]]) -> StatusTable:
         seconds = "—" if row["median_seconds"] is None else f"{row['median_seconds']:.1f}"
         gold = f"{right} of {total}" if total else "—"
         numbers = f"{row['decisions']:,}", f"{row['undone']:,}", gold, seconds
-        rows.append((*numbers, row["name"], row["paused"]))
-    return StatusTable(("decisions", "undone", "gold", "median s", "reviewer", "paused"), 4, rows)
+        rows.append((*numbers, row["name"], row["paused"] or ("too fast" if row["hasty"] else "")))
+    return StatusTable(("decisions", "undone", "gold", "median s", "reviewer", "note"), 4, rows)
 
 
 def _agreement(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
@@ -77,10 +80,22 @@ def _agreement(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
         if row["n"]:
             alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"
             rows.append((alpha, f"{row['n']:,}", row["stage"], "all, Krippendorff's alpha"))
-        for pair in row["kappa"]:
+        # of fifty reviewers there are 1,225 pairs; JSON has them all
+        for pair in sorted(row["kappa"], key=lambda pair: float(pair["kappa"]))[:LOWEST]:
             who = f"{' and '.join(pair['reviewers'])}, Cohen's kappa"
             rows.append((f"{pair['kappa']:.2f}", f"{pair['n']:,}", row["stage"], who))
     return StatusTable(("agreement", "items", "stage", "of"), 2, rows)
+
+
+def _comments(comments: Sequence[Mapping[str, Any]]) -> StatusTable:
+    names = ("stage", "item", "reviewer", "answer", "comment")
+    rows = [tuple(_clean_text(row[name]) for name in names) for row in comments]
+    return StatusTable(names, 0, rows)
+
+
+def _clean_text(text: str) -> str:
+    """A text on one line, without what a terminal could obey."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def _changes(impacts: Sequence[Mapping[str, Any]]) -> StatusTable:

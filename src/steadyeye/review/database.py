@@ -1,22 +1,23 @@
-"""The database of a review: its tables, and connections that read and write them.
+"""The database of a review: its tables, and how it is opened.
 
 SQLite in the set's folder, or PostgreSQL for teams. Decisions are only ever added: the database
 itself refuses to change or delete one.
 """
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import secrets
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from sqlalchemy import (
     DDL,
     JSON,
+    URL,
     Boolean,
     Column,
+    Computed,
     Connection,
     Engine,
     Float,
@@ -26,16 +27,29 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    Text,
     UniqueConstraint,
     create_engine,
     event,
+    insert,
     inspect,
+    literal_column,
+    make_url,
     text,
 )
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import SQLAlchemyError
 
-from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.sqlite_wal import WAIT, set_wal_mode
+from steadyeye.core.errors import UsageError, list_texts
+from steadyeye.core.storage.sqlite_wal import set_wal_mode
+from steadyeye.review.count_tables import add_count_tables, add_count_triggers
+from steadyeye.review.transactions import (
+    FAILURES,
+    WAIT,
+    Database,
+    DatabaseFile,
+    describe_failure,
+    read_token,
+)
 
 metadata = MetaData()
 
@@ -44,13 +58,29 @@ reviewers = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String(80), nullable=False, unique=True),
-    Column("token_hash", String(64), nullable=False, unique=True),
+    Column("link", String(32)),
+    Column("token_hash", String(64), unique=True),
     Column("admin", Boolean, nullable=False),
     Column("paused", String(200), nullable=False, default=""),
     Column("made_at", Float, nullable=False),
+    Column("gold_right", Integer, nullable=False, default=0),
+    Column("gold_asked", Integer, nullable=False, default=0),
 )
-"""`token_hash`: SHA-256 of the private link's token; the token itself is kept nowhere. `paused`:
-why they are shown nothing more; empty: they are not paused."""
+"""`link`: from which, with the key beside the database, the token of the private link is made.
+`token_hash`: the token's SHA-256; the token itself is kept nowhere. Both None: the link was
+revoked. `paused`: why they are shown nothing more; empty: they are not paused. `gold_right`,
+`gold_asked`: their answers to gold questions that stand."""
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("hash", String(64), primary_key=True),
+    Column("reviewer", Integer, ForeignKey("reviewers.id"), nullable=False, index=True),
+    Column("made_at", Float, nullable=False),
+    Column("seen_at", Float, nullable=False),
+)
+"""Browsers that are signed in. `hash`: SHA-256 of what their cookie holds. `seen_at`: when a
+request was noted last."""
 
 items = Table(
     "items",
@@ -68,10 +98,25 @@ items = Table(
     Column("state", String(10), nullable=False),
     Column("not_for", Integer, ForeignKey("reviewers.id")),
     Column("block", String(440)),
+    Column("sequence", String(400)),
+    Column("parent", String(10), nullable=False, default="accepted"),
+    Column("verdict", String(10), nullable=False, default=""),
+    Column("reason", String(200), nullable=False, default=""),
+    Column("changed", Boolean, nullable=False, default=False),
+    Column("known", Boolean, Computed("gold IS NOT NULL", persisted=True)),
+    Column(
+        "free",
+        Boolean,
+        Computed("state = 'open' AND gold IS NULL AND assigned < needed", persisted=True),
+    ),
     UniqueConstraint("stage", "key"),
     Index("items_in_order", "stage", "state", "position"),
+    Index("items_free", "stage", "free", "position"),
+    Index("items_known", "stage", "known", "position"),
+    Index("items_not_for", "not_for", "free"),
     Index("items_of_unit", "stage", "unit"),
     Index("items_of_block", "block", "stage", "state"),
+    Index("items_of_sequence", "stage", "sequence"),
 )
 """What is asked. `unit`: the anchor or image an item belongs to. `position`: the random order in
 which items are served. `needed`: votes. `assigned`, `decided`: reviewers it was given to, and
@@ -79,7 +124,13 @@ those who answered. `state`: waiting, open, done, or withdrawn; where pairs are 
 (the same two frames are asked the other way round), implied (surely similar), beyond (hardly
 similar, left out), and bulk (accepted after an audit). `gold`: the known answer of a gold question.
 `not_for`: a reviewer who must not answer it. `block`: the items that are forecast together; None:
-none is spared."""
+none is spared. `sequence`: the video whose frames are asked in order; None: it is of none.
+
+What the votes make of it is written with them, see `review/protocol/counts.py`. `verdict`:
+accepted, rejected, doubted, or empty while there are too few. `reason`: why it is rejected.
+`changed`: other labels were accepted than it came with. `parent`: what was decided of the anchor
+or the objects that it belongs to: accepted, rejected, or undecided. `known`: a gold question.
+`free`: others may be given it."""
 
 assignments = Table(
     "assignments",
@@ -87,12 +138,16 @@ assignments = Table(
     Column("id", Integer, primary_key=True),
     Column("item", Integer, ForeignKey("items.id"), nullable=False),
     Column("reviewer", Integer, ForeignKey("reviewers.id"), nullable=False),
+    Column("stage", String(40), nullable=False),
+    Column("position", Integer, nullable=False),
     Column("nonce", String(32), nullable=False),
     Column("made_at", Float, nullable=False),
     Column("answered", Boolean, nullable=False, default=False),
     Column("released", Boolean, nullable=False, default=False),
     UniqueConstraint("item", "reviewer"),
     Index("assignments_open", "reviewer", "answered"),
+    Index("assignments_in_order", "reviewer", "stage", "id"),
+    Index("assignments_late", "answered", "released", "made_at"),
     Index(
         "assignments_waiting",
         "reviewer",
@@ -100,7 +155,8 @@ assignments = Table(
         postgresql_where=text("NOT answered"),
     ),
 )
-"""Which item was given to whom. `released`: not answered in time, so that others may have it."""
+"""Which item was given to whom. `stage`, `position`: of the item. `released`: not answered in time,
+so that others may have it."""
 
 decisions = Table(
     "decisions",
@@ -117,10 +173,34 @@ decisions = Table(
     Column("version", String(60), nullable=False),
     Column("made_at", Float, nullable=False),
     Index("decisions_of_item", "item", "reviewer", "id"),
+    Index("decisions_of_reviewer", "reviewer", "id"),
+    Index(
+        "decisions_commented",
+        "id",
+        sqlite_where=text("comment <> ''"),
+        postgresql_where=text("comment <> ''"),
+    ),
 )
 """What was said. `key`: chosen by the client, so that a repeated request adds nothing. `kind`:
 answer, undo, or bulk. `replaces`: the decision of the same reviewer that this one takes the place
 of. `version`: of steadyeye and of the set that was shown."""
+
+# in the words of the index: a planner does not know that a parameter is empty
+COMMENTED = decisions.c.comment.op("<>", is_comparison=True)(literal_column("''"))
+"""The condition for decisions with a comment."""
+
+quiz_answers = Table(
+    "quiz_answers",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("reviewer", Integer, ForeignKey("reviewers.id"), nullable=False),
+    Column("item", Integer, ForeignKey("items.id"), nullable=False),
+    Column("answer", JSON, nullable=False),
+    Column("right", Boolean, nullable=False),
+    Column("made_at", Float, nullable=False),
+    UniqueConstraint("reviewer", "item"),
+)
+"""Answers to the questions of entry quizzes, in order: no decisions, and in no count."""
 
 _REFUSAL = "decisions are only ever added"
 _TRIGGERS: Mapping[str, Sequence[str]] = {
@@ -139,6 +219,22 @@ _TRIGGERS: Mapping[str, Sequence[str]] = {
 for dialect, statements in _TRIGGERS.items():
     for statement in statements:
         event.listen(decisions, "after_create", DDL(statement).execute_if(dialect=dialect))  # type: ignore[no-untyped-call]
+
+item_counts, reviewer_counts, pace_counts = add_count_tables(metadata)
+add_count_triggers(items, assignments, decisions)
+
+added_sets = Table("added_sets", metadata, Column("fingerprint", String(64), primary_key=True))
+"""The sets whose items are all there, with the plans of their review."""
+
+shown_guidelines = Table(
+    "shown_guidelines",
+    metadata,
+    Column("stage", String(40), primary_key=True),
+    Column("version", String(12), primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("shown_at", Float, nullable=False),
+)
+"""The guidelines that reviewers saw. `shown_at`: when a version was shown first."""
 
 audits = Table(
     "audits",
@@ -160,132 +256,120 @@ would ask nearly everything). `most`: the share of accepted pairs that may be wr
 more are, though it passes. `accepted`: pairs people had accepted when it was drawn. `pool`: items,
 in the order in which they are audited. `sizes`: how many by each step. `wrong`: errors found."""
 
-# a plan made while the tables were empty reads them whole for ever after
-PLANNED_ANEW = {"prepare_threshold": None}
+identity = Table("identity", metadata, Column("token", String(32), primary_key=True))
+"""One row: a random token, by which this database is told from another one in its place."""
 
-Out = TypeVar("Out")
-
-
-@dataclass(frozen=True, eq=False)
-class Database:
-    """A database that is open: transactions that read, and transactions that write.
-
-    SQLite has one writer at a time. Those of this process wait for their `turn`, which is fairer
-    and faster than polling for its lock; and what is `waiting` meanwhile is written together, so
-    that many share one wait for the disk.
-    """
-
-    engine: Engine
-    turn: threading.Lock = field(default_factory=threading.Lock)
-    waiting: "SimpleQueue[_Work[Any]]" = field(default_factory=SimpleQueue)
-
-    def write(self, work: Callable[[Connection], Out]) -> Out:
-        """What `work` returns, once all it wrote is committed and on disk.
-
-        What it raises undoes its own writes only.
-        """
-        if self.engine.dialect.name != "sqlite":
-            with self.engine.begin() as connection:
-                return work(connection)
-        mine = _Work(work)
-        self.waiting.put(mine)
-        with self.turn:
-            if not mine.done:
-                self._write_all()
-        return mine.result()
-
-    def _write_all(self) -> None:
-        """Writes everything that waits, in one transaction; the caller has the turn."""
-        # taken out before the transaction begins, so that a failure to begin reaches them too
-        batch = self._take_waiting()
-        try:
-            with self.engine.begin() as connection:
-                for work in batch:
-                    work.run(connection)
-                    batch += self._take_waiting()  # what comes meanwhile is written as well
-        except Exception as error:
-            for work in batch:
-                work.error = error
-        for work in batch:
-            work.done = True
-
-    def _take_waiting(self) -> "list[_Work[Any]]":
-        return [self.waiting.get() for _ in range(self.waiting.qsize())]
-
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that is committed, and on disk, when the block ends; or not at all."""
-        if self.engine.dialect.name != "sqlite":
-            with self.engine.begin() as connection:
-                yield connection
-            return
-        with self.turn, self.engine.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A connection to read from."""
-        with self.engine.connect().execution_options(reads_only=True) as connection:
-            yield connection
-
-
-@dataclass(eq=False)
-class _Work(Generic[Out]):
-    """A transaction that waits to be written, and what it returned or raised."""
-
-    work: Callable[[Connection], Out]
-    done: bool = False
-    value: Out | None = None
-    error: Exception | None = None
-
-    def run(self, connection: Connection) -> None:
-        try:
-            with connection.begin_nested():
-                self.value = self.work(connection)
-        except Exception as error:
-            self.error = error
-
-    def result(self) -> Out:
-        if self.error is not None:
-            raise self.error
-        return self.value  # type: ignore[return-value]
+CONNECTION = {
+    # a plan made while the tables were empty reads them whole for ever after
+    "prepare_threshold": None,
+    "connect_timeout": 5,
+    # a network that swallows everything is noticed too, in seconds
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,  # milliseconds
+}
+"""How PostgreSQL is reached."""
 
 
 def connect(url: str) -> Database:
-    """The database at a URL; its tables are made where they are not there.
+    """The database at a URL; its tables are made in one that is empty.
 
     `url`: `sqlite:///path` or `postgresql://user@host/name`. Raises `UsageError` where it cannot
-    be reached, or its tables are of another version.
+    be reached, is damaged, is of another version, or holds something else.
     """
     url = url.replace("postgresql://", "postgresql+psycopg://", 1)
     try:
-        options = {"connect_args": {"timeout": WAIT} if url.startswith("sqlite") else PLANNED_ANEW}
-        engine = create_engine(url, pool_size=20, max_overflow=30, **options)
-    except (ArgumentError, ModuleNotFoundError) as error:
+        place = make_url(url)
+        path = Path(place.database or "") if place.get_backend_name() == "sqlite" else None
+        engine = _make_engine(place, path)
+    except (SQLAlchemyError, ModuleNotFoundError, TypeError, ValueError) as error:
         raise UsageError(f"cannot use the database '{url}': {error}") from error
-    if engine.dialect.name == "sqlite":
-        _set_durable(engine)
-    shown_url = engine.url.render_as_string(hide_password=True)
+    shown_url = place.render_as_string(hide_password=True)
     try:
+        if path is not None:
+            _begin_file(path)
         with engine.begin() as connection:
-            metadata.create_all(connection)
-            missing = _find_missing_column(connection)
-    except OperationalError as error:
-        reason = str(error.orig).strip().splitlines()[0]
-        raise UsageError(f"cannot open the database '{shown_url}': {reason}") from error
-    if missing:
-        raise UsageError(
-            f"the database '{shown_url}' is of another version of steadyeye: it has no {missing}; "
-            "go on with that version, or give another --database"
+            token = _prepare_tables(connection, shown_url)
+        return Database(engine, token, DatabaseFile(path) if path else None)
+    except (*FAILURES, OSError) as error:
+        reason, detail = describe_failure(error)
+        raise UsageError(f"cannot open the database '{shown_url}': {reason} ({detail})") from error
+
+
+def _make_engine(place: URL, path: Path | None) -> Engine:
+    """The engine of a database; `path`: of an SQLite file."""
+    if path is None:
+        engine = create_engine(
+            place, pool_size=20, max_overflow=30, pool_pre_ping=True, connect_args=CONNECTION
         )
-    return Database(engine)
+        event.listen(engine, "connect", _set_waits)
+        return engine
+
+    def open_file() -> sqlite3.Connection:
+        # of a file that is gone no new one is made
+        uri = f"{path.absolute().as_uri()}?mode=rw"
+        return sqlite3.connect(uri, uri=True, timeout=WAIT, check_same_thread=False)
+
+    engine = create_engine(place, pool_size=20, max_overflow=30, creator=open_file)
+    _set_durable(engine)
+    return engine
 
 
-def _find_missing_column(connection: Connection) -> str | None:
-    """The first column, as `table.column`, that the database lacks; None: it has them all."""
+def _begin_file(path: Path) -> None:
+    """Makes an SQLite file that is not there, with a random number that tells it from others."""
+    if not path.exists() or not path.stat().st_size:
+        with closing(sqlite3.connect(path, timeout=WAIT)) as file:
+            file.execute(f"PRAGMA application_id = {secrets.randbits(31)}")
+
+
+def _set_waits(connection: Any, _: Any) -> None:
+    """Lets PostgreSQL wait for a lock as long as SQLite, and notice within a minute that we died.
+
+    Without that a connection cut in the middle keeps its locks for hours.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = '{WAIT}s'")
+        cursor.execute("SET tcp_keepalives_idle = 20")
+        cursor.execute("SET tcp_keepalives_interval = 10")
+        cursor.execute("SET tcp_keepalives_count = 3")
+    connection.commit()
+
+
+def _prepare_tables(connection: Connection, shown_url: str) -> str:
+    """The token of a database that has our tables; an empty one is given them.
+
+    Raises `UsageError` for a database of another version, or of something else.
+    """
+    present = set(inspect(connection).get_table_names())
+    if not present:
+        metadata.create_all(connection)
+        connection.execute(insert(identity).values(token=secrets.token_hex(16)))
+    elif not present & set(metadata.tables):
+        names = list_texts(sorted(present), 3)
+        raise UsageError(
+            f"the database '{shown_url}' holds something else than a review ({names}); give "
+            "another --database"
+        )
+    missing = _find_missing_column(connection, present or set(metadata.tables))
+    token = None if missing else read_token(connection)
+    if token is None:
+        raise UsageError(
+            f"the database '{shown_url}' is of another version of steadyeye: it has no "
+            f"{missing or 'identity.token'}; go on with that version, or give another --database"
+        )
+    return token
+
+
+def _find_missing_column(connection: Connection, present: Collection[str]) -> str | None:
+    """The first column, as `table.column`, that the database lacks; None: it has them all.
+
+    `present`: its tables.
+    """
     inspector = inspect(connection)
     for table in metadata.sorted_tables:
-        names = {column["name"] for column in inspector.get_columns(table.name)}
+        columns = inspector.get_columns(table.name) if table.name in present else []
+        names = {column["name"] for column in columns}
         for column in table.columns:
             if column.name not in names:
                 return f"{table.name}.{column.name}"
@@ -302,7 +386,7 @@ def _set_durable(engine: Engine) -> None:
     def settings(connection: Any, _: Any) -> None:
         # transactions are begun by us: the driver would begin them too late, after the reads
         connection.isolation_level = None
-        set_wal_mode(connection)
+        set_wal_mode(connection, WAIT)
         for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 

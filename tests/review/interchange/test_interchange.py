@@ -16,6 +16,7 @@ from steadyeye.data.annotations import review_set
 from steadyeye.review.interchange import cvat, label_studio
 from steadyeye.review.interchange.answers import import_annotations, list_answered
 from steadyeye.review.protocol import reviewers
+from steadyeye.review.results.agreement import measure_agreement
 from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import read_size
 from steadyeye.review.sampling.sampling import Sampling
@@ -109,7 +110,7 @@ def test_a_review_of_frames_comes_back_as_it_was(folder, tmp_path, form):
     assert second.verdicts() == first.verdicts()
     with first.db.reading() as a, second.db.reading() as b:
         for stage in ("anchors", "pairs", "joint"):
-            one, other = quality.measure_agreement(a, stage), quality.measure_agreement(b, stage)
+            one, other = measure_agreement(a, stage), measure_agreement(b, stage)
             assert (one.alpha, one.n, one.kappa) == (other.alpha, other.n, other.kappa)
         assert [p.name for p in quality.measure_paces(b)] == ["r0", "r1"]
         medians = [p.median_seconds for p in quality.measure_paces(b)]

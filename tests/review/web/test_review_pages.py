@@ -1,12 +1,15 @@
 """The pages of a review in a real browser, by keyboard, pointer and touch."""
 
+import itertools
 import json
 import os
 import re
 import socket
+import sqlite3
 import sys
 import threading
 import time
+from contextlib import closing
 
 import forked
 import numpy as np
@@ -16,16 +19,18 @@ import pytest
 import simplejpeg
 import uvicorn
 from conftest import ROOT
-from page_checks import LOOKS, Look, Opened, find_faults, find_violations, show_as
+from page_checks import LOOKS, Look, Opened, find_faults, find_violations, open_link, show_as
 from review_toys import draw, source
 
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations import review_set
+from steadyeye.data.annotations.review_set import image_path
 from steadyeye.data.sources.video import video
 from steadyeye.review import database
 from steadyeye.review.database import decisions, items
 from steadyeye.review.protocol import reviewers, votes
 from steadyeye.review.protocol.stages import REASONS, read_plan
+from steadyeye.review.results.verdicts import judge_frames
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.web.app import build_app
 
@@ -42,7 +47,7 @@ class Person:
     def __init__(self, opened, link):
         self.page, self.context = opened.page, opened.page.context
         self.complaints = opened.complaints
-        self.page.goto(link)
+        open_link(self.page, link)
         self.base = re.match(r"http://[^/]+", link)[0]
 
     def stage(self, name):
@@ -121,7 +126,7 @@ class Site:
         everyone = [stage for stage, votes in self.plan.votes.items() if votes == 0]
         with self.db.writing() as c:
             token = reviewers.add_reviewer(c, name, admin=admin, joint=everyone)
-        return f"{self.base}/r/{token}"
+        return f"{self.base}/r#{token}"
 
     def said(self):
         with self.db.reading() as c:
@@ -300,9 +305,17 @@ def test_a_stale_page_is_told_and_goes_on(site, visit):
     ann.decide("y")
     ann.saved()
     other.keyboard.press("u")
-    other.locator("#trouble", has_text="decided already").wait_for()
+    told = other.locator("#trouble", has_text="decided already")
+    told.wait_for()
+    # it stays to be read beside the next item, until that is answered
+    other.wait_for_selector("html[data-loaded='2']")
     other.wait_for_selector(READY)
-    assert [row.answer["similar"] for row in here.said()] == ["yes"]
+    assert told.count() == 1
+    assert other.locator("#count").inner_text() == "1 decided by you, 7 left"
+    other.keyboard.press("y")
+    other.locator("#saved", has_text="Saved: similar").wait_for()
+    assert other.locator("#trouble").inner_text() == ""
+    assert [row.answer["similar"] for row in here.said()] == ["yes", "yes"]
     # the browser itself logs the refused request
     ann.complaints[:] = [text for text in ann.complaints if "409" not in text]
 
@@ -315,11 +328,53 @@ def test_a_renewed_link_loses_nothing(site, visit):
     ann.decide("y")
     ann.wait_text("#trouble", "Open your link in this tab")
     assert here.said() == []
-    ann.page.goto(f"{here.base}/r/{token}")
+    open_link(ann.page, f"{here.base}/r#{token}")
     ann.stage("pairs")
     assert ann.saved() == "Saved: similar"
     assert len(here.said()) == 1
     ann.complaints[:] = [text for text in ann.complaints if "401" not in text]
+
+
+def test_a_database_that_is_held_is_waited_for_and_pages_say_so(site, visit, monkeypatch):
+    monkeypatch.setattr(database, "WAIT", 0.2)
+    here = site(stages={"pairs": 1})
+    ann = visit(here.join("ann")).stage("pairs")
+    late = ann.context.new_page()
+    with closing(sqlite3.connect(here.folder.root / "review.sqlite", isolation_level=None)) as db:
+        db.execute("begin immediate")
+        ann.decide("y")
+        ann.wait_text("#trouble", "Not saved yet: another program holds the database. Trying again")
+        late.goto(f"{here.base}/stages/pairs")
+        late.locator("h1", has_text="Not available now").wait_for()
+        late.locator(".headline", has_text="Another program holds the database").wait_for()
+        assert find_violations(late) == []
+        assert here.said() == []
+        db.execute("rollback")
+    assert ann.saved() == "Saved: similar"
+    assert len(here.said()) == 1
+    late.wait_for_selector(READY)  # it loaded again by itself
+    # the browser itself logs what was not available
+    ann.complaints[:] = [text for text in ann.complaints if "503" not in text]
+
+
+def test_what_has_no_picture_is_left_out_until_it_has(site, visit):
+    here = site(stages={"pairs": 1})
+    ann = visit(here.join("ann"))
+    first, second = ann.json("stages/pairs")["next"]
+    pictures = [image_path(here.folder.root, one["payload"]["image"]) for one in (first, second)]
+    for path in pictures:
+        path.rename(path.with_suffix(".away"))
+    ann.stage("pairs")
+    ann.wait_text("#rest .headline", "What is next for you cannot be shown")
+    ann.wait_text("#trouble", "is missing from the set's folder. Tell the admin.")
+    pictures[1].with_suffix(".away").rename(pictures[1])
+    ann.press("r")
+    ann.page.wait_for_selector(f"{READY}[data-assignment='{second['assignment']}']")
+    ann.wait_text("#trouble", "Left out: the image")
+    pictures[0].with_suffix(".away").rename(pictures[0])
+    ann.stage("pairs")
+    assert ann.page.get_attribute("#item", "data-assignment") == str(first["assignment"])
+    ann.complaints[:] = [text for text in ann.complaints if "404" not in text]
 
 
 def test_the_admin_adds_pauses_and_lets_go_on(site, visit):
@@ -361,6 +416,108 @@ def test_the_admin_adds_pauses_and_lets_go_on(site, visit):
     ann.complaints.clear()
 
 
+def test_offline_the_page_says_so_and_nothing_is_lost(site, visit):
+    ann = visit((here := site(stages={"pairs": 1})).join("ann")).stage("pairs")
+    ann.page.wait_for_selector("html[data-loaded='2']")
+    ann.context.set_offline(True)
+    ann.wait_text("#offline", "Offline: answers wait in this tab and are sent later.")
+    ann.decide("y")
+    ann.press("y")
+    ann.wait_text("#offline", "2 answers wait in this tab to be sent; the next picture comes then.")
+    similar = ann.page.get_by_role("button", name="Similar", exact=True)
+    assert similar.is_disabled()
+    ann.context.set_offline(False)
+    ann.saved()
+    ann.page.wait_for_selector(READY)
+    assert similar.is_enabled()
+    assert ann.text("#offline") == ""
+    assert [row.answer["similar"] for row in here.said()] == ["yes", "yes"]
+    offline = [text for text in ann.complaints if "ERR_INTERNET_DISCONNECTED" in text]
+    ann.complaints[:] = [text for text in ann.complaints if text not in offline]
+
+
+@pytest.mark.parametrize(("width", "height"), [(844, 390), (320, 568)])
+def test_a_phone_reaches_answers_and_undo_without_scrolling(site, visit, width, height):
+    here = site()
+    ann = visit(here.join("ann"), Look(width, "light"), height=height)
+    ann.stage("anchors").decide("g")
+    for stage, keys in (("anchors", ""), ("pairs", ""), ("pairs", "n")):
+        ann.stage(stage).press(*keys)
+        buttons = ann.page.locator(".answers:visible button, [data-do=undo]").all()
+        assert len(buttons) > 3
+        for button in buttons:
+            button.click(trial=True, no_wait_after=True)
+            box = button.bounding_box()
+            assert box["y"] >= 0
+            assert box["y"] + box["height"] <= height
+        assert ann.page.evaluate("scrollY + document.querySelector('#item').scrollTop") == 0
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_how_far_a_neighbour_is_is_hidden_unless_the_plan_shows_it(site, visit, shown):
+    here = site(stages={"pairs": 1}, show_offset=shown)
+    ann = visit(here.join("ann")).stage("pairs")
+    payload = ann.json("stages/pairs")["next"][0]["payload"]
+    assert ("offset" in payload, "seconds" in payload) == (shown, shown)
+    assert ("the anchor" in ann.text("#away")) == shown
+
+
+def test_guidelines_open_beside_the_item_and_close_again(site, visit):
+    here = site(stages={"pairs": 1})
+    own = here.folder.root / "guidelines"
+    own.mkdir()
+    (own / "pairs.md").write_text("# Our rules\n\n![Two cats](cats.jpg)\n\n<b>not bold</b>")
+    (own / "cats.jpg").write_bytes(simplejpeg.encode_jpeg(np.zeros((8, 8, 3), np.uint8)))
+    ann = visit(here.join("ann")).stage("pairs")
+    assert not ann.page.locator("#guide").is_visible()
+    ann.press("h")
+    assert ann.text("#guide h2") == "Our rules"
+    assert "<b>not bold</b>" in ann.text("#guide")
+    wide = "image => image.decode().then(() => image.naturalWidth)"
+    assert ann.page.get_by_alt_text("Two cats").evaluate(wide) == 8
+    ann.press("Escape")
+    assert not ann.page.locator("#guide").is_visible()
+    ann.decide("y")
+    assert ann.saved() == "Saved: similar"
+
+
+def test_ones_own_decisions_are_found_changed_and_taken_back(site, visit):
+    here = site(stages={"pairs": 1})
+    ann = visit(here.join("ann")).stage("pairs")
+    for keys in (["y"], ["n", "b"], ["w", "y"]):
+        ann.decide(*keys)
+    ann.saved()
+    page = ann.page
+    page.get_by_role("link", name="My decisions").click()
+    page.get_by_label("Answer").select_option("not similar")
+    page.get_by_role("button", name="Search").click()
+    page.wait_for_url("**/decisions?answer=not+similar")
+    assert page.locator(".entries h2").all_inner_texts() == ["not similar, background"]
+    page.get_by_role("link", name="Change").click()
+    page.wait_for_selector(READY)
+    ann.decide("y")
+    assert ann.saved() == "Saved: similar"
+    page.get_by_role("link", name="My decisions").click()
+    page.wait_for_url("**/decisions")
+    words = ["similar", "similar, label is wrong", "similar"]
+    assert page.locator(".entries h2").all_inner_texts() == words
+    page.get_by_role("button", name="Take back").nth(1).click()
+    ann.wait_text("#told", "Taken back: similar, label is wrong")
+    page.get_by_role("link", name="Answer it again").click()
+    page.wait_for_selector(READY)
+    ann.decide("u")
+    ann.saved()
+    said = [(row.kind, row.answer.get("similar"), row.replaces) for row in here.said()]
+    assert said[2:] == [
+        ("answer", "yes", None),
+        ("answer", "yes", here.said()[1].id),
+        ("undo", None, here.said()[2].id),
+        ("answer", "unsure", None),
+    ]
+    assert page.goto(f"{here.base}/items").status == 403
+    ann.complaints.clear()
+
+
 def pinch(page):
     """Two fingers on the first picture, moved apart to three times their distance."""
     box = page.locator(".canvas").first.bounding_box()
@@ -387,17 +544,26 @@ def test_what_assistive_technology_and_fingers_need(site, visit, width, height):
             assert min(box["width"], box["height"]) >= 44, button.inner_text()
         unnamed = "all => all.filter(o => !o.alt).length"
         assert page.locator("img").evaluate_all(unnamed) == 0
-    names = ["Similar", "Not similar …", "Unsure", "Label is wrong", "Flip", "Side by side", "Undo"]
-    for name in names:
+    layout = "Side by side" if width > height else "Stacked"
+    for name in ["Similar", "Not similar …", "Unsure", "Label is wrong", "Flip", layout, "Undo"]:
         assert page.get_by_role("button", name=name, exact=True).count() == 1
-    assert page.get_by_role("status").count() == 2
+    assert page.get_by_role("status").count() == 3
     assert page.get_by_role("alert").count() == 1
-    assert ann.text("#now").startswith("Next: cat; ")
+    assert ann.text("#now") == "Next: cat"
     seen = []
     while len(seen) < 20 and "Undo" not in seen:
         ann.press("Tab")
         seen.append(page.evaluate("document.activeElement.innerText.split(/\\s/)[0]"))
-    wanted = ["Flip", "Side", "Whole", "Similar", "Not", "Unsure", "Label", "Undo"]
+    wanted = [
+        "Flip",
+        layout.split(maxsplit=1)[0],
+        "Whole",
+        "Similar",
+        "Not",
+        "Unsure",
+        "Label",
+        "Undo",
+    ]
     assert [word for word in seen if word in wanted] == wanted
     outline = "getComputedStyle(document.activeElement).outlineStyle"
     assert page.evaluate(outline) == "solid"
@@ -416,9 +582,17 @@ def test_no_page_of_a_review_is_cut_or_refused_by_axe(site, visit):
     boss = visit(here.join("boss", admin=True), bypass_csp=True)
     found = {}
     page = boss.page
-    for name in ("anchors", "pairs", "dashboard", "dashboard with a link", "overview"):
+    boss.stage("anchors").press("c")
+    page.keyboard.type("look at the left")
+    boss.press("Enter")
+    boss.decide("g")
+    boss.saved()
+    names = ("anchors", "pairs", "guidelines", "dashboard", "dashboard with a link", "overview")
+    for name in (*names, "decisions", "items?kind=commented"):
         if name in ("anchors", "pairs"):
             boss.stage(name)
+        elif name == "guidelines":
+            boss.press("h")
         elif name == "dashboard with a link":
             page.get_by_label("Name of a reviewer to add").fill("ann")
             boss.press("Enter")
@@ -612,7 +786,7 @@ def boxed(root):
                 zip(("x0", "y0", "x1", "y1"), (100, 50, 200 + 50 * box, 150), strict=True)
             )
             row = {"id": f"b{number}{box}", "image": name, "name": f"frame {number}", **corners}
-            rows.append({**row, "label": "car", "score": 0.9})
+            rows.append({**row, "label": "car", "score": 0.9, "annotated": "truck"})
     pq.write_table(pa.Table.from_pylist(rows, schema=review_set.BOXES), root / "boxes.parquet")
     classes = {"names": ["bicycle", "car", "truck"]}
     manifest = {"version": 1, "name": "boxed bikes", "kind": "boxes", "classes": classes}
@@ -645,15 +819,15 @@ def test_objects_by_five_then_boxes_by_one_and_decided_by_another(boxes_site, vi
     first, second, third = map(visit, links[:3])
     for number, person in enumerate((first, second, third, third, third)):
         # the window of the third becomes that of the next, whose link is opened there
-        person.page.goto(links[number])
+        open_link(person.page, links[number])
         person.stage("classification")
-        labels = person.text("#labels")
-        assert labels == "car"
+        assert sorted(person.page.locator("#choices span").all_inner_texts()) == ["car", "truck"]
         while not person.page.locator(REST).count():
             if person.text("#away").startswith("150 ×"):  # the third box, to most a depiction
-                person.press("y", "n", "y", "p")
+                choose(person, "truck", "y", "n", "y", "p")
                 person.decide("n", "y" if number < 3 else "n")
             else:
+                choose(person, "truck")
                 person.decide("a")
         person.saved()
     kept = outcomes(here, "classification")
@@ -679,6 +853,12 @@ def test_objects_by_five_then_boxes_by_one_and_decided_by_another(boxes_site, vi
     decided = [one.answer["boxes"] for one in outcomes(here, "box_check").values()]
     (mended,) = [boxes for boxes in decided if [one["box"] for one in boxes] == drawn[1:]]
     assert mended[-1]["label"] == "truck"
+
+
+def choose(person, name, *keys):
+    """Presses the key of a class that is offered, then other keys."""
+    choice = person.page.locator(f"[data-choice='{name}']")
+    person.press(choice.get_attribute("data-key"), *keys)
 
 
 def boxes_on(person):
@@ -730,8 +910,52 @@ def test_a_suggested_object_of_no_class_is_called_ood(boxes_site, visit):
     person.press("Tab", "o")
     assert "ood" in person.page.evaluate("document.activeElement.innerText")
     assert person.page.locator("rect.outside.chosen").count() == 1
-    assert person.page.locator("#class option").all_inner_texts()[-1] == "ood (of no class)"
+    person.press("l", "ArrowUp", "ArrowUp")
+    options = person.page.get_by_role("listbox").get_by_role("option")
+    assert options.all_inner_texts()[-1] == "ood (of no class)"
+    person.press("Escape")
     person.decide("s")
     person.saved()
     (answer,) = [each.answer for each in outcomes(here, "boxes").values() if each]
     assert answer["boxes"][0]["label"] == "ood"
+
+
+@pytest.mark.slow
+def test_three_people_in_browsers_decide_what_their_votes_count_to(site, visit):
+    here = site(stages={"anchors": 3, "pairs": 2, "joint": 0})
+    people = [visit(here.join(name)) for name in ("ann", "bob", "cas")]
+    # the keys that each presses in turn; what becomes of them is counted from the answers below
+    keys = {
+        "anchors": (["g"], ["g", "b"], ["g"]),
+        "pairs": (["y"], ["y", "n", "y", "w"], ["u", "y", "y"]),
+        "joint": (["y"], ["y", "n"], ["n", "y", "w"]),
+    }
+    ends = {"n": ("n", "b"), "w": ("w", "y")}
+    for stage, turns in keys.items():
+        for person, turn in zip(people, turns, strict=True):
+            person.stage(stage)
+            given = itertools.cycle(turn)
+            while not person.page.locator(REST).count():
+                key = next(given)
+                person.decide(*ends.get(key, key))
+            person.saved()
+    with here.db.reading() as c:
+        asked = {row.id: row for row in c.execute(items.select())}
+        verdicts = judge_frames(c, here.folder, here.plan)
+    said = {}
+    for row in here.said():
+        said.setdefault((asked[row.item].stage, asked[row.item].key), []).append(row.answer)
+    counted = {}
+    for frame in here.folder.frames.to_pylist():
+        good = [one["quality"] == "good" for one in said["anchors", frame["group"]]]
+        accepted = 2 * sum(good) > len(good)
+        if accepted and frame["offset"]:
+            votes_on = said["pairs", frame["id"]]
+            if any((one["similar"], one["correct"]) != ("yes", "yes") for one in votes_on):
+                votes_on = said["joint", frame["id"]]
+                assert len(votes_on) == 3
+            wanted = [[one[q] == "yes" for one in votes_on] for q in ("similar", "correct")]
+            accepted = all(2 * sum(each) > len(each) for each in wanted)
+        counted[frame["id"]] = accepted
+    assert {key: verdict.accepted for key, verdict in verdicts.items()} == counted
+    assert 2 < sum(counted.values()) < len(counted), "both must occur"

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from scipy.stats import hypergeom
 from sqlalchemy import Connection, func, insert, select, update
 
 from steadyeye.core.errors import UsageError
@@ -37,6 +36,9 @@ def bound_wrong(errors: int, audited: int, population: int, risk: float) -> int:
     `errors` of the `audited`, drawn without replacement from `population`, were wrong. Exact and
     one-sided: with more wrong ones, so few errors would be rarer than `risk`.
     """
+    # a third of the time that a server takes to start, and needed by an audit alone
+    from scipy.stats import hypergeom
+
     low, high = errors, errors + population - audited
     while low < high:
         middle = (low + high + 1) // 2

@@ -4,7 +4,6 @@ The pairs of a block are asked in rounds; those of other videos come in between,
 A round that is answered to its end opens the next, until nothing is left in doubt.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -122,9 +121,6 @@ def _distances(left: Points, right: Points) -> Points:
     return np.asarray(np.sqrt(((left[:, None] - right[None]) ** 2).sum(axis=-1)))
 
 
-SPARED = ("mirrored", "implied", "beyond", "bulk")
-
-
 @dataclass(frozen=True, eq=False)
 class Twins:
     """The pairs of a block that show the same two frames under the same labels.
@@ -227,12 +223,6 @@ def list_states(connection: Connection) -> Mapping[str, str]:
     pairs = (items.c.stage == "pairs") & items.c.block.is_not(None)
     rows = connection.execute(select(items.c.key, items.c.state).where(pairs))
     return {row.key: row.state for row in rows}
-
-
-def count_spared(connection: Connection) -> Mapping[str, int]:
-    """How many pairs were spared, by how."""
-    counts = Counter(list_states(connection).values())
-    return {state: counts[state] for state in SPARED}
 
 
 def _is_answered(connection: Connection, block: str) -> bool:

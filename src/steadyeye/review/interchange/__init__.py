@@ -1,1 +1,1 @@
-"""Sets and decisions exported and imported: COCO, the released layout, Label Studio, CVAT."""
+"""Sets and decisions in other forms: COCO, pm-sets, MOTChallenge, Label Studio, CVAT."""

@@ -8,7 +8,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, select, update
@@ -16,8 +16,11 @@ from sqlalchemy import Connection, select, update
 from steadyeye.core.errors import UsageError
 from steadyeye.review.database import assignments, decisions, items, reviewers
 from steadyeye.review.protocol import reviewers as people
+from steadyeye.review.protocol.counts import compact_counts
+from steadyeye.review.protocol.drawn_boxes import drop_rejected
+from steadyeye.review.protocol.objects import CRITERIA
 from steadyeye.review.protocol.reviewers import Reviewer
-from steadyeye.review.protocol.stages import FLAWS, STAGES
+from steadyeye.review.protocol.stages import DRAWN, STAGES, list_labels
 from steadyeye.review.protocol.votes import add_decisions, find_standing, select_last
 from steadyeye.review.workflow.decisions import Rules, refresh_item
 from steadyeye.review.workflow.quality import judge_reviewer
@@ -65,32 +68,73 @@ def list_answered(connection: Connection, stage: str) -> Sequence[AnsweredItem]:
         .where(items.c.stage == stage, items.c.state.in_(("open", "done")))
         .order_by(items.c.position, items.c.id)
     )
-    return [AnsweredItem(stage, row.key, row.payload, by_item.get(row.id, ())) for row in rows]
+    return [_build_answered(stage, row, by_item.get(row.id, ())) for row in rows]
+
+
+def _build_answered(stage: str, row: Any, standing: Sequence[StandingDecision]) -> AnsweredItem:
+    """An item; drawn boxes are without those of which people rejected the object."""
+    if stage in DRAWN:
+        rejected = row.payload["rejected"]
+        standing = [
+            replace(d, answer={**d.answer, "boxes": drop_rejected(d.answer["boxes"], rejected)})
+            for d in standing
+        ]
+    return AnsweredItem(stage, row.key, row.payload, standing)
 
 
 FORMS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "anchors": {"quality": ("good", "unsure", "bad")},
     "pairs": {"correct": ("yes", "no", "unsure"), "similar": ("yes", "no", "unsure")},
     "joint": {"correct": ("yes", "no", "unsure"), "similar": ("yes", "no", "unsure")},
-    "classification": dict.fromkeys(("well_sized", *FLAWS), ("yes", "no")),
+    "classification": dict.fromkeys(CRITERIA, ("yes", "no")),
     "boxes": {},
     "box_check": {},
 }
 """Stage → question → what may be chosen, one of each."""
 
 
+TEXTS: Mapping[str, Sequence[str]] = {"classification": ("object",)}
+"""Stage → the questions that are answered in words."""
+
+ASKED = {"object": "What is in the box? Name its class, or write: cannot tell"}
+"""Question that is answered in words → what is asked."""
+
+OBJECT = "object"
+"""The label of the box that a question is about; what it shows is asked."""
+
+CANNOT_TELL = "cannot tell"
+"""What is written where the class of an object cannot be told."""
+
+
 def to_choices(stage: str, answer: Mapping[str, Any]) -> Mapping[str, str]:
-    """Question → choice of an answer."""
+    """Question → choice of an answer; what it does not answer is left out."""
     words = {True: "yes", False: "no"}
-    return {name: words.get(answer[name], answer[name]) for name in FORMS[stage]}
+    return {name: words.get(answer[name], answer[name]) for name in FORMS[stage] if name in answer}
+
+
+def to_texts(stage: str, answer: Mapping[str, Any]) -> Mapping[str, str]:
+    """Question → words of an answer."""
+    return {name: answer[name] or CANNOT_TELL for name in TEXTS.get(stage, ())}
 
 
 def from_choices(stage: str, choices: Mapping[str, str]) -> Mapping[str, Any]:
-    """The part of an answer that choices make; a choice that is none is left for `check`."""
+    """The part of an answer that choices and texts make; one that is none is left for `check`."""
     if stage == "classification":
-        words = {"yes": True, "no": False}
+        words = {"yes": True, "no": False, CANNOT_TELL: None}
         return {name: words.get(choice, choice) for name, choice in choices.items()}
     return dict(choices)
+
+
+def list_shape_labels(stage: str, classes: Sequence[str]) -> Sequence[str]:
+    """The labels that shapes may have in a stage; the object of a question has none of its own."""
+    return (OBJECT,) if stage == "classification" else list_labels(stage, classes)
+
+
+def list_shapes(row: "AnsweredItem") -> Sequence[Mapping[str, Any]]:
+    """The boxes that an item shows: suggestions, or the object that is asked about."""
+    if "box" in row.payload:
+        return [{"box": row.payload["box"], "label": OBJECT}]
+    return list(row.payload.get("boxes", ()))
 
 
 @dataclass(frozen=True)
@@ -154,6 +198,7 @@ def import_annotations(
     faults += [f"{where}: of an unknown stage" for where in stray]
     if faults:
         raise UsageError(f"{len(faults):,} annotations cannot be taken, first {faults[0]}")
+    compact_counts(connection)
     for reviewer in annotators.values():
         judge_reviewer(connection, reviewer, rules.plan.gold)
     return {**counts, **annotations.skipped}
@@ -167,18 +212,21 @@ def _read_items(connection: Connection) -> Mapping[tuple[str, str], Any]:
 def _add_annotators(
     connection: Connection, names: Sequence[str], joint: Sequence[str]
 ) -> Mapping[str, Reviewer]:
+    stored_names = {name: people.clean_name(name) for name in names}
     known = {person.name for person in people.list_reviewers(connection)}
-    for name in names:
+    for name in stored_names.values():
         if name not in known:
             people.add_reviewer(connection, name, joint=joint)
+            known.add(name)
     by_name = {person.name: person for person in people.list_reviewers(connection)}
-    for name in names:
-        if by_name[name].admin:
+    annotators = {name: by_name[stored] for name, stored in stored_names.items()}
+    for name, person in annotators.items():
+        if person.admin:
             raise UsageError(f"'{name}' is the admin here; give --reviewer-prefix")
-        if by_name[name].paused:
-            raise UsageError(f"{name} is paused: {by_name[name].paused}; let them continue first")
-        people.lock_reviewer(connection, by_name[name])
-    return {name: by_name[name] for name in names}
+        if person.paused:
+            raise UsageError(f"{name} is paused: {person.paused}; let them continue first")
+        people.lock_reviewer(connection, person)
+    return annotators
 
 
 def _import_annotation(
@@ -192,6 +240,7 @@ def _import_annotation(
     if row.not_for == reviewer.id:
         raise UsageError(f"{reviewer.name} drew these boxes; another reviewer must decide")
     # PostgreSQL: whoever decides the same item meanwhile waits
+    people.lock_unit(connection, row.id)
     connection.execute(select(items.c.id).where(items.c.id == row.id).with_for_update())
     answer = dict(STAGES[annotation.stage].check(annotation.answer, rules.classes))
     key = _make_key(annotation, reviewer, answer)

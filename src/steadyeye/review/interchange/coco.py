@@ -17,6 +17,7 @@ from steadyeye.data.annotations.coco_images import OUTSIDE
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.data.images import image_file
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
+from steadyeye.review.interchange.tracks import add_videos, place_images
 from steadyeye.review.protocol.stages import STAGES, ReviewPlan
 from steadyeye.review.results.status import summarise
 from steadyeye.review.results.verdicts import BoxVerdict, count_undecided, judge_images
@@ -36,10 +37,12 @@ def export_coco(
 
     `--data "nao(root=…)"` reads them, and `coco(annotations=…, images=…)` each file. Boxes that
     people called `ood` get a category of that name, where there are any. Each image has its
-    `split` and its `source`; the files beside hold one split each. `rejected`, a list beside
-    COCO's own, holds the suggested boxes that people rejected, each with its `reason`, and of the
-    images that are left out. Raises `UsageError` where images are not decided,
-    unless `partial`: they are then left out.
+    `split` and its `source`; the files beside hold one split each. Boxes of videos have their
+    `track_id`. Lists beside COCO's own hold the suggested boxes, also of images that are left out:
+    `rejected` with the `reason`; `confirmed`, the natural adversarial objects, and
+    `detector_was_right` with what people called them (`true_class`) and, where it is known, what
+    the data does (`annotated`, empty: nothing there), which is then a mistake of the annotation.
+    Raises `UsageError` where images are not decided, unless `partial`: they are then left out.
     """
     if folder.content.get("kind") != "boxes" or folder.classes is None:
         raise UsageError(f"'{folder.root}' has no boxes; COCO's format holds sets of boxes only")
@@ -52,14 +55,14 @@ def export_coco(
     pictures = [out / "images" / files[image] for image in accepted]
     for image, picture in zip(accepted, pictures, strict=True):
         copy_image(folder.root, image, picture)
-    content = _build_content(folder, verdicts, files, plan.seed)
+    content = _build_content(folder, verdicts, files, plan)
     objects = count_objects(content, OUTSIDE)
     splits = Counter(image["split"] for image in content["images"])
     counts = {
         "images": len(verdicts),
         "images_accepted": len(accepted),
         "boxes_suggested": folder.boxes.num_rows,
-        "boxes_rejected": len(content["rejected"]),
+        **_count_suggested(content),
         "boxes": len(content["annotations"]),
         "boxes_outside_the_classes": objects.outside,
         **{name: splits[name] for name in SHARES},
@@ -78,17 +81,22 @@ def export_coco(
 
 
 def _build_content(
-    folder: SetFolder, verdicts: Mapping[str, BoxVerdict], files: Mapping[str, str], seed: int
+    folder: SetFolder,
+    verdicts: Mapping[str, BoxVerdict],
+    files: Mapping[str, str],
+    plan: ReviewPlan,
 ) -> dict[str, Any]:
     """The lists of `annotations.json`; `files`: image → its name in the export."""
     accepted = {image: verdict for image, verdict in verdicts.items() if verdict.accepted}
     category = _number_categories(folder, accepted.values())
-    return {
-        "images": _list_images(folder, accepted, files, seed),
+    content = {
+        "images": _list_images(folder, accepted, files, plan.seed),
         "categories": [{"id": id_, "name": name} for name, id_ in category.items()],
         "annotations": _list_annotations(accepted.values(), category),
-        "rejected": _list_rejected(folder, verdicts, category, files),
+        **_list_suggested(folder, verdicts, category, files),
     }
+    boxes = {image: verdict.boxes for image, verdict in accepted.items()}
+    return add_videos(content, boxes, place_images(folder, plan))
 
 
 def name_file(name: str) -> str:
@@ -107,6 +115,7 @@ def _write_annotations(out: Path, whole: Mapping[str, Any], pictures: Sequence[P
             "info": {"description": f"{whole['info']['description']}, {name}"},
             "images": images,
             "categories": whole["categories"],
+            **({"videos": whole["videos"]} if "videos" in whole else {}),
             "annotations": [box for box in whole["annotations"] if box["image_id"] in ids],
         }
         write_file(file, encode(part))
@@ -165,23 +174,38 @@ def _describe_box(corners: Sequence[float], category: int) -> Row:
     return {"category_id": category, "bbox": [x0, y0, width, height], "area": width * height}
 
 
-def _list_rejected(
+def _count_suggested(content: Mapping[str, Sequence[Row]]) -> Mapping[str, int]:
+    right = content["detector_was_right"]
+    return {
+        "boxes_rejected": len(content["rejected"]),
+        "boxes_confirmed": len(content["confirmed"]),
+        "detector_was_right": len(right),
+        "annotation_mistakes": sum("annotated" in box for box in right),
+    }
+
+
+def _list_suggested(
     folder: SetFolder,
     verdicts: Mapping[str, BoxVerdict],
     category: Mapping[str, int],
     files: Mapping[str, str],
-) -> list[Row]:
-    """The suggested boxes that people rejected, with the reason."""
-    return [
-        {
-            "id": row["id"],
-            "file_name": files[row["image"]],
-            **_describe_box([row[key] for key in ("x0", "y0", "x1", "y1")], category[row["label"]]),
-            "reason": verdicts[row["image"]].rejected[row["id"]],
-        }
-        for row in folder.boxes.to_pylist()
-        if row["id"] in verdicts[row["image"]].rejected
-    ]
+) -> dict[str, list[Row]]:
+    """The suggested boxes that are settled, by what became of them."""
+    lists: dict[str, list[Row]] = {"rejected": [], "confirmed": [], "detector_was_right": []}
+    for row in folder.boxes.to_pylist():
+        verdict, id_ = verdicts[row["image"]], row["id"]
+        corners = [row[key] for key in ("x0", "y0", "x1", "y1")]
+        place = {"file_name": files[row["image"]], **_describe_box(corners, category[row["label"]])}
+        data = {} if row["annotated"] is None else {"annotated": row["annotated"]}
+        if id_ in verdict.rejected:
+            lists["rejected"].append({"id": id_, **place, "reason": verdict.rejected[id_]})
+        for name, objects in (
+            ("confirmed", verdict.confirmed),
+            ("detector_was_right", verdict.right),
+        ):
+            if id_ in objects:
+                lists[name].append({"id": id_, **place, "true_class": objects[id_], **data})
+    return lists
 
 
 def write_card(content: Mapping[str, Any], manifest: Mapping[str, Any], plan: ReviewPlan) -> str:
@@ -261,9 +285,12 @@ def _describe_making(
         f"{number_of(counts['boxes_suggested'], 'box')} in {number_of(counts['images'], 'image')} "
         f"were suggested ({sources}). {number_of(len(people), 'reviewer')} made "
         f"{number_of(decisions, 'decision')} on them in the "
-        f"review app of steadyeye:\n\n{_build_table(head, rows)}\n\n{counts['boxes_rejected']:,} "
-        "suggested boxes were rejected; they are listed in annotations.json under `rejected`, "
-        "with the reason. Left out: images with no accepted suggestion, and undecided ones "
+        f"review app of steadyeye:\n\n{_build_table(head, rows)}\n\n{counts['boxes_confirmed']:,} "
+        f"suggested boxes were confirmed, {counts['boxes_rejected']:,} rejected, and in "
+        f"{counts['detector_was_right']:,} the detector was right "
+        f"({number_of(counts['annotation_mistakes'], 'mistake')} of the annotation); "
+        "annotations.json lists them under `confirmed`, `rejected` and `detector_was_right`. "
+        "Left out: images with no confirmed suggestion, and undecided ones "
         f"({counts['undecided']:,})."
     )
 

@@ -31,16 +31,21 @@ from steadyeye.core.storage.files import write_file
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange.answers import (
+    CANNOT_TELL,
     FORMS,
+    TEXTS,
     Annotation,
     Annotations,
     AnsweredItem,
     StandingDecision,
     from_choices,
     list_answered,
+    list_shape_labels,
+    list_shapes,
     to_choices,
+    to_texts,
 )
-from steadyeye.review.protocol.stages import REASONS, STAGES, ReviewPlan, list_labels
+from steadyeye.review.protocol.stages import REASONS, STAGES, ReviewPlan
 from steadyeye.review.sampling.image_store import copy_image, read_size
 
 ANSWER = "steadyeye"
@@ -49,19 +54,25 @@ ANSWER = "steadyeye"
 NOTHING = "-"
 """The choice that a question has before anybody chose."""
 
+TRACK = "track"
+"""The attribute of a box with the number of its track; 0: it has none."""
+
 MANUAL = {"source": "manual"}
 CORNERS = ("xtl", "ytl", "xbr", "ybr")
 
 
-def encode_labels(stage: str, classes: Sequence[str]) -> bytes:
+Labels = Sequence[Mapping[str, Any]]
+
+
+def encode_labels(labels: Labels) -> bytes:
     """The labels of the task of a stage, JSON as the constructor of CVAT's tasks takes it."""
-    return (json.dumps(_list_labels(stage, classes), indent=1, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(labels, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def build_labels(stage: str, classes: Sequence[str]) -> Element:
+def build_labels(labels: Labels) -> Element:
     """The same, as in the head of CVAT's files."""
     root = Element("labels")
-    for row in _list_labels(stage, classes):
+    for row in labels:
         label = SubElement(root, "label")
         for key in ("name", "type"):
             SubElement(label, key).text = row[key]
@@ -84,17 +95,21 @@ def choose_shape(stage: str) -> str:
     return "tag" if stage == "anchors" else "rectangle"
 
 
-def _list_labels(stage: str, classes: Sequence[str]) -> list[Mapping[str, Any]]:
+def list_task_labels(stage: str, classes: Sequence[str], *, tracks: bool = False) -> Labels:
+    """The labels of the task of a stage; `tracks`: boxes have the number of a track."""
     questions = [
         _build_attribute(name, "select", (NOTHING, *words)) for name, words in FORMS[stage].items()
     ]
+    questions += [_build_attribute(name, "text", ("",)) for name in TEXTS.get(stage, ())]
     questions += [_build_attribute(name, "checkbox", ("false",)) for name in list_flags(stage)]
     questions.append(_build_attribute("comment", "text", ("",)))
     answer = {"name": ANSWER, "type": "tag", "attributes": questions}
     if stage in ("pairs", "joint"):
         return [answer]
-    kind, names = choose_shape(stage), list_labels(stage, classes)
-    return [answer, *({"name": name, "type": kind, "attributes": []} for name in names)]
+    kind, names = choose_shape(stage), list_shape_labels(stage, classes)
+    number = _build_attribute(TRACK, "number", ("0", str(2**31 - 1), "1"))
+    more = [{**number, "mutable": True}] if tracks else []
+    return [answer, *({"name": name, "type": kind, "attributes": more} for name in names)]
 
 
 def _build_attribute(name: str, kind: str, values: Sequence[str]) -> Mapping[str, Any]:
@@ -121,15 +136,22 @@ def export_tasks(
             continue
         target = out / "cvat" / stage
         _copy_pictures(folder, rows, target / "images")
-        write_file(target / "labels.json", encode_labels(stage, classes))
+        labels = list_row_labels(folder, rows)
+        write_file(target / "labels.json", encode_labels(labels))
         empty = [_build_image(folder, number, row, None) for number, row in enumerate(rows)]
-        write_file(target / "annotations.xml", _encode_file(folder, stage, empty, None))
+        write_file(target / "annotations.xml", _encode_file(folder, rows, empty, None))
         people = sorted({decision.name for row in rows for decision in row.decisions})
         for name in people:
             write_results(folder, rows, name, target / "results")
         counts["pictures"] += len(rows)
         counts["answers"] += sum(len(row.decisions) for row in rows)
     return counts
+
+
+def list_row_labels(folder: SetFolder, rows: Sequence[AnsweredItem]) -> Labels:
+    """The labels of the task that asks about some items of one stage."""
+    tracks = any("sequence" in row.payload for row in rows)
+    return list_task_labels(rows[0].stage, folder.class_names, tracks=tracks)
 
 
 def name_picture(row: AnsweredItem) -> str:
@@ -158,24 +180,30 @@ def write_results(folder: SetFolder, rows: Sequence[AnsweredItem], name: str, ta
     target.mkdir(parents=True, exist_ok=True)
     file = re.sub(r"[^\w.-]", "_", name)
     last = max(decision.made_at for decision in own.values())
-    write_file(target / f"{file}.xml", _encode_file(folder, rows[0].stage, images, (name, last)))
+    write_file(target / f"{file}.xml", _encode_file(folder, rows, images, (name, last)))
 
 
 def _encode_file(
-    folder: SetFolder, stage: str, images: Sequence[Element], who: tuple[str, float] | None
+    folder: SetFolder,
+    rows: Sequence[AnsweredItem],
+    images: Sequence[Element],
+    who: tuple[str, float] | None,
 ) -> bytes:
     root = Element("annotations")
     SubElement(root, "version").text = "1.1"
     task = SubElement(SubElement(root, "meta"), "task")
-    facts = {"name": f"{folder.name} {stage}", "size": str(len(images)), "mode": "annotation"}
+    facts = {
+        "name": f"{folder.name} {rows[0].stage}",
+        "size": str(len(images)),
+        "mode": "annotation",
+    }
     if who:
         facts["updated"] = datetime.fromtimestamp(who[1], UTC).isoformat(" ")
     for key, text in facts.items():
         SubElement(task, key).text = text
     if who:
         SubElement(SubElement(task, "assignee"), "username").text = who[0]
-    classes = folder.class_names
-    task.append(build_labels(stage, classes))
+    task.append(build_labels(list_row_labels(folder, rows)))
     root.extend(images)
     ElementTree.indent(root)
     content: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
@@ -188,11 +216,11 @@ def _build_image(
     width, height = read_size(image_path(folder.root, row.payload["image"]))
     shape = {"width": str(width), "height": str(height)}
     image = Element("image", {"id": str(number), "name": name_picture(row), **shape})
-    payload = row.payload
-    boxes: Any = payload.get("boxes") or ([payload] if "box" in payload else [])
+    boxes = list_shapes(row)
     if decision is not None:
         answer, tag = decision.answer, SubElement(image, "tag", {"label": ANSWER, **MANUAL})
-        for key, word in {**to_choices(row.stage, answer), **_mark_flags(row, answer)}.items():
+        words = {**to_choices(row.stage, answer), **to_texts(row.stage, answer)}
+        for key, word in {**words, **_mark_flags(row, answer)}.items():
             SubElement(tag, "attribute", {"name": key}).text = word
         SubElement(tag, "attribute", {"name": "comment"}).text = decision.comment
         for label in answer.get("labels", ()):
@@ -202,7 +230,9 @@ def _build_image(
         corners = zip(CORNERS, box["box"], strict=True)
         facts = {"label": box["label"], "source": "manual" if decision else "auto"}
         where = {key: repr(float(value)) for key, value in corners}
-        SubElement(image, "box", {**facts, "occluded": "0", **where, "z_order": "0"})
+        element = SubElement(image, "box", {**facts, "occluded": "0", **where, "z_order": "0"})
+        if "sequence" in row.payload:
+            SubElement(element, "attribute", {"name": TRACK}).text = str(box.get("track", 0))
     return image
 
 
@@ -305,14 +335,17 @@ def _read_answer(image: Element, stage: str) -> tuple[Mapping[str, Any], str] | 
     words = {
         question.get("name", ""): question.text or "" for question in tags[0].iterfind("attribute")
     }
-    known = (*FORMS[stage], *list_flags(stage), "comment")
+    known = (*FORMS[stage], *TEXTS.get(stage, ()), *list_flags(stage), "comment")
     for name in words:
         if name not in known:
             raise unknown("question", name, known)
+    texts = {name: words.get(name, "") for name in TEXTS.get(stage, ())}
     unanswered = [name for name in FORMS[stage] if words.get(name, NOTHING) == NOTHING]
-    if unanswered:
+    unanswered += [name for name, text in texts.items() if not text]
+    if unanswered and CANNOT_TELL not in texts.values():
         raise UsageError(f"its question '{unanswered[0]}' was not answered")
-    answer: dict[str, Any] = dict(from_choices(stage, {name: words[name] for name in FORMS[stage]}))
+    choices = {name: words[name] for name in FORMS[stage] if words.get(name, NOTHING) != NOTHING}
+    answer: dict[str, Any] = dict(from_choices(stage, {**choices, **texts}))
     if list_flags(stage):
         answer["reasons"] = [name for name in list_flags(stage) if words.get(name) == "true"]
     if stage == "anchors":
@@ -337,7 +370,11 @@ def _read_boxes(image: Element) -> Sequence[Mapping[str, Any]]:
         box = inside(corners, *size)
         if box is None or float(element.get("rotation", 0)):
             raise UsageError(f"its box {number} is rotated or outside the image; correct it")
-        boxes.append({"box": list(box), "label": element.get("label", "")})
+        track = element.findtext(f"attribute[@name='{TRACK}']") or "0"
+        if not track.isdecimal():
+            raise UsageError(f"its box {number} is of track '{track}'; give a number, 0 for none")
+        more = {"track": int(track)} if int(track) else {}
+        boxes.append({"box": list(box), "label": element.get("label", ""), **more})
     return boxes
 
 

@@ -6,12 +6,22 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import unknown
+from steadyeye.core.storage.files import encode, write_file
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.interchange import cvat, label_studio
 from steadyeye.review.interchange.answers import Annotations
 from steadyeye.review.interchange.coco import export_coco
 from steadyeye.review.interchange.frames import export_pmsets, export_set
+from steadyeye.review.interchange.tracks import export_mot
+from steadyeye.review.protocol.guidelines import FOLDER, list_pictures, list_shown
 from steadyeye.review.protocol.stages import ReviewPlan
+from steadyeye.review.results.history import list_comments
+
+COMMENTS = "comments.json"
+"""Beside every export: the comments on decisions that stand, the newest first."""
+
+GUIDELINES = "guidelines.json"
+"""Beside every export: each version of the guidelines that was shown; its pictures in a folder."""
 
 Export = Callable[..., Mapping[str, int]]
 Reader = Callable[[SetFolder, Path, str], Annotations]
@@ -20,6 +30,7 @@ FORMATS: Mapping[str, Export] = {
     "set": export_set,
     "coco": export_coco,
     "pmsets": export_pmsets,
+    "mot": export_mot,
     "label_studio": label_studio.export_tasks,
     "cvat": cvat.export_tasks,
 }
@@ -58,9 +69,16 @@ def export_format(
     name: str,
     partial: bool,
 ) -> Mapping[str, int]:
-    """The counts of a format written to a folder."""
+    """The counts of a format written to a folder, with comments and guidelines beside it."""
     out.mkdir(parents=True, exist_ok=True)
-    return FORMATS[name](connection, folder, plan, out, partial=partial)
+    counts = FORMATS[name](connection, folder, plan, out, partial=partial)
+    comments = list_comments(connection)
+    write_file(out / COMMENTS, encode({"comments": comments}))
+    write_file(out / GUIDELINES, encode({"guidelines": list_shown(connection)}))
+    for picture in list_pictures(folder.root):
+        (out / FOLDER).mkdir(exist_ok=True)
+        write_file(out / FOLDER / picture.name, picture.read_bytes())
+    return {**counts, "comments": len(comments)} if comments else counts
 
 
 def find_reader(name: str) -> Reader:
@@ -91,4 +109,6 @@ def suggest_next(name: str, out: Path, plan: ReviewPlan) -> Sequence[str]:
                 f"the classes are not VID-30: other readers need {out}/metadata/classes.json"
             )
         return lines
+    if name == "mot":
+        return [f"next: tools for MOTChallenge read {out}; its classes are the lines of labels.txt"]
     return [f"next: annotate {out}/{name}; then: steadyeye review-import SET FILE --from {name}"]

@@ -20,8 +20,9 @@ from steadyeye.core.storage.files import encode, write_file
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.data.annotations.review_set import FRAMES, SetFolder, check_vacant, image_path, table
 from steadyeye.data.classes.class_lists import shipped_classes
+from steadyeye.review.protocol.counts import read_item_counts
 from steadyeye.review.protocol.stages import ReviewPlan
-from steadyeye.review.results.status import count_updated, find_reviewed, summarise
+from steadyeye.review.results.status import count_updated, summarise
 from steadyeye.review.results.verdicts import FrameVerdict, count_undecided, judge_frames
 from steadyeye.review.sampling.image_store import copy_image
 
@@ -50,7 +51,7 @@ def export_set(
         "anchors_accepted": sum(row["accepted"] and row["offset"] == 0 for row in rows),
         "pairs": sum(row["offset"] != 0 for row in rows),
         "pairs_accepted": sum(row["accepted"] and row["offset"] != 0 for row in rows),
-        "labels_updated": count_updated(folder, find_reviewed(connection, plan).get("anchors", {})),
+        "labels_updated": count_updated(read_item_counts(connection)),
         "undecided": left,
     }
     write_file(out / "frames.parquet", table(rows, FRAMES, names))

@@ -24,24 +24,29 @@ from steadyeye.core.storage.files import write_file
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange.answers import (
+    ASKED,
     FORMS,
+    TEXTS,
     Annotation,
     Annotations,
     AnsweredItem,
     StandingDecision,
     from_choices,
     list_answered,
+    list_shape_labels,
+    list_shapes,
     to_choices,
+    to_texts,
 )
-from steadyeye.review.protocol.stages import DRAWN, REASONS, STAGES, ReviewPlan, list_labels
+from steadyeye.review.protocol.stages import DRAWN, REASONS, STAGES, ReviewPlan
 from steadyeye.review.sampling.image_store import read_size
 
 MANY = ("labels", "reasons")
 """Questions of which several choices may hold."""
 
 
-def build_config(stage: str, classes: Sequence[str]) -> str:
-    """The config of a project for one stage, XML."""
+def build_config(stage: str, classes: Sequence[str], *, tracks: bool = False) -> str:
+    """The config of a project for one stage, XML; `tracks`: boxes have the number of a track."""
     lines = ["<View>", f"  <Header value={quoteattr(STAGES[stage].question)}/>"]
     if stage not in DRAWN:
         lines.append('  <Text name="shown" value="$labels"/>')
@@ -51,9 +56,17 @@ def build_config(stage: str, classes: Sequence[str]) -> str:
     if stage in ("classification", *DRAWN):
         lines += [
             '  <RectangleLabels name="boxes" toName="image" canRotate="false">',
-            *(f"    <Label value={quoteattr(name)}/>" for name in list_labels(stage, classes)),
+            *(
+                f"    <Label value={quoteattr(name)}/>"
+                for name in list_shape_labels(stage, classes)
+            ),
             "  </RectangleLabels>",
         ]
+    if tracks:
+        lines.append('  <Number name="track" toName="image" perRegion="true" min="1" step="1"/>')
+    for name in TEXTS.get(stage, ()):
+        lines.append(f"  <Header value={quoteattr(ASKED[name])}/>")
+        lines.append(f'  <TextArea name="{name}" toName="image" rows="1" maxSubmissions="1"/>')
     for name, choices in FORMS[stage].items():
         lines += _build_choices(name, choices, 'choice="single" required="true" showInline="true"')
     if stage == "anchors" and classes:
@@ -107,7 +120,8 @@ def export_tasks(
             for number, (task, row) in enumerate(zip(tasks, rows, strict=True), start=1)
             if row.decisions
         ]
-        write_file(target / f"{stage}.xml", build_config(stage, classes).encode())
+        config = build_config(stage, classes, tracks=any("sequence" in r.payload for r in rows))
+        write_file(target / f"{stage}.xml", config.encode())
         write_file(target / f"{stage}.tasks.json", _encode(tasks))
         write_file(target / f"{stage}.results.json", _encode(results))
         counts["tasks"] += len(tasks)
@@ -128,11 +142,10 @@ def _build_task(row: AnsweredItem, shape: Size) -> Entry:
     data = {"stage": row.stage, "key": row.key, "image": _make_url(payload["image"])}
     if "anchor" in payload:
         data["anchor"] = _make_url(payload["anchor"])
-    data["labels"] = ", ".join(payload.get("labels", ())) or payload.get("label", "")
+    data["labels"] = ", ".join(payload.get("labels", ())) or " or ".join(payload.get("choices", ()))
     if "duplicate_image" in payload:
         data["labels"] += f" (nearly equals the anchor {payload['duplicate_of']})"
-    boxes = payload.get("boxes") or ([payload] if "box" in payload else [])
-    suggested = [_build_rectangle(number, box, shape) for number, box in enumerate(boxes)]
+    suggested = _build_boxes(list_shapes(row), shape)
     return {
         "data": data,
         "predictions": [{"model_version": "suggested", "result": suggested}] if suggested else [],
@@ -143,21 +156,24 @@ def _make_url(image: str) -> str:
     return f"{SERVED}{image[:2]}/{image}"
 
 
-def _build_rectangle(number: int, box: Entry, shape: Size) -> Entry:
-    return {
-        "id": f"box{number}",
-        "from_name": "boxes",
-        "to_name": "image",
-        "type": "rectanglelabels",
-        "original_width": shape[0],
-        "original_height": shape[1],
-        "image_rotation": 0,
-        "value": {
-            **to_percent(box["box"], shape),
-            "rotation": 0,
-            "rectanglelabels": [box["label"]],
-        },
-    }
+def _build_boxes(boxes: Sequence[Entry], shape: Size) -> Sequence[Entry]:
+    """A region for each box, and one more of the same id for its track."""
+    regions = []
+    for number, box in enumerate(boxes):
+        where = {**to_percent(box["box"], shape), "rotation": 0}
+        region = {
+            "id": f"box{number}",
+            "to_name": "image",
+            "original_width": shape[0],
+            "original_height": shape[1],
+            "image_rotation": 0,
+        }
+        labels = {**where, "rectanglelabels": [box["label"]]}
+        kinds = [("boxes", "rectanglelabels", labels)]
+        if "track" in box:
+            kinds.append(("track", "number", {**where, "number": box["track"]}))
+        regions += [{**region, "from_name": n, "type": t, "value": v} for n, t, v in kinds]
+    return regions
 
 
 def to_percent(box: Sequence[float], shape: Size) -> Mapping[str, float]:
@@ -182,10 +198,12 @@ def _build_annotation(
     result += [_build_choice(name, words) for name, words in many.items()]
     boxes = answer.get("boxes", ())
     shape = sizes[row.payload["image"]]
-    result += [_build_rectangle(number, box, shape) for number, box in enumerate(boxes)]
-    if decision.comment:
-        text = {"from_name": "comment", "to_name": "image", "type": "textarea"}
-        result.append({**text, "value": {"text": [decision.comment]}})
+    result += _build_boxes(boxes, shape)
+    texts = {**to_texts(row.stage, answer), "comment": decision.comment}
+    for name, text in texts.items():
+        if text:
+            control = {"from_name": name, "to_name": "image", "type": "textarea"}
+            result.append({**control, "value": {"text": [text]}})
     return {
         "id": decision.id,
         "completed_by": {"id": decision.reviewer, "email": "", "first_name": decision.name},
@@ -280,7 +298,9 @@ def _read_answer(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> tup
     comment = ""
     for part in result:
         name, value = part["from_name"], part["value"]
-        if part["type"] == "textarea":
+        if part["type"] == "textarea" and name in TEXTS.get(stage, ()):
+            choices[name] = "\n".join(value["text"])
+        elif part["type"] == "textarea":
             comment = "\n".join(value["text"])
         elif part["type"] == "choices" and name in MANY:
             answer[name] = list(value["choices"])
@@ -293,6 +313,7 @@ def _read_answer(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> tup
 
 def _read_boxes(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> Iterator[Entry]:
     image = next(iter(re.findall(IMAGE, str(data["image"]))), "")
+    numbers = {p.get("id"): p["value"]["number"] for p in result if p["from_name"] == "track"}
     for part in result:
         if part["type"] != "rectanglelabels" or data["stage"] not in DRAWN:
             continue
@@ -305,7 +326,14 @@ def _read_boxes(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> Iter
             raise UsageError(
                 f"the box {part.get('id')} is rotated or outside the image; correct it"
             )
-        yield {"box": list(box), "label": label}
+        number = numbers.get(part.get("id"))
+        track = {} if number is None else {"track": _read_whole(number)}
+        yield {"box": list(box), "label": label, **track}
+
+
+def _read_whole(number: float) -> float:
+    # Label Studio may write 7 as 7.0; what is no whole number is refused as a track
+    return int(number) if float(number).is_integer() else number
 
 
 def to_pixels(value: Entry, shape: Size) -> tuple[float, float, float, float]:

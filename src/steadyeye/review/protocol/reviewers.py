@@ -1,19 +1,22 @@
 """Reviewers and the private links by which they are known."""
 
-import hashlib
 import secrets
 import time
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from steadyeye.core.errors import UsageError
-from steadyeye.review.database import items, reviewers
+from steadyeye.review.database import items, reviewers, sessions
+from steadyeye.review.protocol.links import hash_token, make_nonce, make_token
 
+ADMIN = "admin"
 BULK = "bulk, after an audit"
 """The name under which pairs are accepted in bulk; it has no link and is nobody."""
+MOST_LETTERS = 80
 
 
 @dataclass(frozen=True)
@@ -26,62 +29,120 @@ class Reviewer:
     paused: str
 
 
+REVIEWER_COLUMNS = (reviewers.c.id, reviewers.c.name, reviewers.c.admin, reviewers.c.paused)
+"""What a `Reviewer` is made of."""
+
+
 def add_reviewer(
-    connection: Connection, name: str, *, admin: bool = False, joint: Sequence[str] = ()
+    connection: Connection,
+    name: str,
+    *,
+    admin: bool = False,
+    joint: Sequence[str] = (),
+    key: bytes | None = None,
 ) -> str:
-    """Adds a reviewer and returns the token of their link, which is kept nowhere.
+    """Adds a reviewer and returns the token of their link, of which a hash is kept.
 
     `joint`: the stages in which everybody votes; what is open there waits for the new one too.
-    Raises `UsageError` for a name that is empty, too long or taken.
+    `key`: that of the set's links; None: the link cannot be shown again. Raises `UsageError` for a
+    name that is empty, too long, reserved, of letters that are not seen, or not told from another.
     """
-    name = name.strip()
-    if not 1 <= len(name) <= 80:
-        raise UsageError(f"a reviewer's name has 1 to 80 characters, not {len(name)}")
-    token = secrets.token_urlsafe(32)
-    row = {
-        "name": name,
-        "token_hash": hash_token(token),
-        "admin": admin,
-        "paused": "",
-        "made_at": time.time(),
-    }
-    taken = select(reviewers.c.id).where(reviewers.c.name == name)
-    if connection.execute(taken).first():
-        raise UsageError(f"there is a reviewer '{name}' already; choose another name")
+    name = clean_name(name)
+    if not admin and _fold_name(name) in map(_fold_name, (ADMIN, BULK)):
+        raise UsageError(f"the name '{name}' is reserved; choose another name")
+    for other in connection.execute(select(reviewers.c.name)).scalars():
+        if other == name:
+            raise _name_taken_error(name)
+        if _fold_name(other) == _fold_name(name):
+            raise UsageError(f"'{name}' looks like the reviewer '{other}'; choose another name")
+    token, link = _make_link(key)
+    row = {"name": name, **link, "admin": admin, "paused": "", "made_at": time.time()}
     try:
         connection.execute(insert(reviewers).values(row))
     except IntegrityError:
-        raise UsageError(f"there is a reviewer '{name}' already; choose another name") from None
+        raise _name_taken_error(name) from None
     if not admin:
         _require_all(connection, joint)
     return token
 
 
-def renew_token(connection: Connection, name: str) -> str:
-    """A new token for a reviewer whose link was lost; the old link opens nothing any more."""
-    token = secrets.token_urlsafe(32)
-    change = update(reviewers).where(reviewers.c.name == name)
-    if not connection.execute(change.values(token_hash=hash_token(token))).rowcount:
-        raise UsageError(f"no reviewer named '{name}'; add them first")
+def clean_name(name: str) -> str:
+    """A reviewer's name as it is stored: blanks made one, letters composed (Unicode's NFC).
+
+    Raises `UsageError` where it has not 1 to 80 characters, or some that are not seen.
+    """
+    name = unicodedata.normalize("NFC", " ".join(filter(None, name.split(" "))))
+    if not 1 <= len(name) <= MOST_LETTERS:
+        raise UsageError(f"a reviewer's name has 1 to {MOST_LETTERS} characters, not {len(name)}")
+    for letter in name:
+        # control, format, surrogate, private, unassigned; separators other than the blank
+        if unicodedata.category(letter)[0] == "C" or (letter.isspace() and letter != " "):
+            raise UsageError(
+                f"a reviewer's name cannot have the character U+{ord(letter):04X}, which is not "
+                "seen; leave it out"
+            )
+    return name
+
+
+def _fold_name(name: str) -> str:
+    """What names that look alike have in common: Unicode's compatible form, without case."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def _name_taken_error(name: str) -> UsageError:
+    return UsageError(f"there is a reviewer '{name}' already; choose another name")
+
+
+def renew_token(connection: Connection, name: str, key: bytes | None = None) -> str:
+    """A new token for a reviewer; the old link opens nothing any more, and their sessions end."""
+    token, link = _make_link(key)
+    _change_link(connection, name, link)
     return token
 
 
-_COLUMNS = (reviewers.c.id, reviewers.c.name, reviewers.c.admin, reviewers.c.paused)
+def revoke_link(connection: Connection, name: str) -> None:
+    """Ends a reviewer's sessions and their link, until they are given a new one."""
+    _change_link(connection, name, {"link": None, "token_hash": None})
+
+
+def find_token(connection: Connection, name: str, key: bytes) -> str | None:
+    """The token of a reviewer's link; None where it was revoked or made with another key."""
+    query = select(reviewers.c.link, reviewers.c.token_hash).where(reviewers.c.name == name)
+    row = connection.execute(query).first()
+    token = make_token(key, row.link) if row and row.link else None
+    return token if token and row and hash_token(token) == row.token_hash else None
+
+
+def _make_link(key: bytes | None) -> tuple[str, Mapping[str, str]]:
+    """A new token, and what is stored of it."""
+    nonce = make_nonce()
+    token = make_token(key or secrets.token_bytes(32), nonce)
+    return token, {"link": nonce, "token_hash": hash_token(token)}
+
+
+def _change_link(connection: Connection, name: str, link: Mapping[str, str | None]) -> None:
+    """Stores what is known of a reviewer's link, and ends the sessions of the one before."""
+    if not connection.execute(
+        update(reviewers).where(reviewers.c.name == name, reviewers.c.name != BULK).values(**link)
+    ).rowcount:
+        raise UsageError(f"no reviewer named '{name}'; add them first")
+    own = select(reviewers.c.id).where(reviewers.c.name == name).scalar_subquery()
+    connection.execute(delete(sessions).where(sessions.c.reviewer == own))
 
 
 def find_by_token(connection: Connection, token: str) -> Reviewer | None:
     """The reviewer whose link it is, or None.
 
-    What is compared is the hash of a random 256-bit token.
+    What is compared is the hash of a 256-bit token.
     """
-    query = select(*_COLUMNS).where(reviewers.c.token_hash == hash_token(token))
+    query = select(*REVIEWER_COLUMNS).where(reviewers.c.token_hash == hash_token(token))
     row = connection.execute(query).first()
     return Reviewer(*row) if row else None
 
 
 def list_reviewers(connection: Connection) -> Sequence[Reviewer]:
     """All reviewers, in the order in which they came."""
-    query = select(*_COLUMNS).where(reviewers.c.name != BULK).order_by(reviewers.c.id)
+    query = select(*REVIEWER_COLUMNS).where(reviewers.c.name != BULK).order_by(reviewers.c.id)
     return [Reviewer(*row) for row in connection.execute(query)]
 
 
@@ -89,7 +150,10 @@ def find_bulk_reviewer(connection: Connection) -> int:
     """The id under which pairs are accepted in bulk."""
     query = select(reviewers.c.id).where(reviewers.c.name == BULK)
     if connection.execute(query).scalar() is None:
-        add_reviewer(connection, BULK, admin=True)  # the token of its link is thrown away
+        add_reviewer(connection, BULK, admin=True)
+        connection.execute(
+            update(reviewers).where(reviewers.c.name == BULK).values(link=None, token_hash=None)
+        )
     return int(connection.execute(query).scalar_one())
 
 
@@ -111,9 +175,14 @@ def lock_reviewer(connection: Connection, reviewer: Reviewer) -> None:
         connection.execute(mine.with_for_update())
 
 
-def hash_token(token: str) -> str:
-    """What is stored of a token."""
-    return hashlib.sha256(token.encode()).hexdigest()
+def lock_unit(connection: Connection, item: int) -> None:
+    """Makes decisions on an anchor and its pairs, or on one image, wait for each other.
+
+    What decides one of them hangs on the others.
+    """
+    if connection.dialect.name != "sqlite":
+        unit = select(items.c.unit).where(items.c.id == item).scalar_subquery()
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(unit))))
 
 
 def _require_all(connection: Connection, joint: Sequence[str]) -> None:

@@ -11,13 +11,16 @@ from typing import Any, TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.data.annotations.coco_images import OUTSIDE
+from steadyeye.review.protocol.drawn_boxes import read_boxes
+from steadyeye.review.protocol.objects import RIGHT, check_object, find_object, fold_class, majority
 
 Answer: TypeAlias = Mapping[str, Any]
 
 REASONS = ("motion", "background", "blur", "feature", "other")
 """Why a neighbour does not show the same; `feature`: something distinctive seen in only one."""
 
-FLAWS = ("blurry", "occluded", "depiction")
+SWITCHES = ("across_cuts", "shortcut", "show_offset")
+"""The keys of a plan that are true or false; false where they are not given."""
 
 DRAWN = ("boxes", "box_check")
 """The stages in which boxes are drawn."""
@@ -50,11 +53,6 @@ class Stage:
     votes: int
     check: Callable[[Answer, Sequence[str]], Answer]
     settle: Callable[[Sequence[Answer]], Outcome]
-
-
-def majority(votes: Sequence[bool]) -> bool:
-    """Whether a strict majority says so; a tie does not."""
-    return bool(2 * sum(votes) > len(votes))
 
 
 def _read_choice(answer: Answer, key: str, allowed: Sequence[str]) -> str:
@@ -141,21 +139,26 @@ def describe_doubts(answers: Sequence[Answer]) -> str:
     return ", ".join(sorted(set(doubts), key=lambda doubt: (-doubts.count(doubt), doubt)))
 
 
-def check_box(answer: Answer, classes: Sequence[str]) -> Answer:
-    """Four questions, each true or false: whether the box is well sized, and three flaws."""
-    tidy = {key: answer.get(key) for key in ("well_sized", *FLAWS)}
-    for key, value in tidy.items():
-        if not isinstance(value, bool):
-            raise UsageError(f"{key}={value!r}; answer true or false")
-    return tidy
+def settle_object(answers: Sequence[Answer]) -> Outcome:
+    """Accepted where a strict majority agrees on its class, calls it well sized, and on no flaw."""
+    named_class, reason = find_object(answers)
+    return Outcome(not reason, named_class, reason)
 
 
-def settle_box(answers: Sequence[Answer]) -> Outcome:
-    """Kept where a strict majority calls the box well sized, and none calls it flawed."""
-    if not majority([answer["well_sized"] for answer in answers]):
-        return Outcome(False, {}, "box not well sized")
-    flaws = [flaw for flaw in FLAWS if majority([answer[flaw] for answer in answers])]
-    return Outcome(not flaws, {}, ", ".join(flaws))
+def judge_detection(outcome: Outcome, predicted: str | None) -> Outcome:
+    """The outcome of an object that a detector calls `predicted`; None: no detector said a word.
+
+    A detection that is right is no adversarial object, however it looks.
+    """
+    name = outcome.answer.get("object")
+    if predicted is None or name is None or fold_class(name) != fold_class(predicted):
+        return outcome
+    return Outcome(False, outcome.answer, RIGHT)
+
+
+def name_label(named_class: Answer) -> str:
+    """What an object is called among the boxes of a set: its class, or `ood` for one outside."""
+    return str(named_class["object"]) if named_class["listed"] else OUTSIDE
 
 
 def list_labels(stage: str, classes: Sequence[str]) -> Sequence[str]:
@@ -165,27 +168,8 @@ def list_labels(stage: str, classes: Sequence[str]) -> Sequence[str]:
 
 
 def check_boxes(answer: Answer, classes: Sequence[str]) -> Answer:
-    """`boxes`: each {box: [x0, y0, x1, y1] in pixels, label}; see `list_labels`."""
-    boxes, names = answer.get("boxes"), list_labels("boxes", classes)
-    if not isinstance(boxes, list):
-        raise UsageError("boxes must be a list")
-    return {"boxes": [_read_box(number, box, names) for number, box in enumerate(boxes, start=1)]}
-
-
-def _read_box(number: int, box: Any, classes: Sequence[str]) -> Answer:
-    if not isinstance(box, dict) or set(box) != {"box", "label"}:
-        raise UsageError(f"box {number} must have a box and a label")
-    corners = box["box"]
-    if (
-        not isinstance(corners, list)
-        or len(corners) != 4
-        or not all(isinstance(c, int | float) and not isinstance(c, bool) for c in corners)
-        or not (0 <= corners[0] < corners[2] < 1e6 and 0 <= corners[1] < corners[3] < 1e6)
-    ):
-        raise UsageError(f"box {number} is {corners}; give x0 < x1 and y0 < y1 in pixels")
-    if box["label"] not in classes:
-        raise unknown("class", str(box["label"]), classes)
-    return {"box": [round(float(c), 2) for c in corners], "label": box["label"]}
+    """`boxes`: see `read_boxes`; their labels: see `list_labels`."""
+    return {"boxes": read_boxes(answer.get("boxes"), list_labels("boxes", classes))}
 
 
 def settle_boxes(answers: Sequence[Answer]) -> Outcome:
@@ -225,8 +209,8 @@ STAGES: Mapping[str, Stage] = {
             "Objects",
             "What is in the box?",
             5,
-            check_box,
-            settle_box,
+            check_object,
+            settle_object,
         ),
         Stage(
             "boxes",
@@ -267,6 +251,23 @@ class Gold:
 
 
 @dataclass(frozen=True)
+class Quiz:
+    """The entry quiz: `size` gold questions of a stage, before the first vote in it; 0: none.
+
+    `least`: the share that must be right. Stages without gold questions have none.
+    """
+
+    size: int = 0
+    least: float = 0.8
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 0:
+            raise UsageError(f"the quiz asks {self.size!r} questions; give a number, 0 for none")
+        if not isinstance(self.least, int | float) or not 0 <= self.least <= 1:
+            raise UsageError(f"least of the quiz is {self.least!r}; give a share in 0…1")
+
+
+@dataclass(frozen=True)
 class ReviewPlan:
     """The stages of a review.
 
@@ -274,7 +275,9 @@ class ReviewPlan:
     for the reviewer it was given to. `seed`: of the order of the items. `across_cuts`: whether
     people are asked about frames across a scene cut from their anchor; if not, those are rejected
     with the reason `scene cut`. `shortcut`: whether pairs are spared that those around them make
-    sure of.
+    sure of. `key_frames`: where above 0, images of one folder are a video, whose boxes are drawn in
+    order by one person: first on one frame in so many, then on those between; 0: in random order.
+    `show_offset`: whether reviewers see how many frames a neighbour is from its anchor.
     """
 
     votes: Mapping[str, int]
@@ -283,6 +286,9 @@ class ReviewPlan:
     seed: int = 0
     across_cuts: bool = False
     shortcut: bool = False
+    key_frames: int = 0
+    show_offset: bool = False
+    quiz: Quiz = field(default_factory=Quiz)
 
     @property
     def joint(self) -> Sequence[str]:
@@ -299,10 +305,12 @@ def read_plan(content: Mapping[str, Any]) -> ReviewPlan:
                     "gold": {"every": 20, "least": 0.8, "minimum": 5, "window": 20,
                              "answers": {"pairs": {"a.mp4/000026/000023":
                                                    {"correct": "yes", "similar": "yes"}}}},
-                    "minutes": 30, "seed": 0, "across_cuts": false, "shortcut": false}}
+                    "quiz": {"size": 0, "least": 0.8},
+                    "minutes": 30, "seed": 0, "across_cuts": false, "shortcut": false,
+                    "key_frames": 0, "show_offset": false}}
     """
     record = content.get("review", {})
-    known = {"stages", "gold", "minutes", "seed", "across_cuts", "shortcut"}
+    known = {"stages", "gold", "minutes", "seed", *SWITCHES, "key_frames", "quiz"}
     for key in record:
         if key not in known:
             raise unknown("key of the review", key, known)
@@ -317,16 +325,31 @@ def read_plan(content: Mapping[str, Any]) -> ReviewPlan:
         ordered.setdefault("joint", 0)
     if "boxes" in ordered:
         ordered.setdefault("box_check", 1)
-    try:
-        gold = Gold(**record.get("gold", {}))
-    except TypeError as error:
-        raise UsageError(f"the gold questions of the review: {error}") from None
-    for switch in ("across_cuts", "shortcut"):
+    gold, quiz = _read_known(record)
+    for switch in SWITCHES:
         if not isinstance(record.get(switch, False), bool):
             raise UsageError(f"{switch} of the review is {record[switch]!r}; say true or false")
+    key_frames = record.get("key_frames", 0)
+    if not isinstance(key_frames, int) or isinstance(key_frames, bool) or key_frames < 0:
+        raise UsageError(f"key_frames of the review is {key_frames!r}; give a number, 1 for every")
     minutes, seed = float(record.get("minutes", 30)), int(record.get("seed", 0))
-    switches = record.get("across_cuts", False), record.get("shortcut", False)
-    return ReviewPlan(ordered, gold, minutes, seed, *switches)
+    switches = {switch: record.get(switch, False) for switch in SWITCHES}
+    return ReviewPlan(ordered, gold, minutes, seed, key_frames=key_frames, quiz=quiz, **switches)
+
+
+def _read_known(record: Mapping[str, Any]) -> tuple[Gold, Quiz]:
+    """The gold questions of a plan, and the quiz that is made of them."""
+    try:
+        gold, quiz = Gold(**record.get("gold", {})), Quiz(**record.get("quiz", {}))
+    except TypeError as error:
+        raise UsageError(f"the gold questions or the quiz of the review: {error}") from None
+    for name, answers in gold.answers.items():
+        if quiz.size > len(answers):
+            raise UsageError(
+                f"the quiz asks {quiz.size} questions, and {name} has {len(answers)} gold "
+                "questions; add some, or make the quiz smaller"
+            )
+    return gold, quiz
 
 
 def default_votes(content: Mapping[str, Any]) -> Mapping[str, int]:

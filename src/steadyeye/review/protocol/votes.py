@@ -14,7 +14,13 @@ from sqlalchemy.sql import ColumnElement, Select
 
 from steadyeye import __version__
 from steadyeye.review.database import decisions, items
-from steadyeye.review.protocol.stages import STAGES, Answer, Outcome
+from steadyeye.review.protocol.stages import (
+    STAGES,
+    Answer,
+    Outcome,
+    judge_detection,
+    settle_object,
+)
 
 LONGEST = 3_600.0  # seconds a decision can claim to have taken
 COMMENT = 2_000  # characters of a comment that are stored
@@ -98,11 +104,12 @@ def settle_item(row: Any, votes: Votes) -> Outcome | None:
 
     Of a gold question the known answer stands, whatever people decided.
     """
-    if row.gold is not None:
-        return STAGES["joint" if row.stage == "pairs" else row.stage].settle([row.gold])
-    if len(votes) < row.needed:
+    answers = [row.gold] if row.gold is not None else [answer for _, answer in votes]
+    if row.gold is None and len(votes) < row.needed:
         return None
-    return STAGES[row.stage].settle([answer for _, answer in votes])
+    if row.stage == "classification":
+        return judge_detection(settle_object(answers), row.payload["predicted"])
+    return STAGES["joint" if row.gold and row.stage == "pairs" else row.stage].settle(answers)
 
 
 def settle_stage(connection: Connection, stage: str) -> Mapping[str, Outcome | None]:

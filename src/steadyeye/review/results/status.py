@@ -5,31 +5,48 @@ item is **reviewed** where the votes that stand settle it:
 
 - A *gold question* is not: its answer was known before. It judges reviewers, and holds in the set.
 - A *moot* one is not: a pair of an anchor that is not accepted, boxes of an image whose objects are
-  all rejected. What was said of it before changes nothing any more.
+  all rejected. What was said of it before changes nothing any more, and nobody is asked about it.
 - A *spared* pair is not: the twin of one that was asked, and what was accepted in bulk.
 - A pair that somebody doubts is reviewed once its joint verification is settled, which decides.
 - A vote that was taken back, or of an answer that was changed, does not stand.
+
+The same are left out of the progress of a stage, so that it ends: an item is *done* once as many
+answered as it needs, *open*, or *waiting* for its anchor or its objects to be decided. What is
+rejected for several reasons counts for each of them.
+
+The counts are kept with the decisions (`review/protocol/counts.py`); `results/recount.py` counts
+the votes themselves by this definition, and `steadyeye review-status --check` compares the two.
 """
 
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
+from steadyeye.core.format import number_of
 from steadyeye.core.stats.intervals import clopper_pearson
-from steadyeye.data.annotations.review_set import UNDECIDED, SetFolder
-from steadyeye.review.bulk import audit, skip_pairs
-from steadyeye.review.database import assignments, items
+from steadyeye.data.annotations.review_set import SetFolder
+from steadyeye.review.bulk import audit
+from steadyeye.review.protocol.counts import (
+    SPARED,
+    ItemCount,
+    read_item_counts,
+    read_reviewer_counts,
+)
 from steadyeye.review.protocol.reviewers import Reviewer
-from steadyeye.review.protocol.stages import DRAWN, STAGES, Outcome, ReviewPlan
-from steadyeye.review.protocol.votes import settle_stage
-from steadyeye.review.results.verdicts import BoxVerdict, judge_images
-from steadyeye.review.workflow import quality, queue
+from steadyeye.review.protocol.stages import STAGES, ReviewPlan
+from steadyeye.review.results import history
+from steadyeye.review.results.agreement import Agreement, Measurement, measure
+from steadyeye.review.results.recount import list_reviewed_images
+from steadyeye.review.results.verdicts import judge_images
+from steadyeye.review.workflow import quality
+from steadyeye.review.workflow.remaining import count_left
 
-Settled: TypeAlias = Mapping[str, Outcome]
-"""Key of an item → its outcome, accepted or not."""
+Counts = Sequence[ItemCount]
+LATEST = 20  # comments that the status lists; the exports hold all
 
 
 @dataclass(frozen=True)
@@ -47,230 +64,224 @@ class CountedLine:
     high: float | None = None
 
 
-def summarise(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> Mapping[str, Any]:
-    """The status of a review, as the dashboard and `steadyeye review-status` show it."""
-    settled = find_reviewed(connection, plan)
-    agreements = [quality.measure_agreement(connection, name) for name in plan.votes]
+def summarise(
+    connection: Connection,
+    folder: SetFolder,
+    plan: ReviewPlan,
+    measurement: Measurement | None = None,
+) -> Mapping[str, Any]:
+    """The status of a review, as the dashboard and `steadyeye review-status` show it.
+
+    `measurement`: of what takes longer than a page may; without one it is made now.
+    """
+    counts = read_item_counts(connection)
+    measured = measurement or measure(connection, plan)
+    stages = _describe_stages(counts, plan)
     return {
         "set": folder.name,
-        "stages": count_progress(connection, plan),
+        "stages": stages,
+        "next": suggest_next(counts, folder, plan),
         "reviewers": [asdict(pace) for pace in quality.measure_paces(connection)],
-        "agreement": [
-            {
-                "stage": agreement.stage,
-                "alpha": agreement.alpha,
-                "n": agreement.n,
-                "kappa": [
-                    {"reviewers": list(pair), "kappa": value, "n": n}
-                    for pair, (value, n) in agreement.kappa.items()
-                ],
-            }
-            for agreement in agreements
-        ],
-        "table": _count_stages(connection, folder, settled),
-        "table_one": [asdict(line) for line in build_table_one(connection, folder, plan, settled)],
-        **(_describe_spared(connection) if plan.shortcut else {}),
+        "agreement": [describe_agreement(agreement) for agreement in measured.agreement],
+        "measured_at": measured.made_at,
+        "comments": {
+            "n": history.count_comments(connection),
+            "latest": history.list_comments(connection, LATEST),
+        },
+        "table": _describe_table(counts, plan),
+        "table_one": [asdict(line) for line in build_table_one(connection, folder, plan, counts)],
+        **(_describe_spared(connection, counts, measured) if plan.shortcut else {}),
     }
 
 
-def _describe_spared(connection: Connection) -> Mapping[str, Any]:
-    facts = {"spared": skip_pairs.count_spared(connection), "holds": audit.holds(connection)}
+def describe_agreement(agreement: Agreement) -> Mapping[str, Any]:
+    """The agreement of a stage as JSON shows it."""
+    return {
+        "stage": agreement.stage,
+        "alpha": agreement.alpha,
+        "n": agreement.n,
+        "kappa": [
+            {"reviewers": list(pair), "kappa": value, "n": n}
+            for pair, (value, n) in agreement.kappa.items()
+        ],
+    }
+
+
+def _describe_spared(
+    connection: Connection, counts: Counts, measured: Measurement
+) -> Mapping[str, Any]:
+    spared = Counter[str]()
+    for count in counts:
+        spared[count.state] += count.n
+    facts = {"spared": {state: spared[state] for state in SPARED}, "holds": measured.holds}
     return {"shortcut": {**facts, "audits": audit.list_audits(connection)}}
 
 
 def count_progress(
-    connection: Connection, plan: ReviewPlan, reviewer: Reviewer | None = None
+    connection: Connection, plan: ReviewPlan, reviewer: Reviewer
 ) -> Sequence[Mapping[str, Any]]:
-    """Each stage with how many of its items are waiting, open and done, gold questions left out.
+    """Each stage with how many of its items are waiting, open and done.
 
-    Of a reviewer: `mine`, what they answered, and `left`, what waits for them.
+    `mine`: what the reviewer answered, gold questions among them. `left`: what waits for them.
     """
-    # gold questions are asked of everybody and are never done
-    rows = connection.execute(
-        select(items.c.stage, items.c.state, func.count())
-        .where(items.c.gold.is_(None))
-        .group_by(items.c.stage, items.c.state)
-    )
-    counts = {(stage, state): count for stage, state, count in rows}
-    mine: dict[str, int] = {}
-    left: dict[str, int] = {}
-    if reviewer:
-        left = {name: queue.count_left(connection, plan, reviewer, name) for name in plan.votes}
-        answered = connection.execute(
-            select(items.c.stage, func.count())
-            .join(assignments, assignments.c.item == items.c.id)
-            .where(assignments.c.reviewer == reviewer.id, assignments.c.answered)
-            .group_by(items.c.stage)
-        )
-        mine = {row[0]: row[1] for row in answered}
+    left = count_left(connection, plan, reviewer)
+    own = read_reviewer_counts(connection, reviewer.id)
+    return [
+        {
+            **stage,
+            "mine": own.get((stage["stage"], "answered"), 0),
+            "left": left[stage["stage"]],
+        }
+        for stage in _describe_stages(read_item_counts(connection), plan)
+    ]
+
+
+def _describe_stages(counts: Counts, plan: ReviewPlan) -> Sequence[Mapping[str, Any]]:
+    places = _count_places(counts)
     return [
         {
             "stage": name,
             "title": STAGES[name].title,
             "votes": votes,
-            **{state: counts.get((name, state), 0) for state in ("waiting", "open", "done")},
-            **({"mine": mine.get(name, 0), "left": left[name]} if reviewer else {}),
+            "waiting": places[name, "waiting"],
+            "open": places[name, "open"],
+            "done": sum(places[name, place] for place in ("pending", "accepted", "rejected")),
         }
         for name, votes in plan.votes.items()
     ]
 
 
-def _count_stages(
-    connection: Connection, folder: SetFolder, settled: Mapping[str, Settled]
-) -> Sequence[Mapping[str, Any]]:
+def _count_places(counts: Counts) -> Counter[tuple[str, str]]:
+    """(stage, what they count as) → items."""
+    places = Counter[tuple[str, str]]()
+    for count in counts:
+        places[count.stage, count.place] += count.n
+    return places
+
+
+def _is_finished(stages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether nothing is left for anybody: nothing is open, and nothing will be."""
+    left = sum(stage["open"] + stage["waiting"] for stage in stages)
+    return left == 0 and any(stage["done"] for stage in stages)
+
+
+def suggest_next(counts: Counts, folder: SetFolder, plan: ReviewPlan) -> Mapping[str, str] | None:
+    """How a finished review goes on: what to `do`, and the `command`; None: it is not finished.
+
+    Where pairs are spared that is the audit, as long as any waits for it.
+    """
+    if not _is_finished(_describe_stages(counts, plan)):
+        return None
+    root = shlex.quote(str(folder.root))
+    if any(count.state == "implied" and not count.known for count in counts):
+        return {"do": "audit", "command": f"steadyeye review-audit {root}"}
+    out = shlex.quote(f"{folder.root}-reviewed")
+    return {"do": "export", "command": f"steadyeye review-export {root} --out {out}"}
+
+
+def describe_rest(stages: Sequence[Mapping[str, Any]], step: Mapping[str, str] | None) -> str:
+    """What a reviewer reads for whom nothing is left; empty: something is.
+
+    `stages`: of `count_progress`. `step`: of `suggest_next`.
+    """
+    if any(stage["left"] for stage in stages):
+        return ""
+    if step:
+        do = step["do"]
+        return f"Done: nothing is left for anybody; the admin can {do} it with review-{do}."
+    others = sum(stage["open"] for stage in stages)
+    return f"Nothing is left for you now; others still decide {number_of(others, 'item')}."
+
+
+def _describe_table(counts: Counts, plan: ReviewPlan) -> Sequence[Mapping[str, Any]]:
     """The counts of each stage: reviewed, accepted, and why not, the commonest reason first.
 
     `gold`: gold questions, which are not counted. Of anchors also `updated`, see `count_updated`.
     """
-    query = select(items.c.stage).where(items.c.gold.is_not(None))
-    gold = Counter(connection.execute(query).scalars())
+    places = _count_places(counts)
     rows = []
-    for stage, outcomes in settled.items():
-        reasons = Counter(o.reason for o in outcomes.values() if not o.accepted)
+    for stage in plan.votes:
+        reviewed, accepted = _count_reviewed(counts, stage)
+        reasons = Counter[str]()
+        for count in counts:
+            if (count.stage, count.place) == (stage, "rejected"):
+                reasons.update(dict.fromkeys(count.reason.split(", "), count.n))
         row: dict[str, Any] = {
             "stage": stage,
-            "reviewed": len(outcomes),
-            "accepted": _count_accepted(outcomes),
-            "gold": gold[stage],
-            "reasons": dict(reasons.most_common()),
+            "reviewed": reviewed,
+            "accepted": accepted,
+            "gold": places[stage, "gold"],
+            "reasons": dict(sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))),
         }
         if stage == "anchors":
-            row["updated"] = count_updated(folder, outcomes)
+            row["updated"] = count_updated(counts)
         rows.append(row)
     return rows
 
 
+def _count_reviewed(counts: Counts, stage: str) -> tuple[int, int]:
+    """How many items of a stage are reviewed, and how many of these are accepted."""
+    places = _count_places(counts)
+    accepted = places[stage, "accepted"]
+    return accepted + places[stage, "rejected"], accepted
+
+
 def build_table_one(
-    connection: Connection, folder: SetFolder, plan: ReviewPlan, settled: Mapping[str, Settled]
+    connection: Connection, folder: SetFolder, plan: ReviewPlan, counts: Counts
 ) -> Sequence[CountedLine]:
-    """The table of a set, over what is decided so far; `settled`: of `find_reviewed`.
+    """The table of a set, over what is decided so far; `counts`: of `read_item_counts`.
 
     "Do Image Classifiers Generalize Across Time?", Table 1. `anchor labels updated`: accepted
     anchors whose labels the review changed. Gold questions, pairs of rejected anchors and those
     across a scene cut are not counted.
     """
     if folder.content.get("kind") == "boxes":
-        verdicts = judge_images(connection, folder, plan)
-        images = [verdicts[i] for i in _list_reviewed_images(connection, plan, verdicts, settled)]
-        lines = []
-        if "classification" in settled:
-            lines.append(_build_line("suggested boxes", settled["classification"]))
-        accepted = sum(image.accepted for image in images)
-        lines.append(_build_share("images", len(images), accepted))
-        return [*lines, CountedLine("boxes", None, sum(len(image.boxes) for image in images))]
+        return _count_images(connection, folder, plan, counts)
     lines = []
-    if "anchors" in settled:
-        updated = count_updated(folder, settled["anchors"])
-        lines.append(_build_line("anchor frames", settled["anchors"]))
-        lines.append(CountedLine("anchor labels updated", None, updated))
-    if "pairs" in settled:
-        lines.append(_build_line("frame pairs", settled["pairs"]))
+    if "anchors" in plan.votes:
+        lines.append(_build_line("anchor frames", *_count_reviewed(counts, "anchors")))
+        lines.append(CountedLine("anchor labels updated", None, count_updated(counts)))
+    if "pairs" in plan.votes:
+        lines.append(_build_line("frame pairs", *_count_reviewed(counts, "pairs")))
     return lines
 
 
-def _build_line(item: str, outcomes: Settled) -> CountedLine:
-    return _build_share(item, len(outcomes), _count_accepted(outcomes))
+def _count_images(
+    connection: Connection, folder: SetFolder, plan: ReviewPlan, counts: Counts
+) -> Sequence[CountedLine]:
+    """The lines of a set of boxes; which boxes an image has is in its verdict alone."""
+    verdicts = judge_images(connection, folder, plan)
+    images = [verdicts[i] for i in list_reviewed_images(connection, plan, verdicts)]
+    lines = []
+    if "classification" in plan.votes:
+        reviewed = _count_reviewed(counts, "classification")
+        lines.append(_build_line("suggested boxes", *reviewed))
+    accepted = sum(image.accepted for image in images)
+    lines.append(_build_line("images", len(images), accepted))
+    lines.append(CountedLine("boxes", None, sum(len(image.boxes) for image in images)))
+    if "classification" in plan.votes:
+        right = {id_ for verdict in verdicts.values() for id_ in verdict.right}
+        lines.append(
+            CountedLine("mistakes of the annotation", None, _count_annotated(folder, right))
+        )
+    return lines
 
 
-def _build_share(item: str, reviewed: int, accepted: int) -> CountedLine:
+def _count_annotated(folder: SetFolder, ids: Set[str]) -> int:
+    """How many suggested boxes of some ids are of objects of which it is known what the data says.
+
+    Where the detector is right of one, the annotation is wrong.
+    """
+    rows = folder.boxes.select(["id", "annotated"]).to_pylist()
+    return sum(row["id"] in ids and row["annotated"] is not None for row in rows)
+
+
+def _build_line(item: str, reviewed: int, accepted: int) -> CountedLine:
     interval = clopper_pearson(accepted, reviewed) if reviewed else (None, None)
     return CountedLine(item, reviewed, accepted, *interval)
 
 
-def _count_accepted(outcomes: Settled) -> int:
-    return sum(bool(outcome.accepted) for outcome in outcomes.values())
-
-
-def count_updated(folder: SetFolder, anchors: Settled) -> int:
+def count_updated(counts: Counts) -> int:
     """How many accepted anchors have labels that the review changed."""
-    original = {
-        row["group"]: {folder.class_names[label] for label in row["labels"]}
-        for row in folder.frames.to_pylist()
-        if row["offset"] == 0
-    }
-    accepted = {key: outcome for key, outcome in anchors.items() if outcome.accepted}
-    return sum(set(o.answer["labels"]) != original[key] for key, o in accepted.items())
-
-
-def _list_reviewed_images(
-    connection: Connection,
-    plan: ReviewPlan,
-    verdicts: Mapping[str, BoxVerdict],
-    settled: Mapping[str, Settled],
-) -> Sequence[str]:
-    """The images of a set of boxes that people decided: not by known answers alone."""
-    last = "box_check" if "box_check" in plan.votes else "boxes"
-    drawn_on = settled.get(last, {})
-    query = select(items.c.key, items.c.unit).where(items.c.stage == "classification")
-    objects = settled.get("classification", {})
-    confirmed = {row.unit for row in connection.execute(query) if row.key in objects}
-    return [
-        image
-        for image, verdict in verdicts.items()
-        if verdict.reason != UNDECIDED
-        and image in (drawn_on if verdict.accepted and "boxes" in plan.votes else confirmed)
-    ]
-
-
-@dataclass(frozen=True)
-class _Items:
-    """All items, by stage. `outcomes`: by key. `unit`: key → its anchor or image.
-
-    `answerable`: the keys of those that people are asked about, gold questions left out. `empty`:
-    the images all of whose objects are rejected.
-    """
-
-    outcomes: Mapping[str, Mapping[str, Outcome | None]]
-    unit: Mapping[str, Mapping[str, str]]
-    answerable: Mapping[str, Mapping[str, None]]
-    empty: frozenset[str]
-
-
-def find_reviewed(connection: Connection, plan: ReviewPlan) -> Mapping[str, Settled]:
-    """Stage → what people reviewed in it, for each stage of the plan; see the top of the file."""
-    every = _read_items(connection, plan)
-    return {
-        stage: {
-            key: outcome
-            for key in every.answerable[stage]
-            if (outcome := _find_deciding(every, stage, key)) is not None
-            and outcome.accepted is not None
-            and not _is_moot(every, stage, key)
-        }
-        for stage in plan.votes
-    }
-
-
-def _read_items(connection: Connection, plan: ReviewPlan) -> _Items:
-    unit: dict[str, dict[str, str]] = {stage: {} for stage in plan.votes}
-    answerable: dict[str, dict[str, None]] = {stage: {} for stage in plan.votes}
-    for row in connection.execute(select(items).order_by(items.c.id)):
-        if row.stage in unit:
-            unit[row.stage][row.key] = row.unit
-            # those that wait or were withdrawn may have been answered before
-            if row.gold is None and row.state in ("open", "done"):
-                answerable[row.stage][row.key] = None
-    outcomes = {stage: settle_stage(connection, stage) for stage in plan.votes}
-    rejected: dict[str, list[bool]] = {}
-    for key, outcome in outcomes.get("classification", {}).items():
-        image = unit["classification"][key]
-        rejected.setdefault(image, []).append(outcome is not None and outcome.accepted is False)
-    empty = frozenset(image for image, objects in rejected.items() if all(objects))
-    return _Items(outcomes, unit, answerable, empty)
-
-
-def _find_deciding(every: _Items, stage: str, key: str) -> Outcome | None:
-    """The outcome that decides an item: of a doubted pair that of its joint verification."""
-    pair = every.outcomes.get("pairs", {}).get(key)
-    doubted = pair is not None and pair.accepted is None
-    if stage == "pairs" and doubted:
-        return every.outcomes["joint"].get(key) if key in every.answerable["joint"] else None
-    return None if stage == "joint" and not doubted else every.outcomes[stage].get(key)
-
-
-def _is_moot(every: _Items, stage: str, key: str) -> bool:
-    """Whether what was decided of an item does not matter any more."""
-    if stage in ("pairs", "joint") and "anchors" in every.outcomes:
-        anchor = every.outcomes["anchors"].get(every.unit["pairs"][key])
-        return not (anchor and anchor.accepted)
-    return stage in DRAWN and every.unit[stage][key] in every.empty
+    anchors = (count for count in counts if count.stage == "anchors" and count.changed)
+    return sum(count.n for count in anchors if count.place == "accepted")

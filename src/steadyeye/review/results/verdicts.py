@@ -1,15 +1,18 @@
 """The verdict of people on each frame and each image of a set."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
+from steadyeye.data.annotations.coco_images import OUTSIDE
 from steadyeye.data.annotations.review_set import SCENE_CUT, UNDECIDED, SetFolder
 from steadyeye.review.bulk import audit, skip_pairs
-from steadyeye.review.protocol.stages import Outcome, ReviewPlan
+from steadyeye.review.protocol.drawn_boxes import drop_rejected
+from steadyeye.review.protocol.objects import RIGHT
+from steadyeye.review.protocol.stages import Outcome, ReviewPlan, name_label
 from steadyeye.review.protocol.votes import settle_pairs, settle_stage
 
 LEFT_OUT = "not asked: those around it are dissimilar"
@@ -33,14 +36,17 @@ class FrameVerdict:
 class BoxVerdict:
     """The verdict on an image: the boxes that hold, and whether it is accepted.
 
-    `boxes`: each {box: [x0, y0, x1, y1], label}. `rejected`: suggested box → why it is none.
-    `reason`: why the image is not accepted.
+    `boxes`: each {box: [x0, y0, x1, y1], label}. Of the suggested boxes, by id: `confirmed`, of
+    natural adversarial objects, with what each shows; `right`, where the detector was right, with
+    that; `rejected`, with why. `reason`: why the image is not accepted.
     """
 
     accepted: bool
     reason: str
     boxes: Sequence[Mapping[str, Any]] = ()
     rejected: Mapping[str, str] = field(default_factory=dict)
+    right: Mapping[str, str] = field(default_factory=dict)
+    confirmed: Mapping[str, str] = field(default_factory=dict)
 
 
 def judge_frames(
@@ -105,9 +111,10 @@ def judge_images(
 ) -> Mapping[str, BoxVerdict]:
     """Image → verdict, for every image of a set of boxes.
 
-    The boxes that hold are those the last of the plan's stages settled: drawn and decided, else
-    the suggested ones that were confirmed. An image is accepted once that is known, unless all its
-    suggested objects were rejected: it is then not known what else it shows.
+    The boxes that hold are those the last of the plan's stages settled: drawn and decided, without
+    those that are where a rejected one was suggested; else the suggested ones that were confirmed,
+    under the class that people gave them. An image is accepted once that is known, unless none of
+    its suggested objects was confirmed: it then shows no natural adversarial object.
     """
     objects = settle_stage(connection, "classification") if "classification" in plan.votes else None
     last = "box_check" if "box_check" in plan.votes else "boxes"
@@ -127,20 +134,46 @@ def _judge_image(
     drawing: Outcome | None,
     plan: ReviewPlan,
 ) -> BoxVerdict:
-    outcomes = {r["id"]: objects.get(r["id"]) if objects is not None else _ACCEPTED for r in rows}
-    rejected = {id_: o.reason for id_, o in outcomes.items() if o and o.accepted is False}
-    accepted = [r for r in rows if (o := outcomes[r["id"]]) is not None and o.accepted]
-    if len(rejected) == len(rows):
-        return BoxVerdict(False, NO_OBJECT, (), rejected)
-    if "boxes" in plan.votes:
-        if drawing is None or not drawing.accepted:
-            return BoxVerdict(False, UNDECIDED, (), rejected)
-        return BoxVerdict(True, "", drawing.answer["boxes"], rejected)
-    if len(accepted) + len(rejected) < len(rows):
-        return BoxVerdict(False, UNDECIDED, (), rejected)
-    corners = ("x0", "y0", "x1", "y1")
-    boxes = [{"box": [row[c] for c in corners], "label": row["label"]} for row in accepted]
-    return BoxVerdict(True, "", boxes, rejected)
+    by_id = {row["id"]: row for row in rows}
+    outcomes = {
+        id_: objects.get(id_) if objects is not None else _name(by_id[id_]) for id_ in by_id
+    }
+    settled = {id_: outcome for id_, outcome in outcomes.items() if outcome is not None}
+    accepted = {id_: o for id_, o in settled.items() if o.accepted}
+    right = {id_: o for id_, o in settled.items() if o.reason == RIGHT}
+    verdict = BoxVerdict(
+        False,
+        UNDECIDED,
+        rejected={
+            id_: o.reason for id_, o in settled.items() if not o.accepted and id_ not in right
+        },
+        right={id_: o.answer["object"] for id_, o in right.items()},
+        confirmed={id_: o.answer["object"] for id_, o in accepted.items()},
+    )
+    if len(settled) < len(rows):
+        return verdict
+    if not accepted:
+        return replace(verdict, reason=NO_OBJECT)
+    if "boxes" not in plan.votes:
+        boxes = [
+            {**_outline(by_id[id_]), "label": name_label(o.answer)} for id_, o in accepted.items()
+        ]
+        return replace(verdict, accepted=True, reason="", boxes=boxes)
+    if drawing is None or not drawing.accepted:
+        return verdict
+    holding = [_outline(by_id[id_]) for id_ in (*accepted, *right)]
+    refused = drop_rejected([_outline(by_id[id_]) for id_ in verdict.rejected], holding)
+    left = drop_rejected(drawing.answer["boxes"], refused)
+    return replace(verdict, accepted=True, reason="", boxes=left)
+
+
+def _outline(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"box": [row[corner] for corner in ("x0", "y0", "x1", "y1")]}
+
+
+def _name(row: Mapping[str, Any]) -> Outcome:
+    """The outcome of a suggestion that nobody is asked about: what it is called."""
+    return Outcome(True, {"object": row["label"], "listed": row["label"] != OUTSIDE})
 
 
 _ACCEPTED = Outcome(True, {})

@@ -90,6 +90,7 @@ def _build_row(candidate: Candidate, image: str, size: tuple[int, int]) -> dict[
         **dict(zip(("x0", "y0", "x1", "y1"), box, strict=True)),
         "label": candidate.label,
         "score": candidate.score,
+        "annotated": candidate.annotated,
     }
 
 

@@ -22,9 +22,9 @@ from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import Spec
 from steadyeye.core.storage.files import encode, write_file
 from steadyeye.core.storage.sha256sums import write_sums
-from steadyeye.core.types import Classes, Sample, Source, Tag
+from steadyeye.core.types import Classes, Model, Sample, Source, Tag
 from steadyeye.data.annotations.review_set import FRAMES, SCENE_CUT, VERSION, check_vacant, table
-from steadyeye.data.classes.class_mapping import by_meaning
+from steadyeye.data.classes.class_mapping import between, by_meaning, list_unmatched, named_map
 from steadyeye.data.classes.matching import ALIAS, LIST, NAME, SYNSET
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
 from steadyeye.review.sampling.image_store import store_image
@@ -226,6 +226,9 @@ SAME = (LIST, ALIAS, SYNSET, NAME)
 """The ways in which two classes are one; a kind of a class is another one."""
 
 
+NAMED = 20  # classes that a line names
+
+
 @dataclass(frozen=True)
 class SourceLabels:
     """The labels of a source: its list of classes, and those of it that occur.
@@ -253,6 +256,33 @@ def merge_classes(
         for source in sources:
             whole = _add_classes(whole, source) if source.classes else whole
     return whole, tuple(_find_places(source, whole) for source in sources)
+
+
+def describe_unnamed(model: Model, classes: Classes, class_map: str | None = None) -> str | None:
+    """Which classes of a set a model cannot name, and what to do; None: it can name them all.
+
+    `class_map`: as `steadyeye run --class-map` takes it; None: classes meet by meaning. Raises
+    `UsageError` where the model can name none of them.
+    """
+    if model.classes is None:
+        return (
+            f"{model.name} does not say what its classes are called: its answers are taken to be "
+            f"the set's {number_of(len(classes), 'class')}, in their order"
+        )
+    mapping = (
+        named_map(class_map, model.classes, classes)
+        if class_map
+        else between(model.classes, classes)
+    )
+    if not mapping.missing:
+        return None
+    unnamed = list_texts(list_unmatched(mapping), NAMED)
+    cure = "with --class-map" if class_map is None else f"in {class_map}"
+    return (
+        f"{model.name} cannot name {len(mapping.missing):,} of the set's "
+        f"{number_of(len(classes), 'class')}: {unnamed}; it is never "
+        f"right on frames of these alone, so leave them out, or map them {cure}"
+    )
 
 
 def relabel_frames(frames: Iterable[StoredFrame], places: Sequence[int]) -> Iterator[StoredFrame]:

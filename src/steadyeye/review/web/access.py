@@ -1,52 +1,109 @@
-"""Who may do what: the private link's cookie, the guard against forged requests, and headers."""
+"""Who may do what: links, sessions, and the refusal of forged requests."""
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias
+from contextlib import suppress
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
+from fastapi.responses import Response
+from sqlalchemy import Connection
 
-from steadyeye.review.database import Database
-from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol import reviewers, sessions
 from steadyeye.review.protocol.reviewers import Reviewer
+from steadyeye.review.protocol.sessions import Lifetime
+from steadyeye.review.transactions import Database, UnavailableError
+from steadyeye.review.web.guesses import Guesses
 
 COOKIE = "steadyeye_review"
-MOST_BYTES = 256 << 10  # a page of a few hundred boxes is a tenth of it
-
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self' blob:; connect-src 'self'; form-action 'none'; base-uri 'none'; "
-    "frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+LINK = "/r#"
+INVALID_LINK = "this link is not valid; ask the admin for a new one"
 
 
-def find_reviewer(request: Request, token: str) -> Reviewer | None:
-    """The reviewer whose link has a token; None for anybody else."""
+@dataclass(frozen=True)
+class Access:
+    """How a review may be reached.
+
+    `url`: the public address in front of a proxy; None: there is none. `key`: that of the links;
+    None: no link can be shown again. `guesses`: links that were wrong lately.
+    """
+
+    url: str | None = None
+    key: bytes | None = None
+    lifetime: Lifetime = field(default_factory=Lifetime)
+    guesses: Guesses = field(default_factory=Guesses)
+
+    @property
+    def secure(self) -> bool:
+        """Whether TLS ends in front of us, whatever the proxy forgets to say."""
+        return urlsplit(self.url or "").scheme == "https"
+
+
+def get_access(request: Request) -> Access:
+    """How the review may be reached."""
+    return request.app.state.access  # type: ignore[no-any-return]
+
+
+def make_link(request: Request, token: str) -> str:
+    """A private link. What follows # is never sent: no log, proxy or other page learns it."""
+    base = get_access(request).url or str(request.base_url).rstrip("/")
+    return f"{base}{LINK}{token}"
+
+
+def sign_in(request: Request, token: str, answer: Response) -> tuple[Reviewer, str]:
+    """The reviewer whose link has a token, and a new session, whose cookie goes with the answer.
+
+    The session that the browser had ends. 401 for any other token, 429 after too many of them.
+    """
+    access, address = get_access(request), request.client.host if request.client else ""
+    access.guesses.check(address)
     database: Database = request.app.state.database
     with database.reading() as connection:
-        return reviewers.find_by_token(connection, token) if token else None
+        reviewer = reviewers.find_by_token(connection, token)
+    if reviewer is None:
+        access.guesses.add(address)
+        raise HTTPException(401, INVALID_LINK)
+
+    def work(connection: Connection) -> str:
+        # once more: it may have been revoked meanwhile
+        reviewers.lock_reviewer(connection, reviewer)
+        if reviewers.find_by_token(connection, token) is None:
+            raise HTTPException(401, INVALID_LINK)
+        sessions.end_session(connection, request.cookies.get(COOKIE, ""))
+        return sessions.open_session(connection, reviewer, access.lifetime)
+
+    word = database.write(work)
+    secure = access.secure or request.url.scheme == "https"
+    most = int(access.lifetime.whole)
+    answer.set_cookie(COOKIE, word, most, httponly=True, samesite="lax", secure=secure)
+    return reviewer, word
+
+
+def sign_out(request: Request, answer: Response) -> None:
+    """Ends the session of a request, in the database and in the browser."""
+    word = request.cookies.get(COOKIE, "")
+    database: Database = request.app.state.database
+    database.write(lambda connection: sessions.end_session(connection, word))
+    answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
 
 
 def require_reviewer(request: Request) -> Reviewer:
-    """The reviewer whose link opened this session; 401 for anybody else."""
-    reviewer = find_reviewer(request, request.cookies.get(COOKIE, ""))
-    if reviewer is None:
+    """The reviewer who is signed in; 401 for anybody else."""
+    word = request.cookies.get(COOKIE, "")
+    database: Database = request.app.state.database
+    lifetime = get_access(request).lifetime
+    with database.reading() as connection:
+        session = sessions.find_session(connection, word, lifetime) if word else None
+    if session is None:
         raise HTTPException(
             401, "open your private link first; if you lost it, ask the admin for a new one"
         )
-    return reviewer
+    if session.stale:
+        # what cannot be written now may still be read
+        with suppress(UnavailableError):
+            database.write(lambda connection: sessions.touch_session(connection, word))
+    return session.reviewer
 
 
 def require_admin(request: Request) -> Reviewer:
@@ -58,7 +115,7 @@ def require_admin(request: Request) -> Reviewer:
 
 
 def require_own_page(request: Request) -> None:
-    """Refuses a request that our own page did not make.
+    """Refuses a request that no page of this session made, nor anything else that knows its word.
 
     It must carry the session's own word, which no other site can read, and come from this origin.
     """
@@ -66,6 +123,11 @@ def require_own_page(request: Request) -> None:
     received = request.headers.get("x-csrf-token", "")
     if not hmac.compare_digest(expected.encode(), received.encode()):
         raise HTTPException(403, "the request did not come from this page; reload it")
+    require_own_origin(request)
+
+
+def require_own_origin(request: Request) -> None:
+    """Refuses a request of another site's page: of another origin, or as forms send it."""
     origin = request.headers.get("origin")
     if origin and urlsplit(origin).netloc != request.headers.get("host", ""):
         raise HTTPException(403, "the request came from another site")
@@ -73,47 +135,6 @@ def require_own_page(request: Request) -> None:
         raise HTTPException(415, "send JSON")
 
 
-def make_csrf_word(token: str) -> str:
+def make_csrf_word(session: str) -> str:
     """The word that a page of a session must send back with every change."""
-    return hashlib.sha256(f"steadyeye csrf {token}".encode()).hexdigest()
-
-
-def guard_app(app: Application) -> Application:
-    """The app with a limit on what it reads and headers on all that it sends."""
-
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await app(scope, receive, send)
-            return
-        taken = 0
-
-        async def receive_limited() -> MutableMapping[str, Any]:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > MOST_BYTES:
-                raise HTTPException(413, f"a request holds at most {MOST_BYTES >> 10} kB")
-            return message
-
-        async def send_headed(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message["headers"],
-                    *((k.lower().encode(), v.encode()) for k, v in HEADERS.items()),
-                ]
-            await send(message)
-
-        length = next((v for k, v in scope["headers"] if k == b"content-length"), b"0")
-        if not length.isdigit() or int(length) > MOST_BYTES:
-            await _refuse_large(send_headed)
-            return
-        await app(scope, receive_limited, send_headed)
-
-    return serve
-
-
-async def _refuse_large(send: Send) -> None:
-    text = f'{{"detail": "a request holds at most {MOST_BYTES >> 10} kB"}}'.encode()
-    kind = [(b"content-type", b"application/json")]
-    await send({"type": "http.response.start", "status": 413, "headers": kind})
-    await send({"type": "http.response.body", "body": text})
+    return hashlib.sha256(f"steadyeye csrf {session}".encode()).hexdigest()

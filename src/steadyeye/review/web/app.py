@@ -2,108 +2,74 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi import Depends, FastAPI, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
-from starlette.exceptions import HTTPException as StarletteError
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import format_value, span
-from steadyeye.core.stats.intervals import clopper_pearson
-from steadyeye.data.annotations.review_set import SetFolder, image_path
-from steadyeye.review.bulk import skip_pairs
-from steadyeye.review.database import Database
-from steadyeye.review.protocol import reviewers
+from steadyeye.data.annotations.review_set import SetFolder, image_name, image_path
+from steadyeye.review.protocol import guidelines, reviewers
+from steadyeye.review.protocol.counts import read_item_counts
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import STAGES, list_labels
 from steadyeye.review.results import status
-from steadyeye.review.web import access
-from steadyeye.review.workflow import decisions, queue
+from steadyeye.review.results.agreement import BackgroundMeasurement
+from steadyeye.review.transactions import Database
+from steadyeye.review.web import access, history
+from steadyeye.review.web import guidelines as guideline_pages
+from steadyeye.review.web.access import Access
+from steadyeye.review.web.bodies import CheckedRoute
+from steadyeye.review.web.guard import guard_app
+from steadyeye.review.web.pages import (
+    TEMPLATES,
+    Admin,
+    Who,
+    get_database,
+    get_rules,
+    show_page,
+)
+from steadyeye.review.web.refusals import add_refusals
+from steadyeye.review.workflow import decisions, queue, quiz, sequences
+from steadyeye.review.workflow.changes import serve_again
 from steadyeye.review.workflow.decisions import (
     Decision,
-    RefusedError,
-    Rules,
     Submission,
     read_rules,
 )
 
-TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).resolve().parent / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-
-TITLES = {401: "You are not signed in", 403: "Not allowed", 404: "Page not found"}
-"""Status of a refusal → the heading of its page."""
-
-
-def show_page(
-    request: Request, template: str, reviewer: Reviewer, content: Mapping[str, Any]
-) -> Response:
-    """A page, or its content as JSON; nothing of it may be kept by a cache."""
-    headers = {"Cache-Control": "no-store"}
-    if request.url.path.endswith(".json"):
-        return JSONResponse(dict(content), headers=headers)
-    values = {
-        **content,
-        "set": request.app.state.folder.name,
-        "version": request.app.state.folder.fingerprint,
-        "reviewer": reviewer,
-        "csrf": access.make_csrf_word(request.cookies.get(access.COOKIE, "")),
-    }
-    return HTMLResponse(TEMPLATES.get_template(template).render(values), headers=headers)
-
-
-def show_refusal(request: Request, error: Exception) -> Response:
-    """Why a request was refused: as a page for people, as JSON for scripts."""
-    status, detail = 500, "something went wrong"
-    if isinstance(error, StarletteError):
-        status, detail = error.status_code, error.detail
-    if "text/html" not in request.headers.get("accept", ""):
-        return JSONResponse({"detail": detail}, status)
-    values = {
-        "set": request.app.state.folder.name,
-        "reviewer": None,
-        "title": TITLES.get(status, "This did not work"),
-        "detail": detail,
-        # without a link of one's own the overview would say the same
-        "signed_in": status != 401,
-    }
-    return HTMLResponse(TEMPLATES.get_template("refused.html").render(values), status)
-
-
-def format_share(successes: int, n: int) -> str:
-    """A share with its 95 % interval (Clopper-Pearson); a dash where nothing was counted."""
-    if n == 0:
-        return "—"
-    interval = span(*clopper_pearson(successes, n), "share")
-    return f"{format_value(successes / n, 'share')} ({interval})"
-
-
-TEMPLATES.filters["share"] = format_share
-
-
 STATIC = Path(__file__).resolve().parent / "static"
 IMAGE = re.compile(r"[0-9a-f]{64}\.jpg")
+WHERE = ("offset", "frame", "seconds", "across_cut")
+"""How far a neighbour is from its anchor; who knows expects the near ones to be similar."""
 
-Who = Annotated[Reviewer, Depends(access.require_reviewer)]
-Admin = Annotated[Reviewer, Depends(access.require_admin)]
+Decided = Annotated[int | None, Query(ge=1, lt=1 << 31)]
+
+
+class PrivateLink(BaseModel):
+    """What a private link holds behind its #."""
+
+    token: str = Field(max_length=200)
 
 
 class Withdrawal(BaseModel):
     """A decision to take back."""
 
     key: str = Field(min_length=8, max_length=64)
+
+
+class QuizAnswer(BaseModel):
+    """An answer to a question of an entry quiz."""
+
+    item: int = Field(ge=1, lt=1 << 31)
+    answer: dict[str, Any]
 
 
 class Newcomer(BaseModel):
@@ -118,54 +84,85 @@ class Pause(BaseModel):
     why: str = Field(max_length=200)
 
 
-def build_app(folder: SetFolder, database: Database, hosts: Sequence[str]) -> FastAPI:
+def build_app(
+    folder: SetFolder, database: Database, hosts: Sequence[str], entrance: Access | None = None
+) -> FastAPI:
     """The app over one set; `hosts`: the names under which it may be reached."""
     rules = read_rules(folder)
     app = FastAPI(title="steadyeye review", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.database, app.state.folder, app.state.rules = database, folder, rules
+    app.state.background = BackgroundMeasurement(database, rules.plan)
+    app.state.access = entrance or Access()
     with database.writing() as connection:
         queue.add_set_items(connection, folder, rules.plan)
-        skip_pairs.advance_all(connection, rules.plan)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
-    app.add_middleware(access.guard_app)
-    app.add_exception_handler(UsageError, _answer_error)
-    app.add_exception_handler(StarletteError, show_refusal)
+    app.add_middleware(guard_app, secure=app.state.access.secure)
+    add_refusals(app)
+    app.router.route_class = CheckedRoute
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    _add_sessions(app)
     _add_pages(app)
     _add_decisions(app)
     _add_administration(app)
+    app.include_router(history.router)
+    app.include_router(guideline_pages.router)
     return app
 
 
-def _add_pages(app: FastAPI) -> None:
-    @app.get("/r/{token}")
-    def enter(token: str, request: Request) -> Response:
-        if access.find_reviewer(request, token) is None:
-            raise HTTPException(401, "this link is not valid; ask the admin for a new one")
-        answer = RedirectResponse("/", status_code=303)
-        secure = request.url.scheme == "https"
-        answer.set_cookie(access.COOKIE, token, httponly=True, samesite="lax", secure=secure)
-        return answer
+def _add_sessions(app: FastAPI) -> None:
+    @app.get("/r")
+    def show_entry(request: Request) -> Response:
+        values = {"set": request.app.state.folder.name, "reviewer": None}
+        page = TEMPLATES.get_template("enter.html").render(values)
+        return HTMLResponse(page, headers={"Cache-Control": "no-store"})
 
+    @app.post("/sign-in", dependencies=[Depends(access.require_own_origin)])
+    def sign_in(body: PrivateLink, request: Request, response: Response) -> Mapping[str, str]:
+        reviewer, session = access.sign_in(request, body.token, response)
+        return {"name": reviewer.name, "csrf": access.make_csrf_word(session)}
+
+    @app.post("/sign-out", dependencies=[Depends(access.require_own_page)])
+    def sign_out(request: Request, response: Response, reviewer: Who) -> Mapping[str, str]:
+        access.sign_out(request, response)
+        return {"name": reviewer.name}
+
+
+def _add_pages(app: FastAPI) -> None:
     @app.get("/")
     @app.get("/index.json")
     def show_index(request: Request, reviewer: Who) -> Response:
         with get_database(request).reading() as connection:
-            stages = status.count_progress(connection, get_rules(request).plan, reviewer)
-        return show_page(request, "index.html", reviewer, {"stages": stages})
+            plan = get_rules(request).plan
+            stages = status.count_progress(connection, plan, reviewer)
+            counts = read_item_counts(connection)
+        step = status.suggest_next(counts, request.app.state.folder, plan)
+        rest = status.describe_rest(stages, step)
+        # the command names folders of the server
+        content = {"stages": stages, "rest": rest, "next": step if reviewer.admin else None}
+        return show_page(request, "index.html", reviewer, content)
 
     @app.get("/stages/{name}")
-    def show_stage(name: str, request: Request, reviewer: Who) -> Response:
+    def show_stage(name: str, request: Request, reviewer: Who, change: Decided = None) -> Response:
         rules, key = get_rules(request), name.removesuffix(".json")
         if key not in rules.plan.votes:
             raise HTTPException(404, f"this review has no stage '{key}'")
         content = get_database(request).write(
-            lambda connection: _serve_next(connection, request, reviewer, key)
+            lambda connection: _serve_next(connection, request, reviewer, key, change)
         )
+        if not name.endswith(".json"):
+            content = {**content, "guidelines": _show_guidelines(request, key)}
         stage = STAGES[key]
         head = {"stage": key, "title": stage.title, "question": stage.question}
         classes = {"classes": list_labels(key, rules.classes)}
         return show_page(request, "stage.html", reviewer, {**head, **content, **classes})
+
+    @app.get("/assignments/{number}/nearby.json")
+    def show_nearby(number: int, request: Request, reviewer: Who) -> JSONResponse:
+        with get_database(request).reading() as connection:
+            nearby = sequences.find_nearby(connection, reviewer.id, number)
+        if nearby is None:
+            raise HTTPException(404, "you were given no such frame of a video")
+        return JSONResponse(dict(nearby), headers={"Cache-Control": "no-store"})
 
     @app.get("/images/{name}")
     def send_image(name: str, request: Request, reviewer: Who) -> Response:
@@ -173,7 +170,21 @@ def _add_pages(app: FastAPI) -> None:
         if not IMAGE.fullmatch(name) or name not in folder.images:
             raise HTTPException(404, "this set has no such image")
         headers = {"Cache-Control": "private, max-age=31536000, immutable"}
-        return FileResponse(image_path(folder.root, name), media_type="image/jpeg", headers=headers)
+        return Response(_read_image(folder.root, name), media_type="image/jpeg", headers=headers)
+
+
+def _read_image(root: Path, name: str) -> bytes:
+    """The bytes of an image of a set; 404 where they are missing, or not those of its name."""
+    path, content = image_path(root, name), b""
+    with suppress(OSError, RuntimeError):  # a loop of links is a RuntimeError
+        # a link to elsewhere, also one of its folders, is not of the set
+        if path.is_file() and path.resolve() == image_path(root.resolve(), name):
+            content = path.read_bytes()
+    if not content:
+        raise HTTPException(404, f"the image {name} is missing from the set's folder")
+    if image_name(content) != name:
+        raise HTTPException(404, f"the image {name} is damaged in the set's folder")
+    return content
 
 
 def _add_decisions(app: FastAPI) -> None:
@@ -185,10 +196,24 @@ def _add_decisions(app: FastAPI) -> None:
 
         return JSONResponse(get_database(request).write(work))
 
+    @app.post("/stages/{name}/quiz", dependencies=[Depends(access.require_own_page)])
+    def answer_quiz(name: str, body: QuizAnswer, request: Request, reviewer: Who) -> JSONResponse:
+        if name not in get_rules(request).plan.votes:
+            raise HTTPException(404, f"this review has no stage '{name}'")
+
+        def work(connection: Connection) -> Mapping[str, Any]:
+            reply = body.item, body.answer
+            result = quiz.answer_question(connection, get_rules(request), reviewer, name, reply)
+            return asdict(result)
+
+        return JSONResponse(get_database(request).write(work))
+
     @app.post("/decisions/{decision}/undo", dependencies=[Depends(access.require_own_page)])
     def undo(decision: int, body: Withdrawal, request: Request, reviewer: Who) -> JSONResponse:
         def work(connection: Connection) -> Mapping[str, Any]:
             rules = get_rules(request)
+            if not decisions.has_decision(connection, decision):
+                raise HTTPException(404, f"there is no decision {decision}")
             undone = decisions.undo(connection, rules, reviewer, decision, body.key)
             return _confirm(connection, request, undone)
 
@@ -201,55 +226,89 @@ def _add_administration(app: FastAPI) -> None:
     def show_dashboard(request: Request, reviewer: Admin) -> Response:
         with get_database(request).reading() as connection:
             plan = get_rules(request).plan
-            summary = status.summarise(connection, request.app.state.folder, plan)
+            measurement = request.app.state.background.read(connection)
+            summary = status.summarise(connection, request.app.state.folder, plan, measurement)
         return show_page(request, "dashboard.html", reviewer, summary)
 
     @app.post("/reviewers", dependencies=[Depends(access.require_own_page)])
     def add_reviewer(body: Newcomer, request: Request, reviewer: Admin) -> JSONResponse:
         joint = get_rules(request).plan.joint
         with get_database(request).writing() as connection:
-            token = reviewers.add_reviewer(connection, body.name, joint=joint)
-        return JSONResponse({"name": body.name, "link": f"{request.base_url}r/{token}"})
+            key = access.get_access(request).key
+            token = reviewers.add_reviewer(connection, body.name, joint=joint, key=key)
+        return JSONResponse({"name": body.name, "link": access.make_link(request, token)})
 
     @app.post("/reviewers/{number}/link", dependencies=[Depends(access.require_own_page)])
     def renew_link(number: int, request: Request, reviewer: Admin) -> JSONResponse:
         with get_database(request).writing() as connection:
-            names = {person.id: person.name for person in reviewers.list_reviewers(connection)}
-            if number not in names:
-                raise HTTPException(404, f"there is no reviewer {number}")
-            token = reviewers.renew_token(connection, names[number])
-        return JSONResponse({"name": names[number], "link": f"{request.base_url}r/{token}"})
+            name = _find_name(connection, number)
+            token = reviewers.renew_token(connection, name, access.get_access(request).key)
+        return JSONResponse({"name": name, "link": access.make_link(request, token)})
+
+    @app.post("/reviewers/{number}/revoke", dependencies=[Depends(access.require_own_page)])
+    def revoke_link(number: int, request: Request, reviewer: Admin) -> JSONResponse:
+        if number == reviewer.id:
+            raise UsageError("your own link is renewed with `steadyeye review set/ --renew admin`")
+        with get_database(request).writing() as connection:
+            name = _find_name(connection, number)
+            reviewers.revoke_link(connection, name)
+        return JSONResponse({"name": name})
 
     @app.post("/reviewers/{number}/pause", dependencies=[Depends(access.require_own_page)])
     def pause_reviewer(number: int, body: Pause, request: Request, reviewer: Admin) -> JSONResponse:
         with get_database(request).writing() as connection:
+            _find_name(connection, number)
             reviewers.pause_reviewer(connection, number, body.why)
         return JSONResponse({"reviewer": number, "paused": body.why})
 
 
+def _find_name(connection: Connection, number: int) -> str:
+    """The name of the reviewer with an id; 404 where there is none."""
+    names = {person.id: person.name for person in reviewers.list_reviewers(connection)}
+    if number not in names:
+        raise HTTPException(404, f"there is no reviewer {number}")
+    return names[number]
+
+
 def _serve_next(
-    connection: Connection, request: Request, reviewer: Reviewer, stage: str
+    connection: Connection,
+    request: Request,
+    reviewer: Reviewer,
+    stage: str,
+    change: int | None = None,
 ) -> Mapping[str, Any]:
-    """The next items of a reviewer in a stage, and why they are paused."""
-    served = queue.serve_items(connection, get_rules(request).plan, reviewer, stage)
-    return {"next": [asdict(item) for item in served], "paused": reviewer.paused}
+    """The next items of a reviewer in a stage, and why they are paused; before, their quiz.
+
+    `change`: a decision of theirs whose item comes first; one that stands no more is left out.
+    """
+    plan = get_rules(request).plan
+    hidden = () if plan.show_offset else WHERE
+    question = quiz.find_question(connection, plan, reviewer, stage)
+    if question is not None:
+        return {"next": [], "paused": "", "quiz": _show_item(asdict(question), stage, hidden)}
+    again = serve_again(connection, reviewer, stage, change) if change else None
+    served = queue.serve_items(connection, plan, reviewer, stage)
+    content = [again, *served] if again else served
+    items = [_show_item(asdict(item), stage, hidden) for item in content]
+    return {"next": items, "paused": reviewer.paused, "quiz": None}
+
+
+def _show_guidelines(request: Request, stage: str) -> Mapping[str, str]:
+    """The guidelines of a stage for its page, which is noted."""
+    read = guidelines.read_guidelines(request.app.state.folder.root, stage)
+    get_database(request).write(lambda connection: guidelines.note_shown(connection, read))
+    return {"version": read.version, "html": guideline_pages.render_guidelines(read.text)}
+
+
+def _show_item(content: dict[str, Any], stage: str, hidden: Sequence[str]) -> Mapping[str, Any]:
+    """An item as its page gets it; `hidden`: what is left out of a pair."""
+    if stage in ("pairs", "joint"):
+        facts = content["payload"].items()
+        content["payload"] = {name: fact for name, fact in facts if name not in hidden}
+    return content
 
 
 def _confirm(connection: Connection, request: Request, decision: Decision) -> Mapping[str, Any]:
     """The id of a decision, and what is next in its stage."""
     following = _serve_next(connection, request, decision.reviewer, decision.stage)
     return {"decision": decision.id, **following}
-
-
-def get_database(request: Request) -> Database:
-    """The database of the set."""
-    return request.app.state.database  # type: ignore[no-any-return]
-
-
-def get_rules(request: Request) -> Rules:
-    """The rules that answers are held to."""
-    return request.app.state.rules  # type: ignore[no-any-return]
-
-
-def _answer_error(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"detail": str(error)}, 409 if isinstance(error, RefusedError) else 422)

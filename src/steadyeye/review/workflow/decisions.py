@@ -12,8 +12,25 @@ from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.bulk import skip_pairs
 from steadyeye.review.database import assignments, decisions, items
-from steadyeye.review.protocol.reviewers import Reviewer, lock_reviewer
-from steadyeye.review.protocol.stages import STAGES, Outcome, ReviewPlan, is_doubted, read_plan
+from steadyeye.review.protocol.counts import (
+    OFTEN,
+    compact_counts,
+    write_pair,
+    write_parents,
+    write_verdict,
+)
+from steadyeye.review.protocol.drawn_boxes import drop_rejected
+from steadyeye.review.protocol.objects import RIGHT
+from steadyeye.review.protocol.reviewers import Reviewer, lock_reviewer, lock_unit
+from steadyeye.review.protocol.stages import (
+    DRAWN,
+    STAGES,
+    Outcome,
+    ReviewPlan,
+    is_doubted,
+    name_label,
+    read_plan,
+)
 from steadyeye.review.protocol.votes import (
     COMMENT,
     Votes,
@@ -22,8 +39,14 @@ from steadyeye.review.protocol.votes import (
     find_votes,
     settle_item,
 )
-from steadyeye.review.workflow.quality import judge_reviewer
-from steadyeye.review.workflow.queue import Item, count_assigned, move_items, open_item
+from steadyeye.review.workflow.quality import judge_reviewer, write_marks
+from steadyeye.review.workflow.queue import (
+    Item,
+    close_item,
+    count_assigned,
+    move_items,
+    open_item,
+)
 
 
 class RefusedError(UsageError):
@@ -131,9 +154,20 @@ def undo(
     standing = find_standing(connection, item, reviewer.id) if item is not None else None
     if item is None or standing is None or standing.id != decision:
         raise RefusedError("this decision no longer stands, or is not yours")
+    lock_unit(connection, item)
     values = {"item": item, "key": key, "kind": "undo", "answer": {}, "replaces": decision}
     added = _record(connection, rules, reviewer, values)
-    return Decision(added, _find_stage(connection, item), reviewer)
+    row = connection.execute(select(items.c.stage, items.c.known).where(items.c.id == item)).one()
+    if row.known:
+        write_marks(connection, reviewer.id)
+    return Decision(added, row.stage, reviewer)
+
+
+def has_decision(connection: Connection, decision: int) -> bool:
+    """Whether there is a decision with an id, of anybody."""
+    # a larger number is none that a database could hold
+    query = select(decisions.c.id).where(decisions.c.id == decision)
+    return 0 < decision < 1 << 31 and connection.execute(query).first() is not None
 
 
 def _record(
@@ -146,11 +180,17 @@ def _record(
     change = update(assignments).where(own)
     connection.execute(change.values(answered=row["kind"] == "answer", released=False))
     refresh_item(connection, row["item"], rules.plan)
+    if decision % OFTEN == 0:
+        compact_counts(connection)
     return decision
 
 
 def _find_assigned(connection: Connection, reviewer: Reviewer, submission: Submission) -> Any:
     """The item of an assignment, if it is this reviewer's; locked until the transaction ends."""
+    own = (assignments.c.id == submission.assignment) & (assignments.c.reviewer == reviewer.id)
+    item = connection.execute(select(assignments.c.item).where(own)).scalar()
+    if item is not None:
+        lock_unit(connection, item)
     row = connection.execute(
         select(
             assignments.c.item,
@@ -161,7 +201,7 @@ def _find_assigned(connection: Connection, reviewer: Reviewer, submission: Submi
             items.c.gold,
         )
         .join(items, items.c.id == assignments.c.item)
-        .where(assignments.c.id == submission.assignment, assignments.c.reviewer == reviewer.id)
+        .where(own)
         .with_for_update(of=items)
     ).one_or_none()
     if row is None or not secrets.compare_digest(row.nonce.encode(), submission.nonce.encode()):
@@ -187,12 +227,28 @@ def refresh_item(connection: Connection, item: int, plan: ReviewPlan) -> None:
     votes = find_votes(connection, item=item).get(item, ())
     outcome = settle_item(row, votes)
     if row.gold is None:
-        state = "withdrawn" if row.state == "withdrawn" else "open" if outcome is None else "done"
+        state = _find_state(row, outcome)
         change = update(items).where(items.c.id == item)
         connection.execute(change.values(decided=len(votes), state=state))
+    decides_others = row.stage in ("anchors", "classification")
+    if decides_others:
+        write_parents(connection, row.stage, row.unit)
     follow = _FOLLOW.get(row.stage)
-    if follow and (row.gold is None or row.stage in ("anchors", "classification")):
+    if follow and (row.gold is None or decides_others):
         follow(connection, row, votes, outcome, plan)
+    if row.stage in ("pairs", "joint"):
+        write_pair(connection, row.key)
+    else:
+        write_verdict(connection, row, outcome)
+
+
+def _find_state(row: Any, outcome: Outcome | None) -> str:
+    """The state of an item after a decision; what hangs on an anchor waits until it is accepted."""
+    if row.state == "withdrawn" or (row.state == "waiting" and outcome is None):
+        return str(row.state)
+    if outcome is not None:
+        return "done"
+    return "open" if row.parent == "accepted" else "waiting"
 
 
 def _after_anchor(
@@ -204,6 +260,9 @@ def _after_anchor(
         move_items(connection, "pairs", row.key, ("open", "waiting"))
     elif row.block is None:
         move_items(connection, "pairs", row.key, ("waiting", "open"))
+    # nobody verifies a pair that does not matter
+    states = ("waiting", "open") if accepted else ("open", "waiting")
+    move_items(connection, "joint", row.key, states)
     if accepted and outcome:
         labels = list(outcome.answer["labels"])
         own = (items.c.stage == "pairs") & (items.c.unit == row.key)
@@ -220,10 +279,11 @@ def _after_pair(
 ) -> None:
     """A pair that anybody doubts goes to joint verification, also before the others voted."""
     if any(is_doubted(answer) for _, answer in votes):
-        doubted = Item("joint", row.key, row.key, row.payload, block=row.block)
+        state = "open" if row.parent == "accepted" else "waiting"
+        doubted = Item("joint", row.key, row.unit, row.payload, row.parent, state, block=row.block)
         open_item(connection, doubted, plan)
     else:
-        move_items(connection, "joint", row.key, ("open", "withdrawn"))
+        close_item(connection, "joint", row.key)
     if row.block is not None:
         skip_pairs.advance(connection, row.block, plan)
 
@@ -241,15 +301,47 @@ def _after_joint(
 def _after_object(
     connection: Connection, row: Any, votes: Votes, outcome: Outcome | None, plan: ReviewPlan
 ) -> None:
-    """An image's boxes are drawn once one of its objects is confirmed."""
+    """An image's boxes are drawn once all its objects are settled, and one of them is confirmed."""
     own = (items.c.stage == "classification") & (items.c.unit == row.unit)
-    outcomes = [
-        settle_item(other, find_votes(connection, item=other.id).get(other.id, ()))
-        for other in connection.execute(select(items).where(own)).all()
+    objects = [
+        (other.payload, settle_item(other, find_votes(connection, item=other.id).get(other.id, ())))
+        for other in connection.execute(select(items).where(own).order_by(items.c.id)).all()
     ]
-    confirmed = any(other is not None and other.accepted for other in outcomes)
+    settled = [(payload, outcome) for payload, outcome in objects if outcome is not None]
+    _suggest_boxes(connection, row.unit, settled)
+    confirmed = any(outcome.accepted for _, outcome in settled) and len(settled) == len(objects)
     states = ("waiting", "open") if confirmed else ("open", "waiting")
     move_items(connection, "boxes", row.unit, states)
+
+
+def _suggest_boxes(
+    connection: Connection, unit: str, objects: Sequence[tuple[Mapping[str, Any], Outcome]]
+) -> None:
+    """Writes what became of an image's objects to the items in which its boxes are drawn."""
+    suggested = [
+        {"box": payload["box"], "label": name_label(outcome.answer)}
+        for payload, outcome in objects
+        if outcome.accepted or outcome.reason == RIGHT
+    ]
+    refused = [
+        {
+            "box": payload["box"],
+            "label": outcome.answer.get("object", "object"),
+            "reason": outcome.reason,
+        }
+        for payload, outcome in objects
+        if not outcome.accepted and outcome.reason != RIGHT
+    ]
+    rejected = drop_rejected(refused, suggested)  # of two in one place one may hold
+    drawings = items.c.stage.in_(DRAWN) & (items.c.unit == unit)
+    for item in connection.execute(
+        select(items.c.id, items.c.stage, items.c.payload).where(drawings)
+    ):
+        boxes = (
+            suggested if item.stage == "boxes" else drop_rejected(item.payload["boxes"], rejected)
+        )
+        payload = {**item.payload, "boxes": boxes, "rejected": rejected}
+        connection.execute(update(items).where(items.c.id == item.id).values(payload=payload))
 
 
 def _after_boxes(
@@ -257,10 +349,11 @@ def _after_boxes(
 ) -> None:
     """What one reviewer drew, a second one mends and decides."""
     if outcome is None:
-        move_items(connection, "box_check", row.unit, ("open", "withdrawn"))
+        close_item(connection, "box_check", row.key)
         return
-    payload = {**row.payload, "boxes": outcome.answer["boxes"]}
-    item = Item("box_check", row.key, row.unit, payload, not_for=votes[-1][0])
+    boxes = drop_rejected(outcome.answer["boxes"], row.payload["rejected"])
+    payload = {**row.payload, "boxes": boxes}
+    item = Item("box_check", row.key, row.unit, payload, row.parent, not_for=votes[-1][0])
     open_item(connection, item, plan)
 
 

@@ -1,30 +1,32 @@
-"""How good reviewers are: their gold questions, their agreement, their pace."""
+"""How good reviewers are: their gold questions and their pace."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
-import krippendorff
 import numpy as np
-from sklearn.metrics import cohen_kappa_score
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 
 from steadyeye.core.format import number_of
 from steadyeye.review.database import decisions, items
+from steadyeye.review.database import reviewers as people
 from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol.counts import read_pace_counts
+from steadyeye.review.protocol.objects import word_object
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import Gold, is_doubted
-from steadyeye.review.protocol.votes import find_votes, select_last
+from steadyeye.review.protocol.votes import select_last
 
-FEWEST = 5  # items two reviewers must share for a kappa of theirs
+RECENT = 20  # answers over which it is judged whether a reviewer is too fast
+HASTY = 0.5  # seconds; to see that something appeared and press a key alone takes as long
 
 
 @dataclass(frozen=True)
 class Pace:
     """The numbers of a reviewer.
 
-    `gold`: gold questions right, and of how many. `median_seconds`: of an answer; None: no times.
+    `gold`: gold questions right, and of how many. `median_seconds`: of an answer, to a tenth of a
+    second below ten seconds and to a second above; None: no times. `hasty`: see `is_hasty`.
     """
 
     id: int
@@ -34,20 +36,16 @@ class Pace:
     gold: tuple[int, int]
     median_seconds: float | None
     paused: str
+    hasty: bool = False
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """How far reviewers agree in a stage.
-
-    `alpha`: Krippendorff's, nominal; None where it is undefined. `n`: items with two answers or
-    more. `kappa`: Cohen's and the items shared, of each two reviewers who share enough.
-    """
-
-    stage: str
-    alpha: float | None
-    n: int
-    kappa: Mapping[tuple[str, str], tuple[float, int]]
+def write_marks(connection: Connection, reviewer: int) -> list[bool]:
+    """Right or wrong on each gold question; how many are right is written to the reviewer."""
+    marks = list_marks(connection, reviewer)
+    values = {"gold_right": sum(marks), "gold_asked": len(marks)}
+    change = update(people).where(people.c.id == reviewer)
+    connection.execute(change.values(**values))
+    return marks
 
 
 def judge_reviewer(connection: Connection, reviewer: Reviewer, gold: Gold) -> Reviewer:
@@ -55,7 +53,7 @@ def judge_reviewer(connection: Connection, reviewer: Reviewer, gold: Gold) -> Re
 
     Only a wrong answer pauses: whom the admin lets go on is not stopped again by the old ones.
     """
-    marks = _marks(connection, reviewer.id)[-gold.window :]
+    marks = write_marks(connection, reviewer.id)[-gold.window :]
     if not marks or marks[-1]:
         return reviewer
     if len(marks) >= gold.minimum and sum(marks) < gold.least * len(marks):
@@ -67,52 +65,49 @@ def judge_reviewer(connection: Connection, reviewer: Reviewer, gold: Gold) -> Re
 
 def measure_paces(connection: Connection) -> Sequence[Pace]:
     """Every reviewer's numbers, in the order in which they came."""
+    counts = read_pace_counts(connection)
+    query = select(people).where(~people.c.admin).order_by(people.c.id)
     paces = []
-    for reviewer in reviewers.list_reviewers(connection):
-        if reviewer.admin:
-            continue
-        query = select(decisions.c.kind, decisions.c.seconds)
-        rows = connection.execute(query.where(decisions.c.reviewer == reviewer.id)).all()
-        answers = [row.seconds for row in rows if row.kind == "answer"]
-        # tools that do not say how long an answer took give 0
-        seconds = [took for took in answers if took > 0]
-        marks = _marks(connection, reviewer.id)
+    for row in connection.execute(query):
+        by_kind = counts.get(row.id, {})
+        answers, undone = by_kind.get("answer", {}), by_kind.get("undo", {})
         paces.append(
             Pace(
-                reviewer.id,
-                reviewer.name,
-                len(answers),
-                sum(row.kind == "undo" for row in rows),
-                (sum(marks), len(marks)),
-                float(np.median(seconds)) if seconds else None,
-                reviewer.paused,
+                row.id,
+                row.name,
+                sum(answers.values()),
+                sum(undone.values()),
+                (row.gold_right, row.gold_asked),
+                _find_median(answers),
+                row.paused,
+                is_hasty(connection, row.id),
             )
         )
     return paces
 
 
-def measure_agreement(connection: Connection, stage: str) -> Agreement:
-    """How far reviewers agree in a stage, over the decisions that stand, gold questions left out.
+def is_hasty(connection: Connection, reviewer: int) -> bool:
+    """Whether the median of a reviewer's last `RECENT` answers is below `HASTY` seconds.
 
-    These are chosen to be clear and asked of everybody, so that all agree on them.
+    Of fewer answers nothing is said, and answers without a time do not count.
     """
-    names = {person.id: person.name for person in reviewers.list_reviewers(connection)}
-    gold = set(connection.execute(select(items.c.id).where(items.c.gold.is_not(None))).scalars())
-    verdicts = {
-        item: {names[who]: word_answer(stage, answer) for who, answer in votes if who in names}
-        for item, votes in find_votes(connection, stage=stage).items()
-        if item not in gold
-    }
-    shared = {item: words for item, words in verdicts.items() if len(words) > 1}
-    coders = sorted({name for words in shared.values() for name in words})
-    kappa = {}
-    for first, second in combinations(coders, 2):
-        both = [(w[first], w[second]) for w in shared.values() if first in w and second in w]
-        if len(both) >= FEWEST:
-            value = cohen_kappa_score(*zip(*both, strict=True), labels=_list_words(shared))
-            # one verdict for everything leaves nothing to agree on beyond chance
-            kappa[first, second] = (float(value) if np.isfinite(value) else 1.0, len(both))
-    return Agreement(stage, _alpha(shared, coders), len(shared), kappa)
+    timed = (decisions.c.reviewer == reviewer) & (decisions.c.kind == "answer")
+    query = select(decisions.c.seconds).where(timed, decisions.c.seconds > 0)
+    recent = connection.execute(query.order_by(decisions.c.id.desc()).limit(RECENT)).scalars().all()
+    return len(recent) == RECENT and bool(np.median(recent) < HASTY)
+
+
+def _find_median(counts: Mapping[int, int]) -> float | None:
+    """The median, seconds, of counts by tenths of a second; None: nothing took any time."""
+    # tools that do not say how long an answer took give 0
+    tenths = sorted(tenth for tenth in counts if tenth > 0)
+    if not tenths:
+        return None
+    ends = np.cumsum([counts[tenth] for tenth in tenths])
+    middle = [
+        int(np.searchsorted(ends, place + 1)) for place in ((ends[-1] - 1) // 2, ends[-1] // 2)
+    ]
+    return sum(tenths[number] for number in middle) / 20
 
 
 def word_answer(stage: str, answer: Mapping[str, Any]) -> str:
@@ -122,32 +117,18 @@ def word_answer(stage: str, answer: Mapping[str, Any]) -> str:
     if stage in ("pairs", "joint"):
         return "doubted" if is_doubted(answer) else "accepted"
     if stage == "classification":
-        return " ".join(key for key in sorted(answer) if answer[key]) or "nothing"
+        return word_object(answer)
     return f"{number_of(len(answer['boxes']), 'box')}"
 
 
-def _list_words(shared: Mapping[int, Mapping[str, str]]) -> list[str]:
-    return sorted({word for words in shared.values() for word in words.values()})
-
-
-def _alpha(shared: Mapping[int, Mapping[str, str]], coders: Sequence[str]) -> float | None:
-    codes = {word: number for number, word in enumerate(_list_words(shared))}
-    if len(codes) < 2:
-        return None
-    table = np.full((len(coders), len(shared)), np.nan)
-    for column, words in enumerate(shared.values()):
-        for name, word in words.items():
-            table[coders.index(name), column] = codes[word]
-    return float(krippendorff.alpha(reliability_data=table, level_of_measurement="nominal"))
-
-
-def _marks(connection: Connection, reviewer: int) -> list[bool]:
+def list_marks(connection: Connection, reviewer: int) -> list[bool]:
     """Right or wrong on each gold question, in the order of the answers that stand."""
-    last = select_last(decisions.c.reviewer == reviewer)
+    known = select(items.c.id).where(items.c.known)
+    last = select_last(decisions.c.item.in_(known), decisions.c.reviewer == reviewer)
     rows = connection.execute(
         select(items.c.stage, items.c.gold, decisions.c.answer)
         .join(items, items.c.id == decisions.c.item)
-        .where(items.c.gold.is_not(None), decisions.c.kind == "answer")
+        .where(items.c.known, decisions.c.kind == "answer")
         .where(decisions.c.id.in_(last))
         .order_by(decisions.c.id)
     )

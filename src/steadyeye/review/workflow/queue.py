@@ -4,21 +4,29 @@ Items are those of the set, and those that follow from answers.
 """
 
 import hashlib
+import json
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.sql import ColumnElement
 
+from steadyeye import __version__
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import stream
 from steadyeye.data.annotations.review_set import SetFolder
-from steadyeye.review.database import assignments, items
+from steadyeye.review.bulk import skip_pairs
+from steadyeye.review.database import added_sets, assignments, items
+from steadyeye.review.protocol import counts
+from steadyeye.review.protocol.objects import describe_object, hide_source
 from steadyeye.review.protocol.reviewers import Reviewer, count_reviewers, lock_reviewer
 from steadyeye.review.protocol.stages import STAGES, ReviewPlan
+from steadyeye.review.workflow import quality
+from steadyeye.review.workflow.remaining import are_late, count_free, may_answer, was_in_quiz
+from steadyeye.review.workflow.sequences import find_videos, prefer_video
 
 Payload = Mapping[str, Any]
 
@@ -29,13 +37,15 @@ BLOCK = 100  # anchors whose pairs are forecast together: what a forecast costs 
 class Item:
     """An item; `key` names it within its stage, `unit` is its anchor or image.
 
-    `block`: the items that are forecast together, where pairs are spared.
+    `parent`: what was decided of that. `block`: the items that are forecast together, where pairs
+    are spared.
     """
 
     stage: str
     key: str
     unit: str
     payload: Payload
+    parent: str = "accepted"
     state: str = "open"
     not_for: int | None = None
     block: str | None = None
@@ -46,8 +56,13 @@ def add_set_items(connection: Connection, folder: SetFolder, plan: ReviewPlan) -
 
     Pairs wait for their anchor where anchors are reviewed, and boxes for their objects. A frame
     across a scene cut from its anchor is no pair, unless the plan asks for it. Items of which the
-    plan knows the answer become gold questions.
+    plan knows the answer become gold questions. Of a set and a plan that were added before nothing
+    is read but that.
     """
+    fingerprint = _make_fingerprint(folder, plan)
+    same = select(added_sets).where(added_sets.c.fingerprint == fingerprint)
+    if connection.execute(same).first():
+        return 0
     known = {tuple(row) for row in connection.execute(select(items.c.stage, items.c.key))}
     new = [item for item in list_set_items(folder, plan) if (item.stage, item.key) not in known]
     add_items(connection, new, plan)
@@ -56,7 +71,16 @@ def add_set_items(connection: Connection, folder: SetFolder, plan: ReviewPlan) -
             raise unknown("stage of the gold questions", stage, plan.votes)
         for key, answer in answers.items():
             set_gold(connection, stage, key, STAGES[stage].check(answer, folder.class_names))
+    skip_pairs.advance_all(connection, plan)
+    connection.execute(insert(added_sets).values(fingerprint=fingerprint))
+    counts.compact_counts(connection)
     return len(new)
+
+
+def _make_fingerprint(folder: SetFolder, plan: ReviewPlan) -> str:
+    """The SHA-256 of all that the items of a set depend on."""
+    content = [__version__, folder.fingerprint, folder.class_names, asdict(plan)]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def list_set_items(folder: SetFolder, plan: ReviewPlan) -> Iterator[Item]:
@@ -73,15 +97,17 @@ def list_set_items(folder: SetFolder, plan: ReviewPlan) -> Iterator[Item]:
         group, block = row["group"], blocks.get(row["group"])
         if row["offset"] == 0:
             if "anchors" in plan.votes:
-                anchor = {**facts, "image": row["image"], **_describe_duplicate(row, anchors)}
+                place = {"frame": row["frame"], "image": row["image"]}
+                anchor = {**facts, **place, **_describe_duplicate(row, anchors)}
                 yield Item("anchors", group, group, anchor, block=block)
         elif "pairs" in plan.votes and (plan.across_cuts or not row["across_cut"]):
             images = {"anchor": anchors[row["group"]]["image"], "image": row["image"]}
             pair = {**facts, **images, "offset": row["offset"]}
             if block is not None:
                 pair |= {key: row[key] for key in ("frame", "across_cut")}
+            parent = "undecided" if "anchors" in plan.votes else "accepted"
             state = "waiting" if "anchors" in plan.votes or block is not None else "open"
-            yield Item("pairs", row["id"], group, pair, state, block=block)
+            yield Item("pairs", row["id"], group, pair, parent, state, block=block)
     yield from _list_box_items(folder.boxes.to_pylist(), plan)
 
 
@@ -107,11 +133,11 @@ def _number_blocks(anchors: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
 
 def _list_box_items(rows: Sequence[Mapping[str, Any]], plan: ReviewPlan) -> Iterator[Item]:
     by_image: dict[str, list[Mapping[str, Any]]] = {}
+    places = find_videos({row["image"]: row["name"] for row in rows}, plan.key_frames)
     for row in rows:
         by_image.setdefault(row["image"], []).append(row)
-        box = [row[corner] for corner in ("x0", "y0", "x1", "y1")]
         if "classification" in plan.votes:
-            suggestion = {"image": row["image"], "box": box, "label": row["label"]}
+            suggestion = describe_object(row, plan.seed)
             yield Item("classification", row["id"], row["image"], suggestion)
     for image, own in by_image.items():
         if "boxes" in plan.votes:
@@ -119,16 +145,23 @@ def _list_box_items(rows: Sequence[Mapping[str, Any]], plan: ReviewPlan) -> Iter
                 {"box": [row[c] for c in ("x0", "y0", "x1", "y1")], "label": row["label"]}
                 for row in own
             ]
-            drawing = {"image": image, "boxes": suggested, "of": [row["id"] for row in own]}
+            drawing: dict[str, Any] = {
+                "image": image,
+                "boxes": suggested,
+                "rejected": [],
+            }
+            if image in places:
+                drawing["sequence"] = asdict(places[image])
             state = "waiting" if "classification" in plan.votes else "open"
-            yield Item("boxes", image, image, drawing, state)
+            yield Item("boxes", image, image, drawing, state=state)
 
 
 def add_items(connection: Connection, new: Sequence[Item], plan: ReviewPlan) -> None:
     """Adds items, each at a place of its own in the random order of its stage.
 
     The place depends on the plan's seed, the stage and the key alone, so that the neighbours of
-    an anchor are not seen one after the other (change blindness).
+    an anchor are not seen one after the other (change blindness). Frames of a video follow each
+    other, where the plan asks for it.
     """
     everybody = count_reviewers(connection)
     rows = [
@@ -138,18 +171,29 @@ def add_items(connection: Connection, new: Sequence[Item], plan: ReviewPlan) -> 
             "unit": item.unit,
             "payload": dict(item.payload),
             "gold": None,
-            "position": int(stream(plan.seed, item.stage, item.key).integers(2**31)),
+            "position": _place_item(item, plan.seed),
             "needed": plan.votes[item.stage] or max(everybody, 1),
             "assigned": 0,
             "decided": 0,
             "state": item.state,
+            "parent": item.parent,
             "not_for": item.not_for,
             "block": item.block,
+            "sequence": item.payload.get("sequence", {}).get("name"),
         }
         for item in new
     ]
     if rows:
         connection.execute(insert(items), rows)
+
+
+def _place_item(item: Item, seed: int) -> int:
+    sequence = item.payload.get("sequence")
+    if sequence is None:
+        return int(stream(seed, item.stage, item.key).integers(2**31))
+    # two videos at one place do not mix: who draws in one goes on in it
+    start = int(stream(seed, item.stage, sequence["name"]).integers(2**15))
+    return start * 2**16 + min(int(sequence["turn"]), 2**16 - 1)
 
 
 def move_items(connection: Connection, stage: str, unit: str, states: tuple[str, str]) -> None:
@@ -165,8 +209,15 @@ def open_item(connection: Connection, item: Item, plan: ReviewPlan) -> None:
     if state is None:
         add_items(connection, [item], plan)
     elif state in ("withdrawn", "waiting"):
-        values = {"state": "open", "payload": dict(item.payload), "not_for": item.not_for}
+        values = {"state": item.state, "payload": dict(item.payload), "not_for": item.not_for}
         connection.execute(update(items).where(same).values(**values))
+
+
+def close_item(connection: Connection, stage: str, key: str) -> None:
+    """Withdraws an item that nobody need decide any more; one that is done stays so."""
+    same = (items.c.stage == stage) & (items.c.key == key)
+    pending = same & items.c.state.in_(("open", "waiting"))
+    connection.execute(update(items).where(pending).values(state="withdrawn"))
 
 
 def set_gold(connection: Connection, stage: str, key: str, answer: Mapping[str, Any]) -> int:
@@ -183,17 +234,29 @@ def set_gold(connection: Connection, stage: str, key: str, answer: Mapping[str, 
         )
     change = update(items).where(items.c.id == item)
     connection.execute(change.values(gold=dict(answer), state="open"))
+    if stage in ("anchors", "classification"):
+        unit = connection.execute(select(items.c.unit).where(items.c.id == item)).scalar_one()
+        counts.write_parents(connection, stage, unit)
+    elif stage == "pairs":
+        counts.write_pair(connection, key)
+    people = select(assignments.c.reviewer).where(assignments.c.item == item)
+    for reviewer in connection.execute(people).scalars().all():
+        quality.write_marks(connection, reviewer)
     return int(item)
 
 
 @dataclass(frozen=True)
 class ServedItem:
-    """An item given to a reviewer; `nonce` must come back with the answer."""
+    """An item given to a reviewer; `nonce` must come back with the answer.
+
+    `replaces`: the decision of theirs that an answer takes the place of; None: there is none.
+    """
 
     assignment: int
     nonce: str
     stage: str
     payload: Mapping[str, Any]
+    replaces: int | None = None
 
 
 def serve_items(
@@ -214,7 +277,7 @@ def serve_items(
         if row is None:
             break
         assignment, nonce = assign_item(connection, row.id, reviewer)
-        served.append(ServedItem(assignment, nonce, row.stage, row.payload))
+        served.append(ServedItem(assignment, nonce, row.stage, hide_source(row.payload)))
     return served
 
 
@@ -235,7 +298,7 @@ def _list_unanswered(
     )
     known = {row.id: row for row in connection.execute(query)} if assigned else {}
     served = [
-        ServedItem(row.id, row.nonce, known[row.item].stage, known[row.item].payload)
+        ServedItem(row.id, row.nonce, known[row.item].stage, hide_source(known[row.item].payload))
         for row in assigned
         if row.item in known
     ]
@@ -245,32 +308,55 @@ def _list_unanswered(
 def _pick(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> Any:
     """The next item of a reviewer, as a row of `items`; None: nothing waits for them."""
     if _is_gold_turn(connection, plan, reviewer, stage):
-        gold = connection.execute(_select_free(stage, reviewer, gold=True)).first()
+        known = (items.c.stage == stage) & items.c.known & ~was_in_quiz(reviewer)
+        gold = connection.execute(_select_new(reviewer, known)).first()
         if gold:
             return gold
-    row = connection.execute(_select_free(stage, reviewer, gold=False)).first()
+    if plan.key_frames:
+        # who takes a video over begins where it was left
+        _release(connection, stage, plan.minutes)
+    row = _find_free(connection, plan, reviewer, stage)
     if row is None and _release(connection, stage, plan.minutes):
-        row = connection.execute(_select_free(stage, reviewer, gold=False)).first()
+        row = _find_free(connection, plan, reviewer, stage)
     return row
 
 
 def _is_gold_turn(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> bool:
     # drawn for each place in the reviewer's own queue: nobody can count to the next one
-    mine = select(func.count()).select_from(assignments)
-    place = connection.execute(mine.where(assignments.c.reviewer == reviewer.id)).scalar_one()
+    own = counts.read_reviewer_counts(connection, reviewer.id)
+    place = sum(n for (_, kind), n in own.items() if kind == "given")
     digest = hashlib.sha256(f"{plan.seed}/{reviewer.id}/{stage}/{place}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % max(plan.gold.every, 1) == 0
 
 
-def _select_free(stage: str, reviewer: Reviewer, *, gold: bool) -> Any:
-    """The query for the next item of a stage that a reviewer may be given."""
-    query = select(items).where(*_may_answer(stage, reviewer))
-    if gold:
-        query = query.where(items.c.gold.is_not(None))
-    else:
-        query = query.where(items.c.gold.is_(None), items.c.assigned < items.c.needed)
+def _find_free(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> Any:
+    """The first free item after the last that a reviewer was given; else of those before it.
+
+    Whatever they were given themselves lies before it, mostly, and is not looked at again.
+    """
+    free = (items.c.stage == stage) & items.c.free
+    if plan.key_frames:
+        query = prefer_video(connection, plan, reviewer, stage, _select_new(reviewer, free))
+        return connection.execute(query).first()
+    own = (assignments.c.reviewer == reviewer.id) & (assignments.c.stage == stage)
+    last = select(assignments.c.position).where(own).order_by(assignments.c.id.desc()).limit(1)
+    place = connection.execute(last).scalar()
+    if place is None:
+        return connection.execute(_select_new(reviewer, free)).first()
+    after, before = items.c.position > place, items.c.position <= place
+    row = connection.execute(_select_new(reviewer, free & after)).first()
+    if row is None and count_free(connection, reviewer).get(stage):
+        row = connection.execute(_select_new(reviewer, free & before)).first()
+    return row
+
+
+def _select_new(reviewer: Reviewer, condition: ColumnElement[bool]) -> Any:
+    """The query for the first of some items that a reviewer may be given."""
+    query = (
+        select(items).where(condition, *may_answer(reviewer)).order_by(items.c.position).limit(1)
+    )
     # PostgreSQL: two reviewers at once never wait for, or get, the same row
-    return query.order_by(items.c.position).limit(1).with_for_update(skip_locked=True)
+    return query.with_for_update(skip_locked=True)
 
 
 def assign_item(
@@ -278,7 +364,15 @@ def assign_item(
 ) -> tuple[int, str]:
     """The id and the nonce of an assignment, by which an item is given to a reviewer."""
     nonce = secrets.token_hex(16)
-    values = {"item": item, "reviewer": reviewer.id, "nonce": nonce, "made_at": time.time()}
+    same = items.c.id == item
+    values = {
+        "item": item,
+        "reviewer": reviewer.id,
+        "nonce": nonce,
+        "made_at": time.time(),
+        "stage": select(items.c.stage).where(same).scalar_subquery(),
+        "position": select(items.c.position).where(same).scalar_subquery(),
+    }
     query = insert(assignments).values(**values, answered=answered, released=False)
     assignment = connection.execute(query.returning(assignments.c.id)).scalar_one()
     count_assigned(connection, item, 1)
@@ -296,42 +390,11 @@ def _release(connection: Connection, stage: str, minutes: float) -> int:
     late: Sequence[Any] = connection.execute(
         select(assignments.c.id, assignments.c.item)
         .join(items, items.c.id == assignments.c.item)
-        .where(items.c.stage == stage, ~assignments.c.answered, ~assignments.c.released)
-        .where(assignments.c.made_at < time.time() - 60 * minutes)
+        .where(assignments.c.stage == stage, *are_late(minutes))
+        .with_for_update(skip_locked=True)
     ).all()
     for row in late:
         change = update(assignments).where(assignments.c.id == row.id)
         connection.execute(change.values(released=True))
         count_assigned(connection, row.item, -1)
     return len(late)
-
-
-def count_left(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> int:
-    """How many items of a stage wait for a reviewer: given to them, or free for them."""
-    assigned = (
-        select(func.count())
-        .select_from(assignments.join(items))
-        .where(assignments.c.reviewer == reviewer.id, ~assignments.c.answered)
-        .where(~assignments.c.released, items.c.stage == stage)
-        .where(items.c.state.in_(("open", "done")))
-    )
-    late = (
-        select(func.count())
-        .where(assignments.c.item == items.c.id, ~assignments.c.answered, ~assignments.c.released)
-        .where(assignments.c.made_at < time.time() - 60 * plan.minutes)
-        .scalar_subquery()
-    )
-    free = (
-        select(func.count())
-        .select_from(items)
-        .where(*_may_answer(stage, reviewer), items.c.gold.is_(None))
-        .where(items.c.assigned - late < items.c.needed)
-    )
-    return int(connection.execute(assigned).scalar_one() + connection.execute(free).scalar_one())
-
-
-def _may_answer(stage: str, reviewer: Reviewer) -> tuple[ColumnElement[bool], ...]:
-    """The conditions for an item of a stage that is open, and new to a reviewer who may answer."""
-    own = exists().where(assignments.c.item == items.c.id, assignments.c.reviewer == reviewer.id)
-    allowed = or_(items.c.not_for.is_(None), items.c.not_for != reviewer.id)
-    return items.c.stage == stage, items.c.state == "open", ~own, allowed

@@ -83,9 +83,14 @@ export function anchors({ classes, decide, tell, refuse }) {
   return {
     pictures: ({ image }) => ({ anchor: image }),
     words: ({ labels }) => labels.join(", ") || "no label",
-    show({ labels, video, seconds }, images) {
+    show({ labels, video, frame, seconds, duplicate_of: twin, duplicate_image: picture }, images) {
       hang(find("[data-frame=anchor]"), images.anchor, `A frame of ${video}`);
-      find("#away").textContent = `${video}, at ${seconds.toFixed(2)} s`;
+      find("#away").textContent = [video, `frame ${frame}`, ...when(seconds)].join(", ");
+      find("#twin").hidden = !twin;
+      if (twin) {
+        find("#twin img").src = `/images/${picture}`;
+        find("#twin span").textContent = `Nearly the same as an earlier anchor, ${twin}`;
+      }
       chosen = new Set(labels);
       first = [...new Set([...labels, ...recent])];
       typed.value = "";
@@ -100,3 +105,6 @@ export function anchors({ classes, decide, tell, refuse }) {
     },
   };
 }
+
+// sources that know no time give 0 for all
+const when = (seconds) => (seconds ? [`${seconds.toFixed(2)} s`] : []);

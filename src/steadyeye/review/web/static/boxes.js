@@ -1,26 +1,47 @@
 // Boxes: draw, move, resize, relabel, delete, by pointer and by keyboard.
 
+import { classes as pick } from "./classes.js";
 import { pointing } from "./drawing.js";
 import { moved, stretched, within } from "./geometry.js";
 import { find, make } from "./page.js";
+import { describe, numberTracks, takeOver, tracks } from "./tracks.js";
 import { hang, view } from "./view.js";
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const PART = 0.1; // of the canvas, by which an arrow moves the view
 
-export function boxes({ classes, decide, tell, refuse }) {
+export function boxes({ classes, decide, tell, refuse, read }) {
   const frames = find(".frames");
   const list = find("#boxes");
-  const choice = find("#class");
   const over = make("svg", { class: "over", "aria-hidden": "true" });
+  const refused = make("svg", { class: "under", "aria-hidden": "true" }); // rejected suggestions
   let size = [1, 1];
-  let drawn = []; // {box, label}
+  let drawn = []; // {box, label}, of a video also track
   let chosen = -1;
   let before = []; // earlier states, for undoing edits
+  let number = null; // of the assignment
+  const saved = new Map(); // assignment → what was saved, for one that is taken back
 
   const on = (name) => find(`[data-do=${name}]`).getAttribute("aria-pressed") === "true";
   const looking = view(frames, () => on("hand"));
-  const title = (name) => (name === "ood" ? "ood (of no class)" : name);
-  choice.append(...classes.map((name) => make("option", { value: name }, title(name))));
+  const leave = () => (button(chosen) ?? find("#item")).focus({ preventScroll: true });
+  const choice = pick(classes, { choose: label, leave, tell });
+
+  const around = tracks(find, { read, take, setTrack, leave, tell });
+
+  // boxes of other frames, as one edit
+  function take(others) {
+    const { boxes: next, added, matched } = takeOver(drawn, others, size);
+    if (added + matched) change(next, Math.max(chosen, 0));
+    return `${added} added, ${matched} of the boxes here continue a track`;
+  }
+
+  function setTrack(track) {
+    if (chosen < 0) return;
+    const other = drawn.findIndex((one, at) => at !== chosen && track !== undefined && one.track === track);
+    if (other >= 0) tell(`Box ${other + 1} is of track ${track} already`);
+    else change(drawn.map((one, at) => (at === chosen ? { ...one, track } : one)));
+  }
 
   function change(next, select = chosen) {
     before.push({ drawn, chosen });
@@ -46,16 +67,28 @@ export function boxes({ classes, decide, tell, refuse }) {
     })));
     while (list.children.length < drawn.length) list.append(entry(list.children.length));
     while (list.children.length > drawn.length) list.lastChild.remove();
-    drawn.forEach(({ box, label }, index) => {
-      const [x0, y0, x1, y1] = box.map(Math.round);
-      button(index).textContent = `${index + 1}. ${label}, ${x1 - x0} × ${y1 - y0} at ${x0}, ${y0}`;
+    drawn.forEach((one, index) => {
+      const [x0, y0, x1, y1] = one.box.map(Math.round);
+      const track = around.known ? `, ${describe(one)}` : "";
+      button(index).textContent = `${index + 1}. ${one.label}${track}, ${x1 - x0} × ${y1 - y0} at ${x0}, ${y0}`;
       button(index).setAttribute("aria-pressed", String(index === chosen));
     });
-    if (chosen >= 0) choice.value = drawn[chosen].label;
+    choice.set(chosen >= 0 ? drawn[chosen].label : choice.current);
+    around.write(drawn[chosen]);
     find("[data-do=delete]").disabled = chosen < 0;
     find("[data-do=unedit]").disabled = before.length === 0;
     find("#labels").textContent = `${drawn.length} box${drawn.length === 1 ? "" : "es"}`;
     frames.dataset.boxes = JSON.stringify(drawn.map(({ box }) => box));
+  }
+
+  // what people rejected is seen, and is no box: who thinks otherwise draws it
+  function showRejected(rejected) {
+    refused.setAttribute("viewBox", over.getAttribute("viewBox"));
+    refused.replaceChildren(...rejected.map(({ box: [x0, y0, x1, y1] }) => make("rect", {
+      class: "box rejected", x: x0, y: y0, width: x1 - x0, height: y1 - y0,
+    })));
+    const words = rejected.map((one) => `${one.label} (${one.reason})`).join(", ");
+    find("#rejected").textContent = words && `Rejected, dotted, not saved: ${words}`;
   }
 
   function select(index) {
@@ -64,23 +97,17 @@ export function boxes({ classes, decide, tell, refuse }) {
   }
 
   function add(box) {
-    change([...drawn, { box: within(box, size), label: choice.value }], drawn.length);
-    tell(`Box added: ${choice.value}`);
+    change([...drawn, { box: within(box, size), label: choice.current }], drawn.length);
+    tell(`Box added: ${choice.current}`);
   }
 
   function label(name) {
-    choice.value = name;
+    choice.set(name);
     if (chosen < 0) return;
     change(drawn.map((one, at) => (at === chosen ? { ...one, label: name } : one)));
     tell(`Box ${chosen + 1} is ${name}`);
   }
 
-  choice.addEventListener("change", () => label(choice.value));
-  choice.addEventListener("keydown", (event) => {
-    if (!["Enter", "Escape"].includes(event.key)) return;
-    event.preventDefault();
-    (button(chosen) ?? find("#item")).focus({ preventScroll: true });
-  });
   pointing(frames, over, {
     state: () => ({ drawn, chosen, size, drawing: on("draw"), idle: on("hand") }),
     select, put, add,
@@ -99,7 +126,18 @@ export function boxes({ classes, decide, tell, refuse }) {
         refuse(`“${unknown.label}” is no class of this set: choose another for that box.`);
         return;
       }
+      if (around.filling) {
+        const asked = number;
+        around.filling.then((filled) => {
+          if (number !== asked) return;
+          if (filled) refuse("Boxes were filled in just now: look at them, then save.");
+          else acts.save();
+        });
+        return;
+      }
       refuse("");
+      if (around.known) drawn = numberTracks(drawn, around.frame);
+      saved.set(number, drawn);
       decide({ boxes: drawn }, `${drawn.length} box${drawn.length === 1 ? "" : "es"}`);
     },
     new: () => {
@@ -112,9 +150,12 @@ export function boxes({ classes, decide, tell, refuse }) {
     },
     outside: () => label("ood"),
     unedit: () => {
+      if (!before.length) return;
       ({ drawn, chosen } = before.pop());
       draw();
     },
+    box: () => chosen >= 0 && looking.onto(drawn[chosen].box.map((value, at) => value / size[at % 2])),
+    ...around.acts,
     closer: () => looking.zoom(1.4),
     farther: () => looking.zoom(1 / 1.4),
     whole: () => looking.whole(),
@@ -123,14 +164,18 @@ export function boxes({ classes, decide, tell, refuse }) {
   return {
     pictures: ({ image }) => ({ boxes: image }),
     words: (payload) => `${payload.boxes.length} suggested boxes: ${payload.boxes.map((one) => one.label).join(", ")}`,
-    show(payload, images) {
+    show(payload, images, assignment) {
+      number = assignment;
       size = [images.boxes.naturalWidth, images.boxes.naturalHeight];
       over.setAttribute("viewBox", `0 0 ${size[0]} ${size[1]}`);
-      hang(find("[data-frame=boxes]"), images.boxes, "The picture on which boxes are drawn", over);
-      drawn = payload.boxes.map(({ box, label: name }) => ({ box: within(box, size), label: name }));
+      hang(find("[data-frame=boxes]"), images.boxes, "The picture on which boxes are drawn", refused, over);
+      showRejected(payload.rejected);
+      drawn = saved.get(number) ?? payload.boxes.map(({ box, label: name, track }) => ({ box: within(box, size), label: name, track }));
       chosen = drawn.length ? 0 : -1;
       before = [];
-      find("#away").textContent = `${size[0]} × ${size[1]} pixels`;
+      const untouched = () => !saved.has(assignment) && !before.length && drawn.every((one) => one.track === undefined);
+      choice.offer(payload.boxes.map((one) => one.label));
+      find("#away").textContent = `${size[0]} × ${size[1]} pixels${around.show(payload, number, untouched)}`;
       looking.whole();
       draw();
     },
@@ -139,14 +184,19 @@ export function boxes({ classes, decide, tell, refuse }) {
       else find(`[data-do=${name}]`).setAttribute("aria-pressed", String(!on(name)));
     },
     key(key, event) {
-      if (/^[1-9]$/.test(key) && classes[key - 1]) {
-        label(classes[key - 1]);
+      if (key === "z" && event.ctrlKey) {
+        acts.unedit();
         return true;
       }
-      if (!ARROWS[key] || chosen < 0) return false;
+      if (!ARROWS[key]) return false;
       const [dx, dy] = ARROWS[key].map((step) => step * (event.ctrlKey ? 10 : 1));
+      if (chosen < 0 || on("hand")) {
+        looking.pan(-PART * dx, -PART * dy);
+        return true;
+      }
       const { box } = drawn[chosen];
-      put(chosen, event.shiftKey ? stretched(box, [0, 0, 1, 1], dx, dy, size) : moved(box, dx, dy, size));
+      const edges = event.altKey ? [1, 1, 0, 0] : event.shiftKey ? [0, 0, 1, 1] : null;
+      put(chosen, edges ? stretched(box, edges, dx, dy, size) : moved(box, dx, dy, size));
       return true;
     },
   };

@@ -44,6 +44,13 @@ for (const row of all("[data-reviewer]")) {
       change(`/reviewers/${reviewer}/link`, {}, reveal);
     }
   });
+  find("[data-revoke]", row).addEventListener("click", () => {
+    if (confirm(`${row.dataset.name} is signed out everywhere, and has no link until you make a new one. Continue?`)) {
+      change(`/reviewers/${reviewer}/revoke`, {}, ({ name }) => {
+        find("#told").textContent = `${name} is signed out; the link opens nothing any more.`;
+      });
+    }
+  });
 }
 find("#add").addEventListener("submit", (event) => {
   event.preventDefault();

@@ -18,13 +18,18 @@ export function pointing(frames, over, to) {
     const { drawn, chosen, size, drawing } = to.state();
     const [x, y, perPixel] = at(event);
     const reach = REACH[event.pointerType] * perPixel;
+    const resize = (index, edges) => ({ index, change: (dx, dy) => stretched(drawn[index].box, edges, dx, dy, size) });
     const mine = !drawing && chosen >= 0 ? hold(drawn[chosen].box, x, y, reach) : null;
-    if (mine) return { index: chosen, change: (dx, dy) => stretched(drawn[chosen].box, mine, dx, dy, size) };
+    if (mine) return resize(chosen, mine);
     const under = drawing ? [] : drawn.map((one, index) => index).filter((index) => inside(drawn[index].box, x, y));
     under.sort((a, b) => area(drawn[a].box) - area(drawn[b].box));
-    const index = under.includes(chosen) ? chosen : (under[0] ?? -1);
+    // of a box that is not chosen, its corners and what of its edges lies inside
+    const cornered = drawing ? -1 : drawn.findIndex(({ box }) => hold(box, x, y, reach)?.filter(Boolean).length === 2);
+    const index = under.includes(chosen) ? chosen : cornered >= 0 ? cornered : (under[0] ?? -1);
     if (index >= 0) {
+      const edges = hold(drawn[index].box, x, y, reach);
       to.select(index);
+      if (edges) return resize(index, edges);
       return { index, change: (dx, dy) => moved(drawn[index].box, dx, dy, size) };
     }
     return { index: -1, change: (dx, dy) => within([x, y, x + dx, y + dy], size) };

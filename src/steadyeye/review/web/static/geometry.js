@@ -45,3 +45,10 @@ export function hold([x0, y0, x1, y1], x, y, reach) {
 
 export const inside = ([x0, y0, x1, y1], x, y) => x >= x0 && x <= x1 && y >= y0 && y <= y1;
 export const area = ([x0, y0, x1, y1]) => (x1 - x0) * (y1 - y0);
+
+// Intersection over union.
+export function overlap(a, b) {
+  const side = (low, high) => Math.max(0, Math.min(a[high], b[high]) - Math.max(a[low], b[low]));
+  const shared = side(0, 2) * side(1, 3);
+  return shared / (area(a) + area(b) - shared);
+}

@@ -14,11 +14,12 @@ export function nameOf(event) {
 // `more`: what a form does with keys that no control has; returns whether it did
 export function listen(more) {
   document.addEventListener("keydown", (event) => {
-    if (event.altKey || event.metaKey || typing(event.target)) return;
+    // with Alt only arrows are ours
+    if ((event.altKey && !event.key.startsWith("Arrow")) || event.metaKey || typing(event.target)) return;
     const key = nameOf(event);
     const own = event.target.closest("button, a, summary");
     if (own && ["Enter", "Space"].includes(key)) return;
-    if (!event.ctrlKey && press(key, event)) return;
+    if (!event.ctrlKey && !event.altKey && press(key, event)) return;
     if (more?.(key, event)) event.preventDefault();
   });
   // Space must not press again what was clicked last; a keyboard's click keeps its focus

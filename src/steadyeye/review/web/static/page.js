@@ -24,7 +24,8 @@ export function fresh() {
 
 export const wait = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
 
-// The answer of the server: {status, content}; content.detail says why where it refuses.
+// The answer of the server: {status, content, seconds}; content.detail says why where it refuses,
+// `seconds` how long to wait before the same is asked again.
 export async function ask(path, body, csrf) {
   const headers = { Accept: "application/json" };
   const options = { headers, cache: "no-store" };
@@ -36,20 +37,25 @@ export async function ask(path, body, csrf) {
   }
   const answer = await fetch(path, { ...options, signal: AbortSignal.timeout(20_000) });
   const content = await answer.json().catch(() => ({}));
-  return { status: answer.status, content };
+  return { status: answer.status, content, seconds: Number(answer.headers.get("Retry-After")) || 0 };
 }
 
-// The same, again and again while the server cannot be reached or fails; `late` hears of it.
+const LATER = [429, 502, 503, 504]; // the same request is right a little later
+const FAULTS = 4; // of the server itself: asked for ever it would fail for ever
+
+// The same, again and again while the server cannot be reached or cannot serve it; `late` hears why.
 export async function insist(path, body, csrf, late) {
   for (let tries = 0; ; tries += 1) {
-    let why = "the server does not answer";
+    let reason = "the server does not answer";
+    let seconds = Math.min(5, 0.25 * 2 ** tries);
     try {
       const answer = await ask(path, body, csrf);
-      if (answer.status < 500 && answer.status !== 429) return answer;
-      why = `the server failed (${answer.status})`;
+      if (!LATER.includes(answer.status) && (answer.status < 500 || tries >= FAULTS)) return answer;
+      reason = why(answer);
+      seconds = Math.max(seconds, answer.seconds);
     } catch { /* no network: try again */ }
-    late(why);
-    await Promise.race([wait(Math.min(5, 0.25 * 2 ** tries)), online()]);
+    late(reason);
+    await Promise.race([wait(seconds), online()]);
   }
 }
 

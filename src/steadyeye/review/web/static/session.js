@@ -2,7 +2,8 @@
 
 import { ask, fresh, insist, why } from "./page.js";
 
-// `on`: items(known, paused), saved(text), trouble(text) with an empty text when it is over
+// `on`: items(known, paused), saved(text), trouble(text) with an empty text when it is over,
+// refused(text) of an answer that is not taken, whatever is tried
 export function session(setup, on) {
   const place = `steadyeye/${setup.place}/${setup.stage}`;
   const outbox = JSON.parse(sessionStorage.getItem(`${place}/outbox`) ?? "[]");
@@ -29,6 +30,7 @@ export function session(setup, on) {
 
   async function reload() {
     const { status, content } = await insist(`/stages/${setup.stage}.json`, undefined, "", late);
+    lost = false;
     if (status === 200) learn(content);
     else on.trouble(why({ status, content }));
   }
@@ -50,7 +52,7 @@ export function session(setup, on) {
       learn(content);
     } else {
       await reload();
-      on.trouble(`Not saved: ${why({ status, content })}`);
+      on.refused(`Not saved: ${why({ status, content })}`);
     }
   }
 
@@ -87,8 +89,8 @@ export function session(setup, on) {
       learn(setup);
       then(flush);
     },
-    decide({ assignment, nonce }, said, words) {
-      outbox.push({ body: { assignment, nonce, key: fresh(), ...said }, words });
+    decide({ assignment, nonce, replaces = null }, said, words) {
+      outbox.push({ body: { assignment, nonce, replaces, key: fresh(), ...said }, words });
       keep();
       learn({ next: known, paused: "" });
       then(flush);
@@ -96,7 +98,11 @@ export function session(setup, on) {
     undo: () => then(takeBack),
     reload: () => then(reload),
     unsaved: () => outbox.length,
+    lost: () => lost,
     risky: () => lost && outbox.length > 0, // closing the page now loses answers
-    progress: async () => (await ask("/index.json")).content.stages ?? [],
+    // after what was decided before, once: the page goes on without it
+    read: (path) => last.then(() => ask(path)),
+    // stages, and what to say where nothing is left in any
+    progress: async () => (await ask("/index.json")).content,
   };
 }

@@ -5,9 +5,10 @@ import { boxes } from "./boxes.js";
 import { clock } from "./clock.js";
 import { listen } from "./keys.js";
 import { objects } from "./objects.js";
-import { find } from "./page.js";
+import { all, find } from "./page.js";
 import { pairs } from "./pairs.js";
 import { pictures } from "./pictures.js";
+import { quiz } from "./quiz.js";
 import { session } from "./session.js";
 
 const FORMS = { anchors, pairs, joint: pairs, classification: objects, boxes, box_check: boxes };
@@ -15,6 +16,9 @@ const FORMS = { anchors, pairs, joint: pairs, classification: objects, boxes, bo
 const setup = JSON.parse(find("#setup").textContent);
 const time = clock();
 const loaded = pictures(() => trouble("The picture is not loaded yet: the server does not answer. Trying again."));
+const lacking = new Set(); // assignments without a picture
+let lack = ""; // why the last of them has none
+let next = []; // items that wait
 let shown = null; // the item on the screen
 let ready = false; // its pictures are on the screen too
 let asked = null; // when the last decision was made
@@ -26,14 +30,44 @@ function say(selector, text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
-const trouble = (text) => say("#trouble", text);
+let refusal = ""; // of an answer that was not taken, until the next one is given
+
+function trouble(text) {
+  say("#trouble", text || refusal);
+  wordConnection();
+}
+
+// what is refused stays to be read while the page goes on, and counts no more as decided
+function refused(text) {
+  refusal = text;
+  trouble("");
+  count();
+}
+
+// offline, the buttons say where answers go, and that there is nothing to answer until it is over
+function wordConnection() {
+  const away = !navigator.onLine || kept.lost();
+  const waiting = kept.unsaved();
+  const many = waiting === 1 ? "1 answer waits" : `${waiting} answers wait`;
+  const sent = waiting ? `${many} in this tab to be sent` : "answers wait in this tab and are sent later";
+  say("#offline", away ? `Offline: ${sent}${ready || !shown && rested ? "" : "; the next picture comes then"}.` : "");
+  document.documentElement.toggleAttribute("data-offline", away);
+  for (const button of all(".answers button")) button.disabled = away && !ready;
+}
 
 const form = FORMS[setup.stage]({
   classes: setup.classes,
   decide(answer, words) {
     if (!shown || !ready) return;
-    const comment = find("#comment").value.trim();
+    // half an emoji is no letter
+    const comment = find("#comment").value.trim().replace(/\p{Surrogate}|\0/gu, "\ufffd");
     const item = shown;
+    if (entry) {
+      shown = null;
+      entry.answer(answer);
+      return;
+    }
+    refusal = "";
     asked = performance.now();
     delete document.documentElement.dataset.nextMs;
     shown = null;
@@ -41,12 +75,15 @@ const form = FORMS[setup.stage]({
     find("#item").setAttribute("aria-busy", "true");
     if (counts) counts = { ...counts, mine: counts.mine + 1, left: Math.max(0, counts.left - 1) };
     kept.decide(item, { answer, seconds: time.seconds(), comment }, words);
+    wordConnection();
   },
   tell: (text) => say("#now", text),
   refuse: trouble,
+  read: (path) => kept.read(path),
 });
 
-const kept = session(setup, { items: arrived, saved, trouble });
+const entry = setup.quiz ? quiz(setup, { show, trouble }) : null;
+const kept = session(setup, { items: arrived, saved, trouble, refused });
 
 function saved(text) {
   say("#saved", text);
@@ -57,8 +94,11 @@ function arrived(known, paused) {
   const told = document.documentElement.dataset;
   told.unsaved = kept.unsaved();
   told.loaded = 0;
-  Promise.all(known.map((item) => loaded.of(item, form.pictures))).then((all) => { told.loaded = all.length; });
-  const [item] = known;
+  next = known;
+  const whole = known.filter(({ assignment }) => !lacking.has(assignment));
+  Promise.all(whole.map((item) => loaded.of(item, form.pictures)))
+    .then((all) => { told.loaded = all.length; }, () => {});
+  const [item] = whole;
   if (!item) {
     if (!kept.unsaved()) rest(paused);
     return;
@@ -71,22 +111,39 @@ function arrived(known, paused) {
 async function show(item) {
   shown = item;
   ready = false;
-  const images = await loaded.of(item, form.pictures);
+  let images = null;
+  try {
+    images = await loaded.of(item, form.pictures);
+  } catch (error) {
+    leaveOut(item, error.message);
+  }
   if (shown !== item) return;
   find("#rest").hidden = true;
   find("#item").hidden = false;
   find("#comment").value = "";
   find("#remark").open = false;
-  form.show(item.payload, images);
+  form.show(item.payload, images, item.assignment);
   find("#item").dataset.assignment = item.assignment;
   // who works with Tab and Enter stays on the answer; all others begin at the top
   if (!document.activeElement.matches(".answers:not([hidden]) button")) find("#item").focus({ preventScroll: true });
   find("#item").setAttribute("aria-busy", "false");
-  if (!kept.unsaved()) trouble("");
+  if (!kept.unsaved()) trouble(lack);
   say("#now", `Next: ${form.words(item.payload)}`);
   ready = true;
+  find("#item").scrollTop = 0;
+  wordConnection();
   time.start();
   measure();
+}
+
+// goes on with the others: what has no picture cannot be answered
+function leaveOut(item, reason) {
+  lacking.add(item.assignment);
+  lack = `Left out: ${reason}. Tell the admin.`;
+  trouble(lack);
+  if (shown !== item) return;
+  shown = null;
+  arrived(next, "");
 }
 
 // from the decision to the frame on which the next picture is painted
@@ -111,6 +168,7 @@ async function rest(paused) {
   find("#rest").hidden = false;
   const headline = find("#rest .headline");
   headline.textContent = paused ? `You are paused: ${paused}` : "No open decisions for you in this stage now.";
+  if (!paused && next.length) headline.textContent = "What is next for you cannot be shown: its pictures are missing.";
   find("#rest").focus({ preventScroll: true });
   say("#now", headline.textContent);
   const go = find("#rest .go");
@@ -118,9 +176,14 @@ async function rest(paused) {
   go.textContent = "Overview ⏎";
   find("#count").textContent = "";
   if (paused) return;
-  const stages = await kept.progress().catch(() => []);
+  const { stages = [], rest: words = "" } = await kept.progress().catch(() => ({}));
+  if (!rested) return;
+  if (words) {
+    headline.textContent = words;
+    say("#now", words);
+  }
   const other = stages.find(({ stage, left }) => left && stage !== setup.stage);
-  if (!other || !rested) return;
+  if (!other) return;
   go.href = `/stages/${other.stage}`;
   go.textContent = `Continue: ${other.title}, ${other.left} left ⏎`;
 }
@@ -130,16 +193,21 @@ function tally() {
 }
 
 async function count() {
-  const stages = await kept.progress().catch(() => []);
+  const { stages = [] } = await kept.progress().catch(() => ({}));
   counts = stages.find(({ stage }) => stage === setup.stage) ?? null;
   tally();
 }
 
 function act(name) {
-  if (name === "undo") {
+  if (name === "proceed") {
+    entry?.proceed();
+  } else if (name === "undo") {
     kept.undo().then(count);
   } else if (name === "again") {
     rested = false;
+    lacking.clear();
+    lack = "";
+    trouble("");
     kept.reload();
   } else if (shown && ready) {
     form.act(name);
@@ -159,8 +227,14 @@ find("#remark summary").addEventListener("click", (event) => {
 find("#comment").addEventListener("keydown", (event) => {
   if (["Enter", "Escape"].includes(event.key)) find("#item").focus({ preventScroll: true });
 });
+for (const change of ["online", "offline"]) addEventListener(change, wordConnection);
 addEventListener("beforeunload", (event) => kept.risky() && event.preventDefault());
 listen((key, event) => shown && ready && form.key?.(key, event));
-kept.start();
-count();
+if (entry) {
+  find("footer [data-do=undo]").hidden = find("#remark").hidden = true;
+  entry.start();
+} else {
+  kept.start();
+  count();
+}
 document.documentElement.dataset.ready = "true";

@@ -2,7 +2,7 @@
 
 import { all } from "./page.js";
 
-const MOST = 12;
+const MOST = 24;
 
 // `drags`: whether one pointer moves the view; where it draws instead, two still do
 export function view(frames, drags = () => true) {
@@ -10,6 +10,7 @@ export function view(frames, drags = () => true) {
   let left = 0; // of the layer, in widths of the canvas
   let top = 0;
   const held = new Map(); // pointers that are down
+  let middle = false; // whether the middle button is, which moves the view whatever else drags do
 
   function apply() {
     left = Math.min(0, Math.max(1 - scale, left));
@@ -56,9 +57,11 @@ export function view(frames, drags = () => true) {
     const canvas = event.target.closest(".canvas");
     if (!canvas) return;
     held.set(event.pointerId, place(event, canvas));
+    middle = event.button === 1;
     frames.setPointerCapture(event.pointerId);
     if (held.size > 1) frames.dispatchEvent(new CustomEvent("pinch"));
   });
+  frames.addEventListener("mousedown", (event) => event.button === 1 && event.preventDefault());
   frames.addEventListener("pointermove", (event) => {
     const before = held.get(event.pointerId);
     if (!before) return;
@@ -66,7 +69,7 @@ export function view(frames, drags = () => true) {
     held.set(event.pointerId, now);
     const other = [...held].find(([id]) => id !== event.pointerId)?.[1];
     if (other) pinch(before, now, other);
-    else if (drags()) pan(now.x - before.x, now.y - before.y);
+    else if (middle || drags()) pan(now.x - before.x, now.y - before.y);
   });
   for (const end of ["pointerup", "pointercancel"]) {
     frames.addEventListener(end, (event) => held.delete(event.pointerId));

@@ -1,0 +1,167 @@
+"""The command that makes a set for review."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from steadyeye.cli.options import ClassMap, Data, Models, ProgressOptions, command
+from steadyeye.cli.progress import watching
+from steadyeye.cli.terminal import progress_console, say, show
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.spec import Spec, parse
+
+
+@command()
+def sample(
+    *,
+    out: Annotated[Path, typer.Option(help="Folder of the set.")],
+    videos: Annotated[
+        list[Path] | None, typer.Argument(help="Video files or folders of videos.")
+    ] = None,
+    data: Data = None,
+    boxes: Annotated[
+        Path | None, typer.Option(help="Boxes to review instead of frames, as COCO JSON.")
+    ] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder of the images of --boxes.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="A sidecar file of labels and scene cuts.")
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="Classes for labelling: vid30, ytbb, a file, or a,b,c.")
+    ] = None,
+    model: Models = None,
+    class_map: ClassMap = None,
+    k: Annotated[int, typer.Option(help="Neighbours on each side of an anchor.")] = 10,
+    anchors: Annotated[int, typer.Option(help="Anchors per video.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed of the anchors.")] = 0,
+    display: ProgressOptions,
+) -> None:
+    """Make a set for review: anchors with neighbours, or suggested boxes.
+
+    With --model, tells which of the set's classes a model cannot name, before people label any.
+    """
+    models = ModelsToCheck(model or [], class_map)
+    if boxes or images:
+        more = [*(videos or ()), *(data or ()), *([classes] if classes else ())]
+        _sample_boxes((boxes, images), out, more, models, display.form)
+        return
+    sampling = {"k": k, "anchors": anchors, "seed": seed, "labels": labels}
+    inputs = Inputs(videos or [], data or [], _read_classes(classes))
+    _sample_frames(inputs, out, sampling, models, display.form)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Videos, sources of other frames, and the classes for labelling, None where none are given."""
+
+    videos: Sequence[Path]
+    data: Sequence[str]
+    classes: Any
+
+
+@dataclass(frozen=True)
+class ModelsToCheck:
+    """Models that are to name a set's classes, and how their classes become those of the set."""
+
+    specs: Sequence[str]
+    class_map: str | None
+
+    def warn(self, classes: Any) -> None:
+        """Prints which of a set's classes each model cannot name."""
+        from steadyeye.core import plugins
+        from steadyeye.review.sampling.sampling import describe_unnamed
+
+        if self.class_map and not self.specs:
+            raise UsageError("--class-map is for a --model; give both or neither")
+        if self.specs and not classes:
+            raise UsageError("the set has no classes that a --model could name; give --classes")
+        for spec in self.specs:
+            model = plugins.build("models", parse(spec))
+            if line := describe_unnamed(model, classes, self.class_map):
+                say(f"warning: {line}", to=progress_console)
+
+
+def _sample_frames(
+    inputs: Inputs, out: Path, sampling: Mapping[str, Any], models: ModelsToCheck, form: str
+) -> None:
+    """`steadyeye sample` of frames; `sampling`: which frames of videos; `form`: of progress."""
+    from steadyeye.core import plugins
+    from steadyeye.data.video.label_sidecar import read
+    from steadyeye.review.sampling.sampling import (
+        Sampling,
+        SourceLabels,
+        merge_classes,
+        read_frames,
+        relabel_frames,
+        write_set,
+    )
+
+    if (out / "run.json").is_file():
+        raise UsageError(f"'{out}' holds a run; choose another --out for the set")
+    videos, data = inputs.videos, inputs.data
+    if not videos and not data:
+        raise UsageError("nothing to sample; give videos, --data, or --boxes with --images")
+    specs = [Spec("video", {"path": str(path), **sampling}) for path in videos]
+    others = [parse(text) for text in data]
+    beside = read(sampling["labels"])
+    lists = [SourceLabels(str(sampling["labels"]), beside.classes, beside.present)] * len(specs)
+    for spec in others:
+        source = plugins.build("sources", spec)
+        present = frozenset(label for truth in source.truths for label in truth)
+        lists.append(SourceLabels(str(spec), source.classes, present))
+    merged, places = merge_classes(lists, inputs.classes)
+    models.warn(merged)
+    # data is drawn as its spec says, whatever the flags for videos
+    drawn_from = {**(sampling if videos else {}), **({"data": list(data)} if data else {})}
+    how = Sampling(out.name, drawn_from, merged)
+    with watching(form) as watcher:
+        stored = (
+            relabel_frames(read_frames([spec], out, watcher.begin), own)
+            for spec, own in zip([*specs, *others], places, strict=True)
+        )
+        frames = write_set(chain.from_iterable(stored), out, how)
+    show(f"{out}: {number_of(frames, 'frame')}; next: steadyeye review {out}")
+
+
+def _sample_boxes(
+    files: tuple[Path | None, Path | None],
+    out: Path,
+    more: Sequence[Any],
+    models: ModelsToCheck,
+    form: str,
+) -> None:
+    """`steadyeye sample --boxes`; `files`: the boxes, and the folder of their images.
+
+    `more`: what cannot be in the same set.
+    """
+    from steadyeye.data.annotations.review_candidates import read
+    from steadyeye.review.sampling.box_sampling import sample_boxes
+
+    boxes, images = files
+    if more or boxes is None or images is None:
+        raise UsageError(
+            "a set of boxes needs --boxes and --images, and neither videos nor --classes beside"
+        )
+    models.warn(read(boxes).classes if models.specs else None)
+    with watching(form) as watcher:
+        image_count, box_count = sample_boxes(boxes, images, out, watcher.begin("images", None))
+    counts = f"{number_of(box_count, 'box')} in {number_of(image_count, 'image')}"
+    show(f"{out}: {counts}; next: steadyeye review {out}")
+
+
+def _read_classes(text: str | None) -> Any:
+    """The classes for labelling: a known list, a file or names with commas; None: not given."""
+    from steadyeye.data.classes.class_lists import classes_of_names, read
+
+    if text is None:
+        return None
+    if "," not in text:
+        return read(text)
+    return classes_of_names(
+        dict.fromkeys(" ".join(name.split()) for name in text.split(",") if name.strip())
+    )

@@ -1,0 +1,113 @@
+"""The answers about a suggested object: what it is, and whether it is good to test with.
+
+Lau et al., "Natural Adversarial Objects", 2021, Section 3.4: five people say what the object in the
+box is, then whether the box fits and the object is blurry, occluded, or a depiction.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import isnan
+from typing import Any
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import stream
+from steadyeye.data.annotations.coco_images import OUTSIDE
+
+FLAWS = ("blurry", "occluded", "depiction")
+CRITERIA = ("well_sized", *FLAWS)
+
+UNCLEAR = "cannot tell what it is"
+DISAGREED = "no class has a majority"
+RIGHT = "the detector was right"
+"""Reasons why a suggested object is not accepted."""
+
+MOST_LETTERS = 80
+
+
+def majority(votes: Sequence[bool]) -> bool:
+    """Whether a strict majority says so; a tie does not."""
+    return bool(2 * sum(votes) > len(votes))
+
+
+def describe_object(row: Mapping[str, Any], seed: int) -> Mapping[str, Any]:
+    """The question what a suggested box shows.
+
+    `choices`: what the detector and the data call it, in an order that says nothing of which is
+    whose. `predicted`: the detector's word, which no reviewer is sent.
+    """
+    names = {fold_class(name): name for name in (row["label"], row["annotated"]) if name}
+    names.pop(OUTSIDE, None)  # no name for what it is
+    choices = list(names.values())
+    order = stream(seed, "choices", row["id"]).permutation(len(choices))
+    return {
+        "image": row["image"],
+        "box": [row[corner] for corner in ("x0", "y0", "x1", "y1")],
+        "choices": [choices[i] for i in order],
+        "predicted": None if isnan(row["score"]) else row["label"],
+    }
+
+
+def hide_source(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a reviewer is sent of an item: not which class is the detector's."""
+    return {key: value for key, value in payload.items() if key != "predicted"}
+
+
+def check_object(answer: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any]:
+    """`object`: the class of the object in words, None: cannot tell; and, unless None, `CRITERIA`.
+
+    A name may be outside the class list; `listed` says whether it is not. One that differs from a
+    class in capitals alone is that class. The criteria are true or false.
+    """
+    if "object" not in answer:
+        raise UsageError("say what the object is: a class, or null where you cannot tell")
+    if answer["object"] is None:
+        return {"object": None}
+    name = _clean_class(answer["object"])
+    known = {fold_class(label): label for label in classes}
+    name = known.get(fold_class(name), name)
+    tidy = {key: answer.get(key) for key in CRITERIA}
+    for key, value in tidy.items():
+        if not isinstance(value, bool):
+            raise UsageError(f"{key}={value!r}; answer true or false")
+    return {"object": name, "listed": name in classes, **tidy}
+
+
+def _clean_class(text: Any) -> str:
+    name = " ".join(unicodedata.normalize("NFC", text).split()) if isinstance(text, str) else ""
+    hidden = [letter for letter in name if unicodedata.category(letter)[0] == "C"]
+    if not 1 <= len(name) <= MOST_LETTERS or hidden:
+        raise UsageError(f"object={text!r:.100}; name a class in 1 to {MOST_LETTERS} letters")
+    return name
+
+
+def fold_class(name: str) -> str:
+    """What spellings of a class that differ in capitals alone have in common."""
+    return name.casefold()
+
+
+def find_object(answers: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], str]:
+    """What a strict majority calls an object, and why it is not good to test with; empty: it is.
+
+    The first: `object`, the class, and whether it is `listed`; empty without a majority. The
+    criteria are decided by a strict majority of those who could tell what it is.
+    """
+    certain = [answer for answer in answers if answer["object"] is not None]
+    counts = Counter(fold_class(answer["object"]) for answer in certain)
+    name, votes = counts.most_common(1)[0] if counts else ("", 0)
+    if 2 * votes <= len(answers):
+        unclear = majority([answer["object"] is None for answer in answers])
+        return {}, UNCLEAR if unclear else DISAGREED
+    first = next(answer for answer in certain if fold_class(answer["object"]) == name)
+    named_class = {"object": first["object"], "listed": first["listed"]}
+    if not majority([answer["well_sized"] for answer in certain]):
+        return named_class, "box not well sized"
+    return named_class, ", ".join(f for f in FLAWS if majority([answer[f] for answer in certain]))
+
+
+def word_object(answer: Mapping[str, Any]) -> str:
+    """An answer in words, on which reviewers agree or not."""
+    if answer["object"] is None:
+        return "cannot tell"
+    sized = "well sized" if answer["well_sized"] else "not well sized"
+    return ", ".join([answer["object"], sized, *(flaw for flaw in FLAWS if answer[flaw])])

@@ -1,0 +1,174 @@
+"""How far reviewers agree; of a large review it is measured while the pages are served."""
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import krippendorff
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, String, Text, cast, func, select, type_coerce
+
+from steadyeye.review.bulk import audit
+from steadyeye.review.database import decisions, items
+from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol.stages import ReviewPlan
+from steadyeye.review.protocol.votes import select_last
+from steadyeye.review.transactions import Database, UnavailableError
+from steadyeye.review.workflow.quality import word_answer
+
+FEWEST = 5  # items two reviewers must share for a kappa of theirs
+SMALL = 2_000  # decisions, up to which nobody notices the time that it takes
+PAUSE = 60.0  # seconds from one measurement in the background to the next
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far reviewers agree in a stage.
+
+    `alpha`: Krippendorff's, nominal; None where it is undefined. `n`: items with two answers or
+    more. `kappa`: Cohen's and the items shared, of each two reviewers who share enough.
+    """
+
+    stage: str
+    alpha: float | None
+    n: int
+    kappa: Mapping[tuple[str, str], tuple[float, int]]
+
+
+def measure_agreement(connection: Connection, stage: str) -> Agreement:
+    """How far reviewers agree in a stage, over the decisions that stand, gold questions left out.
+
+    These are chosen to be clear and asked of everybody, so that all agree on them.
+    """
+    names = {person.id: person.name for person in reviewers.list_reviewers(connection)}
+    verdicts, words = _read_verdicts(connection, stage, names)
+    shared = verdicts[:, (verdicts >= 0).sum(axis=0) > 1]
+    alpha = None
+    if len(np.unique(shared[shared >= 0])) > 1:
+        counts = np.stack([(shared == word).sum(axis=0) for word in range(words)], axis=1)
+        alpha = krippendorff.alpha(value_counts=counts, level_of_measurement="nominal")
+    people = sorted((name, number) for number, name in enumerate(names.values()))
+    kappa, n = measure_kappa(shared, words)
+    pairs = {
+        (first, second): (float(kappa[i, j]), int(n[i, j]))
+        for place, (first, i) in enumerate(people)
+        for second, j in people[place + 1 :]
+        if n[i, j] >= FEWEST
+    }
+    return Agreement(stage, None if alpha is None else float(alpha), shared.shape[1], pairs)
+
+
+def measure_kappa(
+    verdicts: NDArray[np.int32], words: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Cohen's kappa of each two reviewers, and the items that both decided, both (r, r).
+
+    `verdicts`: (r, items) from 0 to `words` - 1, or -1: none. Cohen, "A Coefficient of Agreement
+    for Nominal Scales", 1960; all pairs at once, where `sklearn.metrics.cohen_kappa_score` takes
+    seconds for fifty reviewers. 1 where both give one verdict to everything: nothing is left to
+    agree on beyond chance. NaN where they share nothing.
+    """
+    present = (verdicts >= 0).astype(float)
+    n = present @ present.T
+    agreed, expected = np.zeros_like(n), np.zeros_like(n)
+    for word in range(words):
+        chosen = (verdicts == word).astype(float)
+        agreed += chosen @ chosen.T
+        shares = chosen @ present.T
+        expected += shares * shares.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        agreed, expected = agreed / n, expected / n**2
+        return np.where(expected == 1, 1.0, (agreed - expected) / (1 - expected)), n
+
+
+def _read_verdicts(
+    connection: Connection, stage: str, names: Mapping[int, str]
+) -> tuple[NDArray[np.int32], int]:
+    """(reviewers, items): the verdicts of a stage as numbers, -1 for none; and how many differ."""
+    # as text: most answers are alike, and need not be read twice
+    answer = type_coerce(cast(decisions.c.answer, Text), String)
+    query = (
+        select(decisions.c.item, decisions.c.reviewer, answer)
+        .join(items, items.c.id == decisions.c.item)
+        .where(items.c.stage == stage, ~items.c.known, decisions.c.kind != "undo")
+        .where(decisions.c.id.in_(select_last()))
+    )
+    rows = connection.execute(query).all()
+    people = {number: place for place, number in enumerate(names)}
+    columns: dict[int, int] = {}
+    codes: dict[str, int] = {}
+    numbers: dict[str, int] = {}
+    places = []
+    for item, reviewer, text in rows:
+        if reviewer in people:
+            if text not in codes:
+                word = word_answer(stage, json.loads(text))
+                codes[text] = numbers.setdefault(word, len(numbers))
+            places.append((people[reviewer], columns.setdefault(item, len(columns)), codes[text]))
+    verdicts = np.full((len(people), len(columns)), -1, np.int32)
+    if places:
+        coder, column, code = np.array(places).T
+        verdicts[coder, column] = code
+    return verdicts, len(numbers)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What takes longer than a page may. `made_at`: when, seconds since 1970; None: not yet.
+
+    `last`: the last decision in it. `holds`: whether what was accepted in bulk may be so.
+    """
+
+    agreement: Sequence[Agreement]
+    last: int
+    made_at: float | None
+    holds: bool = False
+
+
+def measure(connection: Connection, plan: ReviewPlan) -> Measurement:
+    """The agreement in each stage of the plan, and whether the audit holds, as of now."""
+    last, now = _find_last(connection), time.time()
+    agreement = [measure_agreement(connection, stage) for stage in plan.votes]
+    return Measurement(agreement, last, now, plan.shortcut and audit.holds(connection))
+
+
+def _find_last(connection: Connection) -> int:
+    return int(connection.execute(select(func.max(decisions.c.id))).scalar() or 0)
+
+
+@dataclass(eq=False)
+class BackgroundMeasurement:
+    """The measurement of a review that is served.
+
+    Of a small one always that of now; of a large one the last, while a thread makes the next.
+    """
+
+    database: Database
+    plan: ReviewPlan
+    latest: Measurement = Measurement((), -1, None)
+    running: threading.Lock = field(default_factory=threading.Lock)
+
+    def read(self, connection: Connection) -> Measurement:
+        """The latest measurement; a new one is begun where decisions were made since."""
+        last = _find_last(connection)
+        if last == self.latest.last:
+            return self.latest
+        if last <= SMALL:
+            self.latest = measure(connection, self.plan)
+        elif abs(time.time() - (self.latest.made_at or 0.0)) > PAUSE and self.running.acquire(
+            blocking=False
+        ):
+            threading.Thread(target=self._measure, daemon=True).start()
+        return self.latest
+
+    def _measure(self) -> None:
+        try:
+            # a database that cannot be read now is asked again by the next request
+            with suppress(UnavailableError), self.database.reading() as connection:
+                self.latest = measure(connection, self.plan)
+        finally:
+            self.running.release()

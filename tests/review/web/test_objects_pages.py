@@ -1,0 +1,170 @@
+"""Objects in a real browser: what is in the box, the entry quiz before it, what was rejected."""
+
+import os
+
+import pytest
+from page_checks import LOOKS, Opened, find_faults, find_violations, show_as
+from review_boxes import FINE, write
+from test_review_pages import REST, Site, boxes_on, choose, outcomes, visit
+
+from steadyeye.data.annotations import review_set
+from steadyeye.review.database import quiz_answers
+from steadyeye.review.sampling.box_sampling import sample_boxes
+
+__all__ = ["visit"]
+
+DOG = {**FINE, "object": "dog"}
+PANEL = "#quiz:not([hidden]) button:not([hidden])"
+SHOTS = os.environ.get("SHOTS")
+
+
+@pytest.fixture
+def detected(tmp_path):
+    """Starts a site over pictures, in the first of which there are two detections, of `cat`.
+
+    The data calls all of them `dog`.
+    """
+    started = []
+
+    def start(pictures=6, **said):
+        content = {
+            "images": [{"id": n, "file_name": f"in/{n}"} for n in range(pictures)],
+            "categories": [
+                {"id": n, "name": name} for n, name in enumerate(("cat", "dog", "bear"))
+            ],
+            "annotations": [
+                {"id": f"b{n}", "image_id": max(n - 1, 0), "category_id": 0, "score": 0.9}
+                | {"bbox": [2 + 15 * (n == 1), 3, 14, 20], "annotated": "dog"}
+                for n in range(pictures + 1)
+            ],
+        }
+        sample_boxes(*write(tmp_path, content, ["jpg"] * pictures))
+        started.append(Site(review_set.read(tmp_path / "set"), **said))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()
+
+
+def ask_quiz(size=2, questions=4):
+    answers = {"classification": {f"b{n}": DOG for n in range(2, 2 + questions)}}
+    gold = {"every": 1_000_000, "answers": answers}
+    return {"quiz": {"size": size, "least": 1.0}, "gold": gold, "stages": {"classification": 1}}
+
+
+def answer_quiz(person, name):
+    """Answers a question of the quiz; returns what the page says of it."""
+    choose(person, name, "a")
+    person.page.wait_for_selector(PANEL)
+    return person.text("#quiz .headline")
+
+
+def proceed(person):
+    person.press("Enter")
+    person.page.wait_for_selector(f"#item:not([hidden]) [data-step=object]:not([hidden]), {REST}")
+    person.page.wait_for_selector("#quiz button", state="hidden")
+
+
+def see(page, name, found):
+    """Adds what is wrong with a page in each look; keeps pictures where a folder is given."""
+    for look in LOOKS:
+        show_as(page, look)
+        found[name, look] = [*find_faults(Opened(page)), *find_violations(page)]
+        if SHOTS:
+            page.screenshot(path=f"{SHOTS}/{name}-{look.width}-{look.theme}.png", full_page=True)
+
+
+def test_what_is_in_the_box_after_a_quiz_that_is_no_vote(detected, visit):
+    here = detected(**ask_quiz())
+    ann = visit(here.join("ann"), bypass_csp=True).stage("classification")
+    found = {}
+    assert ann.text("#quiz .headline").startswith("Entry quiz, question 1 of 2.")
+    assert ann.json("stages/classification")["next"] == []
+    assert "predicted" not in ann.page.locator("#setup").inner_text()
+    assert answer_quiz(ann, "dog") == "Right: dog, well sized."
+    proceed(ann)
+    said = answer_quiz(ann, "cat")
+    assert said.startswith("Not right. You said: cat, well sized. The answer is: dog, well sized.")
+    assert "1 of 2 were right: too few." in said
+    assert ann.text("#quiz ul") == "You said: cat, well sized. The answer is: dog, well sized."
+    see(ann.page, "quiz", found)
+    proceed(ann)
+    answer_quiz(ann, "dog")
+    proceed(ann)
+    assert "2 of 2 were right: you passed." in answer_quiz(ann, "dog")
+    assert here.said() == []
+    assert ann.json("index")["stages"][0]["mine"] == 0
+    ann.press("Enter")
+    ann.page.wait_for_selector("#quiz", state="hidden")
+    ann.stage("classification")
+    see(ann.page, "object", found)
+
+    choose(ann, "cat")
+    see(ann.page, "criteria", found)
+    ann.press("p")
+    ann.press("o")
+    see(ann.page, "naming", found)
+    ann.press("Escape")
+    choose(ann, "cat")
+    ann.decide("a")
+    assert ann.saved() == "Saved: cat, well sized"
+    ann.press("o")
+    ann.page.keyboard.type("Goat")
+    ann.press("Enter")
+    ann.press("y", "n", "y")
+    ann.decide("n")
+    assert ann.saved() == "Saved: Goat, well sized, occluded"
+    assert not ann.decide("t")
+    assert ann.saved() == "Saved: cannot tell"
+    told = sorted(one.reason for key, one in outcomes(here, "classification").items() if one.reason)
+    assert told == ["cannot tell what it is", "occluded", "the detector was right"]
+    assert found == {name: [] for name in found}
+
+
+def test_who_fails_the_quiz_asks_the_admin_and_goes_on(detected, visit):
+    here = detected(**ask_quiz(questions=3))
+    ann, boss = visit(here.join("ann")), visit(here.join("boss", admin=True))
+    ann.stage("classification")
+    answer_quiz(ann, "cat")
+    proceed(ann)
+    answer_quiz(ann, "cat")
+    proceed(ann)
+    why = "0 of 2 questions of the entry quiz of Objects were right; ask the admin"
+    assert ann.text("#rest .headline") == f"You are paused: {why}"
+    boss.page.goto(f"{here.base}/dashboard")
+    assert why in boss.text("[data-label=State]")
+    boss.page.get_by_role("button", name="Let ann continue").click()
+    boss.page.get_by_role("button", name="Pause ann").wait_for()
+    ann.stage("classification")
+    assert ann.page.locator("#quiz").is_hidden()
+    choose(ann, "dog")
+    ann.decide("a")
+    ann.saved()
+    (only,) = here.said()
+    assert only.answer == {**DOG, "listed": True}
+    with here.db.reading() as c:
+        assert [row.right for row in c.execute(quiz_answers.select())] == [False, False]
+    (person,) = boss.json("dashboard")["reviewers"]
+    assert (person["decisions"], tuple(person["gold"])) == (1, (0, 0))
+
+
+def test_rejected_suggestions_are_seen_and_not_saved(detected, visit):
+    here = detected(pictures=1, stages={"classification": 1, "boxes": 1})
+    ann = visit(here.join("ann"), bypass_csp=True).stage("classification")
+    while not ann.page.locator(REST).count():
+        wide = ann.page.locator("rect.chosen").get_attribute("x") == "17"
+        choose(ann, "dog", *("y", "y", "n", "n") if wide else ("a",))
+        ann.saved()
+        ann.page.wait_for_selector("#item[aria-busy=false]:not([hidden]), " + REST)
+    ann.stage("boxes")
+    assert boxes_on(ann) == [[2, 3, 16, 23]]
+    assert ann.page.locator("rect.rejected").count() == 1
+    assert ann.text("#rejected") == "Rejected, dotted, not saved: dog (blurry)"
+    found = {}
+    see(ann.page, "rejected", found)
+    ann.decide("s")
+    ann.saved()
+    (answer,) = [one.answer for one in outcomes(here, "boxes").values()]
+    assert answer == {"boxes": [{"box": [2.0, 3.0, 16.0, 23.0], "label": "dog"}]}
+    assert found == {name: [] for name in found}
