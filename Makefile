@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 # modules are compiled when they are first imported: compiling all of them takes most of a minute
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet install --no-compile \
 	--constraint constraints.txt
-# a file stays with one worker, which shares its fixtures; tests/conftest.py puts the longest first
-SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
+# a file stays with one worker, which shares its fixtures; tests/conftest.py puts the longest first;
+# three for two processors, as a quarter of the time a test waits for a process, a browser or a server
+SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick lint types docs gallery check installs clean
+.PHONY: demo test quick fuzz lint types docs gallery check installs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/steadyeye run examples/demo.toml --out runs/demo
@@ -20,6 +21,11 @@ test: $(VENV)/.test
 
 quick: $(VENV)/.test
 	$(BIN)/python -m pytest $(SPREAD) -m 'not slow'
+
+# damaged copies of real files, so many a parser; PARSERS= names some, WRITE= a page whose table is renewed
+CASES ?= 1000
+fuzz: $(VENV)/.test
+	$(BIN)/python tests/fuzz/fuzzing.py --cases $(CASES) $(if $(WRITE),--write $(WRITE)) $(PARSERS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

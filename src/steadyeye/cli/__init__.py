@@ -16,21 +16,29 @@ COMMANDS = (
     "explain",
     "finetune",
     "cache",
+    "sample",
     "review",
     "view",
 )
 """The files of this package that register commands."""
 
+INTERRUPTED = 130
+
 
 def main() -> None:
-    """Runs the command line; a `UsageError` is its one line on stderr and exit code 2."""
+    """Runs the command line; a `UsageError` is its one line on stderr and exit code 2.
+
+    After Ctrl-C the exit code is 130, after SIGTERM 143.
+    """
     import typer
 
+    from steadyeye.cli.interrupts import STOPPED, interrupts
     from steadyeye.cli.options import ParsingError, app, check_given_once, keep_text
     from steadyeye.cli.terminal import quiet_packages
     from steadyeye.core.errors import UsageError
 
     quiet_packages()
+    interrupts.begin()
     # a process that ends searches all of its objects for garbage, 0.1 s, and then frees them anyway
     atexit.register(gc.freeze)
     # the user's own modules are named from the folder they stand in, as with `python -m`
@@ -44,7 +52,12 @@ def main() -> None:
         check_given_once(commands, sys.argv[1:])
         for registered in (command, *commands.values()):
             keep_text(registered)
-        sys.exit(command(standalone_mode=False) or 0)
+        code = command(standalone_mode=False) or 0
+        if code == INTERRUPTED:
+            # Typer turns the interrupt into this exit code without a word
+            interrupts.say(STOPPED)
+            code = interrupts.exit_code
+        sys.exit(code)
     except UsageError as error:
         _end_with(str(error))
     except ParsingError as error:
@@ -52,6 +65,10 @@ def main() -> None:
     except OSError as error:
         # a full disk, a folder that is not ours; what can be said better is said where it arises
         _end_with(_words_of_system(error))
+    except KeyboardInterrupt:
+        # where Typer does not see it, as in an import
+        interrupts.say(STOPPED)
+        sys.exit(interrupts.exit_code or INTERRUPTED)
     except typer.Abort:
         sys.exit(1)
 

@@ -14,11 +14,11 @@ from rich.cells import cell_len
 from rich.live import Live
 from rich.text import Text
 
+from steadyeye.cli.interrupts import interrupts
 from steadyeye.cli.terminal import progress_console, say, width
 from steadyeye.core.errors import unknown
 from steadyeye.core.format import number_of
 
-STOPPED = "stopped; run the same command again to go on"
 EVERY = 1.0  # seconds between two lines of a cell
 LONGEST, SHORTEST = 40, 10  # columns of a bar
 
@@ -89,9 +89,6 @@ class Bars:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._settle(all_of_them=True, stopped=kind is not None)
         self._live.stop()
-        if kind is KeyboardInterrupt:
-            # Typer turns the interrupt into exit code 130 without a word
-            say(f"steadyeye: {STOPPED}", to=progress_console)
 
     def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
         """Begins a bar; what is returned is called with how many more are done.
@@ -181,15 +178,14 @@ class Lines:
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
+        interrupts.say = lambda text: self._write(event="stopped", message=text)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         for cell in self._cells.values():
             # where nobody knew how many there are, the end is known only now
             if cell.rows is None and cell.done:
                 self._progress(cell)
-        if kind is KeyboardInterrupt:
-            self._write(event="stopped", message=STOPPED)
 
     def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
         """Tells that a cell begins, and then at most every second how far it is."""
@@ -248,8 +244,8 @@ class Lines:
 class _Cell:
     """How far a cell is.
 
-    `found`: what was done before. `began`, `told`, `latest`: monotonic seconds of its begin, of the
-    last line of it, of the last image. `settled`: whether its last line was written.
+    `earlier`: what was done before. `began`, `reported_at`, `latest`: monotonic seconds of its
+    begin, of the last line of it, of the last image. `settled`: whether its last line was written.
     """
 
     name: str

@@ -154,7 +154,7 @@ def check(
     sweep = {"operators": operators, "levels": levels}
     flags = job_flags(job, mapping, inference, engine, cache, metrics=metrics, **sweep)
     checked_job = read_job(job.job, {**flags, "out": "-"})
-    from steadyeye.data.classes import map_summary
+    from steadyeye.data.classes.class_mapping import describe_matches
     from steadyeye.runner import validate
 
     checked = validate.check(checked_job)
@@ -167,7 +167,7 @@ def check(
             f"({task.class_map.origin}), "
             f"{_competing(task.class_map.competing, len(task.class_map.others))}"
         )
-        for line in map_summary.lines(task.class_map):
+        for line in describe_matches(task.class_map):
             say(f"  {line}")
         for note in task.identity["data"]["notes"]:
             say(f"  {note}")

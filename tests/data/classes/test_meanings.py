@@ -8,7 +8,7 @@ from whole_runs import Watcher
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
-from steadyeye.data.classes import class_mapping, map_summary, meanings, wordnet
+from steadyeye.data.classes import class_mapping, meanings, wordnet
 from steadyeye.data.classes.class_lists import classes_of_names, from_names, names, shipped_classes
 from steadyeye.report.build import document
 from steadyeye.runner.job import Job
@@ -276,7 +276,7 @@ def test_check_and_headline_say_how_classes_met_and_which_did_not(voc_labels, te
     model = f"onnx_detector(path='{path}', classes='coco', decoder='yolox')"
     job = Job(models=(model,), data=(voc_labels,), out=str(tmp_path / "r"), metrics="map")
     plan = check(job)
-    said = map_summary.lines(plan.tasks[0].class_map)
+    said = class_mapping.describe_matches(plan.tasks[0].class_map)
     assert "by alias, 4: motorcycle = motorbike, airplane = aeroplane, couch = sofa" in said[1]
     assert said[-1].startswith("classes of the data without a class of the model, 1: garden gnome")
     headline = document([run(plan, Watcher())]).headline

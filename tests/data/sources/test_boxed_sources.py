@@ -86,7 +86,7 @@ def test_imagenet_vid(truth, tmp_path):
         assert found.boxes[0].tolist() == expected[frame].tolist()
     assert {source.classes.names[sample] for (sample,) in source.truths} == {"car"}
     (annotated / VIDEO / f"{frames[7].stem}.xml").unlink()
-    with pytest.raises(UsageError, match="cannot read the annotation"):
+    with pytest.raises(UsageError, match="no annotation at"):
         built(f"imagenet_vid(root='{tmp_path}')")
 
 
@@ -442,8 +442,8 @@ def test_entries_of_json_that_are_none_are_named(tmp_path, change, told):
     [
         ("bikes.mp4,1,car,5,5,1,9\nbikes.mp4,1,car,5,5,inf,9", r"line 2: .*folder: 2\)"),
         ("bikes.mp4,1,car,5,5,1,9", "line 2: .* is no box of a class"),
-        ("bikes.mp4,1,car,5,5,x,9", "line 2: needs video, frame, label"),
-        ("bikes.mp4,,car,5,5,6,9", "line 2: needs video, frame, label"),
+        ("bikes.mp4,1,car,5,5,x,9", "line 2, column x1: 'x' is no number"),
+        ("bikes.mp4,,car,5,5,6,9", "line 2, column frame: '' is no whole number"),
         ("bikes.mp4,300,car,5,5,6,9", "name frame 300 of 'bikes.mp4', which has frames 0 to 249"),
         ("other.mp4,1,car,5,5,6,9", "name no object in 'bikes.mp4'"),
         ("", "has no boxes"),

@@ -234,7 +234,7 @@ def test_reviews_of_pairs_that_do_not_parse_are_refused(metadata, content, why):
     ("line", "why"),
     [
         ("KxDh7a8_AmU,44666,23", "label 23; the released file numbers classes from 0 to 22"),
-        ("KxDh7a8_AmU,44666,x", "needs ytid, time_ms and label"),
+        ("KxDh7a8_AmU,44666,x", "column label: 'x' is no whole number"),
         ("04rVDII50JU,66600,5", "another label for '04rVDII50JU_66600' than before"),
     ],
 )

@@ -9,16 +9,20 @@ One without either key is of an earlier version: it is read, and whoever reads i
 Hand-written, as the package for atomic writes, `atomicwrites`, is not maintained any more.
 """
 
+import errno
 import hashlib
 import json
 import os
 import re
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -33,6 +37,18 @@ URL = re.compile(r"[a-z][a-z0-9+.-]+://")
 SLIPPED = re.compile(r"(s3|gs|hf):")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+ROOM, RIGHT = "make room", "make it a place that you may write to"
+CURES = {
+    errno.ENOSPC: ROOM,
+    getattr(errno, "EDQUOT", errno.ENOSPC): ROOM,
+    errno.EACCES: RIGHT,
+    errno.EPERM: RIGHT,
+    errno.EROFS: RIGHT,
+    errno.EISDIR: "move the folder of that name away",
+    errno.ENOTDIR: "move the file of that name away",
+}
+_temporaries: set[Path] = set()
 
 FORMAT, CHECKSUM = "format", "checksum"
 VERSION = 2
@@ -115,16 +131,21 @@ def write_file(path: Place, content: bytes) -> None:
         return
     _replace(path, content, synced=True)
     if hasattr(os, "O_DIRECTORY"):
-        _sync_folder(path.parent)
+        _sync_folder(path)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Makes a rename durable; Windows has no such call, and none is needed there."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _sync_folder(path: Path) -> None:
+    """Makes the rename of a file durable; Windows has no such call, and none is needed there."""
+    with _explain_failure(path):
+        handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            # file systems of a network that know no such call
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        finally:
+            os.close(handle)
 
 
 def write_lightly(path: Place, content: bytes) -> None:
@@ -138,7 +159,7 @@ def write_lightly(path: Place, content: bytes) -> None:
 def append_line(path: Place, line: str) -> None:
     """Adds a line to a text file; only its one writer may."""
     if isinstance(path, Path):
-        with path.open("a", encoding="utf-8") as file:
+        with _explain_failure(path), path.open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
         return
     try:
@@ -158,19 +179,53 @@ def sha256(path: Place) -> str:
 
 def _replace(path: Path, content: bytes, synced: bool) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    _temporaries.add(temporary)
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            if synced:
-                os.fsync(file.fileno())
-        temporary.replace(path)
+        with _explain_failure(path):
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                if synced:
+                    os.fsync(file.fileno())
+            temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        _temporaries.discard(temporary)
+
+
+@contextmanager
+def _explain_failure(path: Path) -> Iterator[None]:
+    """A block that writes a file; a failure of the disk names it, and what to do."""
+    try:
+        yield
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        cure = CURES.get(error.errno or 0, "look after the disk")
         raise UsageError(
             f"cannot write '{path}': {error.strerror}; what is finished is kept, "
-            "make room and run the same command again"
+            f"{cure} and run the same command again"
         ) from error
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder of the system's own for temporary files, gone after the block."""
+    with TemporaryDirectory(prefix="steadyeye-") as name:
+        folder = Path(name)
+        _temporaries.add(folder)
+        try:
+            yield folder
+        finally:
+            _temporaries.discard(folder)
+
+
+def remove_temporaries() -> None:
+    """Removes what this process is writing just now, as it ends at once."""
+    for path in list(_temporaries):
+        with suppress(OSError):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @dataclass(frozen=True)

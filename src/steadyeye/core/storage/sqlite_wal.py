@@ -7,12 +7,12 @@ WAIT = 30.0  # seconds that a writer waits for another
 PAUSE = 0.01
 
 
-def set_wal_mode(db: sqlite3.Connection) -> None:
+def set_wal_mode(db: sqlite3.Connection, wait: float = WAIT) -> None:
     """Brings a connection's file to WAL mode, in which readers and a writer do not wait.
 
-    Raises `sqlite3.OperationalError` where others hold the file for longer than `WAIT`.
+    Raises `sqlite3.OperationalError` where others hold the file for longer than `wait` seconds.
     """
-    end = time.monotonic() + WAIT
+    end = time.monotonic() + wait
     while True:
         try:
             db.execute("pragma journal_mode = wal")

@@ -17,8 +17,6 @@ JSON is COCO's of instances, whose images are frames: they say `video` and `fram
      "annotations": [{"image_id": 1, "category_id": 3, "bbox": [10, 20, 100, 70]}]}
 """
 
-import csv
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from steadyeye.core.boxes import EMPTY, Boxes, boxes, present
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.text_files import Row, read_table
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations import coco_file
 from steadyeye.data.annotations.coco_geometry import once, repeats
@@ -37,6 +36,7 @@ from steadyeye.data.video.label_sidecar import Range, VideoLabels
 from steadyeye.data.video.paths import resolve_path
 
 CORNERS = ("x0", "y0", "x1", "y1")
+NEEDED = ("video", "frame", "label", *CORNERS)
 CROWD = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 Entry: TypeAlias = tuple[list[float], str, bool]
@@ -125,13 +125,9 @@ def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:
 
 def _of_csv(path: str) -> BoxFile:
     rows: dict[str, dict[int, list[Entry]]] = defaultdict(lambda: defaultdict(list))
-    try:
-        with resolve_path(path).open(newline="", encoding="utf-8-sig") as file:
-            lines = enumerate(csv.DictReader(file), start=2)
-            for video, frame, entry in every(lines, lambda line: _row(path, *line)):
-                rows[video][frame].append(entry)
-    except OSError as error:
-        raise UsageError(f"cannot read the boxes '{path}': {error.strerror}") from error
+    table = read_table(resolve_path(path), "boxes", NEEDED)
+    for video, frame, entry in every(table, _row):
+        rows[video][frame].append(entry)
     names = sorted({name for f in rows.values() for e in f.values() for _, name, _ in e})
     if not names:
         raise UsageError(f"'{path}' has no boxes; write video,frame,label,x0,y0,x1,y1 and lines")
@@ -152,22 +148,15 @@ def _boxes(entries: list[Entry], place: Mapping[str, int]) -> Boxes:
     return once(boxes([box for box, _, _ in entries], labels, [crowd for *_, crowd in entries]))
 
 
-def _row(path: str, number: int, row: Mapping[str, str | None]) -> tuple[str, int, Entry]:
-    try:
-        corners = [float(row[key] or "nan") for key in CORNERS]
-        frame, video, label = (
-            int(row["frame"] or ""),
-            (row["video"] or "").strip(),
-            " ".join((row["label"] or "").split()),
-        )
-    except (KeyError, ValueError):
-        raise UsageError(
-            f"'{path}' line {number}: needs video, frame, label, {', '.join(CORNERS)} as numbers"
-        ) from None
-    crowd = (row.get("crowd") or "").strip().lower()
+def _row(row: Row) -> tuple[str, int, Entry]:
+    corners, frame, video = (
+        [row.number(key) for key in CORNERS],
+        row.whole("frame"),
+        row.get("video"),
+    )
+    label, crowd = " ".join(row.get("label").split()), row.get("crowd").lower()
     if crowd not in CROWD:
-        raise UsageError(f"'{path}' line {number}: crowd is {crowd!r}; write 1, 0 or nothing")
-    inverted = corners[0] > corners[2] or corners[1] > corners[3]
-    if inverted or not all(map(math.isfinite, corners)) or not video or not label:
-        raise UsageError(f"'{path}' line {number}: {dict(row)} is no box of a class; correct it")
+        raise UsageError(f"{row.place}: crowd is {crowd!r}; write 1, 0 or nothing")
+    if corners[0] > corners[2] or corners[1] > corners[3] or not video or not label:
+        raise UsageError(f"{row.place}: {dict(row.cells)} is no box of a class; correct it")
     return video, frame, (corners, label, CROWD[crowd])

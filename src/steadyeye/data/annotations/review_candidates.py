@@ -5,10 +5,11 @@
     {"images": [{"id": 1, "file_name": "a.jpg"}],
      "categories": [{"id": 3, "name": "cat"}],
      "annotations": [{"id": 7, "image_id": 1, "category_id": 3, "bbox": [x, y, width, height],
-                      "score": 0.9}]}
+                      "score": 0.9, "annotated": "dog"}]}
 
 What a detector said may stand under `results` instead of `annotations`; ids and scores may be left
-out.
+out. With a score the category is the word of a detector. `annotated`, which may be left out: the
+class that the data gives the object; null: the data has no object there.
 """
 
 import math
@@ -29,13 +30,17 @@ LISTS = ("annotations", "results")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A suggested box: x0 y0 x1 y1 in pixels; `score`: NaN where none was given."""
+    """A suggested box: x0 y0 x1 y1 in pixels; `score`: NaN where none was given.
+
+    `annotated`: what the data calls the object, empty: no object there; None: that is not known.
+    """
 
     id: str
     file: str
     box: tuple[float, float, float, float]
     label: str
     score: float
+    annotated: str | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,7 @@ def _box(
         _corners(where, entry["bbox"]),
         names[entry["category_id"]],
         float(entry.get("score", math.nan)),
+        str(entry["annotated"] or "") if "annotated" in entry else None,
     )
 
 

@@ -66,9 +66,12 @@ BOXES = pa.schema(
         "y1": pa.float64(),
         "label": pa.string(),
         "score": pa.float64(),
+        "annotated": pa.string(),
     }
 )
-"""Columns of boxes.parquet: corners in pixels of the image; `name`: the image's own name."""
+"""Columns of boxes.parquet: corners in pixels of the image; `name`: the image's own name. `score`:
+of the detector that says `label`, NaN: no detector did. `annotated`: the class that the data gives
+the object, empty: the data has no object there; null: it is not known what the data says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +132,9 @@ def read(root: str | Path) -> SetFolder:
     check_sums(base, [*tables, *({"set.json"} & read_sums(base).keys())])
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
+        json.dumps(content, ensure_ascii=False).encode()  # half of a surrogate pair is no letter
         version = int(content["version"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(f"cannot read '{path}': {error}; sample the set again") from error
     if version > VERSION:
         raise UsageError(f"'{path}' is of version {version}; this steadyeye reads {VERSION}")

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.storage.files import Place, place
+from steadyeye.core.storage.text_files import read_table, read_text
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import loading, meanings, openimages, wordnet
 
@@ -165,7 +166,7 @@ def _ilsvrc_wnids() -> Mapping[str, str]:
 
 
 def _lines(path: Place) -> list[Entry]:
-    lines = (line.strip() for line in loading.text(path, WHAT).splitlines())
+    lines = (line.strip() for line in read_text(path, WHAT).splitlines())
     return [_line(line) for line in lines if line and not line.startswith("#")]
 
 
@@ -180,10 +181,10 @@ def _line(line: str) -> Entry:
 
 
 def _rows(path: Place) -> list[Entry]:
-    rows = loading.table(path, WHAT)
-    if rows and not {"name", "wnid"} & set(rows[0][1]):
+    rows = read_table(path, WHAT)
+    if rows and not {"name", "wnid"} & rows[0].cells.keys():
         raise UsageError(f"the {WHAT} '{path}' has no column name; give the columns name, wnid")
-    return [(row.get("name", ""), row.get("wnid")) for _, row in rows]
+    return [(row.get("name"), row.get("wnid")) for row in rows]
 
 
 def _tree(path: Place) -> list[Entry]:

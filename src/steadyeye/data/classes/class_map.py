@@ -1,6 +1,6 @@
 """A class map and what it does to scores; the classes above and below one in a hierarchy."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -39,6 +39,10 @@ def _above(label: int, parents: Sequence[Sequence[int]]) -> frozenset[int]:
             ancestors_.add(label_)
             waiting += parents[label_]
     return frozenset(ancestors_)
+
+
+REDUCTIONS: Mapping[str, np.ufunc] = {"max": np.maximum, "sum": np.add}
+"""How the scores of the members of a class become its own."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,26 @@ class ClassMap:
         return tuple(targets)
 
     def apply(self, scores: Scores, reduce: str = "max") -> Scores:
-        """(n, source) scores → (n, target); `reduce`: "max" or "sum" over the member scores.
+        """(n, source) scores → (n, target), by "max" or "sum" over the scores of the members.
 
-        A target class without members scores −inf. Raises `UsageError` for another `reduce`.
+        A sum is of probabilities. A target class without members scores −inf. Raises `UsageError`
+        for another `reduce`, and for scores of another width.
         """
         if reduce not in REDUCTIONS:
             raise unknown("reduction", reduce, REDUCTIONS)
-        return REDUCTIONS[reduce](self, scores)
+        if scores.ndim != 2 or scores.shape[1] != len(self.source.names):
+            raise UsageError(
+                f"the model gives scores of shape {scores.shape}, but its class list has "
+                f"{number_of(len(self.source), 'class')}; give the class list the model was "
+                "trained on"
+            )
+        columns, starts, reached = self._layout
+        reduced = np.full((len(scores), len(self.target.names)), -np.inf, dtype=np.float32)
+        if len(columns) > len(reached):
+            reduced[:, reached] = REDUCTIONS[reduce].reduceat(scores[:, columns], starts, axis=1)
+        else:  # one member each
+            reduced[:, reached] = scores[:, columns]
+        return reduced
 
     @cached_property
     def _layout(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
@@ -123,35 +140,3 @@ def with_others(class_map: ClassMap) -> ClassMap:
     """The map with every source class that is no member competing for itself."""
     others = (index for index, to in enumerate(class_map.destinations) if to < 0)
     return replace(class_map, others=tuple(others))
-
-
-def reduce_max(classes: ClassMap, scores: Scores) -> Scores:
-    """(n, target): the best score among the members, for logits or probabilities."""
-    return _reduce(np.maximum, classes, scores)
-
-
-def reduce_sum(classes: ClassMap, scores: Scores) -> Scores:
-    """(n, target): the sum of the members' scores, which should be probabilities."""
-    return _reduce(np.add, classes, scores)
-
-
-def _reduce(operation: np.ufunc, classes: ClassMap, scores: Scores) -> Scores:
-    if scores.ndim != 2 or scores.shape[1] != len(classes.source.names):
-        raise UsageError(
-            f"the model gives scores of shape {scores.shape}, but its class list has "
-            f"{number_of(len(classes.source), 'class')}; give the class list the model was trained "
-            "on"
-        )
-    columns, starts, reached = classes._layout
-    reduced = np.full((len(scores), len(classes.target.names)), -np.inf, dtype=np.float32)
-    if len(columns) > len(reached):
-        reduced[:, reached] = operation.reduceat(scores[:, columns], starts, axis=1)
-    else:  # one member each
-        reduced[:, reached] = scores[:, columns]
-    return reduced
-
-
-REDUCTIONS: Mapping[str, Callable[[ClassMap, Scores], Scores]] = {
-    "max": reduce_max,
-    "sum": reduce_sum,
-}

@@ -1,6 +1,7 @@
 """Class maps: from the classes of a model to those of a dataset."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,11 +12,8 @@ from steadyeye.core.storage.files import place
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import class_lists, wordnet
 from steadyeye.data.classes.class_map import (
-    REDUCTIONS,
     ClassMap,
     of_destinations,
-    reduce_max,
-    reduce_sum,
     with_others,
 )
 from steadyeye.data.classes.map_file import WHAT, from_file, to_csv
@@ -24,6 +22,7 @@ from steadyeye.data.classes.matching import (
     BELOW,
     LIST,
     NAME,
+    OPEN,
     SYNSET,
     Matches,
     Sense,
@@ -112,16 +111,14 @@ def _absent(whose: str, classes: Classes, list_classes: Classes, name: str) -> s
 
 
 __all__ = [
-    "REDUCTIONS",
     "ClassMap",
     "between",
     "by_meaning",
     "by_name",
     "from_file",
     "identity",
+    "list_unmatched",
     "proposals",
-    "reduce_max",
-    "reduce_sum",
     "to_csv",
     "with_others",
 ]
@@ -215,3 +212,65 @@ def _origin(senses: Sense, target_senses: Sense, ways: tuple[str, ...]) -> str:
     words = {LIST: "meaning", ALIAS: "meaning", SYNSET: "WordNet", BELOW: "WordNet", NAME: "name"}
     met = dict.fromkeys(words[way] for way in words if way in ways)
     return f"by {' and '.join(met)}" if met else "by name"
+
+
+WAYS_IN_WORDS = {
+    SYNSET: "by WordNet id",
+    LIST: "by shipped list",
+    ALIAS: "by alias",
+    BELOW: "as a kind of the data's class",
+    OPEN: "by Open Images' hierarchy",
+    NAME: "by name alone",
+}
+NAMED = 40  # pairs that a line names
+NAMED_IN_HEADLINE = 6
+
+
+def describe_matches(mapping: ClassMap) -> tuple[str, ...]:
+    """How each class of a model met one of the data, a line a way, then those that met none."""
+    texts = []
+    for way, words in WAYS_IN_WORDS.items():
+        met = [i for i, kind in enumerate(mapping.ways) if kind == way]
+        pairs = [_pair(mapping, index) for index in met]
+        if pairs:
+            texts.append(f"{words}, {len(pairs):,}: {list_texts(pairs, NAMED)}")
+    if mapping.missing:
+        texts.append(
+            f"classes of the data without a class of the model, {len(mapping.missing):,}: "
+            f"{list_texts(list_unmatched(mapping), NAMED)}; "
+            "--class-map can give them one"
+        )
+    return tuple(texts)
+
+
+def describe_unmatched(mapping: ClassMap, labels: Sequence[str]) -> str | None:
+    """Which classes that occur in the data have no class of the model; None: every one has."""
+    lost = [name for name in mapping.missing if name in set(labels)]
+    if not lost:
+        return None
+    have = "has" if len(lost) == 1 else "have"
+    return (
+        f"of the {number_of(len(labels), 'class')} that occur in the data {len(lost):,} {have} no "
+        f"class of the model: {list_texts(_add_proposals(mapping, lost), NAMED_IN_HEADLINE)}"
+    )
+
+
+def _pair(mapping: ClassMap, index: int) -> str:
+    own, other = mapping.source.names[index], mapping.target.names[mapping.destinations[index]]
+    return (
+        own if own == other else f"{own} = {other}" if _same(mapping, index) else f"{own} → {other}"
+    )
+
+
+def _same(mapping: ClassMap, index: int) -> bool:
+    return mapping.ways[index] in (SYNSET, LIST, ALIAS, NAME)
+
+
+def list_unmatched(mapping: ClassMap) -> list[str]:
+    """The classes of the data without a class of the model, each with the nearest one it has."""
+    return _add_proposals(mapping, mapping.missing)
+
+
+def _add_proposals(mapping: ClassMap, missing: Sequence[str]) -> list[str]:
+    near = proposals(mapping)
+    return [f"{name} (nearest name: {near[name]})" if near.get(name) else name for name in missing]

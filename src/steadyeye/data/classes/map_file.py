@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.text_files import Row, read_table, read_whole
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import loading, wordnet
 from steadyeye.data.classes.class_map import ClassMap, of_destinations
@@ -101,25 +102,26 @@ def _find(side: _Side, text: str, where: str) -> int:
 
 def _at(side: _Side, index: str, where: str) -> int:
     last = len(side.classes) - 1
-    if not index.isdecimal() or int(index) > last:
+    number = read_whole(index, where)
+    if not 0 <= number <= last:
         raise UsageError(f"{where}: there is no {side.word} class {index}; use 0 to {last}")
-    return int(index)
+    return number
 
 
 def _rows(path: Place, model: _Side, data: _Side) -> list[Link]:
     links = []
-    for line, row in loading.table(path, WHAT):
-        where = f"the {WHAT} '{path}' line {line}"
+    for row in read_table(path, WHAT):
+        where = f"the {WHAT} {row.place}"
         model_index, data_index = _cell(row, model, where), _cell(row, data, where)
         if model_index is not None and data_index is not None:
             links.append((where, model_index, data_index))
     return links
 
 
-def _cell(row: Mapping[str, str], side: _Side, where: str) -> int | None:
+def _cell(row: Row, side: _Side, where: str) -> int | None:
     """The class a row gives for one side, None: empty."""
     columns = (f"{side.word}_index", side.word, f"{side.word}_wnid")
-    index, name, wnid = (row.get(column, "") for column in columns)
+    index, name, wnid = (row.get(column) for column in columns)
     if not index:
         text = name or wnid
         return _find(side, text, where) if text else None

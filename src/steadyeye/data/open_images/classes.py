@@ -1,6 +1,5 @@
 """The classes of Open Images' files and what stands above them."""
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.core.storage.text_files import read_rows
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import loading, openimages
 from steadyeye.data.classes.class_lists import classes_of_names, close_list, shipped_classes
@@ -57,15 +57,15 @@ def kinds(descriptions: Path | None, hierarchy: Path | None) -> Kinds:
 
 
 def _read_descriptions(path: Path) -> tuple[tuple[str, ...], Classes]:
-    rows = list(csv.reader(loading.text(path, "class descriptions").splitlines()))
-    short = [number for number, row in enumerate(rows, start=1) if row and len(row) < 2]
+    rows = list(read_rows(path, "class descriptions"))
+    short = [line for line, cells in rows if len(cells) < 2]
     if short:
         raise UsageError(
             f"'{path}' has {len(short):,} lines without a name, first line {short[0]}; "
             "write machine id, name"
         )
     # later releases begin with LabelName, DisplayName
-    pairs = [(row[0].strip(), row[1].strip()) for row in rows if row and row[0].startswith("/")]
+    pairs = [(cells[0], cells[1]) for _, cells in rows if cells[0].startswith("/")]
     if not pairs:
         raise UsageError(f"'{path}' holds no class; write lines such as /m/01g317,Person")
     for column in zip(*pairs, strict=True):

@@ -1,10 +1,10 @@
 """ILSVRC 2015 VID: videos with the boxes of thirty classes on every frame."""
 
 from pathlib import Path
-from xml.etree import ElementTree
 
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import UsageError, every, unknown
+from steadyeye.core.storage.text_files import read_number, read_xml
 from steadyeye.data.annotations.box_pm_sets import boxed_sets
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.images.image_file import SUFFIXES
@@ -49,18 +49,16 @@ def imagenet_vid(
 
 
 def _boxes(path: Path, position: dict[str, int]) -> Boxes:
-    try:
-        root = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own annotations
-    except OSError as error:
-        raise UsageError(f"cannot read the annotation '{path}': {error.strerror}") from error
-    except ElementTree.ParseError as error:
-        raise UsageError(f"cannot read the annotation '{path}': {error}") from error
+    root = read_xml(path, "annotation")
     corners, labels = [], []
     for element in root.iter("object"):
         name = element.findtext("name") or ""
         if name not in position:
             raise unknown(f"class in '{path}'", name, position)
-        box = [float(element.findtext(f"bndbox/{side}") or "nan") for side in SIDES]
+        box = [
+            read_number(element.findtext(f"bndbox/{side}") or "", f"'{path}': {side} of a '{name}'")
+            for side in SIDES
+        ]
         if not (box[0] <= box[2] and box[1] <= box[3]):
             raise UsageError(f"'{path}' has an invalid box, {box}; correct it")
         corners.append(box)

@@ -1,8 +1,6 @@
 """MOTChallenge: sequences of frames with the boxes of people and vehicles."""
 
 import configparser
-import csv
-import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,6 +9,7 @@ from pathlib import Path
 from steadyeye.core.boxes import EMPTY, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
+from steadyeye.core.storage.text_files import read_ini, read_number, read_rows, read_whole
 from steadyeye.data.annotations.box_pm_sets import boxed_sets
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.images.image_file import SUFFIXES
@@ -37,6 +36,9 @@ CLASSES = (
 Table 3), pedestrian, motorbike and car by COCO's names."""
 
 IGNORED = frozenset(CLASSES[7:])
+COLUMNS = ("frame", "id", "left", "top", "width", "height", "active", "class")
+INFO = "seqinfo.ini"
+LONGEST_SIDE = 2**16
 
 
 def mot(root: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameSets:
@@ -59,17 +61,24 @@ def mot(root: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameS
 
 
 def _info(folder: Path) -> configparser.ConfigParser:
-    info = configparser.ConfigParser()
-    info.read(folder / "seqinfo.ini", encoding="utf-8")
-    return info
+    path = folder / INFO
+    return read_ini(path, "description") if path.is_file() else configparser.ConfigParser()
 
 
 def _frames(folder: Path) -> Sequence[Path]:
     info = _info(folder)
-    images = folder / info.get("Sequence", "imDir", fallback="img1")
+    name = info.get("Sequence", "imDir", fallback="img1")
+    images = folder / name
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise UsageError(
+            f"'{folder / INFO}': imDir is {name!r}, outside of it; name a folder beside it"
+        )
     frames = without_gaps(folder.name, list_files(images, SUFFIXES))
     first = int(re.findall(r"\d+", frames[0].stem)[-1]) if frames else 1
-    length = info.getint("Sequence", "seqLength", fallback=len(frames))
+    length = read_whole(
+        info.get("Sequence", "seqLength", fallback=str(len(frames))),
+        f"'{folder / INFO}', seqLength",
+    )
     if first > 1 or length != len(frames):
         raise UsageError(
             f"'{images}' has {number_of(len(frames), 'frame')} from number {first}, where a "
@@ -82,15 +91,18 @@ def _size(folder: Path) -> tuple[int, int] | None:
     """Height and width of the frames, where seqinfo.ini says them."""
     info = _info(folder)
     sides = [info.get("Sequence", key, fallback="") for key in ("imHeight", "imWidth")]
-    return (int(sides[0]), int(sides[1])) if all(map(str.isdigit, sides)) else None
+    if not all(sides):
+        return None
+    height, width = (read_whole(side, f"'{folder / INFO}', imHeight and imWidth") for side in sides)
+    if not (0 < height <= LONGEST_SIDE and 0 < width <= LONGEST_SIDE):
+        raise UsageError(f"'{folder / INFO}': imHeight {height}, imWidth {width}; correct them")
+    return height, width
 
 
 def _boxes(folder: Path, frames: int) -> list[Boxes]:
     path = folder / "gt" / "gt.txt"
     rows: dict[int, list[tuple[list[float], int, bool]]] = defaultdict(list)
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = enumerate(csv.reader(file), start=1)
-        rows_ = every(lines, lambda line: _row(path, *line, frames))
+    rows_ = every(read_rows(path, "boxes"), lambda line: _row(path, *line, frames))
     tracks: set[tuple[int, int]] = set()
     for frame, track, box, label, ignored in rows_:
         if (frame, track) in tracks:
@@ -109,24 +121,24 @@ def _row(
     path: Path, number: int, line: list[str], frames: int
 ) -> tuple[int, int, list[float], int, bool]:
     """Frame, object, corners, class from 0 and whether it is ignored."""
-    try:
-        frame, track, left, top, width, height, active, label = (float(v) for v in line[:8])
-    except ValueError:
+    if len(line) < len(COLUMNS):
         raise UsageError(
-            f"'{path}', line {number}: {','.join(line)[:80]!r} is no line of MOTChallenge: frame, "
-            "id, left, top, width, height, active, class"
-        ) from None
+            f"'{path}' line {number}: {','.join(line)[:80]!r} is no line of MOTChallenge: "
+            f"{', '.join(COLUMNS)}"
+        )
+    frame, track, left, top, width, height, active, label = (
+        read_number(cell, f"'{path}' line {number}, {column}")
+        for cell, column in zip(line, COLUMNS, strict=False)
+    )
     if label not in range(1, len(CLASSES) + 1) or width < 0 or height < 0:
         raise UsageError(
-            f"'{path}', line {number}: class {label:g} and size {width:g} × {height:g}; classes "
+            f"'{path}' line {number}: class {label:g} and size {width:g} × {height:g}; classes "
             f"go from 1 to {len(CLASSES)} and sizes are not negative"
         )
     if frame not in range(1, frames + 1):
         raise UsageError(
-            f"'{path}', line {number}: frame {frame:g}, but there are {number_of(frames, 'frame')}"
+            f"'{path}' line {number}: frame {frame:g}, but there are {number_of(frames, 'frame')}"
         )
-    if not math.isfinite(left + top + width + height):
-        raise UsageError(f"'{path}', line {number}: the box is not numbers; correct it")
     x, y = left - 1, top - 1
     ignored = active == 0 or CLASSES[int(label) - 1] in IGNORED
     return int(frame), int(track), [x, y, x + width, y + height], int(label) - 1, ignored

@@ -1,14 +1,13 @@
 """Images with boxes in Pascal VOC's format."""
 
-import math
 from pathlib import Path
-from xml.etree import ElementTree
 
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.text_files import read_number, read_xml
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
 from steadyeye.data.classes.class_lists import classes_of_names, read
@@ -55,25 +54,28 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
 
 def _objects(path: Path) -> tuple[str, Size, list[Object]]:
     """The image file's name, its size, and its objects: class, corners as written, difficult."""
-    try:
-        root = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own annotations
-    except ElementTree.ParseError as error:
-        raise UsageError(f"cannot read the annotations '{path}': {error}") from error
+    root = read_xml(path, "annotations")
     objects = []
     for element in root.iter("object"):
         box = element.find("bndbox")
-        sides = [box.findtext(side) if box is not None else None for side in SIDES]
-        if None in sides:
-            raise UsageError(f"'{path}' has an object without {', '.join(SIDES)}; complete it")
-        corners = _numbers(path, sides)
         name = " ".join((element.findtext("name") or "").split())
         if not name:
             raise UsageError(f"'{path}' has an object without a name; complete it")
+        sides = [(box.findtext(side) if box is not None else "") or "" for side in SIDES]
+        if not all(sides):
+            raise UsageError(f"'{path}' has an object without {', '.join(SIDES)}; complete it")
+        corners = tuple(
+            read_number(text, f"'{path}': {side} of a '{name}'")
+            for side, text in zip(SIDES, sides, strict=True)
+        )
         objects.append(
             (name, corners, (element.findtext("difficult") or "").strip() in ("1", "true"))
         )
-    height, width = _numbers(path, [root.findtext(f"size/{s}") or "0" for s in ("height", "width")])
-    size = (int(height), int(width)) if height and width else None
+    height, width = (
+        read_number(root.findtext(f"size/{side}") or "0", f"'{path}': the size's {side}")
+        for side in ("height", "width")
+    )
+    size = (int(height), int(width)) if height > 0 and width > 0 else None
     return (root.findtext("filename") or "").strip() or f"{path.stem}.jpg", size, objects
 
 
@@ -87,16 +89,6 @@ def _from_zero(files: list[tuple[str, Size, list[Object]]]) -> tuple[str, ...]:
         f"{zero:,} of {number_of(len(sides), 'box')} have xmin or ymin 0, but VOC counts pixels "
         "from 1: if these files count from 0, all boxes are a pixel too far left and up",
     )
-
-
-def _numbers(path: Path, sides: list[str | None]) -> tuple[float, ...]:
-    try:
-        corners = tuple(float(side or "nan") for side in sides)
-    except ValueError:
-        corners = (math.nan,)
-    if not all(map(math.isfinite, corners)):
-        raise UsageError(f"'{path}' has a box or size that is not a number, {sides}; correct it")
-    return corners
 
 
 def _boxes(path: Path, objects: list[Object], classes: Classes) -> Boxes:

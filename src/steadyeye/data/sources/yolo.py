@@ -1,6 +1,5 @@
 """Images with boxes as YOLO trainers keep them."""
 
-import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import yaml
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import SampleError, UsageError, every
 from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.text_files import check_text, read_number, read_text
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.images import image_file
@@ -34,8 +34,8 @@ def yolo(data: str, split: str = "val") -> BoxedImages:
         raise UsageError(f"'{path}' has no '{split}'; its keys are {', '.join(map(str, content))}")
     if not isinstance(content[split], str):
         raise UsageError(f"'{path}': {split} must be one folder of images; name one")
-    root = (path.parent / (content.get("path") or "")).resolve()
-    folder = root / content[split]
+    base = check_text(content.get("path") or ".", f"'{path}': path")
+    folder = (path.parent / base).resolve() / check_text(content[split], f"'{path}': {split}")
     images = sorted(list_files(folder, image_file.SUFFIXES))
     boxed = every(images, lambda image: _image(folder, image, len(listed_names)))
     unique, remarks = without_repeats(boxed)
@@ -52,13 +52,24 @@ def yolo(data: str, split: str = "val") -> BoxedImages:
     )
 
 
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML without aliases, which few lines of can stand for more than any memory holds."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError(f"an alias in line {self.peek_event().start_mark.line + 1}")
+        return super().compose_node(parent, index)
+
+
 def _content(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read '{path}': {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"cannot read '{path}': {' '.join(str(error).split())}") from error
+        content = yaml.load(read_text(path, "description"), _Loader)  # noqa: S506 - a safe loader
+    except RecursionError:
+        raise UsageError(f"cannot read '{path}': it is nested too deeply; flatten it") from None
+    # of tags whose value is none PyYAML raises all of these
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UsageError(f"cannot read '{path}': {reason}; write names: and folders") from None
     if not isinstance(content, dict) or not content.get("names"):
         raise UsageError(f"'{path}' has no names; list the classes under names:")
     return content
@@ -67,13 +78,20 @@ def _content(path: Path) -> dict[str, Any]:
 def _names(path: Path, names: Any) -> list[str]:
     """The names in the order of their numbers. Raises `UsageError` for gaps and for two of one."""
     if isinstance(names, dict):
-        names = {int(k) if str(k).isdecimal() else k: name for k, name in names.items()}
-        if set(names) != set(range(len(names))):
+        by_number = {str(number): name for number, name in names.items()}
+        if set(by_number) != set(map(str, range(len(names)))):
             raise UsageError(f"'{path}': the numbers under names: must go from 0, each once")
-        names = [names[number] for number in range(len(names))]
+        names = [by_number[str(number)] for number in range(len(names))]
     if not isinstance(names, list):
         raise UsageError(f"'{path}': names: is no list of classes")
-    names_ = [" ".join(str(name).split()) for name in names]
+    texts = [
+        # YAML takes 7 and `no` for other things than texts
+        check_text(
+            str(name) if isinstance(name, int | float) else name, f"'{path}': class {number}"
+        )
+        for number, name in enumerate(names)
+    ]
+    names_ = [" ".join(text.split()) for text in texts]
     twice = [name for name, times in Counter(names_).items() if times > 1]
     if twice:
         raise UsageError(f"'{path}' names the class '{twice[0]}' twice; rename one")
@@ -102,7 +120,7 @@ def _boxes(image: Path, classes: int) -> tuple[Boxes, tuple[int, int] | None]:
             f"{error}; boxes are shares of the image, so it must be readable"
         ) from error
     corners, labels = [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+    for number, line in enumerate(read_text(path, "labels").splitlines(), start=1):
         if not line.strip():
             continue
         label, x, y, w, h = _line(path, number, line, classes)
@@ -117,19 +135,17 @@ def _line(
     path: Path, number: int, line: str, classes: int
 ) -> tuple[int, float, float, float, float]:
     """Class, centre, width and height; of a polygon, which has three corners or more, its box."""
-    where = f"'{path}', line {number}: {line[:60]!r}"
-    try:
-        label, *values = (float(value) for value in line.split())
-    except ValueError:
-        values = []
-    if len(values) != 4 and (len(values) < 6 or len(values) % 2):
+    where = f"'{path}' line {number}: {line[:60]!r}"
+    first, *rest = line.split()
+    if len(rest) != 4 and (len(rest) < 6 or len(rest) % 2):
         raise UsageError(f"{where} is no box; write class x y width height")
+    label, *values = (read_number(text, where) for text in (first, *rest))
     if len(values) > 4:
         xs, ys = values[0::2], values[1::2]
         sides = max(xs) - min(xs), max(ys) - min(ys)
         values = [(min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2, *sides]
     x, y, w, h = values
-    if not (label in range(classes) and w >= 0 and h >= 0 and math.isfinite(x + y + w + h)):
+    if not (label in range(classes) and w >= 0 and h >= 0):
         raise UsageError(f"{where}: classes go from 0 to {classes - 1}, and sizes are not negative")
     if not (0 <= x <= 1 and 0 <= y <= 1 and w <= 1 + SLACK and h <= 1 + SLACK):
         raise UsageError(f"{where} lies outside the image; boxes are shares of its sides, 0 to 1")

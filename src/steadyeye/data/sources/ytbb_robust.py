@@ -1,6 +1,5 @@
 """YTBB-Robust as released."""
 
-import csv
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,7 @@ from pathlib import Path
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.text_files import read_table
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.annotations.ytbb_reviews import PairReviews, frame_of, read_pairs, read_reviews
 from steadyeye.data.classes.class_lists import shipped_classes
@@ -144,25 +144,17 @@ def _anchors(metadata: Path, classes: Classes) -> dict[str, _Anchor]:
 
 def _read_annotations(path: Path, classes: Classes) -> dict[str, int]:
     """Set name → the annotated class of its anchor."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-    except OSError:
-        raise UsageError(f"no '{path}'; root must hold the released metadata folder") from None
     labels: dict[str, int] = {}
-    for line, row in enumerate(rows, start=2):
-        try:
-            name, label = f"{row['ytid']}_{int(row['time_ms'])}", int(row["label"])
-        except (KeyError, TypeError, ValueError):
-            raise UsageError(f"'{path}' line {line}: needs ytid, time_ms and label") from None
+    for row in read_table(path, "anchors of the release", ("ytid", "time_ms", "label")):
+        name, label = f"{row.get('ytid')}_{row.whole('time_ms')}", row.whole("label")
         label = EXCHANGED.get(label, label)
         if not 0 <= label < len(classes) or classes.names[label] == "none":
             raise UsageError(
-                f"'{path}' line {line}: label {row['label']}; the released file numbers classes "
+                f"{row.place}: label {row.get('label')}; the released file numbers classes "
                 f"from 0 to 22, and car is 22 there; take it unchanged"
             )
         if labels.setdefault(name, label) != label:
-            raise UsageError(f"'{path}' line {line}: another label for '{name}' than before")
+            raise UsageError(f"{row.place}: another label for '{name}' than before")
     return labels
 
 

@@ -26,9 +26,9 @@ from typing import Any
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import URL, Place
+from steadyeye.core.storage.text_files import read_table, read_whole
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
-from steadyeye.data.classes.loading import table
 from steadyeye.data.video.paths import resolve_path
 
 WHOLE = 2**62
@@ -184,13 +184,13 @@ def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _csv(path: Place) -> dict[str, Any]:
     videos: dict[str, Any] = {}
-    for line, row in table(path, "labels"):
+    for row in read_table(path, "labels"):
         video, labels = (
             row.get("video"),
-            _names((row.get("labels") or row.get("label", "")).split("|")),
+            _names((row.get("labels") or row.get("label")).split("|")),
         )
         if not video or not labels:
-            raise UsageError(f"'{path}' line {line}: needs the columns video and labels")
+            raise UsageError(f"{row.place}: needs the columns video and labels")
         entry = {"first": row.get("first"), "last": row.get("last"), "labels": labels}
         videos.setdefault(video, {"labels": []})["labels"].append(entry)
     return {"videos": videos}
@@ -232,12 +232,7 @@ def _range(entry: Mapping[str, Any], position: Mapping[str, int], where: str) ->
 def _read_bound(value: object, default: int, where: str) -> int:
     if value is None or value == "":
         return default
-    try:
-        number = int(str(value))
-    except ValueError:
-        raise UsageError(
-            f"the labels '{where}' have the frame number '{value}'; give a whole number"
-        ) from None
+    number = read_whole(str(value), f"the labels '{where}', a frame number")
     if number < 0:
         raise UsageError(
             f"the labels '{where}' have the frame number {number}; frames count from 0"

@@ -1,0 +1,58 @@
+"""Ctrl-C and SIGTERM: the work ends, what is finished is kept, and one line says so.
+
+The first raises `KeyboardInterrupt`: threads end at their next batch, a training after its step. A
+second, of either, ends the process at once, without what it was writing.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+
+from steadyeye.cli.terminal import progress_console, say
+from steadyeye.core.storage.files import remove_temporaries
+
+STOPPED = "stopped; run the same command again to go on"
+
+Say = Callable[[str], None]
+
+
+class Interrupts:
+    """The signals that came. `say`: prints the last line; a command may print it another way."""
+
+    number = 0
+    say: Say
+
+    def begin(self) -> None:
+        """Listens from now on, as if nothing had come before."""
+        self.number = 0
+        self.say = _say_line
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # one that is ignored (`nohup`, a shell's background) stays so
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._handle)
+
+    @property
+    def exit_code(self) -> int:
+        """130 after Ctrl-C, 143 after SIGTERM, as shells have it; 0: none came."""
+        return 128 + self.number if self.number else 0
+
+    def _handle(self, number: int, _: object) -> None:
+        if not self.number:
+            self.number = number
+            raise KeyboardInterrupt
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+        # threads may take long to end: nothing is waited for, and what they write does not count
+        remove_temporaries()
+        with suppress(RuntimeError):  # the first may have come in the middle of a line
+            self.say(STOPPED)
+        os._exit(self.exit_code)
+
+
+def _say_line(text: str) -> None:
+    say(f"steadyeye: {text}", to=progress_console)
+
+
+interrupts = Interrupts()
+"""Of this process; `begin` makes it listen."""

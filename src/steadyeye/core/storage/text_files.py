@@ -1,0 +1,259 @@
+"""Text, tables, settings and XML as people, spreadsheets and tools write them.
+
+Whatever cannot be read is one line that names the file, the place in it, and what to do.
+"""
+
+import configparser
+import csv
+import io
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+from xml.parsers import expat
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.files import Place
+
+BYTE_ORDER_MARK = "\ufeff"
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""How texts of spreadsheets and editors begin that are UTF-16."""
+
+SEPARATORS = (",", ";", "\t")
+"""What parts the cells: spreadsheets take a semicolon where a comma parts decimals."""
+
+LARGEST_WHOLE = 2**53
+"""Whole numbers up to here are exact as float64, and fit into every column of ours."""
+
+
+def read_text(path: Place, title: str = "file") -> str:
+    """The text of a UTF-8 file, or of a UTF-16 file with its mark; marks at the start are left out.
+
+    `title`: names it in errors, "class list". Raises `UsageError` for a file that is not there or
+    no text, with the line.
+    """
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        raise UsageError(f"no {title} at '{path}'; check the path") from None
+    except OSError as error:
+        raise UsageError(f"cannot read the {title} '{path}': {error.strerror}") from error
+    return decode_text(content, f"the {title} '{path}'")
+
+
+def decode_text(content: bytes, title: str) -> str:
+    """The text in bytes, as `read_text` reads it; `title`: "the class list 'a.txt'"."""
+    coding = "utf-16" if content.startswith(UTF_16) else "utf-8"
+    if coding == "utf-8" and b"\0" in content:
+        line = content.count(b"\n", 0, content.index(b"\0")) + 1
+        raise UsageError(f"cannot read {title}: it is no text (line {line} has a zero byte)")
+    try:
+        text = content.decode(coding)
+    except UnicodeDecodeError as error:
+        if coding == "utf-16":
+            raise UsageError(f"cannot read {title}: it is no text; save it as UTF-8") from None
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"cannot read {title}: line {line} has the byte 0x{content[error.start]:02x}, which is "
+            "not UTF-8; save it as UTF-8"
+        ) from None
+    if "\0" in text:
+        raise UsageError(f"cannot read {title}: it is no text (it has a zero in it)")
+    # files that were joined have marks inside as well, which nobody sees
+    return text.replace(BYTE_ORDER_MARK, "")
+
+
+class Row(NamedTuple):
+    """A row of a table: its cells by column, without blanks around them, and where it stands."""
+
+    path: Place
+    line: int
+    cells: Mapping[str, str]
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for errors: "'boxes.csv' line 12"."""
+        return f"'{self.path}' line {self.line}"
+
+    def get(self, column: str, default: str = "") -> str:
+        """The text of a cell; `default` where there is no such column."""
+        return self.cells.get(column, default)
+
+    def number(self, column: str) -> float:
+        """The finite number in a cell. Raises `UsageError` for any other text."""
+        return read_number(self.cells.get(column, ""), f"{self.place}, column {column}")
+
+    def whole(self, column: str) -> int:
+        """The whole number in a cell. Raises `UsageError` for any other text."""
+        return read_whole(self.cells.get(column, ""), f"{self.place}, column {column}")
+
+
+def read_table(path: Place, title: str, needed: Sequence[str] = ()) -> list[Row]:
+    """The rows of a CSV file: cells parted by commas, semicolons or tabs, as in its first line.
+
+    Short rows are filled, empty ones left out. `needed`: the columns it may not lack. Raises
+    `UsageError` for a file that is none, a column that is missing or there twice, and a row with
+    more cells than the first line.
+    """
+    rows = read_rows(path, title)
+    _, header = next(rows, (1, []))
+    twice = [name for i, name in enumerate(header) if name and name in header[:i]]
+    if twice:
+        raise UsageError(f"the {title} '{path}' has the column '{twice[0]}' twice; rename one")
+    lacking = [name for name in needed if name not in header]
+    if lacking:
+        raise UsageError(
+            f"the {title} '{path}' has no column {', '.join(lacking)}; its columns are "
+            f"{', '.join(header)[:200] or 'none'}; give {', '.join(needed)} in the first line"
+        )
+    width, table = len(header), []
+    for line, cells in rows:
+        if len(cells) > width and any(cells[width:]):
+            raise UsageError(
+                f"the {title} '{path}' line {line} has more cells than the header; "
+                "quote names that hold commas"
+            )
+        if len(cells) < width:
+            cells.extend([""] * (width - len(cells)))
+        table.append(Row(path, line, dict(zip(header, cells, strict=False))))
+    return table
+
+
+def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each row of a CSV file that is not empty, without blanks around.
+
+    Raises `UsageError` as `read_text`, and for quotes that do not close.
+    """
+    text = read_text(path, title)
+    separator = find_separator(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        for raw in reader:
+            cells = list(map(str.strip, raw))
+            if any(cells):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise UsageError(
+            f"cannot read the {title} '{path}': line {reader.line_num}: {error}; "
+            "check its quotes and line ends"
+        ) from None
+
+
+def find_separator(text: str) -> str:
+    """What parts the cells of a table: the one that its first line has most of; a comma at par."""
+    first = text.lstrip().partition("\n")[0]
+    # cells in quotes may hold the others
+    outside = "".join(first.split('"')[0::2])
+    return max(SEPARATORS, key=outside.count)
+
+
+def read_number(text: str, place: str) -> float:
+    """The finite number that a text is. Raises `UsageError` for any other; `place`: where it is."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or "_" in text:
+        comma = text.replace(",", ".", 1)
+        hint = f"write {comma[:40]}" if comma != text and _is_number(comma) else "write a number"
+        raise UsageError(f"{place}: {text[:40]!r} is no number; {hint}")
+    return number
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def read_whole(text: str, place: str) -> int:
+    """The whole number that a text is, at most 2^53. Raises `UsageError` for any other."""
+    digits = text.removeprefix("-")
+    if len(digits) > 20 or not (digits.isascii() and digits.isdecimal()):
+        raise UsageError(f"{place}: {text[:40]!r} is no whole number; write one such as 12")
+    number = int(text)
+    if abs(number) > LARGEST_WHOLE:
+        raise UsageError(f"{place}: {text} is too large; write a number up to {LARGEST_WHOLE:,}")
+    return number
+
+
+def check_text(value: object, place: str) -> str:
+    """The text itself. Raises `UsageError` for what is none, is empty, or cannot be written out.
+
+    `place`: where it is, and what it should be.
+    """
+    if isinstance(value, str) and value.strip() and "\0" not in value:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            pass  # half of a surrogate pair is no letter
+        else:
+            return value
+    raise UsageError(f"{place} is {repr(value)[:60]}; write a text")
+
+
+def read_toml(path: Place, title: str, hint: str = "") -> dict[str, Any]:
+    """What a TOML file holds. `hint`: what to do about one that is none. Raises `UsageError`."""
+    try:
+        return tomllib.loads(read_text(path, title))
+    except UsageError as error:
+        raise UsageError(f"{error}{hint}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"cannot read the {title} '{path}': {_reason(error)}{hint}") from None
+
+
+def read_ini(path: Place, title: str) -> configparser.ConfigParser:
+    """The sections of an INI file, in which `%` has no meaning. Raises `UsageError`."""
+    sections = configparser.ConfigParser(interpolation=None)
+    try:
+        sections.read_string(read_text(path, title), str(path))
+    except configparser.Error as error:
+        raise UsageError(
+            f"cannot read the {title} '{path}': {_reason(error)}; correct it or delete it"
+        ) from None
+    return sections
+
+
+def read_xml(path: Place, title: str) -> Element:
+    """The root of an XML file. Raises `UsageError` for one that is none or defines entities."""
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        raise UsageError(f"no {title} at '{path}'; check the path") from None
+    except OSError as error:
+        raise UsageError(f"cannot read the {title} '{path}': {error.strerror}") from error
+    try:
+        _refuse_entities(content)
+        return ElementTree.fromstring(content)  # noqa: S314 - entities are refused above
+    except _EntityError:
+        raise UsageError(
+            f"'{path}' defines entities, which annotations never need; export it again"
+        ) from None
+    # what expat does not know of codings it raises as a ValueError or a LookupError
+    except (ElementTree.ParseError, expat.ExpatError, ValueError, LookupError) as error:
+        raise UsageError(
+            f"cannot read the {title} '{path}': {_reason(error)}; correct or export it again"
+        ) from None
+
+
+class _EntityError(Exception):
+    """A document defines entities, which can grow without bound."""
+
+
+def _refuse_entities(content: bytes) -> None:
+    def refuse(*_: object) -> None:
+        raise _EntityError
+
+    parser = expat.ParserCreate()
+    parser.EntityDeclHandler = refuse
+    parser.Parse(content, True)
+
+
+def _reason(error: Exception) -> str:
+    """What an error says as one line."""
+    if isinstance(error, RecursionError):
+        return "its values are nested too deeply"
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,125 @@
+"""Ctrl-C and SIGTERM: one line, the exit code of shells, what is finished stays, nothing else."""
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+
+import explain_toys
+import pytest
+from conftest import TESTS
+from forked import Command, steadyeye
+from whole_runs import tree
+
+from steadyeye.core.storage import files
+
+LINE = "steadyeye: stopped; run the same command again to go on"
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+SQUARES = "callable_detector(path='py:explain_toys:slow', classes='classes.json')"
+STUCK = SQUARES.replace("explain_toys:slow", "explain_toys:stuck")
+BOXES = "coco(annotations='boxes.json', images='images')"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("interrupts") / "squares"
+    explain_toys.write(root, images=40)
+    return root
+
+
+def words(out, *more):
+    return [
+        "run",
+        "--model",
+        SQUARES,
+        "--data",
+        BOXES,
+        "--no-cache",
+        "--quiet",
+        "--out",
+        out,
+        *more,
+    ]
+
+
+def environment(pause):
+    path = os.pathsep.join([TESTS, os.environ.get("PYTHONPATH", "")])
+    return {"PYTHONPATH": path, "STEADYEYE_TOY_PAUSE": str(pause)}
+
+
+def wait_for(running, there):
+    deadline = time.monotonic() + 120
+    while not there() and time.monotonic() < deadline:
+        assert running.poll() is None, running.communicate()[1]
+        time.sleep(0.005)
+
+
+@pytest.fixture(scope="module")
+def whole(folder):
+    done = steadyeye(*words("whole"), cwd=folder, env=environment(0))
+    assert done.returncode == 0, done.stderr
+    return tree(folder / "whole")
+
+
+ENGINES = [(), ("--engine", "local(processes=1)")]
+
+
+@pytest.mark.parametrize("sent", CODES, ids=lambda number: number.name)
+@pytest.mark.parametrize("engine", ENGINES, ids=["threads", "processes"])
+def test_an_interrupt_is_one_line_and_what_is_finished_stays(folder, whole, engine, sent):
+    out = folder / f"{sent.name}{len(engine)}"
+    asked = words(out.name, "--workers", "1", *engine)
+    running = Command(*asked, cwd=folder, env=environment(0.02))
+    wait_for(running, lambda: list(out.glob("cells/*/*.arrow")))
+    running.send_signal(sent)
+    _, stderr = running.communicate()
+    assert running.returncode == CODES[sent], stderr
+    assert stderr.splitlines() == [LINE]
+    shards = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/*.arrow")}
+    assert 0 < len(shards) < 3
+    assert not list(out.rglob("*.tmp"))
+    done = steadyeye(*asked, cwd=folder, env=environment(0))
+    assert done.returncode == 0, done.stderr
+    assert {path: path.stat().st_mtime_ns for path in shards} == shards
+    ended = {name: data for name, data in tree(out).items() if name.startswith("cells")}
+    assert ended == {name: data for name, data in whole.items() if name.startswith("cells")}
+
+
+@pytest.mark.parametrize("form", ["none", "json"])
+def test_a_second_one_ends_at_once_what_would_not_end(folder, form, tmp_path):
+    asked = ["run", "--model", STUCK, "--data", BOXES, "--no-cache", "--out", str(tmp_path / "run")]
+    env = {**environment(0), "ASKED": str(tmp_path / "asked")}
+    running = Command(*asked, "--progress", form, cwd=folder, env=env)
+    wait_for(running, (tmp_path / "asked").exists)
+    while running.poll() is None:  # two that come at once are one
+        with suppress(ProcessLookupError):
+            running.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+    _, stderr = running.communicate()
+    assert running.returncode == 130, stderr
+    *_, last = stderr.splitlines()
+    if form == "json":
+        assert json.loads(last) == {"event": "stopped", "message": LINE.removeprefix("steadyeye: ")}
+    else:
+        assert stderr.splitlines() == [LINE]
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_what_is_being_written_is_removed_by_an_end_at_once(tmp_path, monkeypatch):
+    seen = []
+
+    def end_at_once(_):
+        seen.extend(path.name for path in tmp_path.iterdir())
+        files.remove_temporaries()
+        seen.append(len(list(tmp_path.iterdir())))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files.os, "fsync", end_at_once)
+    with pytest.raises(KeyboardInterrupt):
+        files.write_file(tmp_path / "a", b"text")
+    assert seen[0].startswith(".a.")
+    assert seen[1] == 0
+    with files.temporary_folder() as folder:
+        files.remove_temporaries()
+        assert not folder.exists()

@@ -1,0 +1,3 @@
+"""What is written as JSON."""
+
+PARSERS = []
