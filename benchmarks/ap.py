@@ -24,7 +24,6 @@ from typing import TypeVar
 import numpy as np
 
 from steadyeye.core.boxes import BoxTable, areas
-from steadyeye.core.stats import bootstrap
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
 from steadyeye.metrics.detection.matching import by_area, match
 
@@ -71,7 +70,8 @@ def twelve(tables: Tables, images: int, classes: int) -> list[float]:
 def replicates(tables: Tables, images: int, classes: int) -> list[float]:
     """mAP, 0.50:0.95, of each of 1,000 resamples of the images."""
     matched = match(*tables, images, classes)
-    weights = bootstrap.weights(np.arange(images).astype(str), 1000)
+    even = np.full(images, 1 / images)
+    weights = np.random.default_rng(0).multinomial(images, even, 1000).astype(np.float32)
     return [float(np.nanmean(dataset_ap(matched, weight=weight))) for weight in weights]
 
 

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.explain.embedding.blind_spots import spots
-from steadyeye.explain.embedding.density_ratio import thinness
-from steadyeye.explain.embedding.projection import space
+from steadyeye.explain.embedding.density_ratio import space, thinness
 
 CLOUDS, LATENT, HOLE = 40, 12, 7
 

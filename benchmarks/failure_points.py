@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from steadyeye.core.stats import bootstrap
+from steadyeye.core.stats.intervals import REPLICATES, number_clusters
 from steadyeye.degradation.curves import Profiles, profiles
 from steadyeye.degradation.failure_points import first_below
 from steadyeye.degradation.failure_search import THRESHOLDS, Search, affordable, exhaustive
@@ -87,13 +88,22 @@ def measure(run: Path, repeats: int) -> None:
     )
 
 
+def draw_weights(clusters: np.ndarray) -> np.ndarray:
+    """(replicates, n) how often each image counts in each resample of whole clusters."""
+    number = number_clusters(clusters)
+    several = int(number.max()) + 1
+    even = np.full(several, 1 / several)
+    draws = np.random.default_rng(0).multinomial(several, even, REPLICATES)
+    return draws[:, number].astype(np.float32)
+
+
 def _own(
     levels: list[np.ndarray], answers: list[np.ndarray], table: Profiles
 ) -> tuple[list[int], list[int]]:
     """Widths of the bootstrap intervals of the sweep itself, over images and over videos."""
     widths: tuple[list[int], list[int]] = ([], [])
     for clusters, mine in zip((table.images, table.videos), widths, strict=True):
-        weight = bootstrap.weights(clusters)
+        weight = draw_weights(clusters)
         for level, answer in zip(levels, answers, strict=True):
             means = bootstrap.means(answer.astype(np.float32), weight)
             for threshold in THRESHOLDS:

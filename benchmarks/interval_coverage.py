@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from steadyeye.core.stats import bounded_means, clustered_proportions
+from steadyeye.core.stats import bounded_means, proportions
 
 VIDEOS = (3, 5, 10, 20, 50)
 CORRELATIONS = (0.05, 0.3, 0.8)
@@ -90,7 +90,7 @@ def difference(
         lead = (wins[0] - wins[1]).astype(np.float64)
         gap = share - other
         some = [
-            clustered_proportions.ends(*wins_of)[:2]
+            proportions.cluster_ends(*wins_of)[:2]
             for wins_of in zip(lead[:WIDTHS], totals, strict=False)
         ]
         width = float(np.mean([high - low for low, high in some]))
@@ -113,7 +113,7 @@ def _excludes(
     lead: NDArray[np.float64], totals: NDArray[np.float64], gap: float
 ) -> NDArray[np.bool_]:
     """(tries,) whether the low end of `clustered.ends` lies above a gap."""
-    half = clustered_proportions.subsets(lead.shape[1])
+    half = proportions.subsets(lead.shape[1])
     tail = bounded_means.TAIL
     below = np.mean((lead - max(gap, 0) * totals) @ half.T <= 1e-9, axis=1) <= tail
     if gap >= 0:

@@ -1,5 +1,6 @@
 """Where the real test data lies, and the packaged models, loaded once a session."""
 
+import gc
 import os
 import signal
 import sys
@@ -31,6 +32,11 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # what one test leaves behind is not to answer for another; those of the cache name a folder
 os.environ["STEADYEYE_CACHE"] = "off"
+# workers are as many as processors and more: the threads of one would only wait for another's
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+# until all tests are collected nothing is garbage, and a search for it goes through every module
+gc.disable()
 # the same examples in every run, and no limit of time for one: a busy machine is no fault of ours
 settings.register_profile(
     "tests",
@@ -44,27 +50,40 @@ settings.load_profile("tests")
 LONGEST = (
     "test_ray",
     "test_looks",
-    "test_blind_spots",
-    "test_finetune_detection",
     "test_review_pages",
-    "test_model_libraries",
-    "test_viewer",
-    "test_few_images",
-    "test_cache",
-    "test_runs",
-    "test_cli",
-    "test_gains",
+    "test_review_server",
+    "test_finetune_detection",
     "test_storage",
-    "test_finetune_classifiers",
-    "test_package",
-    "test_review_attacks",
-    "test_label_free",
-    "test_explain",
-    "test_short_forms",
-    "test_nao_export",
-    "test_sweeps",
-    "test_seeking",
     "test_integrated_gradients",
+    "test_viewer",
+    "test_model_libraries",
+    "test_seeking",
+    "test_runs",
+    "test_finetune",
+    "test_finetune_classifiers",
+    "test_finetune_loop",
+    "test_outside_plugins",
+    "test_view_folders",
+    "test_label_free",
+    "test_processes",
+    "test_explain",
+    "test_cli",
+    "test_released_sets",
+    "test_cache",
+    "test_blind_spots",
+    "test_few_images",
+    "test_average_precision",
+    "test_competing_classes",
+    "test_review_attacks",
+    "test_sweeps",
+    "test_gate",
+    "test_faults",
+    "test_nao_export",
+    "test_first_screen",
+    "test_score",
+    "test_review_audit",
+    "test_comparison",
+    "test_package",
 )
 # minutes of processors together, though few of their tests take two seconds
 SLOW = frozenset(
@@ -97,6 +116,22 @@ SLOW = frozenset(
 DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """One server forks the commands of all workers: it imports while they collect."""
+    import forked
+
+    node.workerinput["commands"] = forked.share_server()
+
+
+def pytest_configure(config):
+    """A worker learns where that server is."""
+    if hasattr(config, "workerinput"):
+        import forked
+
+        forked.shared = config.workerinput["commands"]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """The longest files first, the others as they come; what needs a browser is slow."""
@@ -105,6 +140,14 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish():
+    """Modules and tests stay to the end: later searches for garbage leave them out."""
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

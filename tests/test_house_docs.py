@@ -49,6 +49,7 @@ def test_contributing_has_a_line_for_every_package():
     assert sorted(rows) == sorted(draw_house.BOXES)
 
 
+@pytest.mark.slow
 def test_the_picture_shows_the_imports():
     assert draw_house.PICTURE.read_text() == draw_house.draw(), "run `python tools/draw_house.py`"
     arrows = draw_house.read_arrows()

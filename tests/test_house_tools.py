@@ -4,9 +4,12 @@ import importlib
 import os
 import re
 import runpy
+import signal
 import sys
 import threading
+import time
 
+import forked
 import pytest
 from conftest import ROOT
 
@@ -52,7 +55,7 @@ def test_what_differs_is_named_with_its_first_difference(tmp_path):
 
 
 def test_only_what_no_two_runs_share_is_masked(tmp_path):
-    said = "at 2026-11-22 17:00:03, http://127.0.0.1:{}/r/{}, {} s, 12 images"
+    said = "at 2026-11-22 17:00:03, http://127.0.0.1:{}/r#{}, {} s, 12 images"
     before = write(tmp_path / "a", g__x_txt=said.format(8123, "Ab-1", "1.25"))
     after = write(tmp_path / "b", g__x_txt=said.format(9001, "Zz_9", "0.5"))
     assert list(golden_runs.compare([before, after], "g")) == []
@@ -170,3 +173,23 @@ def test_roads_use_no_module_that_a_move_could_rename():
     for name in (*tools, "trace_road"):
         text = (ROOT / "tools" / f"{name}.py").read_text()
         assert not re.findall(r"(?:from|import) steadyeye\.", text), name
+
+
+def test_a_command_that_hangs_is_ended_and_says_where(tmp_path):
+    script = (
+        write(
+            tmp_path,
+            hang_py="import threading\nprint('begun', flush=True)\nthreading.Event().wait()",
+        )
+        / "hang.py"
+    )
+    running = forked.Command("now", script=script)
+    while not os.fstat(running.files[0].fileno()).st_size:
+        assert running.poll() is None
+        time.sleep(0.01)
+    with pytest.raises(
+        TimeoutError, match=r"hang.py now\nbegun\n(.|\n)*hang.py\", line 3"
+    ) as error:
+        running.wait(limit=0.1)
+    assert "threading.py" in str(error.value)
+    assert running.returncode == -signal.SIGABRT

@@ -31,6 +31,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ VOLATILE = (
     (re.compile(r"^\S.*: [\d,]+/[\d,]+(, .*)?\n", re.MULTILINE), ""),
     (re.compile(r"^\S.*: [\d,]+, .*images/s.*\n", re.MULTILINE), ""),
     # the private link of a reviewer
-    (re.compile(r"(http://127\.0\.0\.1:\d+/r/)[\w-]+"), r"\1<token>"),
+    (re.compile(r"(http://127\.0\.0\.1:\d+/r#)[\w-]+"), r"\1<token>"),
     (re.compile(r"\b[0-9a-f]{32,64}\b"), "<digest>"),
     (re.compile(r"\b\d+(\.\d+)? s\b(?= of work| in all|\.?$)", re.MULTILINE), "<time> s"),
 )
@@ -400,10 +401,12 @@ def main() -> int:
         folder = Folder(Path(path), data, ROOT / ".cache" / "answers")
         for page in arguments.pages or list_pages():
             if folder.data is None and needs_data(page):
-                print(f"{page}: left out, as there is no {arguments.data}")
+                print(f"{page}: left out, as there is no {arguments.data}", flush=True)
                 continue
+            start = time.monotonic()
             try:
                 folder.run_page(page, update=arguments.update)
+                print(f"{page}: {time.monotonic() - start:.0f} s", flush=True)
             except OutputError as error:
                 failed += 1
                 print(error, flush=True)

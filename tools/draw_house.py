@@ -12,6 +12,7 @@ packages' docstrings.
 import ast
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,6 +43,7 @@ BOXES: Mapping[str, tuple[int, int, str]] = {
 
 NOT_CODE: Mapping[str, str] = {
     "data": "Tables that are installed with the package.",
+    "guidelines": "What reviewers are told of each stage, in Markdown.",
     "static": "Scripts and styles of its pages.",
     "templates": "The HTML of its pages.",
 }
@@ -57,6 +59,7 @@ def main() -> None:
     PAGE.write_text(fill_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
+@cache
 def read_arrows() -> dict[str, set[str]]:
     """Package → the packages that it imports."""
     files = {measure_house.module_of(SOURCE, file): file for file in SOURCE.rglob("*.py")}

@@ -51,7 +51,7 @@ REAL = ("{yolox}", "{coco}", "{davis}", "val2014")
 TIME = rb"\d[\d,]*(\.\d+)?"
 MASKS = (
     (re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?"), b"DATE"),
-    (re.compile(rb"(http://127\.0\.0\.1:)\d+(/r/)[\w-]+"), rb"\1PORT\2TOKEN"),
+    (re.compile(rb"(http://127\.0\.0\.1:)\d+(/r#)[\w-]+"), rb"\1PORT\2TOKEN"),
     (re.compile(rb"(http://127\.0\.0\.1:)\d+"), rb"\1PORT"),
     (re.compile(TIME + rb" (ms|s|min|h)\b"), b"TIME"),
     (re.compile(rb'"(time|seconds|date)": ' + TIME), rb'"\1": TIME'),
@@ -61,8 +61,8 @@ MASKS = (
     (re.compile(TIME + rb" (images|frames|samples)/s"), b"RATE"),
 )
 """(pattern, what stands for it) in texts."""
-SKIPPED = re.compile(r"\.lock$|\.sqlite|\.contents$")
-"""Files that are no output, or that hold what the disk says of inputs, times among it."""
+SKIPPED = re.compile(r"\.lock$|\.key$|\.sqlite|\.contents$")
+"""Files that are no output, are random, or hold what the disk says of inputs, times among it."""
 TEXT = {".json", ".jsonl", ".csv", ".html", ".md", ".txt", ".seal", ".toml", ".xml"}
 METADATA = "Metadata-Version: 2.1\nName: steadyeye\nVersion: 0.0.0\n"
 

@@ -10,7 +10,6 @@ What needs real photos or detectors comes from the folder of test data, and lies
 """
 
 import argparse
-import hashlib
 import importlib.util
 import json
 import os
@@ -129,10 +128,10 @@ def wait_for_links(running: Any) -> list[tuple[str, str]]:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         printed = read_so_far(running)
-        links = re.findall(r"^\s*(\S+?):?\s+(http://\S+/r/\S+)", printed, re.MULTILINE)
+        links = re.findall(r"^\s*(\S+?):?\s+(http://\S+/r#\S+)", printed, re.MULTILINE)
         if links:
             try:
-                open_link(links[0][1])
+                Browser(links[0][1])
             except urllib.error.URLError:
                 pass
             else:
@@ -143,11 +142,30 @@ def wait_for_links(running: Any) -> list[tuple[str, str]]:
     raise TimeoutError(f"no link within {PATIENCE} s: {printed}")
 
 
-def open_link(link: str) -> urllib.request.OpenerDirector:
-    """A browser that has opened a private link, which leaves it a cookie."""
-    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
-    browser.open(link, timeout=60).close()
-    return browser
+class Browser:
+    """A browser that has opened a private link; `site`: of which server."""
+
+    def __init__(self, link: str) -> None:
+        """Signs in, which leaves a cookie and the word for changes."""
+        self.site, _, token = link.rpartition("/r#")
+        self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+        self.word = ""
+        self.word = self.send("sign-in", {"token": token})["csrf"]
+
+    def read(self, path: str) -> Any:
+        """What a page holds, as JSON."""
+        with self.opener.open(f"{self.site}/{path}", timeout=60) as page:
+            return json.load(page)
+
+    def send(self, path: str, content: Any) -> Any:
+        """What the server says to a change."""
+        request = urllib.request.Request(  # noqa: S310
+            f"{self.site}/{path}",
+            json.dumps(content).encode(),
+            {"content-type": "application/json", "x-csrf-token": self.word},
+        )
+        with self.opener.open(request, timeout=60) as answer:
+            return json.load(answer)
 
 
 ACCEPTING = {
@@ -158,14 +176,11 @@ ACCEPTING = {
 
 def answer_all(link: str) -> None:
     """Answers every item of a reviewer's, until nothing is asked."""
-    site, _, token = link.rpartition("/r/")
-    browser = open_link(link)
-    word = hashlib.sha256(f"steadyeye csrf {token}".encode()).hexdigest()
+    browser = Browser(link)
     number = 0
     for stage in ("anchors", "pairs", "joint"):
         while True:
-            with browser.open(f"{site}/stages/{stage}.json", timeout=60) as page:
-                waiting = json.load(page)["next"]
+            waiting = browser.read(f"stages/{stage}.json")["next"]
             if not waiting:
                 break
             item, number = waiting[0], number + 1
@@ -173,16 +188,11 @@ def answer_all(link: str) -> None:
             answers = {
                 "assignment": item["assignment"],
                 "nonce": item["nonce"],
-                "key": f"{token[:8]}-{number:08d}",
+                "key": f"{browser.word[:8]}-{number:08d}",
                 "answer": ACCEPTING.get(stage, labels),
                 "seconds": 1.0,
             }
-            request = urllib.request.Request(  # noqa: S310
-                f"{site}/decisions",
-                json.dumps(answers).encode(),
-                {"content-type": "application/json", "x-csrf-token": word},
-            )
-            browser.open(request, timeout=60).close()
+            browser.send("decisions", answers)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
     python tools/write_metric_methods.py
 
-A test compares its signatures with the folder of metrics.
+A test compares the file with what this writes.
 """
 
 import ast

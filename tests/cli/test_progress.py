@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from steadyeye import cli
 from steadyeye.cli.options import app
-from steadyeye.cli.progress import Lines, watching
+from steadyeye.cli.progress import Lines
 from steadyeye.core.errors import UsageError
 
 __all__ = ["work"]
@@ -65,13 +65,3 @@ def test_where_nobody_knows_how_many_the_end_is_told(capsys):
     last = told[2]
     assert (last["cell"], last["rows"], last["done"]) == ("pictures", None, 5)
     assert last["seconds_left"] is None
-
-
-def test_an_interrupt_is_told(capsys):
-    with pytest.raises(KeyboardInterrupt), watching("json"):
-        raise KeyboardInterrupt
-    last = json.loads(capsys.readouterr().err.splitlines()[-1])
-    assert last["event"] == "stopped"
-    with pytest.raises(KeyboardInterrupt), watching("none"):
-        raise KeyboardInterrupt
-    assert "run the same command again" in capsys.readouterr().err

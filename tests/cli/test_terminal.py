@@ -109,3 +109,9 @@ def test_the_bar_gives_way_before_the_name(columns):
         (line,) = drawn_one
         assert len(line) <= columns
         assert line.count("━") == pytest.approx(line.count("─"), abs=1)
+
+
+def test_a_command_that_cannot_start_ends(tmp_path):
+    code, said = on_terminal(80, "ls", cwd=tmp_path / "absent")
+    assert code == 1
+    assert "FileNotFoundError" in said

@@ -7,7 +7,6 @@ import pytest
 from hand_tables import BLUR, FOG, sweep
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import bootstrap as scipy_bootstrap
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import true_rank, true_score
@@ -204,25 +203,6 @@ def test_the_published_points_stand_beside_the_user_s():
     told = {row[0]: row[1:] for row in published.rows}
     assert published.header[1:] == ("ResNet50", "EfficientNetB0", "InceptionV3")
     assert told["jpeg"][1] == "25 colors (100\u202f%)"
-
-
-def test_the_bias_corrected_interval_is_that_of_scipy_s_bca_without_skew():
-    """Of a mean of symmetric values the acceleration is 0, and BCa is the bias-corrected one."""
-    half = np.random.default_rng(3).normal(size=40)
-    values = np.concatenate([half, -half])
-    theirs = scipy_bootstrap((values,), np.mean, method="BCa", n_resamples=9_999, rng=1)
-    replicates = theirs.bootstrap_distribution
-    found = bootstrap.bias_corrected_interval(replicates, float(values.mean()))
-    assert found == pytest.approx(tuple(theirs.confidence_interval), abs=2e-3)
-
-
-def test_the_bias_corrected_interval_moves_against_the_bias():
-    replicates = np.linspace(0, 1, 1_001)
-    low, high = bootstrap.bias_corrected_interval(replicates, 0.2)
-    assert low < bootstrap.ends(replicates)[0]
-    assert high < bootstrap.ends(replicates)[1]
-    assert low <= 0.2 <= high
-    assert bootstrap.bias_corrected_interval(replicates, 2.0)[1] == 2.0
 
 
 # ---------------------------------------------------------------- rank of the true class

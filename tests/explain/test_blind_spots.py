@@ -14,10 +14,11 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated
 from steadyeye.explain import run as explaining
 from steadyeye.explain.embedding.blind_spots import blindness, examples
-from steadyeye.explain.embedding.projection import layout, space
+from steadyeye.explain.embedding.density_ratio import space
 from steadyeye.predictions.read import read
 from steadyeye.report import build
 from steadyeye.report.analyses.blind_spots import blind_spots
+from steadyeye.report.charts.embedding_map import layout
 from steadyeye.report.sections import sections
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent

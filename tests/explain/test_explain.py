@@ -414,7 +414,8 @@ def test_killed_it_goes_on_to_the_same_bytes(toy, whole, tmp_path):
     source = Path(explaining.__file__).resolve().parents[2]
     run_it = {"cwd": tmp_path, "env": {"PYTHONPATH": f"{TESTS}:{source}"}}
     steadyeye(*words, "whole", **run_it, check=True)
-    victim = Command(*words, "killed", **run_it)
+    paused = run_it["env"] | {"STEADYEYE_TOY_PAUSE": "0.02"}
+    victim = Command(*words, "killed", cwd=tmp_path, env=paused)
     started = time.monotonic()
     while len(list(tmp_path.glob("killed/cells/*shuffle/*.arrow"))) < 2:
         assert time.monotonic() - started < 600

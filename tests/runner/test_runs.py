@@ -123,7 +123,7 @@ def test_another_version_that_goes_on_is_told_beside_the_first(whole, davis, tmp
 def test_another_job_in_the_same_folder_is_refused(whole, davis):
     with pytest.raises(se.UsageError, match="holds another job: its reduce is 'max', not 'sum'"):
         compute(whole, davis, reduce="sum")
-    with pytest.raises(se.UsageError, match=r"with another batch \(16, not 8\)"):
+    with pytest.raises(se.UsageError, match="with another batch: batch is 16, not 8;"):
         compute(whole, davis, batch=8)
 
 

@@ -61,6 +61,7 @@ def test_a_function_that_builds_a_network_takes_the_classes_beside_it(here):
     assert spec.kwargs == {"path": "py:builder:build", "classes": str(here / "classes.txt")}
 
 
+@pytest.mark.slow
 def test_onnx_files(here):
     pytest.importorskip("onnx")
     export(here / "ten.onnx", net())

@@ -14,7 +14,7 @@ from steadyeye.core.spec import Spec, parse
 from steadyeye.degradation.counter_rng import stream_key
 from steadyeye.degradation.kernels import measure_changed_share
 from steadyeye.degradation.operator import Context
-from steadyeye.models.runtimes.torch_gradient import TorchGradient
+from steadyeye.models.runtimes.torch_module import TorchGradient
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner import sweep as runner_sweep
 from steadyeye.runner import validate

@@ -28,7 +28,7 @@ from steadyeye.report.comparison.before_after import gain
 from steadyeye.runner.run import Silent
 from steadyeye.training import checkpoint, report, run
 from steadyeye.training import job as training_job
-from steadyeye.training.base_comparison import Beside
+from steadyeye.training.before_after import Beside
 from steadyeye.training.loop import DivergedError
 
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -234,9 +234,9 @@ def test_run_again_it_is_finished_already(footage, done):
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"seed": 3}, "its job's seed is 0, not 3; choose another --out"),
-        ({"lr": "0.1"}, "its job's lr is '0.03', not '0.1'; choose another --out"),
-        ({"epochs": 5}, "its job's epochs is 3, not 5; choose another --out"),
+        ({"seed": 3}, "its seed of job is 0, not 3; choose another --out"),
+        ({"lr": "0.1"}, "its lr of job is '0.03', not '0.1'; choose another --out"),
+        ({"epochs": 5}, "its epochs of job is 3, not 5; choose another --out"),
     ],
 )
 def test_another_training_is_refused_in_the_same_folder(footage, done, change, line):

@@ -36,7 +36,7 @@ class Differentiable(Protocol):
     """A classifier with a gradient: `gradient`, a `core.model_stages.ClassGradient`, or None.
 
     What trains a network further needs its own kind,
-    `models.runtimes.torch_gradient.TorchGradient`.
+    `models.runtimes.torch_module.TorchGradient`.
     """
 
     @property
@@ -68,6 +68,21 @@ class Batched(Protocol):
 
     @property
     def most(self) -> int: ...
+
+
+MOST = 64
+"""Images a pass at most. A page of them, 224 × 224, takes 64 MB of locked memory a thread."""
+
+PASSES = 2
+"""Passes a GPU is given at a time: it computes one while the input of the next is copied."""
+
+
+def largest(fits: Callable[[int], bool]) -> int:
+    """Images a pass: the largest power of two up to `MOST` that `fits`, 1 where none does."""
+    images = MOST
+    while images > 1 and not fits(images):
+        images //= 2
+    return images
 
 
 # What a user's function may say of itself.

@@ -1,6 +1,10 @@
 """Numbers as text, each in its unit, and counts with their nouns."""
 
+from collections.abc import Sequence
 from typing import Protocol
+
+WITHIN = "within this one video only"
+"""How the method of an interval ends that says nothing of other footage."""
 
 
 class Share(Protocol):
@@ -24,6 +28,16 @@ def number_of(n: int, noun: str, plural: str = "") -> str:
 
 def _plural(noun: str) -> str:
     return f"{noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+
+
+def quote_word(text: str) -> str:
+    """A word of a command line, in quotes where a shell would take it apart."""
+    return f'"{text}"' if any(c in text for c in " ()'*") else text
+
+
+def list_some(texts: Sequence[str], most: int = 3) -> str:
+    """The first texts of several, `one; two; three; …`."""
+    return "; ".join([*texts[:most], *(["…"] if len(texts) > most else [])])
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -72,7 +86,7 @@ def span(low: float | None, high: float | None, unit: str) -> str:
     )
 
 
-UNITS = {"drop": "pp", "map_drop": "pp", "effective_robustness": "pp"}
+UNITS = {"drop": "pp", "map_drop": "pp", "drop in mAP": "pp", "effective_robustness": "pp"}
 """Metric → what stands behind its numbers in place of "%"."""
 
 

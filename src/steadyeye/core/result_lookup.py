@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from steadyeye.core.types import WITHIN, Evaluated, Result
-
-ONE_VIDEO = WITHIN
+from steadyeye.core.format import WITHIN
+from steadyeye.core.types import Evaluated, Result
 
 
 def find(results: Mapping[str, Result], name: str) -> Result | None:
@@ -36,7 +35,7 @@ def limit(method: str) -> str:
     why = re.match(r"none: ([^:;]+)", method)
     if why:
         return f"no interval: {why[1]}"
-    return ONE_VIDEO if "one video only" in method else ""
+    return WITHIN if "one video only" in method else ""
 
 
 def alike(evaluated: Sequence[Evaluated]) -> list[Evaluated]:

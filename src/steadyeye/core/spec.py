@@ -40,17 +40,23 @@ def parse(text: str) -> Spec:
         return Spec(f"{at_path['home']}:{thing.name}", thing.kwargs)
     try:
         node = parse_expression(text.strip())
-    except SyntaxError as error:
-        raise _bad(text, error.msg) from None
+    except (SyntaxError, ValueError) as error:
+        raise _bad(text, getattr(error, "msg", "it holds half of a letter")) from None
+    except (RecursionError, MemoryError):
+        raise _bad(text, "it is nested too deeply") from None
     if isinstance(node, ast.Name):
         return Spec(node.id)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise _bad(text, "it is neither a name nor a name with arguments in brackets")
     if node.args:
         raise _bad(text, "arguments must be named")
-    return Spec(
-        node.func.id, {_keyword(text, word): _literal(text, word) for word in node.keywords}
-    )
+    kwargs: dict[str, Any] = {}
+    for word in node.keywords:
+        key = _keyword(text, word)
+        if key in kwargs:
+            raise _bad(text, f"'{key}' is given twice")
+        kwargs[key] = _literal(text, word)
+    return Spec(node.func.id, kwargs)
 
 
 def split(text: str) -> list[Spec]:
@@ -89,9 +95,14 @@ def _keyword(text: str, word: ast.keyword) -> str:
 def _literal(text: str, word: ast.keyword) -> Any:
     try:
         return ast.literal_eval(word.value)
-    except ValueError:
+    except (ValueError, TypeError):
         raise _bad(text, f"the value of '{word.arg}' is not a literal (quote text)") from None
+    except (RecursionError, MemoryError):
+        raise _bad(text, f"the value of '{word.arg}' is nested too deeply") from None
 
 
 def _bad(text: str, why: str) -> UsageError:
-    return UsageError(f"cannot read the spec '{text}': {why}; write it like name(key='text', n=10)")
+    short = text if len(text) <= 200 else f"{text[:200]}…"
+    return UsageError(
+        f"cannot read the spec '{short}': {why}; write it like name(key='text', n=10)"
+    )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import notebook
 from steadyeye.core.boxes import Boxes, Detections
-from steadyeye.core.format import format_metric, format_metric_ends, number_of
+from steadyeye.core.format import WITHIN, format_metric, format_metric_ends, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
 
@@ -241,10 +241,6 @@ class Result:
 
     def _repr_html_(self) -> str:
         return results_html(self.name, (self, *self.cells))
-
-
-WITHIN = "within this one video only"
-"""How the method of an interval ends that says nothing of other footage."""
 
 
 def results_html(caption: str, results: Sequence[Result]) -> str:

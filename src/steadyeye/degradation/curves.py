@@ -11,7 +11,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.special import stdtrit
 from steadyeye.core.stats import bootstrap
-from steadyeye.core.stats.intervals import LEVEL, Interval, proportion
+from steadyeye.core.stats.intervals import LEVEL, Interval, number_clusters, proportion
 from steadyeye.core.stats.trials import Statistic
 from steadyeye.core.types import Result
 
@@ -302,10 +302,8 @@ def _mean_ends(
     Equation 6.13. Where all agree, which tells nothing of their spread, the mean alone if so many
     would not fall to one side by chance (sign test), else None, as for a single image.
     """
-    names, video = np.unique(videos, return_inverse=True)
-    if len(names) == 1:
-        names, video = videos, np.arange(len(videos))
-    units, mean = len(names), float(values.mean())
+    video = number_clusters(videos)
+    units, mean = int(video.max(initial=-1)) + 1, float(values.mean())
     residuals = np.bincount(video, values - mean, units)
     error = float(np.sqrt(units / max(units - 1, 1) * np.sum(residuals**2)) / len(values))
     if units < 2 or not error > 1e-12:

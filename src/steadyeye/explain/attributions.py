@@ -257,11 +257,6 @@ def measure_inside_shares(
     return InsideShares(predictions, finite, effects)
 
 
-def cell(share: Interval) -> str:
-    """A share with its interval, `41.0 % (30.2–52.8 %)`."""
-    return format_share(share)
-
-
 def apart(share: Interval) -> str:
     """A difference in percentage points with its interval, `−12.0 (−20.1 to −4.0)`."""
     if share.low is None or share.high is None:
@@ -280,8 +275,8 @@ def table(shares: InsideShares) -> Table:
                 name,
                 f"{inside.n:,}",
                 f"{len(np.unique(effects.cluster[mask])):,}",
-                cell(inside),
-                cell(mean(effects, mask, shares.area)),
+                format_share(inside),
+                format_share(mean(effects, mask, shares.area)),
                 percent(mean(effects, mask, shares.even).value),
                 apart(mean(shares.excess, mask)),
                 inside.method,

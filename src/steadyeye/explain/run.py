@@ -22,9 +22,8 @@ from steadyeye.predictions.read import read
 from steadyeye.runner.cache.lookup import closing_store, open_configured_store
 from steadyeye.runner.cache.store import Store
 from steadyeye.runner.collect import record, tables
-from steadyeye.runner.engine_spec import choice
 from steadyeye.runner.infer import attach_cache
-from steadyeye.runner.job import Job
+from steadyeye.runner.job import Job, read_engine
 from steadyeye.runner.run import Cells, Watcher, run
 from steadyeye.runner.task import Task, task
 from steadyeye.runner.validate import Plan, lacks
@@ -209,7 +208,7 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     sources = {planned.source.fingerprint: planned.source for planned in plan.tasks}
     folders: list[str] = []
     store = open_configured_store(plan.job.cache)
-    engine = choice(plan.job.engine, plan.job.address)
+    engine = read_engine(plan.job.engine, plan.job.address)
     with hold_run(out) as claim, closing_store(store, watcher.say):
         cells = Cells(plan.job, out, engine, claim, watcher)
         explained_pairs = _pairs(explanation, store, cells)

@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from steadyeye.core.difference import describe_difference
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import (
     Place,
@@ -100,9 +101,11 @@ def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
                     "record is lost, or an earlier version kept none); choose another --out"
                 )
             if before.get(key) != value:
+                title = key.replace("_", " ")
+                difference = describe_difference(title, before.get(key), value)
                 raise UsageError(
-                    f"'{folder}' holds predictions with another {key.replace('_', ' ')} "
-                    f"({_short(before.get(key))}, not {_short(value)}); choose another --out"
+                    f"'{folder}' holds predictions with another {title}: {difference}; "
+                    "choose another --out"
                 )
     else:
         folder.mkdir(parents=True, exist_ok=True)
@@ -241,8 +244,3 @@ def _read_seal(files: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | Non
 def _content(path: Place) -> Mapping[str, Any]:
     """A small JSON file; empty where a power failure or a fault of the disk left no JSON."""
     return read_content(path) or {}
-
-
-def _short(value: object, most: int = 60) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import quote_word
 from steadyeye.core.storage.files import Place, place, write_file
 from steadyeye.core.types import Evaluated, Source
 from steadyeye.predictions.covariate_table import state
@@ -139,18 +140,18 @@ def command(content: Mapping[str, Any], out: str) -> str:
     job = {**DEFAULT.record(), **content["job"]}
     explain = content.get("explain", {}).get("settings", {})
     if content["saved"]:
-        words = ["steadyeye", "score", *map(_quote, job["models"])]
+        words = ["steadyeye", "score", *map(quote_word, job["models"])]
     else:
         verb = "explain" if explain else "degrade" if job["operators"] else "run"
         words = ["steadyeye", verb, *(["--fast"] if job["fast"] else [])]
-        words += [word for text in job["models"] for word in ("--model", _quote(text))]
+        words += [word for text in job["models"] for word in ("--model", quote_word(text))]
     data = [text for text in job["data"] if text != explain.get("reference")]
-    words += [word for text in data for word in ("--data", _quote(text))]
-    words += [f"--{key} {_quote(str(value))}" for key, value in explain.items() if value]
+    words += [word for text in data for word in ("--data", quote_word(text))]
+    words += [f"--{key} {quote_word(str(value))}" for key, value in explain.items() if value]
     for key in KEYS:
         if job[key] != getattr(DEFAULT, key):
-            words += [f"--{key.replace('_', '-')}", _quote(str(job[key]))]
-    return " ".join([*words, "--out", _quote(out)])
+            words += [f"--{key.replace('_', '-')}", quote_word(str(job[key]))]
+    return " ".join([*words, "--out", quote_word(out)])
 
 
 def _measuring(run: Place) -> tuple[str, ...]:
@@ -158,7 +159,7 @@ def _measuring(run: Place) -> tuple[str, ...]:
     measured = state(run)
     if measured is None:
         return ()
-    line = f"steadyeye measure {_quote(str(run))}"
+    line = f"steadyeye measure {quote_word(str(run))}"
     return (line,) if measured else (f"# {line}   adds: what changed when it broke",)
 
 
@@ -167,7 +168,3 @@ KEYS = (
     *("operators", "levels", "seed", "metrics", "class_map", "reduce", "class_list"),
     *("on_error", "batch"),
 )
-
-
-def _quote(text: str) -> str:
-    return f'"{text}"' if any(c in text for c in " ()'*") else text

@@ -29,8 +29,9 @@ def coco(mined: Mined, keep: Keep) -> dict[str, Any]:
 
     `file_name`: where the picture is kept, the sample's id where there is none. An annotation's
     `category_id` is the detector's class; beside COCO's keys it has `score`, `cause`, `model` (the
-    most confident), `models`, `truth` (the class of the box met, null: none), `iou`, `times` and
-    `novelty`.
+    most confident), `models`, `truth` (the class of the box met, null: none), `iou`, `times`,
+    `novelty`, and, unless the labels do not cover its class, `annotated`: the truth in the
+    detector's own word for it, where it has one.
     """
     names = _names(mined)
     images: dict[str, dict[str, Any]] = {}
@@ -60,6 +61,7 @@ def build_candidates(mined: Mined, content: Mapping[str, Any]) -> Candidates:
             mistake.box,
             names[item["category_id"]],
             item["score"],
+            (item["annotated"] or "") if "annotated" in item else None,
         )
         for item, mistake in zip(content["annotations"], mined.ranked, strict=True)
     )
@@ -178,6 +180,7 @@ def _annotation(number: int, image: int, category: int, mistake: RankedMistake) 
         "iou": round(candidate.iou, 4),
         "times": candidate.times,
         "novelty": mistake.novelty,
+        **({} if candidate.cause == "unverified" else {"annotated": candidate.annotated or None}),
     }
 
 

@@ -12,11 +12,10 @@ from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import parse_qs, urlsplit
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.files import Place, temporary_folder
 from steadyeye.report.render.run_list import (
     MINING,
     TRAINING,
@@ -130,8 +129,8 @@ def serving(root: Place, port: int | None) -> Iterator[RunServer]:
     `port`: None takes `PORT`, or a free one where that is taken. Raises `UsageError` where a port
     that was asked for is taken.
     """
-    with TemporaryDirectory(prefix="steadyeye-view-") as folder:
-        server = _bind_server(root, port, Path(folder))
+    with temporary_folder() as folder:
+        server = _bind_server(root, port, folder)
         try:
             yield server
         finally:

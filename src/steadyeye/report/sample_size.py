@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.special import betaincinv
-from steadyeye.core.stats.clustered_proportions import lower_bound
 from steadyeye.core.stats.intervals import LEVEL
 from steadyeye.core.stats.paired import Difference, prepare_outcomes
-from steadyeye.core.stats.proportions import tango
+from steadyeye.core.stats.proportions import lower_bound, tango
 from steadyeye.core.stats.trials import Outcomes, Trials
 from steadyeye.core.types import Result
 

@@ -3,21 +3,25 @@
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from steadyeye.core.format import format_unsigned_points, interval, percent
-from steadyeye.core.pm_sets import PmSets, farthest
+from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.report_types import Figure, Table
 from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Evaluated
+from steadyeye.metrics.testbed.published_models import why_not
 from steadyeye.report.charts.specs import (
     BELOW,
     PALETTE,
     SCHEMA,
     choose_drawn,
     describe_omitted,
+    dot,
+    layer,
     shares,
 )
 
@@ -53,17 +57,32 @@ def loss(model: str, part: str, sets: PmSets, k: int) -> Loss:
     )
 
 
-def read_published_losses(
-    path: Path, part: str, parts: Mapping[str, str], n: str
-) -> tuple[Loss, ...]:
-    """The losses of a published table of percentages, in its order.
+@dataclass(frozen=True)
+class PublishedLosses:
+    """The losses of a published table of percentages.
 
-    `part`: the column that holds the part, `parts` what ours is called; `n`: the column of the
-    number of anchors, '' where it is not printed. The drop is the difference of the printed
-    accuracies: a printed drop may be off by a rounding.
+    `part`: the column that holds the part, `parts`: what ours is called; `n`: the column of the
+    number of anchors, '' where it is not printed. `source`: what a caption says of them.
     """
-    with path.open(newline="", encoding="utf-8") as file:
-        return tuple(_row(row, parts.get(row[part], row[part]), n) for row in csv.DictReader(file))
+
+    path: Path
+    part: str
+    parts: Mapping[str, str]
+    n: str
+    source: str
+
+    @cached_property
+    def losses(self) -> tuple[Loss, ...]:
+        """The losses in the order of the table.
+
+        The drop is the difference of the printed accuracies: a printed drop may be off by a
+        rounding.
+        """
+        with self.path.open(newline="", encoding="utf-8") as file:
+            return tuple(
+                _row(row, self.parts.get(row[self.part], row[self.part]), self.n)
+                for row in csv.DictReader(file)
+            )
 
 
 def _row(row: Mapping[str, str], part: str, n: str) -> Loss:
@@ -82,6 +101,25 @@ def _row(row: Mapping[str, str], part: str, n: str) -> Loss:
     return Loss(
         model, part, original, perturbed, Interval(drop, None, None, anchors, "published"), True
     )
+
+
+def show_losses(
+    model: Evaluated,
+    losses: Sequence[Loss],
+    published: PublishedLosses,
+    name: str,
+    texts: tuple[str, str],
+) -> tuple[Figure, Table]:
+    """The figure `name` and the table of losses, with the published ones where these may be shown.
+
+    `model`: the one whose data and k the published have to fit. `texts`: the caption of the figure,
+    which goes on with the source or says why there is none, and the first heading of the table.
+    """
+    caption, heading = texts
+    why = why_not(model.predictions, distance(model, pm_sets(model.predictions)))
+    source = f"Published values are not shown. {why}" if why else published.source
+    rows = [*losses, *(() if why else published.losses)]
+    return figure(name, rows, f"{caption} {source}"), table(rows, heading)
 
 
 MUTED = ("#8a8a8a", "#b08d57")  # of published models
@@ -168,14 +206,13 @@ def _layers(names: list[str], colours: list[str], parts: list[str]) -> list[dict
     title = "share of anchors: pm-k ○ to accuracy ●"
 
     def span(low: str, high: str, **mark: Any) -> dict[str, Any]:
-        encoding = {**channels, "x": shares(low, title), "x2": {"field": high}}
-        return {"mark": {"type": "rule", **mark}, "encoding": encoding}
+        return layer("rule", {**channels, "x": shares(low, title), "x2": {"field": high}}, **mark)
 
     def point(field: str, filled: bool) -> dict[str, Any]:
-        mark = {"type": "point", "filled": filled, "size": 60, "opacity": 1, "tooltip": True}
         tips = [{"field": name} for name in ("model", "part", "anchors")]
         tips += [{"field": name, "format": ".1%"} for name in ENDS]
-        return {"mark": mark, "encoding": {**channels, "x": shares(field, title), "tooltip": tips}}
+        place = {**channels, "x": shares(field, title), "tooltip": tips}
+        return dot(place, filled=filled, tooltip=True)
 
     whiskers = [span(f"{end}_low", f"{end}_high", strokeWidth=1, opacity=0.6) for end in ENDS]
     return [

@@ -8,14 +8,11 @@ from numpy.typing import NDArray
 
 from steadyeye.core.predictions import true_rank, true_score
 from steadyeye.core.types import Scores
-from steadyeye.data.classes import class_mapping
 from steadyeye.predictions.schema import TOP, Rows
 from steadyeye.runner import detect
 from steadyeye.runner.infer import InferenceItem, infer_items
 from steadyeye.runner.task import Task
 from steadyeye.runner.threads import WorkerThread
-
-REDUCE = {"max": class_mapping.reduce_max, "sum": class_mapping.reduce_sum}
 
 
 def predict(task: Task, span: range, worker: WorkerThread) -> Rows | None:
@@ -30,7 +27,7 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
     """The rows of items: scores over the data's classes and the model's own best classes."""
     scores = _stack_scores(task, items)
     top = find_best(scores, TOP)
-    mapped = REDUCE[task.identity["reduce"]](task.class_map, scores)
+    mapped = task.class_map.apply(scores, task.identity["reduce"])
     others = scores[:, list(task.class_map.others)]
     competing = np.concatenate([mapped, others], axis=1)
     return Rows(

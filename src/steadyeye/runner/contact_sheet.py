@@ -1,7 +1,9 @@
-"""The contact sheet of an image file, by the texts that name operators and levels."""
+"""The contact sheet of an image file: the image under operators (rows) at levels (columns)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,10 +14,16 @@ from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import Place, write_file
 from steadyeye.core.types import Image
 from steadyeye.data.images import image_file
-from steadyeye.degradation import contact_sheet as page
-from steadyeye.degradation.operator import Gradient
+from steadyeye.degradation.counter_rng import stream_key
+from steadyeye.degradation.operator import Context, Gradient, Operator
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.runner.sweep import levels, operators
+
+GAP = 6
+LINE = 18
+LEFT = 132
+INK = (40, 40, 40)
+GROUND = 250
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ def sheet(image: Place, chosen: str, at: str | None, view: View) -> Image:
     if asking and gradient is None:
         raise UsageError(f"{asking[0]} needs a model with gradients; give --model")
     steps = levels(at, picked) if at else _steps(max(operator.last for operator in picked))
-    return page.sheet(fitted, image.name, picked, steps, view.seed, gradient)
+    return draw_sheet(fitted, image.name, picked, steps, view.seed, gradient)
 
 
 def write(path: Place, image: Image) -> None:
@@ -75,3 +83,38 @@ def _gradient(parts: AtInput, fitted: Image) -> Gradient | None:
         return slope(image, [label])
 
     return gradient
+
+
+def draw_sheet(
+    image: Image,
+    name: str,
+    operators: Sequence[Operator],
+    levels: Sequence[int],
+    seed: int = 0,
+    gradient: Gradient | None = None,
+) -> Image:
+    """The sheet, (h, w, 3) uint8 RGB: a row an operator, a column a level.
+
+    `image`: (h, w, 3) uint8. `name`: its id, which with `seed` makes the random streams, so the
+    pictures are those of a sweep over an image of that id. A level that an operator does not have
+    stays empty.
+    """
+    height, width, _ = image.shape
+    rows, columns = height + GAP, width + GAP
+    size = (LINE + rows * len(operators), LEFT + columns * len(levels), 3)
+    page = np.full(size, GROUND, dtype=np.uint8)
+    for column, level in enumerate(levels):
+        _write(page, f"level {level}", LEFT + column * columns + 2, LINE - 5)
+    for row, operator in enumerate(operators):
+        top = LINE + row * rows
+        _write(page, operator.name, 4, top + height // 2)
+        trail = operator.start(image, Context(stream_key(seed, name, operator.name), gradient))
+        for column, level in enumerate(levels):
+            if level <= operator.last:
+                left = LEFT + column * columns
+                page[top : top + height, left : left + width] = trail(level)
+    return page
+
+
+def _write(page: Image, text: str, x: int, y: int) -> None:
+    cv2.putText(page, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, 0.42, INK, 1, cv2.LINE_AA)

@@ -1,14 +1,16 @@
-"""A job: which models on which data, written down in TOML or given as flags."""
+"""A job: which models on which data, and where; written down in TOML or given as flags."""
 
-import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, get_type_hints
+
+import msgspec
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.spec import parse
+from steadyeye.core.storage.text_files import LARGEST_WHOLE, read_toml
 from steadyeye.degradation.operator import DEFAULT
-from steadyeye.runner.engine_spec import choice
 
 HOW = {"workers", "out", "engine", "address", "cache"}
 CHOICES = {
@@ -32,7 +34,7 @@ class Job:
     `all`; None: images as they are. `levels`: of the operators, `first:last:step` or a list.
     `seed`: of their random streams. `fast`: only failure points, by search instead of a whole
     sweep. `engine`: where inference runs, `local` (threads), `local(processes=…)` or `ray(…)`; see
-    `steadyeye.runner.engine_spec`. `address`: of the cluster. `cache`: the folder where
+    `steadyeye.runner.job`. `address`: of the cluster. `cache`: the folder where
     answers of models are kept, `off` for none; as `steadyeye.runner.cache.settings` says if left
     out.
     """
@@ -63,7 +65,7 @@ class Job:
             raise UsageError(f"batch={self.batch}: give 1 or more, or 0 for the default")
         if self.fast and not self.operators:
             raise UsageError("fast=true searches failure points; give the operators too")
-        if self.fast and choice(self.engine, self.address):
+        if self.fast and read_engine(self.engine, self.address):
             raise UsageError("fast=true searches level by level on one machine; use engine='local'")
         if self.workers < 0:
             raise UsageError(f"workers={self.workers}: give 1 or more, or 0 for one per core")
@@ -102,30 +104,103 @@ def read(
     return job
 
 
-def toml(path: Path, known: Collection[str]) -> dict[str, Any]:
-    """What a TOML file says.
+def read_job_values(path: Path, types: Mapping[str, Any]) -> dict[str, Any]:
+    """What a TOML file says, by key; `types`: what each key may hold.
 
-    Raises `UsageError` for a file that cannot be read and for a key that is not known.
+    Raises `UsageError` for a file that cannot be read, a key that is not known and a wrong type.
     """
     hint = "" if path.suffix == ".toml" else "; a job is a .toml file: give --model and --data"
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read the job '{path}': {error.strerror}{hint}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read the job '{path}': it is no text{hint}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"cannot read the job '{path}': {error}{hint}") from error
-    for key in values:
-        if key not in known:
-            raise unknown("job key", key, known)
+    values = read_toml(path, "job", hint)
+    for key, value in values.items():
+        if key not in types:
+            raise unknown("job key", key, types)
+        _check_value(value, types[key], f"the job '{path}' has {key} = {repr(value)[:100]}")
     return values
+
+
+def _check_value(value: Any, kind: Any, place: str) -> None:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{place}, which has the wrong type: {error}; correct it") from None
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, str) and "\0" in item:
+            raise UsageError(f"{place}, with a zero byte in it; delete it")
+        if isinstance(item, int | float) and not abs(item) <= LARGEST_WHOLE:
+            raise UsageError(f"{place}; give a number up to {LARGEST_WHOLE:,}")
 
 
 def _values(path: Path) -> dict[str, Any]:
-    known = {field.name: field.type for field in fields(Job)}
-    values = toml(path, known)
-    for key, value in values.items():
-        if not isinstance(value, int if known[key] is int else str | list):
-            raise UsageError(f"the job '{path}' has {key} = {value!r}, which has the wrong type")
-    return values
+    several: Any = str | list[str]
+    types = {**get_type_hints(Job), "metrics": several, "operators": several}
+    return read_job_values(path, {**types, "models": several, "data": several})
+
+
+ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a Ray cluster is asked for.
+
+    `address`: `auto`, `host:port` or `ray://host:port`; empty: a cluster on this machine, started
+    for the run. `cpus`, `gpus`: what each actor reserves, fractions allowed; an actor holds one
+    model and infers in one thread. `least`, `most`: the actors of the pool, which grows and shrinks
+    between them; 0: as many as fit.
+    """
+
+    address: str = ""
+    cpus: float = 1
+    gpus: float = 0
+    least: int = 1
+    most: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("cpus", "gpus", "least", "most"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+                raise UsageError(f"ray({name}={value!r}): give a number of at least 0")
+        if not (self.cpus or self.gpus):
+            raise UsageError("ray(cpus=0, gpus=0): an actor needs a part of a CPU or of a GPU")
+        if self.least < 1 or (self.most and self.most < self.least):
+            raise UsageError(
+                f"ray(least={self.least}, most={self.most}): at least one actor, and no fewer at "
+                "most than at least"
+            )
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Worker processes on this machine, each with a model of its own, inferring in one thread."""
+
+    processes: int
+
+    def __post_init__(self) -> None:
+        count = self.processes
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise UsageError(f"local(processes={count!r}): give a whole number of at least 1")
+
+
+RemoteEngine: TypeAlias = Cluster | Processes
+"""An engine that computes outside of this process."""
+
+
+def read_engine(engine: str, address: str = "") -> RemoteEngine | None:
+    """What a text such as `ray(gpus=1, most=8)` or `local(processes=4)` asks for.
+
+    None for `local`: threads of this process. `address`: goes over what the text says. Raises
+    `UsageError` for another engine or parameter.
+    """
+    spec = parse(engine)
+    if spec.name not in ENGINES:
+        raise unknown("engine", spec.name, ENGINES)
+    kind = Cluster if spec.name == "ray" else Processes
+    known: Mapping[str, Any] = kind.__dataclass_fields__
+    for key in spec.kwargs:
+        if key not in known:
+            raise unknown(f"parameter of {spec.name}", key, known)
+    if spec.name == "ray":
+        return Cluster(**{**spec.kwargs, **({"address": address} if address else {})})
+    if address:
+        raise UsageError(f"--address {address} is of a cluster; add --engine ray")
+    return Processes(**spec.kwargs) if spec.kwargs else None

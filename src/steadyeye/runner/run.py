@@ -1,6 +1,8 @@
 """A job from its plan to sealed predictions, results, pictures and a report."""
 
+import importlib
 import json
+import os
 import platform
 import shutil
 import time
@@ -13,6 +15,7 @@ from typing import Any, Protocol, TypeGuard
 
 from steadyeye.core import plugins
 from steadyeye.core.abilities import Batched, OnDevice
+from steadyeye.core.difference import describe_difference
 from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
@@ -25,13 +28,12 @@ from steadyeye.predictions.shard_store import Cell, begin, mend, seal
 from steadyeye.runner import classify, data_changes, threads
 from steadyeye.runner.cache.lookup import closing_store, open_configured_store
 from steadyeye.runner.cache.store import Store
-from steadyeye.runner.engine_spec import RemoteEngine, choice
-from steadyeye.runner.engines import choice as engine_choice
+from steadyeye.runner.engines import processes
 from steadyeye.runner.engines.driver import Driver
-from steadyeye.runner.engines.work_order import pack_objects
+from steadyeye.runner.engines.work_order import open_order, pack_objects
 from steadyeye.runner.failure_point_search import search
 from steadyeye.runner.infer import attach_cache
-from steadyeye.runner.job import Job
+from steadyeye.runner.job import Cluster, Job, RemoteEngine, read_engine
 from steadyeye.runner.task import Task
 from steadyeye.runner.threads import Sums, WorkerThread
 from steadyeye.runner.validate import Plan
@@ -83,7 +85,7 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
     `predict`: where the rows of a span of a task come from. Raises `UsageError` where the folder
     holds another job or another process writes into it.
     """
-    engine = choice(plan.job.engine, plan.job.address)
+    engine = read_engine(plan.job.engine, plan.job.address)
     if engine:
         for task in plan.tasks:
             pack_objects(task.objects)
@@ -159,8 +161,9 @@ class Cells:
         # saved predictions are only copied: no model, nothing for other processes or to be cached
         if self.engine and infers:
             driver = Driver(cell, advance, sums.add, self.watcher.say)
-            facts = engine_choice.complete(driver, self.job, task, self.engine)
-            log(self.out, engine_choice.name(self.engine), cell=task.folder, **facts)
+            facts = complete_outside(driver, self.job, task, self.engine)
+            kind = "cluster" if isinstance(self.engine, Cluster) else "processes"
+            log(self.out, kind, cell=task.folder, **facts)
         else:
             predict = partial(self.predict, task)
             threads.complete(cell, predict, self.job.workers, advance, sums.add)
@@ -170,6 +173,40 @@ class Cells:
         took = sums.record() if infers else {}
         log(self.out, "cell", cell=task.folder, **numbers, **took, **_gpu(task))
         return cell.folder
+
+
+def complete_outside(
+    driver: Driver, job: Job, task: Task, engine: RemoteEngine
+) -> Mapping[str, Any]:
+    """Computes the shards of a cell that are left; returns what the log says of that.
+
+    Raises `UsageError` for what a worker raises, and where one has other code, packages, weights
+    or data than this process.
+    """
+    facts: dict[str, Any] = {}
+    if driver.left:
+        with open_order(job, task, driver.cell, _count_workers(engine)) as order:
+            if isinstance(engine, Cluster):
+                facts["nodes"] = _import_ray().complete(driver, order, engine)
+            else:
+                facts["died"] = processes.complete(driver, order, engine)
+        driver.close()
+    # how much of the predictions went through this process
+    return {**facts, "written": driver.written, "sent": driver.sent}
+
+
+def _count_workers(engine: RemoteEngine) -> int:
+    if isinstance(engine, Cluster):
+        return engine.most or os.cpu_count() or 1
+    return engine.processes
+
+
+def _import_ray() -> Any:
+    """The module `ray`. Raises `UsageError` where Ray is not installed."""
+    try:
+        return importlib.import_module("steadyeye.runner.engines.ray")
+    except ModuleNotFoundError as error:
+        raise plugins.not_installed("the engine 'ray'", error) from error
 
 
 def _check_first(check: Check, advance: Callable[[int], None]) -> Callable[[int], None]:
@@ -240,7 +277,7 @@ def _check_same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, A
         # what batch came of 0 is in the cells, which are compared as well
         if value != before[key] and key not in ("metrics", "batch"):
             raise UsageError(
-                f"'{out}' holds another job: its {key} is {before[key]!r}, not {value!r}; "
+                f"'{out}' holds another job: its {describe_difference(key, before[key], value)}; "
                 "choose another --out"
             )
 

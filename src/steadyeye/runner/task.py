@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steadyeye.core.abilities import Published, detects
+from steadyeye.core.abilities import MOST, Published, detects
 from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.model_stages import Stages, stages
@@ -15,7 +15,6 @@ from steadyeye.core.types import Classes, Model, Source
 from steadyeye.data.classes import class_mapping
 from steadyeye.data.classes.class_mapping import named_map
 from steadyeye.degradation.sweep import Degrading
-from steadyeye.models.runtimes.batch_size import MOST
 from steadyeye.predictions.shard_store import shard_rows
 from steadyeye.runner.job import Job
 from steadyeye.runner.sweep import build_sweep

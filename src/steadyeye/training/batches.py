@@ -3,14 +3,13 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
-from steadyeye.core.prefetch import in_order
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Image
 from steadyeye.training.hyperparameters import Course
@@ -189,6 +188,15 @@ def prepare_ahead(
 
     What one raises comes out in its turn; those that were not begun by then never are.
     """
-    calls = (partial(make, job) for job in jobs)
-    with ThreadPoolExecutor(threads) as pool, closing(in_order(pool, calls, depth)) as batches:
-        yield from batches
+    coming: deque[Future[Prepared]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for job in jobs:
+                coming.append(pool.submit(make, job))
+                if len(coming) >= depth:
+                    yield coming.popleft().result()
+            while coming:
+                yield coming.popleft().result()
+        finally:
+            for future in coming:
+                future.cancel()

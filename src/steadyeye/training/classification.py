@@ -21,7 +21,7 @@ from steadyeye.models.introspection.multilabel_head import logits
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes import uninitialised as building
 from steadyeye.models.runtimes.classifier import Recipe
-from steadyeye.models.runtimes.torch_gradient import TorchGradient
+from steadyeye.models.runtimes.torch_module import TorchGradient
 from steadyeye.training.dataset import trained_on
 from steadyeye.training.protocol import Example, Examples
 

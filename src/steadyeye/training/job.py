@@ -1,12 +1,13 @@
 """What is to be trained further, on what and how: written down in TOML or given as flags."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from steadyeye.core.errors import UsageError
-from steadyeye.runner.job import toml
+from steadyeye.core.format import quote_word
+from steadyeye.runner.job import read_job_values
 from steadyeye.runner.short_forms import expand_data, expand_model
 from steadyeye.training.before_after import Measuring
 from steadyeye.training.hyperparameters import (
@@ -171,8 +172,8 @@ def command(record: Mapping[str, Any], out: str) -> str:
     for key, value in record.items():
         if value != usual.get(key):
             words += [f"--{key.replace('_', '-')}"]
-            words += [] if value is True else [_quote(str(value))]
-    return " ".join([*words, "--out", _quote(out)])
+            words += [] if value is True else [quote_word(str(value))]
+    return " ".join([*words, "--out", quote_word(out)])
 
 
 def _schedule(recipe: TrainingRecipe, iterations: int | None) -> Schedule:
@@ -186,26 +187,5 @@ def _schedule(recipe: TrainingRecipe, iterations: int | None) -> Schedule:
 
 
 def _values(path: Path) -> dict[str, Any]:
-    types = {field.name: str(field.type) for field in fields(Tuning)}
-    values = toml(path, types)
-    for key, value in values.items():
-        if not isinstance(value, _types(key, types[key])) or (
-            isinstance(value, bool) != types[key].startswith("bool")
-        ):
-            raise UsageError(f"the job '{path}' has {key} = {value!r}, which has the wrong type")
-    return values
-
-
-def _types(key: str, declared: str) -> tuple[type, ...]:
-    if key == "lr":
-        return (str, float, int)
-    if key == "then":
-        return (str, list)
-    for name, types in (("bool", (bool,)), ("int", (int,)), ("float", (float, int))):
-        if name in declared:
-            return types
-    return (str,)
-
-
-def _quote(text: str) -> str:
-    return f'"{text}"' if any(c in text for c in " ()'*") else text
+    types = {**get_type_hints(Tuning), "lr": str | float, "then": str | list[str]}
+    return read_job_values(path, types)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
 from torch import nn
@@ -208,25 +209,37 @@ class _Training:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C is remembered, for the step to be finished; a second one interrupts at once.
+    """Ctrl-C is remembered, for the step to be finished; a second one interrupts it.
+
+    So is SIGTERM where it interrupts as well, as on the command line.
 
     What is yielded says whether there was one. Only in the main thread; elsewhere as ever.
     """
     interrupted = threading.Event()
+    first: list[int] = []
 
-    def remember(*_: object) -> None:
+    def remember(number: int, frame: FrameType | None) -> None:
         if interrupted.is_set():
-            raise KeyboardInterrupt
+            before[number](number, frame)
         interrupted.set()
+        first.append(number)
 
     if threading.current_thread() is not threading.main_thread():
         yield interrupted.is_set
         return
-    before = signal.signal(signal.SIGINT, remember)
+    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    before = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, remember)
     try:
         yield interrupted.is_set
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if first:
+            # only now does it reach whoever listened before
+            signal.raise_signal(first[0])
 
 
 def smooth_losses(losses: Sequence[float], steps: int = 20) -> float:

@@ -10,7 +10,7 @@ from steadyeye.report.charts.specs import PALETTE, chart, lines, shares
 from steadyeye.report.comparison.before_after import Gain, TrainingGains, table
 from steadyeye.report.render.document import Document
 from steadyeye.training import job
-from steadyeye.training.base_comparison import Beside
+from steadyeye.training.before_after import Beside
 from steadyeye.training.lr_search import read
 from steadyeye.training.metrics_log import History, TrainingRound
 

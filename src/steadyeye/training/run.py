@@ -13,6 +13,7 @@ import torch
 
 from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
+from steadyeye.core.difference import describe_difference
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
@@ -31,9 +32,8 @@ from steadyeye.runner.threads import cores
 from steadyeye.runner.validate import distinct_ids, present
 from steadyeye.training import before_after, checkpoint, loop, metrics_log, report
 from steadyeye.training.augmentation import Augmentation, augmentation, mirror_images
-from steadyeye.training.base_comparison import Beside, beside
 from steadyeye.training.batches import Lesson
-from steadyeye.training.before_after import Measuring
+from steadyeye.training.before_after import Beside, Measuring, beside
 from steadyeye.training.classification import Learning, classification
 from steadyeye.training.detection import detection, library
 from steadyeye.training.engine import MOMENTUM, first
@@ -304,21 +304,13 @@ def _check_same(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) 
         raise UsageError(f"'{out}' holds a run of another kind; choose another --out")
     usual = {"job": json.loads(encode(Tuning().record()))}
     for part in ("job", "base", "recipe", "data", "augment", "task"):
-        name, old, new = part, before.get(part), after[part]
+        old, new = before.get(part), after[part]
         if isinstance(old, dict) and isinstance(new, dict):
             # what an earlier version did not record was as it is by default
-            old = {**usual.get(part, {}), **old}
-            differing = [key for key in new if old.get(key) != new[key]]
-            if not differing:
-                continue
-            name, old, new = f"{part}'s {differing[0]}", old.get(differing[0]), new[differing[0]]
+            defaults = usual.get(part, {})
+            old = {key: old.get(key, defaults.get(key)) for key in new}
         if old != new:
             raise UsageError(
-                f"'{out}' holds another training: its {name} is {_short(old)}, not {_short(new)}; "
+                f"'{out}' holds another training: its {describe_difference(part, old, new)}; "
                 "choose another --out"
             )
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else f"{text[:120]}…"

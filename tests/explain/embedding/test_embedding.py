@@ -15,17 +15,16 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.multiple_testing import benjamini_hochberg
 from steadyeye.core.types import Classes
 from steadyeye.explain.embedding.blind_spots import spots
-from steadyeye.explain.embedding.density_ratio import nearest_groups, thinness
-from steadyeye.explain.embedding.projection import layout, space
+from steadyeye.explain.embedding.density_ratio import nearest_groups, space, thinness
 from steadyeye.explain.embedding.regions import GREY, CropRule, crop_image, small
-from steadyeye.models.introspection.embedder import embedder
-from steadyeye.models.introspection.onnx_layers import cut_at_layer
+from steadyeye.models.introspection.embedder import cut_graph, embedder
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.classifier import Recipe, classifier
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.models.runtimes.python_function import FunctionClassifier
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
+from steadyeye.report.charts.embedding_map import layout
 
 
 def gaussian(n, dimensions=4, seed=0):
@@ -300,17 +299,17 @@ def test_an_onnx_file_is_opened_before_its_last_product_with_weights():
     session = OnnxSession(graph(nodes, weights), "file.onnx")
     image = np.arange(48, dtype=np.float32).reshape(1, 3, 4, 4)
     # the product of two things computed has no weights of its own
-    inner, name = cut_at_layer(session)
+    inner, name = cut_graph(session)
     assert name == "five"
     assert inner(image).tolist() == [[0, 1, 2, 3, 4]]
-    assert cut_at_layer(session, "flat")[0](image).shape == (1, 48)
+    assert cut_graph(session, "flat")[0](image).shape == (1, 48)
     with pytest.raises(
         UsageError, match=r"no tensor of file\.onnx named 'flap'; did you mean 'flat'"
     ):
-        cut_at_layer(session, "flap")
+        cut_graph(session, "flap")
     plain = OnnxSession(graph([helper.make_node("Relu", ["images"], ["scores"])], {}), "plain")
     with pytest.raises(UsageError, match="'plain' has no layer with weights"):
-        cut_at_layer(plain)
+        cut_graph(plain)
 
 
 def test_a_layer_that_is_no_row_of_features_is_refused():

@@ -8,7 +8,7 @@ from mining_toys import ANIMAL, BEAR, CAR, KITE, PARENTS, table
 
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.core.types import Evaluated
-from steadyeye.explain.mining.confusions import confusions
+from steadyeye.explain.mining.error_rates import confusions
 from steadyeye.report.analyses.confident_mistakes import confident_mistakes
 from steadyeye.report.analyses.confusion_pairs import confusion_pairs
 

@@ -104,7 +104,7 @@ def test_people_review_what_was_mined(mined):
     assert made.content["kind"] == "boxes"
     assert [row["name"] for row in made.boxes.to_pylist()] == ["0", "1", "2"]
     review = Review(made, 1, stages={"classification": 1})
-    shown = review.everything("classification", lambda shown: FINE)
+    shown = review.everything("classification", lambda shown: {**FINE, "object": "goat"})
     assert len(shown) == 3
     with review.db.reading() as c:
         counts = export_coco(c, made, review.plan, out.parent / "reviewed")

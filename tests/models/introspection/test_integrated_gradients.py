@@ -136,6 +136,7 @@ def check(model, image):
     return opened, found
 
 
+@pytest.mark.usefixtures("torchvision")
 @pytest.mark.parametrize(("kind", "seed"), [("Yolos", 0), ("Detr", 3), ("ConditionalDetr", 0)])
 def test_transformers_detectors_are_complete(kind, seed, tmp_path):
     opened, found = check(saved(tmp_path, kind, seed), PHOTO)

@@ -16,10 +16,9 @@ from steadyeye.core.spec import Spec, parse
 from steadyeye.core.types import Classes
 from steadyeye.models.introspection.multilabel_head import Independent
 from steadyeye.models.runtimes import torch_export
-from steadyeye.models.runtimes.classifier import softmax
+from steadyeye.models.runtimes.classifier import read_recipe, softmax
 from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.models.runtimes.python_function import FunctionClassifier
-from steadyeye.models.runtimes.recipe_parsing import recipe
 from steadyeye.models.runtimes.torch_module import one_thread
 from steadyeye.models.runtimes.weights import weights_fingerprint
 from steadyeye.testing import check_model
@@ -46,7 +45,7 @@ def build(plugin, **kwargs):
 
 
 def exported(module):
-    settings = recipe(SMALL).preprocessing
+    settings = read_recipe(SMALL).preprocessing
     return torch_export.export(module, settings, weights_fingerprint(module))
 
 

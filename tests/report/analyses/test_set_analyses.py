@@ -274,14 +274,14 @@ def reference(test_data, name):
 @pytest.mark.parametrize(
     ("name", "published"),
     [
-        ("frame_type", types.read_published),
-        ("fps", rates.read_published),
-        ("review_impact", review.read_published),
+        ("frame_type", types.PUBLISHED),
+        ("fps", rates.PUBLISHED),
+        ("review_impact", review.PUBLISHED),
     ],
 )
 def test_the_published_tables_are_the_published_tables(test_data, name, published):
     expected = reference(test_data, name)
-    for row, shown in zip(expected, published(), strict=True):
+    for row, shown in zip(expected, published.losses, strict=True):
         assert shown.original.value == float(row["original"]) / 100
         assert shown.perturbed.value == float(row["perturbed"]) / 100
         difference = float(row["original"]) - float(row["perturbed"])

@@ -18,11 +18,10 @@ import steadyeye as se
 from steadyeye.core.boxes import BoxTable
 from steadyeye.core.spec import parse
 from steadyeye.core.stats.bounded_means import lower_bounds
-from steadyeye.core.stats.clustered_proportions import chances
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.multiple_testing import holm
 from steadyeye.core.stats.paired import difference, prepare_outcomes
-from steadyeye.core.stats.proportions import mcnemar, tango
+from steadyeye.core.stats.proportions import exchange_chances, mcnemar, tango
 from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
 from steadyeye.metrics.degraded_accuracy import degraded_accuracy
@@ -124,20 +123,20 @@ def test_exchanging_models_is_the_sum_over_all_ways_to_exchange_them():
         signs = np.array(list(product([-1, 1], repeat=videos)))
         sums = signs @ ahead
         expected = np.mean(sums >= ahead.sum()), np.mean(sums <= ahead.sum())
-        assert chances(ahead) == pytest.approx(expected)
+        assert exchange_chances(ahead) == pytest.approx(expected)
 
 
 def test_one_trial_a_video_is_mcnemars_test():
     for ahead, behind in [(5, 0), (7, 2), (3, 3), (0, 9)]:
         each = np.repeat([1.0, -1.0, 0.0], [ahead, behind, 6])
-        assert min(1, 2 * min(chances(each))) == pytest.approx(mcnemar(ahead, behind))
+        assert min(1, 2 * min(exchange_chances(each))) == pytest.approx(mcnemar(ahead, behind))
 
 
 def test_many_and_long_videos_are_counted_nearly():
     rng = np.random.default_rng(0)
     ahead = rng.integers(-300, 305, 3000).astype(float)
     z = ahead.sum() / np.sqrt(np.sum(ahead**2))
-    assert chances(ahead) == pytest.approx((norm.sf(z), norm.cdf(z)), rel=0.02)
+    assert exchange_chances(ahead) == pytest.approx((norm.sf(z), norm.cdf(z)), rel=0.02)
 
 
 def test_clusters_by_hand():

@@ -101,7 +101,7 @@ def test_what_is_prefetched_beyond_a_span_is_handed_on_once_and_ends_with_the_wo
 
 
 @pytest.fixture
-def greys(tmp_path):
+def greys(tmp_path, one_lite0):
     """Eighty pictures, which a run cuts into shards of 16."""
     (tmp_path / "greys").mkdir()
     for i in range(80):
@@ -136,7 +136,7 @@ def watched(monkeypatch):
         return len(there) < due
 
     def call(session, batch):
-        until = time.monotonic() + 10
+        until = time.monotonic() + 120
         while waiting():
             assert time.monotonic() < until, f"nothing more is made ready after {events}"
             time.sleep(0.001)
@@ -178,13 +178,15 @@ def shards(folder, count):
 
 def test_a_worker_goes_on_while_its_last_shards_are_written(tmp_path, monkeypatch):
     monkeypatch.setattr(threads, "BEHIND", 2)
-    events = []
+    events, began = [], [threading.Event() for _ in range(4)]
 
     def work(shard, worker):
         events.append(f"work {shard}")
+        began[shard].set()
 
         def finish():
-            time.sleep(0.05)
+            # until the next is worked on, which would never be if it waited for this
+            began[min(shard + 1, 3)].wait(timeout=120)
             events.append(f"wrote {shard}")
 
         return finish

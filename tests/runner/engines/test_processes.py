@@ -20,10 +20,9 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import place
 from steadyeye.predictions.shard_store import begin
 from steadyeye.runner import validate
-from steadyeye.runner.engine_spec import Processes, choice
 from steadyeye.runner.engines.driver import Driver, ShardComputer
 from steadyeye.runner.engines.work_order import build_task, open_order
-from steadyeye.runner.job import Job
+from steadyeye.runner.job import Job, Processes, read_engine
 from steadyeye.runner.run import run
 
 MODEL = """
@@ -296,9 +295,9 @@ def test_a_worker_that_finds_other_weights_or_code_refuses(data, toy, tmp_path):
 
 
 def test_what_is_asked_for():
-    assert choice("local(processes=3)") == Processes(3)
+    assert read_engine("local(processes=3)") == Processes(3)
     for text in ("local(processes=0)", "local(processes=True)", "local(processes='2')"):
         with pytest.raises(UsageError, match="a whole number of at least 1"):
-            choice(text)
+            read_engine(text)
     with pytest.raises(UsageError, match="did you mean 'processes'"):
-        choice("local(proceses=2)")
+        read_engine("local(proceses=2)")

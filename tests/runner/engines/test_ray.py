@@ -19,8 +19,8 @@ from steadyeye.core.storage.files import place
 from steadyeye.data.images import image_file
 from steadyeye.runner import job, validate
 from steadyeye.runner.cache import lookup
-from steadyeye.runner.engine_spec import Cluster, choice
 from steadyeye.runner.engines import work_order
+from steadyeye.runner.job import Cluster, read_engine
 from steadyeye.runner.run import Silent, run
 
 SLOW_MODEL = """
@@ -103,7 +103,10 @@ def cluster(model, bucket, engine):
     """
     from ray.cluster_utils import Cluster as Nodes
 
-    nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    # dead is who fails to answer five times, which slow answers are not; by default every 3 s
+    head = {"num_cpus": 1, "include_dashboard": False}
+    head["_system_config"] = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 300}
+    nodes = Nodes(initialize_head=True, head_node_args=head)
     second = nodes.add_node(num_cpus=1)
     yield nodes, second
     nodes.shutdown()
@@ -313,14 +316,14 @@ def test_a_node_dies_and_the_other_finishes(cluster, model, data, whole, tmp_pat
 )
 def test_engines_that_cannot_be(text, why):
     with pytest.raises(UsageError, match=why):
-        choice(text)
+        read_engine(text)
 
 
 def test_what_a_cluster_is_asked_for():
-    assert choice("local") is None
-    assert choice("ray(gpus=0.5, most=8)", "auto") == Cluster("auto", 1, 0.5, 1, 8)
+    assert read_engine("local") is None
+    assert read_engine("ray(gpus=0.5, most=8)", "auto") == Cluster("auto", 1, 0.5, 1, 8)
     with pytest.raises(UsageError, match="add --engine ray"):
-        choice("local", "auto")
+        read_engine("local", "auto")
 
 
 @pytest.mark.usefixtures("engine")

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import number_of
+from steadyeye.core.format import WITHIN, number_of
 from steadyeye.core.special import ndtr, stdtrit
 from steadyeye.core.stats import bounded_means, intervals
-from steadyeye.core.stats.intervals import LEVEL, REPLICATES, Interval
+from steadyeye.core.stats.intervals import LEVEL, REPLICATES, Interval, number_clusters
 
 FEWEST = 4  # blocks in a video, below which their spread says nothing
 FEW = 5  # videos, below which resamples of them are too few to say anything
@@ -62,7 +62,10 @@ def bootstrap(
 
 
 def _ends(replicates: NDArray[np.float64], units: int) -> tuple[float, float]:
-    """The percentile interval, widened as Student's is for few units. Hesterberg 2015."""
+    """The percentile interval, widened as Student's is for few units. Hesterberg 2015.
+
+    `bootstrap.ends` does not widen: its draws weigh a further video that nobody has seen.
+    """
     # resamples vary by (n − 1)/n of what samples do
     tail = sqrt(units / (units - 1)) * stdtrit(units - 1, (1 - LEVEL) / 2)
     low, high = np.quantile(replicates, ndtr([tail, -tail]), method="inverted_cdf")
@@ -77,21 +80,9 @@ def mean(values: NDArray[Any], videos: NDArray[np.str_], block: int) -> Interval
     """
     if block == 1 or len(np.unique(videos)) > 1:
         return intervals.mean(values, videos)
-    interval = intervals.mean(values, clusters(videos, block))
+    interval = intervals.mean(values, number_clusters(videos, block))
     how = f"Gaffke's bounds over {number_of(len(values) // block, 'block')} of {block} in a row"
-    return replace(interval, method=f"{how}, within this one video only")
-
-
-def clusters(videos: NDArray[np.str_], block: int) -> NDArray[np.intp]:
-    """(n,) what each value, in the order of time, is not independent within.
-
-    Its video, or the block of a single one.
-    """
-    names, video = np.unique(videos, return_inverse=True)
-    if len(names) > 1:
-        return np.asarray(video, dtype=np.intp)
-    n = len(videos)
-    return np.minimum(np.arange(n) // block, max(n // block - 1, 0))
+    return replace(interval, method=f"{how}, {WITHIN}")
 
 
 def quantile(
@@ -103,7 +94,7 @@ def quantile(
     `mean`; its high end is 1 where the videos or blocks are too few to bound it. Woodruff,
     "Confidence intervals for medians and other position measures", JASA 47, 1952.
     """
-    cluster, steps = clusters(videos, block), np.unique(values)
+    cluster, steps = number_clusters(videos, block), np.unique(values)
     weights = np.bincount(cluster).astype(np.float64)[None]
 
     def below(at: float) -> NDArray[np.float64]:
@@ -149,7 +140,7 @@ def method(videos: int, block: int) -> str:
     """What the interval is called."""
     if videos > 1:
         return f"bootstrap over {number_of(videos, 'video')}"
-    return f"bootstrap over blocks of {block} in a row, within this one video only"
+    return f"bootstrap over blocks of {block} in a row, {WITHIN}"
 
 
 def _finite(value: float) -> float | None:

@@ -1,29 +1,23 @@
-"""Resampling images by their video, for intervals of anything that is not a proportion."""
+"""Intervals of means of bounded values over images, by random weights of their videos.
+
+What follows in time, of which a single video can be cut into blocks, is in `block_bootstrap`.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steadyeye.core.format import number_of
-from steadyeye.core.special import ndtr, ndtri
-from steadyeye.core.stats.intervals import LEVEL, REPLICATES, Interval, mean
+from steadyeye.core.stats.intervals import (
+    LEVEL,
+    REPLICATES,
+    Interval,
+    count_clusters,
+    limit_to_video,
+    mean,
+    number_clusters,
+)
 from steadyeye.core.stats.trials import Statistic
-
-
-def weights(videos: NDArray[np.str_], replicates: int = REPLICATES) -> NDArray[np.float32]:
-    """(replicates, n) how often each sample counts in each resample of whole videos, seeded.
-
-    `videos`: (n,) the video of each sample; each its own makes it the plain bootstrap.
-    """
-    names, video = np.unique(videos, return_inverse=True)
-    if len(names) == 1:
-        # nothing to resample but the images themselves; `method` says so
-        names, video = videos, np.arange(len(videos))
-    draws = np.random.default_rng(0).multinomial(
-        len(names), np.full(len(names), 1 / len(names)), size=replicates
-    )
-    return np.asarray(draws[:, video], dtype=np.float32)
 
 
 def means(values: NDArray[np.floating], weight: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -36,36 +30,6 @@ def ends(replicates: NDArray[np.floating]) -> tuple[float, float]:
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(replicates, [tail, 1 - tail], method="inverted_cdf")
     return float(low), float(high)
-
-
-def bias_corrected_interval(replicates: NDArray[np.floating], value: float) -> tuple[float, float]:
-    """The bias-corrected percentile interval of (replicates,) values around a `value`.
-
-    For statistics whose resamples lie to one side of it, as mAP's do: a resample that lacks a
-    class leaves that class out of the mean. Efron, "The Jackknife, the Bootstrap and Other
-    Resampling Plans", 1982, Section 10.7. `value` lies within the interval.
-    """
-    tail = ndtri((1 - LEVEL) / 2)
-    shares = ndtr(2 * bias(replicates, value) + np.array([tail, -tail]))
-    low, high = np.quantile(replicates, shares, method="inverted_cdf")
-    return min(float(low), value), max(float(high), value)
-
-
-def bias(replicates: NDArray[np.floating], value: float) -> float:
-    """How far (replicates,) values lie below a `value` in the middle, in standard deviations."""
-    below = np.mean(replicates < value) + np.mean(replicates == value) / 2
-    least = 1 / (2 * len(replicates))
-    return float(ndtri(np.clip(below, least, 1 - least)))
-
-
-def method(videos: NDArray[np.str_]) -> str:
-    """What the interval is called: a bootstrap over images or over videos."""
-    several = len(np.unique(videos))
-    if several == len(videos):
-        return f"bootstrap over {number_of(several, 'image')}"
-    if several == 1:
-        return f"bootstrap over {number_of(len(videos), 'image')}, within this one video only"
-    return f"bootstrap over {number_of(several, 'video')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,18 +60,17 @@ def draws(videos: NDArray[np.str_], counted: NDArray[np.bool_] | None = None) ->
     stand for themselves, and the method says so. `counted`: (n,) bool, the samples that count, the
     others having the weight 0; None: all. At least one must count.
     """
-    names, video = np.unique(videos, return_inverse=True)
-    if len(names) == 1:
-        names, video = videos, np.arange(len(videos))
+    video = number_clusters(videos)
     rng = np.random.default_rng(0)
     # a column a video and the further one last: adding a video changes no other's weights
-    weight = rng.standard_exponential((len(names) + 1, REPLICATES), dtype=np.float32)
+    weight = rng.standard_exponential((int(video.max()) + 2, REPLICATES), dtype=np.float32)
     is_counted = np.ones(len(videos), np.bool_) if counted is None else counted
     assert is_counted.any(), "a mean is of something"
     size = np.bincount(video[is_counted])
     further = np.float32(np.sum(size**2) / size.sum())
-    name = method(videos[is_counted]).removeprefix("bootstrap over ")
-    return Draws(weight[video].T * is_counted, weight[-1] * further, f"Gaffke's bounds over {name}")
+    of = videos[is_counted]
+    method = f"Gaffke's bounds over {count_clusters(of)}{limit_to_video(of)}"
+    return Draws(weight[video].T * is_counted, weight[-1] * further, method)
 
 
 def mean_ends(

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.seeds import stream
 from steadyeye.core.special import betaincinv, ndtri, stdtr, stdtrit
-from steadyeye.core.stats.intervals import LEVEL, Interval
+from steadyeye.core.stats.intervals import LEVEL, Interval, number_clusters
 
 FEWEST = 5
 """How many images, or videos, the median class must stand on for an interval."""
@@ -88,11 +88,10 @@ class Spread:
 
 def spread(evaluate: Evaluate, presence: NDArray[np.bool_], videos: NDArray[np.str_]) -> Spread:
     """The values of classes with how they move. `presence`: (n, k) bool, which images hold them."""
-    names, video = np.unique(videos, return_inverse=True)
-    of = "images" if len(names) == len(videos) else "videos"
-    if len(names) == 1:
-        # nothing to compare but the images themselves; the method says so
-        video, of = np.arange(len(videos)), "images of this one video only"
+    video, several = number_clusters(videos), len(np.unique(videos))
+    of = "images" if several == len(videos) else "videos"
+    if several == 1:
+        of = "images of this one video only"
     units = int(video.max(initial=-1)) + 1
     in_video = np.zeros((units, presence.shape[1]), dtype=np.bool_)
     np.logical_or.at(in_video, video, presence)

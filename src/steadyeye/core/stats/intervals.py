@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import number_of
+from steadyeye.core.format import WITHIN, number_of
 from steadyeye.core.special import betaincinv
 from steadyeye.core.stats import bounded_means
 
@@ -45,10 +45,7 @@ def proportion(success: NDArray[np.bool_], videos: NDArray[Any]) -> Interval:
     trials of each video come out alike. A single video: Clopper–Pearson, and the method says that
     it holds within that video only. A further success never lowers either end.
     """
-    ones = np.ones(len(success), dtype=np.int64)
-    return proportions(CellTrials(success, ones, videos, np.zeros(len(success), dtype=np.intp)), 1)[
-        0
-    ]
+    return mean(success, videos)
 
 
 def mean(values: NDArray[Any], videos: NDArray[Any]) -> Interval:
@@ -110,6 +107,32 @@ def proportions(trials: CellTrials, cells: int) -> list[Interval]:
     ]
 
 
+def number_clusters(videos: NDArray[Any], block: int = 1) -> NDArray[np.intp]:
+    """(n,) the cluster of each value, from 0: what it is not independent within.
+
+    Its video. Values of a single video stand for themselves, or for `block` of them in a row, the
+    last block taking what is left over: they are in the order of time then.
+    """
+    names, number = np.unique(videos, return_inverse=True)
+    if len(names) > 1:
+        return np.asarray(number, dtype=np.intp)
+    n = len(videos)
+    return np.minimum(np.arange(n) // block, max(n // block - 1, 0))
+
+
+def count_clusters(videos: NDArray[Any]) -> str:
+    """How many videos there are, or images where each is of its own or all are of one, in words."""
+    several = len(np.unique(videos))
+    if several in (1, len(videos)):
+        return number_of(len(videos), "image")
+    return number_of(several, "video")
+
+
+def limit_to_video(videos: NDArray[Any]) -> str:
+    """What a method adds where several values are all of one video."""
+    return f", {WITHIN}" if len(np.unique(videos)) < min(len(videos), 2) else ""
+
+
 def _number_videos(videos: NDArray[Any]) -> NDArray[np.intp]:
     """(n,) the number of each video; trials of one mostly follow each other, which is quick."""
     first = np.ones(len(videos), dtype=np.bool_)
@@ -134,9 +157,9 @@ def _within(trials: CellTrials, cell: int) -> Interval:
     hits, n, frames = float(wins.sum()), int(totals.sum()), len(wins)
     if frames == n and not np.any(wins % 1):
         low, high = clopper_pearson(round(hits), n)
-        method = f"Clopper–Pearson, n = {n}, within this one video only"
+        method = f"Clopper–Pearson, n = {n}, {WITHIN}"
         return Interval(hits / n, low, high, n, method)
     wins, totals = (np.asarray(column, dtype=np.float64)[None] for column in (wins, totals))
     (low,), (high,) = bounded_means.intervals(wins, totals)
-    method = f"Gaffke's bounds over {number_of(frames, 'frame')}, within this one video only"
+    method = f"Gaffke's bounds over {number_of(frames, 'frame')}, {WITHIN}"
     return Interval(hits / n, float(low), float(high), n, method)

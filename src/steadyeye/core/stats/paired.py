@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import number_of
+from steadyeye.core.format import WITHIN, number_of
 from steadyeye.core.special import stdtr, stdtrit
-from steadyeye.core.stats import block_bootstrap, clustered_proportions
 from steadyeye.core.stats.class_means import FEWEST, Spread, chance_of_none, less, mean_difference
-from steadyeye.core.stats.intervals import LEVEL
-from steadyeye.core.stats.proportions import mcnemar, tango
+from steadyeye.core.stats.intervals import (
+    LEVEL,
+    count_clusters,
+    limit_to_video,
+    number_clusters,
+)
+from steadyeye.core.stats.proportions import FEW, cluster_ends, mcnemar, tango
 from steadyeye.core.stats.trials import Outcomes, Statistic, Trials
 
 FINE = 1_000.0  # parts of an image that the exact test counts in
@@ -54,7 +58,7 @@ def prepare_outcomes(outcomes: Outcomes) -> PreparedOutcomes:
         return PreparedOutcomes(outcomes, outcomes.value, spread=find() if find else None)
     success = outcomes.success
     value = float(success.mean()) if len(success) else float("nan")
-    cluster = block_bootstrap.clusters(outcomes.videos, outcomes.block)
+    cluster = number_clusters(outcomes.videos, outcomes.block)
     wins = np.bincount(cluster, weights=success).astype(np.float64)
     return PreparedOutcomes(outcomes, value, wins, np.bincount(cluster).astype(np.float64))
 
@@ -65,7 +69,7 @@ def difference(base: PreparedOutcomes, other: PreparedOutcomes) -> Difference | 
     Trials that stand for themselves, one a video, or all of a single video, which the method then
     says: McNemar's exact test and Tango's score interval. Trials that do not, several a video or in
     the time of one, and means over images: the models are exchanged cluster by cluster, and
-    Gaffke's bounds (`core.stats.clustered_proportions`). Means over classes: the jackknife of their
+    Gaffke's bounds (`core.stats.proportions`). Means over classes: the jackknife of their
     difference (`core.stats.class_means`). Anything else, such as means over each model's own choice
     of images: a jackknife over videos (images, where each is its own) with Student's t. Where there
     are too few images or videos for an interval, it is −1…1 or as wide as values may lie apart, p
@@ -103,24 +107,24 @@ def _of_means(first: Statistic, second: Statistic) -> Difference:
     assert second.terms is not None, "asked before"
     width = max(first.terms[1], second.terms[1], 1e-300)
     apart = (first.terms[0] - second.terms[0]) / width
-    cluster, units = _clusters(first.videos)
+    cluster = number_clusters(first.videos)
     totals = np.bincount(cluster).astype(np.float64)
     lead = np.asarray(FINE * np.bincount(cluster, apart), dtype=np.float64)
-    low, high, p = clustered_proportions.ends(lead, FINE * totals)
-    n, value = len(apart), first.value - second.value
-    method = f"exact permutation test over {_count_units(first.videos)}; Gaffke's bounds" + _within(
-        first.videos
-    )
-    if units <= clustered_proportions.FEW:
+    low, high, p = cluster_ends(lead, FINE * totals)
+    n, units, value = len(apart), len(totals), first.value - second.value
+    method = f"exact permutation test over {count_clusters(first.videos)}; Gaffke's bounds"
+    method += limit_to_video(first.videos)
+    if units <= FEW:
         method += f"; {units} are too few for a clear difference"
     return Difference(value, min(low * width, value), max(high * width, value), p, n, units, method)
 
 
 def _of_others(first: Statistic, second: Statistic) -> Difference:
     """A jackknife; degrees of freedom by the kurtosis of what leaving a unit out moves."""
-    cluster, units = _clusters(first.videos)
-    n, value = len(cluster), first.value - second.value
-    of = _count_units(first.videos)
+    cluster = number_clusters(first.videos)
+    n, units = len(cluster), int(cluster.max()) + 1
+    value = first.value - second.value
+    of = count_clusters(first.videos)
     if units < FEWEST:
         low, high = (-np.inf, np.inf)
         return Difference(value, low, high, 1.0, n, units, f"{of} are too few for an interval")
@@ -135,7 +139,7 @@ def _of_others(first: Statistic, second: Statistic) -> Difference:
     error = float(np.sqrt((units - 1) / units * squares))
     half_width = float(stdtrit(df, (1 + LEVEL) / 2)) * error
     p = float(min(2 * stdtr(df, -abs(value) / error), 1.0))
-    method = f"paired jackknife over {of}, Student's t, {df:.0f} df{_within(first.videos)}"
+    method = f"paired jackknife over {of}, Student's t, {df:.0f} df{limit_to_video(first.videos)}"
     return Difference(value, value - half_width, value + half_width, p, n, units, method)
 
 
@@ -144,8 +148,7 @@ def _of_trials(first: Trials, second: Trials) -> Difference:
     losses = int(np.sum(~first.success & second.success))
     n = len(first.success)
     method = f"McNemar's exact test, {wins} against {losses} of {n:,}; Tango's interval"
-    if n > 1 and len(np.unique(first.videos)) == 1:
-        method += ", within this one video only"
+    method += limit_to_video(first.videos)
     ends = tango(wins, losses, n)
     return Difference((wins - losses) / n, *ends, mcnemar(wins, losses), n, n, method)
 
@@ -153,7 +156,7 @@ def _of_trials(first: Trials, second: Trials) -> Difference:
 def _of_clusters(first: PreparedOutcomes, second: PreparedOutcomes, block: int) -> Difference:
     lead, totals = first.wins - second.wins, first.totals
     n, units = int(totals.sum()), len(totals)
-    low, high, p = clustered_proportions.ends(lead, totals)
+    low, high, p = cluster_ends(lead, totals)
     single = len(np.unique(first.outcomes.videos)) == 1
     of = (
         f"{number_of(units, 'block')} of {block} in a row"
@@ -164,10 +167,10 @@ def _of_clusters(first: PreparedOutcomes, second: PreparedOutcomes, block: int) 
         f"exact permutation test over {of}, higher in {int(np.sum(lead > 0)):,} and lower in "
         f"{int(np.sum(lead < 0)):,}; Gaffke's bounds"
     )
-    if units <= clustered_proportions.FEW:
+    if units <= FEW:
         method += f"; {units} are too few for a clear difference"
     if single:
-        method += ", within this one video only"
+        method += f", {WITHIN}"
     return Difference(float(lead.sum() / n), low, high, p, n, units, method)
 
 
@@ -177,22 +180,3 @@ def _alike(value: float, n: int, units: int) -> Difference:
     several = "images" if units == n else "videos"
     method = f"Tango's interval over {units:,} {several} with equal differences"
     return Difference(value, *ends, mcnemar(units if value else 0, 0), n, units, method)
-
-
-def _clusters(videos: NDArray[np.str_]) -> tuple[NDArray[np.intp], int]:
-    """(n,) the video of each image, and how many there are; of a single one its images."""
-    names, video = np.unique(videos, return_inverse=True)
-    if len(names) == 1:
-        return np.arange(len(videos)), len(videos)
-    return np.asarray(video, dtype=np.intp), len(names)
-
-
-def _count_units(videos: NDArray[np.str_]) -> str:
-    several = len(np.unique(videos))
-    if several in (1, len(videos)):
-        return f"{number_of(len(videos), 'image')}"
-    return f"{number_of(several, 'video')}"
-
-
-def _within(videos: NDArray[np.str_]) -> str:
-    return ", within this one video only" if len(np.unique(videos)) < min(len(videos), 2) else ""

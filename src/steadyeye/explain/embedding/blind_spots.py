@@ -10,8 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import Interval, proportion
-from steadyeye.explain.embedding.density_ratio import LEAST, Thinness, Vectors, thinness
-from steadyeye.explain.embedding.projection import space
+from steadyeye.explain.embedding.density_ratio import LEAST, Thinness, Vectors, space, thinness
 from steadyeye.explain.embedding.regions import WRONG
 
 SMALLEST = 5

@@ -17,6 +17,7 @@ from steadyeye.core.film_frames import away, set_rows
 from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Film, FilmFrame, Mark
+from steadyeye.data.annotations import coco_images
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, Judged, share_of
 
 SAME = 0.5  # IoU above which two boxes of a class are one mistake, as NAO matches boxes
@@ -96,7 +97,8 @@ class Mistake:
     `table`: which of the tables that is of; `row`: its image there; `detection`: its row in
     `raw_detections`; `object`: the row in `boxes` of the true box it overlaps most, −1: none.
     `box`: x0 y0 x1 y1 in pixels. `predicted`: the detector's own class; `truth`: what the object
-    is, empty where no box is met. `models`: all that make the mistake, in the order of the tables;
+    is, empty where no box is met; `annotated`: the same, in the detector's own word where one class
+    of its own stands for it. `models`: all that make the mistake, in the order of the tables;
     `times`: how many detections it stands for, over models and frames.
     """
 
@@ -108,6 +110,7 @@ class Mistake:
     box: tuple[float, float, float, float]
     predicted: str
     truth: str
+    annotated: str
     score: float
     iou: float
     cause: str
@@ -219,6 +222,7 @@ def _candidate(
         box=(x0, y0, x1, y1),
         predicted=predictions.model_classes[raw.label[row]],
         truth=name_of(predictions, int(truth.label[object_row])) if met else "",
+        annotated=_name_as_detector(predictions, int(truth.label[object_row])) if met else "",
         score=float(raw.score[row]),
         iou=float(judged.iou[best]),
         cause=cause,
@@ -230,6 +234,15 @@ def _candidate(
 def name_of(predictions: Predictions, label: int) -> str:
     """What a true box is of."""
     return OUTSIDE if label == OOD else predictions.classes[label]
+
+
+def _name_as_detector(predictions: Predictions, label: int) -> str:
+    """What a true box is of, in the detector's word where one class of its own stands for it."""
+    own = predictions.model_to_data_class
+    if label == OOD:
+        return coco_images.OUTSIDE
+    same = [] if own is None else np.flatnonzero(own == label).tolist()
+    return predictions.model_classes[same[0]] if len(same) == 1 else name_of(predictions, label)
 
 
 def mistake_film(predictions: Predictions, faint: Judged, detection: int) -> Film | None:

@@ -168,24 +168,19 @@ class Window:
     """One second of a scene, or the whole of a shorter one.
 
     `rows`: its frames in order. `changes`: of answer between them. `jump`: Σ |Δ confidence|.
-    `instability` = changes + jump.
     """
 
     rows: NDArray[np.intp]
     changes: int
     jump: float
 
-    @property
-    def instability(self) -> float:
-        """What windows are ranked by."""
-        return self.changes + self.jump
-
 
 def windows(predictions: Predictions, most: int) -> list[Window]:
     """The `most` least steady seconds in which the answer changes, none overlapping another.
 
-    The least steady one first (ties: the earlier in the source), then the least steady that shares
-    no frame with it, and so on. Without probabilities the changes alone count.
+    They are ranked by changes + jump. The least steady one comes first (ties: the earlier in the
+    source), then the least steady that shares no frame with it, and so on. Without probabilities
+    the changes alone count.
     """
     pairs = consecutive(predictions)
     changed = find_flips(predictions, pairs)

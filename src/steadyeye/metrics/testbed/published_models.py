@@ -1,11 +1,9 @@
 """The published models and their accuracies on the two released sets."""
 
 import csv
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +24,6 @@ TITLES = {"imagenet_vid_robust": "ImageNet-Vid-Robust", "ytbb_robust": "YTBB-Rob
 # Shankar et al., Table 1: the anchors and pairs that the reviews accepted
 ANCHORS = {"imagenet_vid_robust": 1109, "ytbb_robust": 2030}
 PAIRS = {"imagenet_vid_robust": 21_070, "ytbb_robust": 36_827}
-
-Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,14 +121,3 @@ def why_not(predictions: Predictions, k: int | None = None) -> str | None:
             f"compared. Use sets and k = {K} to compare."
         )
     return None
-
-
-def rows_beside(
-    predictions: Predictions, k: int, rows: Sequence[Row], source: str
-) -> tuple[Sequence[Row], str]:
-    """The published rows to show beside numbers of distance k, and the sentence on them.
-
-    `source`: what the sentence says of them where they are shown; else it says why they are not.
-    """
-    why = why_not(predictions, k)
-    return ((), f"Published values are not shown. {why}") if why else (rows, source)

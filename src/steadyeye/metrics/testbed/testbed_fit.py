@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from steadyeye.core.format import number_of
 from steadyeye.core.special import ndtr, ndtri, stdtrit
 from steadyeye.core.stats.bootstrap import ends
-from steadyeye.core.stats.intervals import LEVEL
+from steadyeye.core.stats.intervals import LEVEL, limit_to_video, number_clusters
 
 Floats = NDArray[np.float64]
 REPLICATES = 10_000
@@ -136,11 +136,8 @@ def effective_robustness(
         why = "none: n = 0"
         return Effective(None, None, None, None, None, None, None, 0, why)
     outcome = right.astype(np.intp) + steady
-    names, video = np.unique(videos, return_inverse=True)
-    single = len(names) == 1
-    if single:
-        names, video = videos, np.arange(n)
-    counts = np.zeros((len(names), 3))
+    video, single = number_clusters(videos), len(np.unique(videos)) == 1
+    counts = np.zeros((int(video.max()) + 1, 3))
     np.add.at(counts, (video, outcome), 1)
     a, p = float(right.mean()), float(steady.mean())
     straight = float(predict_share(line, np.array([a]))[0])
@@ -149,10 +146,8 @@ def effective_robustness(
     below, above = np.sum(draws <= 0), np.sum(draws >= 0)
     chance = min(1.0, 2 * (min(below, above) + 1) / (REPLICATES + 1))
     value = p - straight
-    within = ", within this one video only" if single and n > 1 else ""
-    method = (
-        f"Bayesian bootstrap over {number_of(len(names), 'anchor' if single else 'video')}{within}"
-    )
+    units = number_of(len(counts), "anchor" if single else "video")
+    method = f"Bayesian bootstrap over {units}{limit_to_video(videos)}"
     return Effective(
         a, p, straight, value, min(low, value), max(high, value), float(chance), n, method
     )

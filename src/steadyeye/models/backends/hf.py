@@ -14,9 +14,8 @@ from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.data.classes.class_lists import from_names, read
 from steadyeye.models.detectors import hf_detector
 from steadyeye.models.preprocessing.recipe import Preprocessing
-from steadyeye.models.runtimes.classifier import Recipe
+from steadyeye.models.runtimes.classifier import Recipe, unit_range
 from steadyeye.models.runtimes.probe_images import patterns
-from steadyeye.models.runtimes.recipe_parsing import unit_range
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 
 PACKAGES = ("torch", "transformers", "PIL")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
-from steadyeye.models.runtimes.recipe_parsing import recipe as read_recipe
+from steadyeye.models.runtimes.classifier import read_recipe
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 
 PACKAGES = ("torch", "keras")

@@ -9,10 +9,9 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
-from steadyeye.models.runtimes.classifier import classifier
+from steadyeye.models.runtimes.classifier import classifier, read_recipe
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import with_output
-from steadyeye.models.runtimes.recipe_parsing import recipe as read_recipe
 
 
 def onnx(

@@ -11,8 +11,7 @@ from steadyeye.core.imports import library
 from steadyeye.core.types import Classes, Model
 from steadyeye.data.classes.class_lists import from_names, read
 from steadyeye.models.preprocessing.recipe import Preprocessing
-from steadyeye.models.runtimes.classifier import Recipe
-from steadyeye.models.runtimes.recipe_parsing import unit_range
+from steadyeye.models.runtimes.classifier import Recipe, unit_range
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 from steadyeye.models.runtimes.weights import fill
 

@@ -10,12 +10,11 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Detector, Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.models.runtimes.classifier import read_recipe
 from steadyeye.models.runtimes.probe_images import with_output
-from steadyeye.models.runtimes.recipe_parsing import recipe as read_recipe
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
-from steadyeye.models.runtimes.torch_files import module
 from steadyeye.models.runtimes.torch_module import TorchModule
-from steadyeye.models.runtimes.weights import fill
+from steadyeye.models.runtimes.weights import fill, load_module
 
 PACKAGES = ("torch",)
 EXTRA = "torch"
@@ -49,7 +48,7 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
         return checkpoint_format.read(Path(path).expanduser(), execution)
     if classes is None:
         raise UsageError(f"the classes of '{path}' are not known; give classes='…'")
-    network = module(path, allow_pickle)
+    network = load_module(path, allow_pickle)
     if runtime == "cuda" and isinstance(network, fx.GraphModule) and not path.startswith("py:"):
         raise UsageError(
             f"'{path}' computes where it was exported; for a GPU give the module, TorchScript or "

@@ -17,8 +17,7 @@ from steadyeye.models.detectors import torchvision_networks as networks
 from steadyeye.models.detectors.torch_detector import told_apart
 from steadyeye.models.detectors.torchvision_detector import torchvision_detector
 from steadyeye.models.preprocessing.recipe import Preprocessing
-from steadyeye.models.runtimes.classifier import Recipe
-from steadyeye.models.runtimes.recipe_parsing import unit_range
+from steadyeye.models.runtimes.classifier import Recipe, unit_range
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 from steadyeye.models.runtimes.weights import fill
 

@@ -16,8 +16,7 @@ from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.classifier import Classifier, Recipe
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 from steadyeye.models.runtimes.torch_export import probes
-from steadyeye.models.runtimes.torch_gradient import TorchGradient
-from steadyeye.models.runtimes.torch_module import one_thread
+from steadyeye.models.runtimes.torch_module import TorchGradient, one_thread
 from steadyeye.models.runtimes.uninitialised import bare, without
 from steadyeye.models.runtimes.weights import fill_from
 

@@ -1,7 +1,6 @@
 """Detectors that `steadyeye finetune` trained, built again from their folder alone."""
 
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import library
+from steadyeye.core.storage.files import temporary_folder
 from steadyeye.core.types import Classes
-from steadyeye.models.detectors.hf_detector import hf_detector
-from steadyeye.models.detectors.hf_training import answering
+from steadyeye.models.detectors.hf_detector import answering, hf_detector
 from steadyeye.models.detectors.torch_detector import TorchDetector
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.models.runtimes.torch_classifier import Execution
@@ -57,9 +56,9 @@ def _of_torchvision(
 def _of_transformers(settings: Mapping[str, Any], classes: Classes) -> tuple[nn.Module, Any]:
     """A random network of the configuration, and the image processor."""
     transformers = library("transformers")
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         for file, key in (("config.json", "config"), ("preprocessor_config.json", "processor")):
-            (Path(folder) / file).write_text(json.dumps(settings[key]), encoding="utf-8")
+            (folder / file).write_text(json.dumps(settings[key]), encoding="utf-8")
         try:
             config = transformers.AutoConfig.from_pretrained(folder)
             processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")

@@ -38,9 +38,6 @@ class FixedCandidates:
     scores: Callable[[Tensor], Tensor]
 
 
-Opening = Callable[[Image], FixedCandidates]
-
-
 def choose_candidate(
     view: FixedCandidates,
     scores: NDArray[np.floating],

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
 from steadyeye.core.abilities import detects
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Model, Scores
-from steadyeye.models.introspection.onnx_layers import cut_at_layer
 from steadyeye.models.runtimes.classifier import Classifier, count_images
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import patterns
+
+LAST = ("Gemm", "MatMul", "Conv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +65,7 @@ def embedder(model: Model, layer: str = "") -> Embedder:
 
 def _cut_at_layer(model: Classifier, layer: str) -> tuple[Any, str]:
     if isinstance(model.forward, OnnxSession):
-        session, name = cut_at_layer(model.forward, layer)
+        session, name = cut_graph(model.forward, layer)
         return _Flat(session), name
     # only here, since embedding with ONNX Runtime needs no torch
     from steadyeye.models.introspection import torch_layers
@@ -102,3 +105,48 @@ class _Flat:
                 "(n, d), (n, d, h, w) or (n, tokens, d)"
             )
         return np.asarray(features, dtype=np.float32)
+
+
+def cut_graph(session: OnnxSession, layer: str = "") -> tuple[OnnxSession, str]:
+    """A session that gives an inner tensor, and the name of that tensor.
+
+    `layer`: its name; by default what the last fully connected layer or convolution of the graph
+    reads. What comes after it is not computed. Raises `UsageError` for a graph without such a
+    layer and a tensor that is not in it.
+    """
+    model = _load_graph(session)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    name = layer or _read_last(model, weights, session.name)
+    outputs = [output for node in model.graph.node for output in node.output]
+    if name not in outputs:
+        raise unknown(f"tensor of {session.name}", name, outputs)
+    del model.graph.output[:]
+    model.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
+    return OnnxSession(
+        model.SerializeToString(), f"{session.name} up to {name}", session.runtime
+    ), name
+
+
+def _load_graph(session: OnnxSession) -> onnx.ModelProto:
+    if isinstance(session.model, Path):
+        return onnx.load(str(session.model))
+    return onnx.load_from_string(session.model)
+
+
+def _read_last(model: onnx.ModelProto, weights: set[str], called: str) -> str:
+    constant = weights | {
+        output
+        for node in model.graph.node
+        if node.op_type == "Constant" or (node.input and weights >= set(node.input))
+        for output in node.output
+    }
+    for node in reversed(model.graph.node):
+        if node.op_type in LAST:
+            # of x @ W and W @ x, the one that is no weight
+            read = [tensor for tensor in node.input[:2] if tensor not in constant]
+            if len(read) == 1:
+                return str(read[0])
+    raise UsageError(
+        f"'{called}' has no layer with weights of its own ({', '.join(LAST)}); "
+        "name a tensor with layer="
+    )

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from steadyeye.core.abilities import PASSES, largest
 from steadyeye.core.errors import UsageError
-from steadyeye.models.runtimes.batch_size import PASSES, largest
 
 CPU = torch.device("cpu")
 

@@ -9,8 +9,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from steadyeye.core.abilities import PASSES, largest
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.models.runtimes.batch_size import PASSES, largest
 
 RUNTIMES = ("onnx", "cuda")
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"

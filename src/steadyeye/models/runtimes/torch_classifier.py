@@ -11,8 +11,7 @@ from steadyeye.core.types import Classes
 from steadyeye.models.runtimes.classifier import Classifier, Forward, Recipe, classifier
 from steadyeye.models.runtimes.devices import CPU, allocate_pinned, fitting, gpus, name_gpus
 from steadyeye.models.runtimes.torch_export import export
-from steadyeye.models.runtimes.torch_gradient import TorchGradient
-from steadyeye.models.runtimes.torch_module import PRECISIONS, TorchModule
+from steadyeye.models.runtimes.torch_module import PRECISIONS, TorchGradient, TorchModule
 from steadyeye.models.runtimes.weights import is_covered, weights_fingerprint
 
 RUNTIMES = ("onnx", "torch", "cuda")

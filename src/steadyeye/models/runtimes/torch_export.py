@@ -2,9 +2,7 @@
 
 import inspect
 import json
-import os
 import re
-import tempfile
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ from torch import nn
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.files import cache_home
+from steadyeye.core.storage.files import cache_home, temporary_folder, write_lightly
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import patterns
@@ -126,10 +124,10 @@ def _compare_outputs(
 def _onnx(module: nn.Module, example: torch.Tensor, dynamo: bool) -> bytes:
     """The module as an ONNX model for one image a call; tracing may freeze the batch size."""
     options: dict[str, Any] = {"external_data": False, "verbose": False} if dynamo else {}
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), one_thread():
+    with temporary_folder() as folder, warnings.catch_warnings(), one_thread():
         # tracers warn about every constant they bake in; the comparison is what counts
         warnings.simplefilter("ignore")
-        path = Path(folder) / "model.onnx"
+        path = folder / "model.onnx"
         torch.onnx.export(
             module,
             (example,),
@@ -160,9 +158,7 @@ def _save(path: Path, data: bytes) -> None:
     """Writes a file in the cache, whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            (Path(folder) / path.name).write_bytes(data)
-            os.replace(Path(folder) / path.name, path)
-    except OSError:
+        write_lightly(path, data)
+    except (OSError, UsageError):
         # a home that cannot be written costs the next start an export, not the run
         return

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, fx, jit, nn
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.models.runtimes.classifier import Recipe
 from steadyeye.models.runtimes.devices import CPU, exact, turn
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -194,3 +195,45 @@ def _copy_module(module: nn.Module, shared: dict[int, Any]) -> nn.Module:
             f"{type(module).__name__} cannot be copied for each thread ({error}); "
             "make what it holds copyable, or export it to ONNX"
         ) from error
+
+
+class TorchGradient:
+    """A `ClassGradient` over an eval-mode module with its recipe, in fp32; safe from any thread.
+
+    Of the log-odds log(p / (1 − p)): the direction is that of the probability's own gradient,
+    which rounds to zero where the model is certain.
+    """
+
+    def __init__(self, module: nn.Module, recipe: Recipe) -> None:
+        self.recipe = recipe
+        self._copies = ThreadCopies(module)
+
+    @property
+    def module(self) -> nn.Module:
+        """The module itself, which no thread runs but in its own copy."""
+        return self._copies.module
+
+    def __reduce__(self) -> tuple[type["TorchGradient"], tuple[nn.Module, Recipe]]:
+        return TorchGradient, (self._copies.module, self.recipe)
+
+    def __call__(
+        self, image: NDArray[np.float32], members: Sequence[int], /
+    ) -> NDArray[np.float32]:
+        """(h, w, 3) float32: the gradient at `image`, for the best of the `members` classes."""
+        preprocessing = self.recipe.preprocessing
+        module, _ = self._copies.mine()
+        with one_thread(), torch.enable_grad():
+            pixels = torch.from_numpy(image.copy()).requires_grad_()
+            mean, std = torch.tensor(preprocessing.mean), torch.tensor(preprocessing.std)
+            normalised = (pixels - mean) / std
+            scores = module(normalised.permute(2, 0, 1)[None]).reshape(-1)
+            best = max(members, key=scores.detach().numpy().__getitem__)
+            odds = self._log_odds(scores, best)
+            (gradient,) = torch.autograd.grad(odds, pixels)
+        return np.asarray(gradient.numpy(), dtype=np.float32)
+
+    def _log_odds(self, scores: Tensor, index: int) -> Tensor:
+        if self.recipe.output == "probabilities":
+            return torch.logit(scores[index], eps=1e-7)
+        others = torch.cat([scores[:index], scores[index + 1 :]])
+        return scores[index] - torch.logsumexp(others, 0)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from steadyeye.core.claims import Claim, above, below, first
-from steadyeye.core.format import number_of, percent
+from steadyeye.core.format import format_share, number_of, percent
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Evaluated, needs
@@ -14,7 +14,6 @@ from steadyeye.explain.attributions import (
     InsideShares,
     apart,
     attributions,
-    cell,
     measure_inside_shares,
     method,
     table,
@@ -121,14 +120,14 @@ def _sentence(shares: InsideShares) -> str:
         return f"{shares.model}: no mistake has an attribution map."
     areas = mean(effects, effects.mistake, shares.area)
     text = (
-        f"{shares.model}: for {wrong.n:,} confident mistakes {cell(wrong)} of the attribution is "
-        f"inside the box, which covers {percent(areas.value)} of the image"
+        f"{shares.model}: for {wrong.n:,} confident mistakes {format_share(wrong)} of the "
+        f"attribution is inside the box, which covers {percent(areas.value)} of the image"
     )
     if right.value is None:
         return f"{text}; there is no correct detection for comparison."
     control = mean(effects, ~effects.mistake, shares.area)
     return (
-        f"{text}; for {right.n:,} correct detections {cell(right)}, with boxes that cover "
+        f"{text}; for {right.n:,} correct detections {format_share(right)}, with boxes that cover "
         f"{percent(control.value)}. The difference is {_points(difference(effects))}, and "
         f"{_points(difference(shares.excess))} after subtracting the area of the box."
     )

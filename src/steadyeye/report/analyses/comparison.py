@@ -7,7 +7,7 @@ from steadyeye.core.format import number_of, probability
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import among
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.specs import PALETTE, chart, rows_of
+from steadyeye.report.charts.specs import PALETTE, chart, dot, layer, rows_of
 from steadyeye.report.comparison.leaderboards import (
     Boards,
     Leaderboard,
@@ -182,13 +182,8 @@ def _layers(name: str, unit: str) -> list[dict[str, Any]]:
         "scale": {"domain": [SHOWN[True], SHOWN[False]], "range": [PALETTE[0], PALETTE[6]]},
         "legend": {"title": None, "orient": "bottom"},
     }
-    zero = {"mark": {"type": "rule", "strokeDash": [4, 3]}, "encoding": {"x": {"datum": 0}}}
-    line = {
-        "mark": {"type": "rule", "strokeWidth": 3},
-        "encoding": {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"}, "color": hue},
-    }
-    dot = {
-        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "tooltip": True},
-        "encoding": {"y": y, "x": {"field": "value", **x}, "color": hue},
-    }
-    return [zero, line, dot]
+    zero = layer("rule", {"x": {"datum": 0}}, strokeDash=[4, 3])
+    span = {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"}, "color": hue}
+    line = layer("rule", span, strokeWidth=3)
+    point = dot({"y": y, "x": {"field": "value", **x}, "color": hue}, size=90, tooltip=True)
+    return [zero, line, point]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steadyeye.core.format import format_share, number_of, percent
+from steadyeye.core.format import format_share, list_some, number_of, percent
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
@@ -60,11 +60,8 @@ def conditional_robustness(evaluated: Sequence[Evaluated]) -> Section | None:
         place=11,
         title=_title(curves),
         text=(
-            "Sets whose anchor is right: "
-            + "; ".join(parts[:3])
-            + ("; …. " if len(parts) > 3 else ". ")
-            + "Testing frames at one distance only misses the mistakes on other frames of the "
-            "same set.",
+            f"Sets whose anchor is right: {list_some(parts)}. Testing frames at one distance only "
+            "misses the mistakes on other frames of the same set.",
         ),
         figures=(_figure(curves),),
         tables=(_table(curves),),

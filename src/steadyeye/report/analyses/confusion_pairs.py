@@ -6,11 +6,10 @@ from steadyeye.core.claims import leads
 from steadyeye.core.format import format_share, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Mark, Picture, Section, Table, Topic
-from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.mining.candidates import mistake_film
 from steadyeye.explain.mining.causes import IOU, SCORE, Judged, judge_detections
-from steadyeye.explain.mining.confusions import LOWER, Confusion, confusions
+from steadyeye.explain.mining.error_rates import LOWER, Confusion, confusions
 
 LISTED, SHOWN, PICTURES = 20, 6, 4
 
@@ -84,8 +83,8 @@ def _sentence(table: Predictions, pairs: Sequence[Confusion], score: float) -> s
         f"{table.model} confidently confuses {objects:,} of {number_of(n, 'object')}, in "
         f"{number_of(len(pairs), 'pair')} of classes. {most} {first.true} → {first.predicted}: "
         f"{len(first.rows):,} of {number_of(first.sure.n, 'object')} with this label with a score "
-        f"above {score:g}, {_share(first.sure)}; with a score above {min(LOWER, score):g}, "
-        f"{_share(first.unsure)}."
+        f"above {score:g}, {format_share(first.sure)}; with a score above {min(LOWER, score):g}, "
+        f"{format_share(first.unsure)}."
     )
 
 
@@ -106,8 +105,8 @@ def _table(table: Predictions, pairs: Sequence[Confusion], lower: float) -> Tabl
             (
                 f"{pair.true} → {pair.predicted}",
                 f"{len(pair.rows):,}",
-                _share(pair.sure),
-                _share(pair.unsure),
+                format_share(pair.sure),
+                format_share(pair.unsure),
                 f"{pair.sure.n:,}",
                 "no" if pair.foreign else "yes",
                 pair.sure.method,
@@ -116,10 +115,6 @@ def _table(table: Predictions, pairs: Sequence[Confusion], lower: float) -> Tabl
         ),
         open=True,
     )
-
-
-def _share(share: Interval) -> str:
-    return format_share(share)
 
 
 def _exhibits(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> Iterator[Exhibit]:

@@ -1,6 +1,6 @@
 """Profiles and failure points under degradation before and after training further."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from steadyeye.degradation.failure_points import (
     accuracy_loss,
     measure_failure_shifts,
 )
-from steadyeye.report.charts.specs import SCHEMA, draw_bands, lines, shares
+from steadyeye.report.charts.specs import draw_profiles, list_levels, shares
 from steadyeye.report.comparison.before_after import (
     READING,
     Step,
@@ -36,7 +36,7 @@ from steadyeye.report.comparison.leaderboards import common
 
 HALF = 0.5  # the failure point that is told first, if it was asked for
 DRAWN = 6  # operators that are drawn
-WIDTH, HEIGHT, COLUMNS = 235, 150, 3
+HEIGHT = 150  # of a chart, in pixels
 
 
 @needs("truth", "operator", "level", "profile")
@@ -215,22 +215,17 @@ def _profiles(step: Step) -> Figure | None:
         return None
     names = _choose_operators([part.name for part in results[1].cells], step)  # type: ignore[union-attr]
     rows = [
-        {
-            "model": model,
-            "operator": cell.name,
-            "level": int(level.name.removeprefix("level ")),
-            **{end: _round_value(getattr(level, end)) for end in ("value", "low", "high")},
-        }
+        row
         for model, result in zip(step.names, results, strict=True)
-        for cell in (result.cells if result else ())
-        if cell.name in names
-        for level in cell.cells
+        for row in (list_levels(result, model) if result else ())
+        if row["operator"] in names
     ]
+    channels = shares("value", ""), shares("low", "")
     return Figure(
         name="degradation_gains_profiles",
         caption="Accuracy by level before and after training, with 95 % intervals.",
         alt=f"Accuracy by level under {', '.join(names)} for {' and '.join(step.names)}.",
-        spec=_spec(rows, step.names, names),
+        spec=draw_profiles(rows, step.names, names, HEIGHT, channels),
     )
 
 
@@ -239,31 +234,3 @@ def _choose_operators(names: Sequence[str], step: Step) -> list[str]:
     others = [name for name in names if name not in {MEAN, *own}]
     mean = [MEAN] if MEAN in names else []
     return [*mean, *own, *others][:DRAWN]
-
-
-def _round_value(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
-
-
-def _spec(
-    rows: Sequence[Mapping[str, Any]], models: Sequence[str], names: Sequence[str]
-) -> dict[str, Any]:
-    x = {"field": "level", "type": "quantitative", "title": "", "axis": {"tickCount": 4}}
-    channels = lines(models, "model")
-    band = draw_bands(len(models), x=x, y=shares("low", ""), color=channels["color"])
-    line = {
-        "mark": {"type": "line", "tooltip": True},
-        "encoding": {"x": x, "y": shares("value", ""), **channels},
-    }
-    header = {"labelAnchor": "start"}
-    facet = {"field": "operator", "type": "nominal", "title": "", "sort": names, "header": header}
-    return {
-        "$schema": SCHEMA,
-        "data": {"values": list(rows)},
-        "facet": facet,
-        "columns": COLUMNS,
-        "spacing": 12,
-        # or the last row has axes below charts that are not there
-        "resolve": {"axis": {"x": "independent"}},
-        "spec": {"width": WIDTH, "height": HEIGHT, "layer": [band, line]},
-    }

@@ -53,16 +53,13 @@ def _sentence(model: Evaluated, result: Result) -> str:
     """Under which operators fewest and most images stay right, and whether that is shown."""
     damage = harm(model.predictions, result)
     if damage.next is None:
-        return f"{model.predictions.model}: {_cell(damage.worst)} stay right, averaged over levels."
+        share = format_share(damage.worst)
+        return f"{model.predictions.model}: {share} stay right, averaged over levels."
     return (
         f"{model.predictions.model}, on {number_of(result.n, 'image')}: lowest mean accuracy under "
-        f"{format_operator_name(damage.worst.name)}, {_cell(damage.worst)}{damage.doubt}; "
-        f"highest under {format_operator_name(damage.least.name)}, {_cell(damage.least)}."
+        f"{format_operator_name(damage.worst.name)}, {format_share(damage.worst)}{damage.doubt}; "
+        f"highest under {format_operator_name(damage.least.name)}, {format_share(damage.least)}."
     )
-
-
-def _cell(result: Result) -> str:
-    return format_share(result)
 
 
 def _figure(rows: list[dict[str, Any]]) -> Figure:

@@ -8,14 +8,14 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import MEAN
-from steadyeye.report.charts.specs import SCHEMA, draw_bands, lines, shares
+from steadyeye.report.charts.specs import draw_profiles, list_levels, shares
 
 QUANTITIES = {
     "degraded_accuracy": "accuracy",
     "degraded_probability": "probability of the true class",
     "degraded_rank": "rank of the true class",
 }
-WIDTH, HEIGHT, COLUMNS = 235, 120, 3
+HEIGHT = 120  # of a chart, in pixels
 
 
 @needs("truth", "operator", "level", "profile")
@@ -60,68 +60,27 @@ def _shorter(result: Result) -> str:
 
 def _figure(name: str, models: list[str], results: Sequence[Result]) -> Figure:
     title = QUANTITIES[name]
-    rows: list[dict[str, Any]] = [
-        {
-            "model": model,
-            "operator": operator.name,
-            "level": int(cell.name.removeprefix("level ")),
-            "value": _round_value(cell.value),
-            "low": _round_value(cell.low),
-            "high": _round_value(cell.high),
-        }
+    rows = [
+        row
         for model, result in zip(models, results, strict=True)
-        for operator in result.cells
-        for cell in operator.cells
+        for row in list_levels(result, model)
     ]
+    operators = dict.fromkeys(row["operator"] for row in rows)
+    channels = _channel(name, "value"), _channel(name, "low")
     return Figure(
         name=name,
         caption=f"The {title} by level, with 95 % intervals.",
         alt=f"For each operator, lines of the {title} by level for {', '.join(models)}.",
-        spec=_spec(rows, models, _channel(name, "value"), _channel(name, "low")),
+        spec=draw_profiles(
+            rows, models, sorted(operators, key=lambda operator: operator != MEAN), HEIGHT, channels
+        ),
     )
-
-
-def _round_value(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
 
 
 def _channel(name: str, field: str) -> Mapping[str, Any]:
     if name != "degraded_rank":
         return shares(field, "")
     return {"field": field, "type": "quantitative", "title": ""}
-
-
-def _spec(
-    rows: list[dict[str, Any]],
-    models: list[str],
-    value: Mapping[str, Any],
-    low: Mapping[str, Any],
-) -> dict[str, Any]:
-    x = {"field": "level", "type": "quantitative", "title": "", "axis": {"tickCount": 4}}
-    channels = lines(models, "model")
-    band = draw_bands(len(models), x=x, y=low, color=channels["color"])
-    line = {
-        "mark": {"type": "line", "tooltip": True},
-        "encoding": {"x": x, "y": value, **channels},
-    }
-    names = list(dict.fromkeys(row["operator"] for row in rows))
-    facet = {
-        "field": "operator",
-        "type": "nominal",
-        "title": "",
-        "sort": sorted(names, key=lambda name: name != MEAN),
-        "header": {"labelAnchor": "start"},
-    }
-    return {
-        "$schema": SCHEMA,
-        "data": {"values": rows},
-        "facet": facet,
-        "columns": COLUMNS,
-        "spacing": 12,
-        # or the last row has axes below charts that are not there
-        "resolve": {"axis": {"x": "independent"}},
-        "spec": {"width": WIDTH, "height": HEIGHT, "layer": [band, line]},
-    }
 
 
 def _table(models: list[str], quantities: Mapping[str, Sequence[Result]]) -> Table:

@@ -1,23 +1,22 @@
 """Accuracy, pm-k and drop by the frame rate of the video."""
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import format_unsigned_points
+from steadyeye.core.format import format_unsigned_points, list_some
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.metrics.testbed.published_models import rows_beside
-from steadyeye.report.subsets import Loss, distance, figure, loss, table
-from steadyeye.report.subsets import read_published_losses as read
+from steadyeye.report.subsets import Loss, PublishedLosses, distance, loss, show_losses
 
 DATA = Path(__file__).resolve().parent / "data" / "published_fps.csv"
 NAMES = {rate: f"{rate} fps" for rate in ("25", "29", "30")}
-PUBLISHED = "Grey: ImageNet-Vid-Robust, Shankar et al., Table 8."
+PUBLISHED = PublishedLosses(
+    DATA, "fps", NAMES, "videos", "Grey: ImageNet-Vid-Robust, Shankar et al., Table 8."
+)
 
 
 @needs("truth", "group", "offset", "fps")
@@ -39,10 +38,8 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
         f"{model} {format_unsigned_points(min(drops))} to {format_unsigned_points(max(drops))}"
         for model, drops in spread.items()
     ]
-    first_table = evaluated[0].predictions
-    others, source = rows_beside(
-        first_table, distance(evaluated[0], pm_sets(first_table)), read_published(), PUBLISHED
-    )
+    texts = ("Accuracy and pm-k by native frame rate, with 95 % intervals.", "rate")
+    bars, listing = show_losses(evaluated[0], losses, PUBLISHED, "frame_rates", texts)
     return Section(
         topic=Topic.SURE,
         place=62,
@@ -50,25 +47,13 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
         text=(
             "The higher the frame rate, the less a scene changes within ±k frames. Smallest and "
             "largest drop in percentage points: "
-            f"{'; '.join(ranges[:3])}{'; …' if len(ranges) > 3 else ''}. Videos with different "
+            f"{list_some(ranges)}. Videos with different "
             "frame rates differ in other ways too, and overlapping intervals show no clear "
             "order.",
         ),
-        figures=(
-            figure(
-                "frame_rates",
-                [*losses, *others],
-                f"Accuracy and pm-k by native frame rate, with 95 % intervals. {source}",
-            ),
-        ),
-        tables=(table([*losses, *others], "rate"),),
+        figures=(bars,),
+        tables=(listing,),
     )
-
-
-@cache
-def read_published() -> tuple[Loss, ...]:
-    """Table 8 of the paper."""
-    return read(DATA, "fps", NAMES, "videos")
 
 
 def _losses(model: Evaluated) -> list[Loss]:

@@ -1,25 +1,24 @@
 """What is left of the drop without I-, P- or B-frames."""
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from steadyeye.core.claims import Claim, above, below, every, first
-from steadyeye.core.format import format_unsigned_points, number_of
+from steadyeye.core.format import format_unsigned_points, list_some, number_of
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.metrics.testbed.published_models import rows_beside
-from steadyeye.report.subsets import Loss, distance, figure, loss, table
-from steadyeye.report.subsets import read_published_losses as read
+from steadyeye.report.subsets import Loss, PublishedLosses, distance, loss, show_losses
 
 DATA = Path(__file__).resolve().parent / "data" / "published_frame_type.csv"
 ALL = "all frames"
 WITHOUT = {kind: f"without {kind}-frames" for kind in "IPB"}
 PARTS = {"all": ALL, **{f"without {kind.lower()}-frames": WITHOUT[kind] for kind in "IPB"}}
-PUBLISHED = "Grey: ImageNet-Vid-Robust, Shankar et al., Table 7."
+PUBLISHED = PublishedLosses(
+    DATA, "subset", PARTS, "anchors", "Grey: ImageNet-Vid-Robust, Shankar et al., Table 7."
+)
 
 
 @needs("truth", "group", "offset", "frame_type")
@@ -34,10 +33,8 @@ def frame_types(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     types = np.unique(evaluated[0].predictions.tags["frame_type"])
     absent = [kind for kind in WITHOUT if kind not in types]
-    first_table = evaluated[0].predictions
-    others, source = rows_beside(
-        first_table, distance(evaluated[0], pm_sets(first_table)), read_published(), PUBLISHED
-    )
+    texts = ("Accuracy and pm-k without frames of a type, with 95 % intervals.", "frames")
+    bars, listing = show_losses(evaluated[0], losses, PUBLISHED, "frame_types", texts)
     claim = first([_none_alone(losses), *_goes(losses)])
     return Section(
         topic=Topic.SURE,
@@ -53,21 +50,9 @@ def frame_types(evaluated: Sequence[Evaluated]) -> Section | None:
             "compare the intervals."
             + (f" The data have no {', no '.join(absent)}-frames." if absent else ""),
         ),
-        figures=(
-            figure(
-                "frame_types",
-                [*losses, *others],
-                f"Accuracy and pm-k without frames of a type, with 95 % intervals. {source}",
-            ),
-        ),
-        tables=(table([*losses, *others], "frames"),),
+        figures=(bars,),
+        tables=(listing,),
     )
-
-
-@cache
-def read_published() -> tuple[Loss, ...]:
-    """Table 7 of the paper."""
-    return read(DATA, "subset", PARTS, "anchors")
 
 
 def _losses(model: Evaluated) -> list[Loss]:
@@ -126,4 +111,4 @@ def _sentence(losses: Sequence[Loss]) -> str:
         sentences.append(
             f"{model} {format_unsigned_points(_drop(own[0]))}" + (f" ({parts})" if parts else "")
         )
-    return ("; ".join(sentences[:3]) + ("; …" if len(sentences) > 3 else "")) + "."
+    return f"{list_some(sentences)}."

@@ -17,7 +17,7 @@ from steadyeye.metrics.covariates.breakage import (
     distribution,
     outcomes,
 )
-from steadyeye.report.charts.specs import chart, lines, shares
+from steadyeye.report.charts.specs import chart, layer, lines, shares
 
 CUSTOMARY = 8 / 255  # the radius that adversarial training on natural images mostly promises
 FEW = 0.05
@@ -143,10 +143,9 @@ def _figure(series: Series) -> Figure:
     }
     names = list(series)
     encoding = {"x": x, "y": shares("share", "share of pairs within"), **lines(names, "pairs")}
-    bound = {"type": "rule", "strokeDash": [4, 4], "color": "#888"}
     layers = [
-        {"data": {"values": [{"distance": CUSTOMARY}]}, "mark": bound, "encoding": {"x": x}},
-        {"data": {"values": values}, "mark": {"type": "line"}, "encoding": encoding},
+        layer("rule", {"x": x}, [{"distance": CUSTOMARY}], strokeDash=[4, 4], color="#888"),
+        layer("line", encoding, values),
     ]
     return Figure(
         name="linf_distances",

@@ -15,7 +15,7 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
 from steadyeye.metrics.detection.matching import AREAS, by_area
-from steadyeye.report.charts.specs import chart, lines, shares
+from steadyeye.report.charts.specs import chart, layer, lines, shares
 
 IOU = (0.5,)
 
@@ -110,7 +110,7 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
         "y": shares("value", "mean frame AP"),
         **lines(models, "model"),
     }
-    line = {"mark": {"type": "line", "point": True, "tooltip": True}, "encoding": encoding}
+    line = layer("line", encoding, point=True, tooltip=True)
     return Figure(
         name="map_by_offset",
         caption="Mean frame AP by distance from the anchor.",

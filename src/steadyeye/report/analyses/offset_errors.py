@@ -24,6 +24,7 @@ from steadyeye.report.charts.specs import (
     choose_drawn,
     describe_omitted,
     draw_bands,
+    layer,
     lines,
 )
 from steadyeye.report.subsets import distance
@@ -161,10 +162,8 @@ def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
     }
     dash = channels.pop("strokeDash")
     band = draw_bands(len(drawn_lines), **channels, y={**y, "field": "low"})
-    line = {
-        "mark": {"type": "line", "point": True, "tooltip": True},
-        "encoding": {**channels, "y": {**y, "field": "value"}, "strokeDash": dash},
-    }
+    place = {**channels, "y": {**y, "field": "value"}, "strokeDash": dash}
+    line = layer("line", place, point=True, tooltip=True)
     return Figure(
         name="offset_errors",
         caption="Share of the frames at each offset that are wrong although their anchor is "

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import format_share, format_unsigned_points, number_of
+from steadyeye.core.format import WITHIN, format_share, format_unsigned_points, number_of
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.stats.bounded_means import median_interval
-from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.core.stats.intervals import Interval, number_clusters, proportion
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.report.charts.specs import PALETTE, SCHEMA, shares
 
@@ -117,10 +117,7 @@ def _median(model: Evaluated) -> _Median | None:
     if not truth.size:
         return None
     broken = (sets.breaks_at > 0) & (sets.breaks_at <= k)
-    names, video = np.unique(sets.videos, return_inverse=True)
-    if len(names) == 1:
-        # nothing to resample but the anchors themselves; the method says so
-        video = np.arange(len(sets))
+    video = number_clusters(sets.videos)
     carried, lost = (_by_video(video, counted) for counted in (truth, truth & broken[:, None]))
     value = float(np.median(lost.sum(axis=0) / carried.sum(axis=0)))
     low, high = median_interval(lost, carried)
@@ -132,15 +129,16 @@ def _median(model: Evaluated) -> _Median | None:
         truth.shape[1],
         int((present & ~nameable).sum()),
         len(sets),
-        f"Gaffke's bounds over {_several(names, sets)}, of the half of the classes with the "
+        f"Gaffke's bounds over {_count_clusters(sets)}, of the half of the classes with the "
         "smaller drops and of the class with the largest",
     )
 
 
-def _several(names: NDArray[np.str_], sets: PmSets) -> str:
-    if len(names) == 1:
-        return f"{number_of(len(sets), 'anchor')} within this one video only"
-    return f"{number_of(len(names), 'video')}"
+def _count_clusters(sets: PmSets) -> str:
+    videos = len(np.unique(sets.videos))
+    if videos == 1:
+        return f"{number_of(len(sets), 'anchor')} {WITHIN}"
+    return number_of(videos, "video")
 
 
 def _find_nameable(model: Evaluated) -> NDArray[np.bool_]:

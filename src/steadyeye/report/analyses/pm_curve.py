@@ -14,6 +14,7 @@ from steadyeye.report.charts.specs import (
     choose_drawn,
     describe_omitted,
     draw_bands,
+    layer,
     lines,
     list_cells,
     shares,
@@ -65,10 +66,8 @@ def _figure(rows: list[dict[str, Any]]) -> Figure:
     accuracies = {row["model"]: row["value"] for row in rows if row["k"] == 0}
     models = choose_drawn(accuracies)
     channels = lines(models, "model")
-    line = {
-        "mark": {"type": "line", "point": True, "tooltip": True},
-        "encoding": {"x": DISTANCE, "y": shares("value", "pm-k"), **channels},
-    }
+    place = {"x": DISTANCE, "y": shares("value", "pm-k"), **channels}
+    line = layer("line", place, point=True, tooltip=True)
     band = draw_bands(len(models), x=DISTANCE, y=shares("low", "pm-k"), color=channels["color"])
     return Figure(
         name="pm_curve",

@@ -24,7 +24,7 @@ from steadyeye.metrics.detection.frame_ap import (
     select_counted_rows,
 )
 from steadyeye.metrics.detection.matching import IOUS
-from steadyeye.report.charts.specs import PALETTE, chart
+from steadyeye.report.charts.specs import PALETTE, chart, dot
 
 DATA = Path(__file__).resolve().parent / "data" / "published_nao.csv"
 SOURCE = "Lau et al., “Natural Adversarial Objects”, 2021, Table 2"
@@ -313,8 +313,5 @@ def layers(models: Sequence[str]) -> list[dict[str, Any]]:
         "transform": [{"filter": "isValid(datum.low)"}],
         "encoding": {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"}, "color": hue},
     }
-    dot = {
-        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "tooltip": True},
-        "encoding": {"y": y, "x": {"field": "drop", **x}, "color": hue},
-    }
-    return [line, dot]
+    point = dot({"y": y, "x": {"field": "drop", **x}, "color": hue}, size=90, tooltip=True)
+    return [line, point]

@@ -1,23 +1,26 @@
 """What the review of the frames changed."""
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 from steadyeye.core.claims import Claim, above, below, every, first
-from steadyeye.core.format import format_unsigned_points, number_of, percent
+from steadyeye.core.format import format_unsigned_points, list_some, number_of, percent
 from steadyeye.core.pm_sets import PmSets, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.review_filter import select_accepted
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.metrics.testbed.published_models import rows_beside
-from steadyeye.report.subsets import Loss, distance, figure, loss, table
-from steadyeye.report.subsets import read_published_losses as read
+from steadyeye.report.subsets import Loss, PublishedLosses, distance, loss, show_losses
 
 DATA = Path(__file__).resolve().parent / "data" / "published_review_impact.csv"
 BEFORE, AFTER = "without review", "with review"
-PUBLISHED = "Grey and brown: a fine-tuned ResNet-152, Shankar et al., Table 4."
+PUBLISHED = PublishedLosses(
+    DATA,
+    "reviewed",
+    {"no": BEFORE, "yes": AFTER},
+    "",
+    "Grey and brown: a fine-tuned ResNet-152, Shankar et al., Table 4.",
+)
 
 
 @needs("truth", "group", "offset", "accepted")
@@ -37,10 +40,8 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
         f"{format_unsigned_points(after.drop.value)} with it"
         for before, after in zip(losses[::2], losses[1::2], strict=True)
     ]
-    first_table = reviewed.predictions
-    others, source = rows_beside(
-        first_table, distance(reviewed, pm_sets(first_table)), read_published(), PUBLISHED
-    )
+    caption = "Accuracy and pm-k with and without the review's decisions, with 95 % intervals."
+    bars, listing = show_losses(reviewed, losses, PUBLISHED, "review_impact", (caption, "review"))
     claim = first(_claims(losses))
     return Section(
         topic=Topic.SURE,
@@ -50,24 +51,11 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
         text=(
             "The review removed anchors with wrong or unclear labels, and neighbours that no "
             "longer show what the anchor shows. Drop: "
-            f"{'; '.join(parts[:3])}{'; …' if len(parts) > 3 else ''}.",
+            f"{list_some(parts)}.",
         ),
-        figures=(
-            figure(
-                "review_impact",
-                [*losses, *others],
-                "Accuracy and pm-k with and without the review's decisions, with 95 % "
-                f"intervals. {source}",
-            ),
-        ),
-        tables=(table([*losses, *others], "review"), _counts(reviewed)),
+        figures=(bars,),
+        tables=(listing, _counts(reviewed)),
     )
-
-
-@cache
-def read_published() -> tuple[Loss, ...]:
-    """Table 4 of the paper."""
-    return read(DATA, "reviewed", {"no": BEFORE, "yes": AFTER}, "")
 
 
 def _both(predictions: Predictions) -> tuple[Predictions, Predictions] | None:

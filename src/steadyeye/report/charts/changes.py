@@ -14,7 +14,7 @@ from steadyeye.core.report_types import Exhibit, Figure, Picture, Table
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.metrics.covariates.breakage import Effect, Effects, Outcomes, column
 from steadyeye.metrics.covariates.measures import PAIR, Measure
-from steadyeye.report.charts.specs import chart, colour, lines, shares
+from steadyeye.report.charts.specs import chart, colour, dot, layer, lines, shares
 
 LIMITS = (1 / 16, 16.0)
 
@@ -76,17 +76,9 @@ def _spec(values: list[dict[str, Any]], models: list[str]) -> dict[str, Any]:
     tooltip = [{"field": name} for name in ("model", "measure", "text")]
     ends = {**shared, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
     layers = [
-        {
-            "data": {"values": [{"one": 1}]},
-            "mark": {"type": "rule", "strokeDash": [4, 4], "color": "#888"},
-            "encoding": {"x": {**x, "field": "one"}},
-        },
-        {"data": {"values": values}, "mark": {"type": "rule", "size": 2}, "encoding": ends},
-        {
-            "data": {"values": values},
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {**shared, "x": x, "tooltip": tooltip},
-        },
+        layer("rule", {"x": {**x, "field": "one"}}, [{"one": 1}], strokeDash=[4, 4], color="#888"),
+        layer("rule", ends, values, size=2),
+        dot({**shared, "x": x, "tooltip": tooltip}, values),
     ]
     return chart(layers, height=max(160, len(measures) * (14 * len(models) + 14)))
 
@@ -161,15 +153,9 @@ def dose_figure(measure: Measure, bins: Sequence[Bin]) -> Figure:
     shared = {"x": x, "color": channels["color"]}
     tooltip = [{"field": name} for name in ("model", "value", "share", "low", "high", "n")]
     layers = [
-        {"mark": {"type": "line", "opacity": 0.6}, "encoding": {"x": x, "y": y, **channels}},
-        {
-            "mark": {"type": "rule"},
-            "encoding": {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {**shared, "y": y, "tooltip": tooltip},
-        },
+        layer("line", {"x": x, "y": y, **channels}, opacity=0.6),
+        layer("rule", {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}),
+        dot({**shared, "y": y, "tooltip": tooltip}),
     ]
     spec = {**chart(layers, height=260), "data": {"values": values}}
     return Figure(

@@ -1,5 +1,7 @@
 """The map of two sets of regions: coloured by cause, with what is there on hover."""
 
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ from steadyeye.core.format import number_of, percent
 from steadyeye.core.report_types import Figure, Picture
 from steadyeye.core.seeds import stream
 from steadyeye.explain.embedding.blind_spots import Blindness
-from steadyeye.explain.embedding.projection import layout
+from steadyeye.explain.embedding.density_ratio import Vectors
 from steadyeye.report.charts.specs import BELOW, PALETTE, chart
 
 DRAWN = 500
@@ -186,3 +188,34 @@ def _layer(
             ],
         },
     }
+
+
+NEIGHBOURS = 15  # of UMAP
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where points lie on a map. `name`: "UMAP" or "PCA"; `place`: (n, 2) float64."""
+
+    name: str
+    place: NDArray[np.float64]
+
+
+def layout(points: Vectors, seed: int = 0) -> Layout:
+    """The points on a plane by UMAP, or by their first two components where it is not installed.
+
+    `points`: (n, d ≥ 2) float32, components by falling variance. McInnes, Healy and Melville,
+    "UMAP: Uniform Manifold Approximation and Projection", 2018; one thread, seeded.
+    """
+    plain = Layout("PCA", points[:, :2].astype(np.float64))
+    if len(points) <= 2 * NEIGHBOURS:
+        return plain
+    try:
+        from umap import UMAP
+    except ModuleNotFoundError:
+        return plain
+    with warnings.catch_warnings():
+        # that one thread is slower, and that graphs may fall apart: both are wanted
+        warnings.simplefilter("ignore")
+        positions = UMAP(n_neighbors=NEIGHBOURS, random_state=seed, n_jobs=1).fit_transform(points)
+    return Layout("UMAP", np.asarray(positions, dtype=np.float64))

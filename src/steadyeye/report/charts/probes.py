@@ -11,7 +11,7 @@ from steadyeye.core.format import number_of, percent
 from steadyeye.core.report_types import Exhibit, Figure, Heat, Mark, Picture, Section, Table, Topic
 from steadyeye.explain.attributions import CONTROL, Attribution, InsideShares, groups
 from steadyeye.explain.effects import ProbeEffects, mean
-from steadyeye.report.charts.specs import GREY, PALETTE, chart, shares
+from steadyeye.report.charts.specs import GREY, PALETTE, chart, dot, layer, shares
 from steadyeye.report.probe_wording import (
     ProbedModel,
     by_cause,
@@ -137,27 +137,16 @@ def _spec(
     shared = {"y": y, "yOffset": offset, "color": colour}
 
     tip = [{"field": "class"}, {"field": "kind"}]
+    ends = [row for row in means if "low" in row]
+    mean_tip = [*tip, {"field": "value", "format": ".3f"}, {"field": "n"}]
+    stroke = {**shared, "x": _change("change"), "tooltip": [*tip, {"field": "change"}]}
+    span = {**shared, "x": _change("low"), "x2": {"field": "high"}}
+    form = {**SHAPE, "legend": colour["legend"]}
+    middle = {**shared, "shape": form, "x": _change("value"), "tooltip": mean_tip}
     layers = [
-        {
-            "data": {"values": dots},
-            "mark": {"type": "tick", "thickness": 1.5, "opacity": 0.35, "bandSize": 9},
-            "encoding": {**shared, "x": _change("change"), "tooltip": [*tip, {"field": "change"}]},
-        },
-        {
-            "data": {"values": [row for row in means if "low" in row]},
-            "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {**shared, "x": _change("low"), "x2": {"field": "high"}},
-        },
-        {
-            "data": {"values": means},
-            "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
-            "encoding": {
-                **shared,
-                "shape": {**SHAPE, "legend": colour["legend"]},
-                "x": _change("value"),
-                "tooltip": [*tip, {"field": "value", "format": ".3f"}, {"field": "n"}],
-            },
-        },
+        layer("tick", stroke, dots, thickness=1.5, opacity=0.35, bandSize=9),
+        layer("rule", span, ends, strokeWidth=2),
+        dot(middle, means, size=55),
     ]
     return chart(layers, height=ROW * len(names))
 
@@ -278,25 +267,18 @@ def _attribution_spec(
         "legend": {**legend, "orient": "bottom", "symbolStrokeColor": GREY, "symbolStrokeWidth": 2},
     }
 
-    def layer(rows: list[dict[str, Any]], mark: dict[str, Any], field: str, **more: Any) -> Any:
-        x = shares(field, "share of attribution inside the box")
-        return {"data": {"values": rows}, "mark": mark, "encoding": {"y": y, "x": x, **more}}
+    def place(field: str, **more: Any) -> dict[str, Any]:
+        return {"y": y, "x": shares(field, "share of attribution inside the box"), **more}
 
     ends = [row for row in means if "low" in row]
     tip = [{"field": "group"}, {"field": "value", "format": ".1%"}, {"field": "n"}]
-    stroke = {"type": "tick", "thickness": 1.5, "opacity": 0.55, "bandSize": 18}
-    dot = {"type": "point", "filled": True, "size": 70, "opacity": 1}
+    line_tip = [{"field": "what"}, {"field": "share", "format": ".1%"}]
+    open_mark = {"size": 90, "strokeWidth": 2, "stroke": GREY, "opacity": 1}
     layers = [
-        layer(dots, stroke, "share", color=colour),
-        layer(ends, {"type": "rule", "strokeWidth": 2}, "low", x2={"field": "high"}, color=colour),
-        layer(means, dot, "value", color=colour, tooltip=tip),
-        layer(
-            marks,
-            {"type": "point", "size": 90, "strokeWidth": 2, "stroke": GREY, "opacity": 1},
-            "share",
-            shape=shape,
-            tooltip=[{"field": "what"}, {"field": "share", "format": ".1%"}],
-        ),
+        layer("tick", place("share", color=colour), dots, thickness=1.5, opacity=0.55, bandSize=18),
+        layer("rule", place("low", x2={"field": "high"}, color=colour), ends, strokeWidth=2),
+        dot(place("value", color=colour, tooltip=tip), means, size=70),
+        layer("point", place("share", shape=shape, tooltip=line_tip), marks, **open_mark),
     ]
     return chart(layers, height=38 * len(names) + 10)
 

@@ -143,10 +143,7 @@ def draw_bands(bands: int, **channels: Any) -> dict[str, Any]:
     `bands`: how many lie over each other; the more, the fainter each, so that lines stay readable.
     """
     opacity = min(0.15, 0.3 / max(bands, 1))
-    return {
-        "mark": {"type": "area", "opacity": opacity},
-        "encoding": {**channels, "y2": {"field": "high"}},
-    }
+    return layer("area", {**channels, "y2": {"field": "high"}}, opacity=opacity)
 
 
 def lines(
@@ -215,3 +212,56 @@ def draw_crossed(
         {"mark": line, "encoding": {**place, **channels, "detail": {"field": kind}}},
         {"transform": [{"filter": points}], "mark": mark, "encoding": dots},
     ]
+
+
+def list_levels(result: Result, model: str) -> list[dict[str, Any]]:
+    """The rows of profiles: model, operator, level, value, low and high, of each cell in a cell."""
+    return [
+        {
+            "model": model,
+            "operator": operator.name,
+            "level": int(cell.name.removeprefix("level ")),
+            **{end: _round_value(getattr(cell, end)) for end in ("value", "low", "high")},
+        }
+        for operator in result.cells
+        for cell in operator.cells
+    ]
+
+
+def _round_value(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def draw_profiles(
+    rows: Sequence[Mapping[str, Any]],
+    models: Sequence[str],
+    operators: Sequence[str],
+    height: int,
+    channels: tuple[Mapping[str, Any], Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Profiles as a chart an operator, three side by side, with a line and its band a model.
+
+    `rows`: of `list_levels`. `operators`: in their order. `height`: of a chart in pixels.
+    `channels`: y of the values, and of the lower ends of their intervals.
+    """
+    x = {"field": "level", "type": "quantitative", "title": "", "axis": {"tickCount": 4}}
+    value, low = channels
+    hues = lines(models, "model")
+    band = draw_bands(len(models), x=x, y=low, color=hues["color"])
+    line = layer("line", {"x": x, "y": value, **hues}, tooltip=True)
+    return {
+        "$schema": SCHEMA,
+        "data": {"values": list(rows)},
+        "facet": {
+            "field": "operator",
+            "type": "nominal",
+            "title": "",
+            "sort": list(operators),
+            "header": {"labelAnchor": "start"},
+        },
+        "columns": 3,
+        "spacing": 12,
+        # or the last row has axes below charts that are not there
+        "resolve": {"axis": {"x": "independent"}},
+        "spec": {"width": 235, "height": height, "layer": [band, line]},
+    }

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import list_texts
-from steadyeye.core.format import format_value, number_of, points, probability, span
+from steadyeye.core.format import (
+    UNITS,
+    format_metric,
+    format_metric_ends,
+    number_of,
+    points,
+    probability,
+)
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Table
 from steadyeye.core.result_lookup import alike
@@ -273,25 +280,18 @@ def amount(gained: Gain) -> str:
     return f"{points(gap.value)} percentage points ({points(gap.low)} to {points(gap.high)})"
 
 
-def share(value: float | None) -> str:
-    """A share as a percentage; a drop may be below 0."""
-    return format_value(value, "share").replace("-", "−")
+def value_of(number: Result) -> str:
+    """A number in its unit in words: a percentage, a drop in percentage points."""
+    return _format_value(number).replace("\u202fpp", f"\u202f{POINTS}")
 
 
-def value_of(number: Result, points: str = "pp") -> str:
-    """A number in its unit: a share as a percentage, a drop in percentage points.
-
-    `points`: how the unit of a drop is written, as "pp" in a table.
-    """
-    return _in_points(share(number.value), points) if _is_drop(number) else share(number.value)
+def _format_value(number: Result) -> str:
+    # a drop may be below 0
+    return format_metric(number.name, number.value, number.unit).replace("-", "−")
 
 
 def _is_drop(number: Result) -> bool:
-    return number.name.partition(" ")[0] == "drop"
-
-
-def _in_points(text: str, points: str) -> str:
-    return f"{text.removesuffix('%').rstrip()}\u202f{points}" if text.endswith("%") else text
+    return number.name in UNITS
 
 
 def tables(caption: str, taken: Sequence[TrainingGains]) -> tuple[Table, ...]:
@@ -322,8 +322,8 @@ def table(caption: str, taken: Sequence[TrainingGains], drops: bool = False) -> 
 def numbers(gains: Sequence[Gain]) -> str:
     """What each number was and is, and by how much it changed."""
     return "; ".join(
-        f"{item.metric} {value_of(item.before, POINTS)} before and "
-        f"{value_of(item.after, POINTS)} after, {amount(item)}"
+        f"{item.metric} {value_of(item.before)} before and "
+        f"{value_of(item.after)} after, {amount(item)}"
         for item in gains
     )
 
@@ -348,8 +348,7 @@ def dumbbells(name: str, taken: Sequence[TrainingGains]) -> Figure:
         if number.value is not None
     ]
     sentence = "; ".join(
-        f"{item.metric}: {value_of(item.before, POINTS)} before, "
-        f"{value_of(item.after, POINTS)} after"
+        f"{item.metric}: {value_of(item.before)} before, {value_of(item.after)} after"
         for step in taken
         for item in step.gains
     )
@@ -384,8 +383,8 @@ def _layers(least: float, drops: bool) -> list[dict[str, Any]]:
 
 
 def _cell(number: Result) -> str:
-    ends = span(number.low, number.high, "share").replace("-", "−")
-    return f"{value_of(number)} ({_in_points(ends, 'pp') if _is_drop(number) else ends})"
+    ends = format_metric_ends(number.name, number.low, number.high, number.unit)
+    return f"{_format_value(number)} ({ends.replace('-', '−')})"
 
 
 def _difference(gained: Gain) -> tuple[str, ...]:

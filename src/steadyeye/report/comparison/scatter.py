@@ -17,7 +17,7 @@ from steadyeye.metrics.testbed.testbed_fit import (
     predict_share,
     prediction_band,
 )
-from steadyeye.report.charts.specs import GREY, chart, colour
+from steadyeye.report.charts.specs import GREY, chart, colour, dot, layer
 
 STEPS = 60
 # the probit axis ends where no published model and hardly a measured share lies
@@ -53,11 +53,8 @@ def figure(models: PublishedModels, line: Line, crosses: Sequence[Cross], source
         )
     ]
     tips = [{"field": field} for field in ("model", "accuracy", "pm-10")]
-    background = {
-        "data": {"values": grey},
-        "mark": {"type": "circle", "color": GREY, "opacity": 0.4, "size": 18},
-        "encoding": {"x": x, "y": y, "tooltip": tips},
-    }
+    place = {"x": x, "y": y, "tooltip": tips}
+    background = layer("circle", place, grey, color=GREY, opacity=0.4, size=18)
     names = [cross.model for cross in crosses]
     layers = [*_line(models, line, x, y), background, *_crosses(crosses, space, x, y)]
     return Figure(
@@ -92,24 +89,12 @@ def _line(
             strict=True,
         )
     ]
-    corners = _scale_shares(line.space, np.array([0.0, 1.0]))
-    dashed = {"type": "line", "strokeDash": [4, 4], "color": GREY, "strokeWidth": 1}
+    corners = [{"x": end, "y": end} for end in _scale_shares(line.space, np.array([0.0, 1.0]))]
+    band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
     return [
-        {
-            "data": {"values": [{"x": corner, "y": corner} for corner in corners]},
-            "mark": dashed,
-            "encoding": {"x": x, "y": y},
-        },
-        {
-            "data": {"values": values},
-            "mark": {"type": "area", "color": GREY, "opacity": 0.22},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-        },
-        {
-            "data": {"values": values},
-            "mark": {"type": "line", "color": GREY, "strokeWidth": 2},
-            "encoding": {"x": x, "y": y},
-        },
+        layer("line", {"x": x, "y": y}, corners, strokeDash=[4, 4], color=GREY, strokeWidth=1),
+        layer("area", band, values, color=GREY, opacity=0.22),
+        layer("line", {"x": x, "y": y}, values, color=GREY, strokeWidth=2),
     ]
 
 
@@ -127,34 +112,13 @@ def _crosses(
         for cross in crosses
     ]
     tips = [{"field": field} for field in ("model", "accuracy", "pm-10")]
-    own = {"data": {"values": values}}
     hue = colour([cross.model for cross in crosses], "model", "")
+    across = {"x": {**x, "field": "x_low"}, "x2": {"field": "x_high"}, "y": y, "color": hue}
+    along = {"x": x, "y": {**y, "field": "y_low"}, "y2": {"field": "y_high"}, "color": hue}
     return [
-        {
-            **own,
-            "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {
-                "x": {**x, "field": "x_low"},
-                "x2": {"field": "x_high"},
-                "y": y,
-                "color": hue,
-            },
-        },
-        {
-            **own,
-            "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {
-                "x": x,
-                "y": {**y, "field": "y_low"},
-                "y2": {"field": "y_high"},
-                "color": hue,
-            },
-        },
-        {
-            **own,
-            "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": hue, "tooltip": tips},
-        },
+        layer("rule", across, values, strokeWidth=2),
+        layer("rule", along, values, strokeWidth=2),
+        dot({"x": x, "y": y, "color": hue, "tooltip": tips}, values, size=90),
     ]
 
 

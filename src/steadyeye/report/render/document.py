@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from steadyeye.core.errors import list_texts
-from steadyeye.core.format import format_metric, format_metric_ends, number_of
+from steadyeye.core.format import WITHIN, format_metric, format_metric_ends, number_of
 from steadyeye.core.report_types import Section, Topic
-from steadyeye.core.result_lookup import ONE_VIDEO as WITHIN
 from steadyeye.core.result_lookup import find, limit, read_k
 from steadyeye.core.types import Evaluated, Result
 from steadyeye.report.comparison.leaderboards import name_metric

@@ -11,7 +11,7 @@ from steadyeye.core.result_lookup import find, limit, read_k
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Classes, Evaluated, Result
 from steadyeye.data.classes.class_map import of_destinations
-from steadyeye.data.classes.map_summary import sentence
+from steadyeye.data.classes.class_mapping import describe_unmatched
 from steadyeye.degradation.curves import format_operator_name, harm, operators
 
 
@@ -50,7 +50,7 @@ def _partnerless(table: Predictions) -> str | None:
     present = [name for name, some in zip(table.classes, occurs, strict=True) if some]
     to = {own: int(label) for own, label in enumerate(table.model_to_data_class) if label >= 0}
     summary = of_destinations(Classes(table.model_classes), Classes(table.classes), to, "")
-    return sentence(summary, present)
+    return describe_unmatched(summary, present)
 
 
 def _steady(name: str, model: Evaluated) -> str | None:

@@ -55,7 +55,7 @@ def render_html(
         document=document,
         lead=_lead(document, picture),
         picture=lambda exhibit, shot: _data_uri(picture(exhibit.data, shot)),
-        specification=lambda figure: _specification(_insert_pictures(figure, picture)),
+        specification=lambda figure: embed_json(_insert_pictures(figure, picture)),
         reels=reels(document, film),
         record=_record,
         style=Markup(read_static("report.css") + read_static("viewer.css")),  # noqa: S704 - our own files
@@ -102,9 +102,9 @@ def _insert_pictures(figure: Figure, picture: Pictures) -> Mapping[str, Any]:
     return {**figure.spec, "datasets": datasets}
 
 
-def _specification(spec: Mapping[str, Any]) -> Markup:
-    """A chart as JSON that cannot end the script element it stands in."""
-    text = json.dumps(spec, ensure_ascii=False)
+def embed_json(content: Mapping[str, Any]) -> Markup:
+    """Plain values as JSON that cannot end the script element they stand in."""
+    text = json.dumps(content, ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
 
 

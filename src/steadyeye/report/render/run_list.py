@@ -1,6 +1,5 @@
 """The page that lists runs: which there are, their numbers, and what state each is in."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from steadyeye.core.format import format_metric, format_metric_ends
-from steadyeye.report.render.html import open_templates, read_static
+from steadyeye.report.render.html import embed_json, open_templates, read_static
 
 FINISHED = "finished"
 UNFINISHED = "unfinished"
@@ -88,7 +87,7 @@ def render_list(runs: Sequence[ListedRun], folder: str, base: str | None = None)
             folder=folder,
             runs=len(runs),
             served=base is None,
-            content=_embed_json(describe_list(runs, folder, base)),
+            content=embed_json(describe_list(runs, folder, base)),
             style=Markup(read_static("report.css") + read_static("runs.css")),  # noqa: S704 - our own files
             script=Markup(read_static("runs.js")),  # noqa: S704
         )
@@ -193,9 +192,3 @@ def _number(number: Number) -> Mapping[str, Any]:
         "n": number.n,
         **({"bar": [number.low, number.high]} if bar else {}),
     }
-
-
-def _embed_json(content: Mapping[str, Any]) -> Markup:
-    """Plain values as JSON that cannot end the script element it stands in."""
-    text = json.dumps(content, ensure_ascii=False)
-    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704

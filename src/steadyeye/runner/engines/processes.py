@@ -19,9 +19,9 @@ from queue import SimpleQueue
 from threading import Thread
 
 from steadyeye.core.errors import UsageError
-from steadyeye.runner.engine_spec import Processes
 from steadyeye.runner.engines.driver import Done, Driver, ShardComputer
 from steadyeye.runner.engines.work_order import Order
+from steadyeye.runner.job import Processes
 
 TRIES = 3  # of a shard whose worker dies
 GRACE = 5.0  # seconds that a worker has to end

@@ -9,7 +9,9 @@ import logging
 import os
 import pickle
 import re
+import signal
 import socket
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,9 +23,9 @@ import ray
 import ray.data
 
 from steadyeye.core.errors import UsageError
-from steadyeye.runner.engine_spec import Cluster
 from steadyeye.runner.engines.driver import Done, Driver, ShardComputer
 from steadyeye.runner.engines.work_order import Order
+from steadyeye.runner.job import Cluster
 
 REACH = 10  # seconds
 TRIES = 5  # of a shard whose actor dies
@@ -108,7 +110,7 @@ def _connect(cluster: Cluster) -> Iterator[None]:
     _quieten_ray()
     try:
         _check_reachable(cluster.address)
-        with _without(STRAY):
+        with _without(STRAY), _keep_handlers():
             ray.init(cluster.address or "local", log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
@@ -135,6 +137,17 @@ def _quieten_ray() -> None:
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
+
+
+@contextmanager
+def _keep_handlers() -> Iterator[None]:
+    """A block after which SIGTERM does what it did before: Ray would end the process with 1."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
