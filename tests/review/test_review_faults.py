@@ -439,6 +439,7 @@ ROUTES = {
         **{"comment": "", "replaces": None},
     },
     "POST /decisions/{}/undo": {"key": KEY},
+    "POST /stages/{}/quiz": {"item": 1, "answer": YES},
     "POST /reviewers": {"name": "ben"},
     "POST /reviewers/{}/link": {},
     "POST /reviewers/{}/revoke": {},
@@ -499,7 +500,8 @@ def test_nothing_that_is_sent_is_a_fault_of_the_server(admin, route, kind):
         odd = (f"{name}={part}" for name in QUERIES for part in (*PATHS, "", "&page=2", "%27--"))
         sent += [(f"pairs?{query}", b"") for query in odd]
     if method == "POST":
-        sent += [("99", body) for body in bodies(fields)]
+        part = "pairs" if path.startswith("/stages") else "99"
+        sent += [(part, body) for body in bodies(fields)]
     for part, body in sent or [("", b"")]:
         content = {"content": body} if method == "POST" else {}
         answer = admin.request(

@@ -41,8 +41,8 @@ class Interrupts:
         if not self.number:
             self.number = number
             raise KeyboardInterrupt
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_IGN)
+        for stop in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(stop, signal.SIG_IGN)
         # threads may take long to end: nothing is waited for, and what they write does not count
         remove_temporaries()
         with suppress(RuntimeError):  # the first may have come in the middle of a line
