@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet inst
 # three for two processors, as a quarter of the time a test waits for a process, a browser or a server
 SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick fuzz lint types docs gallery check installs clean
+.PHONY: demo test quick fuzz faults lint types docs gallery check installs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/steadyeye run examples/demo.toml --out runs/demo
@@ -26,6 +26,12 @@ quick: $(VENV)/.test
 CASES ?= 1000
 fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz/fuzzing.py --cases $(CASES) $(if $(WRITE),--write $(WRITE)) $(PARSERS)
+
+# commands that are killed and disks that fail, an hour and more; WRITE= a page whose tables are renewed
+KILLS ?= 200
+faults: $(VENV)/.test
+	$(BIN)/python tests/faults/fault_trials.py kills --count $(KILLS) $(if $(WRITE),--write $(WRITE))
+	$(BIN)/python tests/faults/fault_trials.py failures --every $(if $(WRITE),--write $(WRITE))
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ from review_toys import YES, Review, draw, source
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
-from steadyeye.review.interchange.formats import export_format
+from steadyeye.review.interchange.formats import export_formats
 from steadyeye.review.protocol.guidelines import find_file, note_shown, read_guidelines
 from steadyeye.review.protocol.stages import STAGES
 from steadyeye.review.web.guidelines import render_guidelines
@@ -74,7 +74,7 @@ def test_each_version_that_was_shown_is_part_of_the_export(folder, tmp_path):
             note_shown(c, read_guidelines(folder.root, "pairs"))
     (own / "cat.png").write_bytes(b"picture")
     with review.db.reading() as c:
-        export_format(c, folder, review.plan, tmp_path / "out", name="set", partial=False)
+        export_formats(c, folder, review.plan, tmp_path / "out", names=("set",), partial=False)
     shown = json.loads((tmp_path / "out" / "guidelines.json").read_text())["guidelines"]
     assert [(each["stage"], each["text"]) for each in shown] == [("pairs", "old"), ("pairs", "new")]
     assert (tmp_path / "out" / "guidelines" / "cat.png").read_bytes() == b"picture"

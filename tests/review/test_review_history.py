@@ -10,7 +10,7 @@ from steadyeye.cli.review_tables import build_tables
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.review import database
-from steadyeye.review.interchange.formats import FORMATS, TOOLS, export_format
+from steadyeye.review.interchange.formats import FORMATS, TOOLS, export_formats
 from steadyeye.review.results import history
 from steadyeye.review.results.history import HistoryFilter
 from steadyeye.review.results.status import summarise
@@ -183,6 +183,6 @@ def test_comments_reach_the_status_and_every_export(folder, tmp_path):
         assert name in FORMATS
         with review.db.reading() as c:
             plan = review.plan
-            export_format(c, folder, plan, tmp_path / f"as_{name}", name=name, partial=True)
+            export_formats(c, folder, plan, tmp_path / f"as_{name}", names=(name,), partial=True)
         file = tmp_path / f"as_{name}" / "comments.json"
         assert json.loads(file.read_text()) == {"comments": [comment]}

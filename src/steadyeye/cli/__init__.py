@@ -1,7 +1,6 @@
 """The command line: parse, call, print."""
 
 import atexit
-import errno
 import gc
 import sys
 from importlib import import_module
@@ -35,7 +34,7 @@ def main() -> None:
     from steadyeye.cli.interrupts import STOPPED, interrupts
     from steadyeye.cli.options import ParsingError, app, check_given_once, keep_text
     from steadyeye.cli.terminal import quiet_packages
-    from steadyeye.core.errors import UsageError
+    from steadyeye.core.errors import UsageError, describe_failure
 
     quiet_packages()
     interrupts.begin()
@@ -64,7 +63,7 @@ def main() -> None:
         _end_with(_words_of(error))
     except OSError as error:
         # a full disk, a folder that is not ours; what can be said better is said where it arises
-        _end_with(_words_of_system(error))
+        _end_with(describe_failure(error))
     except KeyboardInterrupt:
         # where Typer does not see it, as in an import
         interrupts.say(STOPPED)
@@ -83,19 +82,6 @@ def _words_of(error: Any) -> str:
     elif text.startswith("No such command") and "Did you mean" not in text:
         text = f"{text.rstrip('.')}; give one of: {commands}"
     return f"{text.rstrip('.')}; `steadyeye COMMAND --help` lists what there is"
-
-
-def _words_of_system(error: OSError) -> str:
-    """What the operating system refused, of which file, and what to do about it."""
-    about = f" '{error.filename}'" if error.filename else ""
-    cure = {
-        errno.ENOSPC: "free some space, or choose a place on another disk with --out",
-        errno.EDQUOT: "free some space, or choose a place on another disk with --out",
-        errno.EACCES: "choose a place that you may read and write",
-        errno.EPERM: "choose a place that you may read and write",
-        errno.EROFS: "choose a place that can be written to",
-    }.get(error.errno or 0, "check the path")
-    return f"cannot use{about}: {error.strerror or error}; {cure}"
 
 
 def _end_with(text: str) -> None:

@@ -118,7 +118,7 @@ def gate(
 
 def _print_verdicts(verdicts: Sequence["GateVerdict"], github: bool, junit: str | None) -> None:
     """Prints the verdicts of a gate; `junit`: the file that they are also written to."""
-    from steadyeye.core.storage.files import write_file
+    from steadyeye.core.storage.files import write_output
     from steadyeye.report import gate
 
     for verdict in verdicts:
@@ -128,9 +128,7 @@ def _print_verdicts(verdicts: Sequence["GateVerdict"], github: bool, junit: str 
         for verdict in verdicts:
             typer.echo(gate.github(verdict))
     if junit is not None:
-        file = place(junit)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_file(file, gate.junit(verdicts))
+        write_output(place(junit), gate.junit(verdicts))
 
 
 def _print_boards(boards: "Boards", several: bool) -> None:

@@ -226,11 +226,11 @@ def review_export(
     if asks:
         with data.writing() as connection:
             queue.add_set_items(connection, folder, plan)
-    for name in names:
-        with data.reading() as connection:
-            counts = interchange.export_format(
-                connection, folder, plan, out, name=name, partial=partial
-            )
+    with data.reading() as connection:
+        every = interchange.export_formats(
+            connection, folder, plan, out, names=names, partial=partial
+        )
+    for name, counts in zip(names, every, strict=True):
         for kind, count in counts.items():
             show(f"{kind.replace('_', ' ')}: {count:,}")
         for line in interchange.suggest_next(name, out, plan):

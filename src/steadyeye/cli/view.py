@@ -69,14 +69,13 @@ def _serve(folder: "Place", port: int | None, browser: bool) -> None:
 
 def _write(folder: Path, html: Path, browser: bool) -> None:
     from steadyeye.cli.terminal import show
-    from steadyeye.core.storage.files import write_file
+    from steadyeye.core.storage.files import write_output
     from steadyeye.report.render.run_list import render_list
     from steadyeye.report.run_index import RunIndex
 
     runs = RunIndex(folder).runs()
-    html.parent.mkdir(parents=True, exist_ok=True)
     base = Path(os.path.relpath(folder.resolve(), html.parent.resolve())).as_posix()
-    write_file(html, render_list(runs, str(folder), base).encode())
+    write_output(html, render_list(runs, str(folder), base).encode())
     show(f"{number_of(len(runs), 'run')}: {html.resolve()}")
     if browser:
         _open(html.resolve().as_uri())

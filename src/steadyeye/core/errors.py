@@ -1,5 +1,6 @@
 """Errors a user can cause, each told in one line: what, which value, what to do."""
 
+import errno
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
@@ -26,6 +27,19 @@ class UsageError(Exception):
 
 class SampleError(UsageError):
     """One sample that cannot be evaluated; `--on-error skip` records it and goes on."""
+
+
+def describe_failure(error: OSError) -> str:
+    """What the operating system refused, of which file, and what to do about it."""
+    about = f" '{error.filename}'" if error.filename else ""
+    cure = {
+        errno.ENOSPC: "free some space, or choose a place on another disk with --out",
+        errno.EDQUOT: "free some space, or choose a place on another disk with --out",
+        errno.EACCES: "choose a place that you may read and write",
+        errno.EPERM: "choose a place that you may read and write",
+        errno.EROFS: "choose a place that can be written to",
+    }.get(error.errno or 0, "check the path")
+    return f"cannot use{about}: {error.strerror or error}; {cure}"
 
 
 def every(items: Iterable[Item], read: Callable[[Item], Value]) -> list[Value]:

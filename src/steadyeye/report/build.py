@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import quote_word
-from steadyeye.core.storage.files import Place, place, write_file
+from steadyeye.core.storage.files import Place, place, write_output
 from steadyeye.core.types import Evaluated, Source
 from steadyeye.predictions.covariate_table import state
 from steadyeye.report import pictures
@@ -101,8 +101,7 @@ def save(content: Document, runs: Sequence[Place], files: Sequence[Place]) -> No
             )
         else:
             text = RENDER[file.suffix[1:]](content)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_file(file, text.encode())
+        write_output(file, text.encode())
 
 
 def store_pictures(run: Place, sources: Sequence[Source], content: Document | None = None) -> None:

@@ -11,7 +11,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.model_stages import AtInput, at_input
 from steadyeye.core.spec import parse
-from steadyeye.core.storage.files import Place, write_file
+from steadyeye.core.storage.files import Place, write_output
 from steadyeye.core.types import Image
 from steadyeye.data.images import image_file
 from steadyeye.degradation.counter_rng import stream_key
@@ -56,8 +56,7 @@ def sheet(image: Place, chosen: str, at: str | None, view: View) -> Image:
 def write(path: Place, image: Image) -> None:
     """Writes the sheet; the suffix names the format. Raises `UsageError`."""
     content = image_file.encode(image, path.suffix)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, content)
+    write_output(path, content)
 
 
 def _steps(last: int) -> tuple[int, ...]:

@@ -21,13 +21,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from glob import escape
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.remote_path import Remote, filesystem
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 Place: TypeAlias = Path | Remote
 """A local file or folder, or an object of a store."""
@@ -131,12 +137,12 @@ def write_file(path: Place, content: bytes) -> None:
         return
     _replace(path, content, synced=True)
     if hasattr(os, "O_DIRECTORY"):
-        _sync_folder(path)
+        sync_folder(path)
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     """Makes the rename of a file durable; Windows has no such call, and none is needed there."""
-    with _explain_failure(path):
+    with explain_failure(path):
         handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(handle)
@@ -156,10 +162,28 @@ def write_lightly(path: Place, content: bytes) -> None:
         path.write_bytes(content)
 
 
+def write_output(path: Place, content: bytes) -> None:
+    """Writes a file that a command is there for as `write_file` does: in a folder that may be new.
+
+    What a process that was killed at it has left is removed; of the folder of a run its command
+    does that.
+    """
+    if isinstance(path, Path):
+        make_folder(path.parent)
+        _remove_leftovers(path)
+    write_file(path, content)
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder, and those that it is to lie in. Raises `UsageError` where that cannot be."""
+    with explain_failure(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
 def append_line(path: Place, line: str) -> None:
     """Adds a line to a text file; only its one writer may."""
     if isinstance(path, Path):
-        with _explain_failure(path), path.open("a", encoding="utf-8") as file:
+        with explain_failure(path), path.open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
         return
     try:
@@ -181,8 +205,8 @@ def _replace(path: Path, content: bytes, synced: bool) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     _temporaries.add(temporary)
     try:
-        with _explain_failure(path):
-            with temporary.open("wb") as file:
+        with explain_failure(path):
+            with _open_locked(temporary) as file:
                 file.write(content)
                 file.flush()
                 if synced:
@@ -196,8 +220,40 @@ def _replace(path: Path, content: bytes, synced: bool) -> None:
         _temporaries.discard(temporary)
 
 
+def _open_locked(temporary: Path) -> BinaryIO:
+    """A new file, locked as long as it is open, where the file system has locks."""
+    while True:
+        file = temporary.open("wb")
+        if not _lock(file, wait=True) or os.fstat(file.fileno()).st_nlink:
+            return file
+        # removed before it was locked
+        file.close()
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Removes what processes that were killed while they wrote a file have left beside it.
+
+    What is locked is being written now; without locks nothing is removed.
+    """
+    for left in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+        with suppress(OSError), left.open("r+b") as file:
+            if _lock(file, wait=False):
+                left.unlink()
+
+
+def _lock(file: BinaryIO, wait: bool) -> bool:
+    """Whether a file is locked now by this process."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 @contextmanager
-def _explain_failure(path: Path) -> Iterator[None]:
+def explain_failure(path: Path) -> Iterator[None]:
     """A block that writes a file; a failure of the disk names it, and what to do."""
     try:
         yield

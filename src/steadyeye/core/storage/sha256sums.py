@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.files import sha256, write_file
+from steadyeye.core.storage.files import sha256, write_output
 
 NAME = "SHA256SUMS"
 LINE = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -22,8 +22,18 @@ def write_sums(folder: Path, files: Iterable[Path], coming: Mapping[str, bytes] 
     sums = read_sums(folder)
     sums |= {path.relative_to(folder).as_posix(): sha256(path) for path in files}
     sums |= {name: hashlib.sha256(content).hexdigest() for name, content in coming.items()}
+    _write(folder, sums)
+
+
+def _write(folder: Path, sums: Mapping[str, str]) -> None:
     lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
-    write_file(folder / NAME, lines.encode())
+    write_output(folder / NAME, lines.encode())
+
+
+def merge_sums(folder: Path, other: Path) -> None:
+    """Adds to the sums of a folder, where it has any, those of another that it lacks."""
+    if (folder / NAME).is_file():
+        _write(folder, {**read_sums(other), **read_sums(folder)})
 
 
 def read_sums(folder: Path) -> dict[str, str]:

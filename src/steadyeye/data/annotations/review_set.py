@@ -12,6 +12,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ import pyarrow.parquet as pq
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.core.storage.files import encode, write_output
 from steadyeye.core.storage.sha256sums import check_sums, read_sums
 from steadyeye.core.types import Classes
 
@@ -190,6 +192,21 @@ def check_vacant(root: Path) -> None:
     """Raises `UsageError` where a folder holds a set already."""
     if (root / "set.json").is_file():
         raise UsageError(f"'{root}' holds a set already; choose another --out")
+
+
+def write_manifest(root: Path, content: Mapping[str, Any]) -> None:
+    """Writes set.json, the last file of a set.
+
+    Where that fails there is none, also if it is the last sync that fails: the same command may
+    begin again.
+    """
+    path = root / "set.json"
+    try:
+        write_output(path, encode(content))
+    except BaseException:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
 
 
 def table(

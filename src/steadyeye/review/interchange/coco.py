@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
-from steadyeye.core.storage.files import encode, write_file
+from steadyeye.core.storage.files import encode, make_folder, write_file
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.data.annotations.coco_images import OUTSIDE
 from steadyeye.data.annotations.review_set import SetFolder, image_path
@@ -19,7 +19,7 @@ from steadyeye.data.images import image_file
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
 from steadyeye.review.interchange.tracks import add_videos, place_images
 from steadyeye.review.protocol.stages import STAGES, ReviewPlan
-from steadyeye.review.results.status import summarise
+from steadyeye.review.results.status import record_status
 from steadyeye.review.results.verdicts import BoxVerdict, count_undecided, judge_images
 from steadyeye.review.sampling.image_store import copy_image, read_size
 from steadyeye.review.sampling.splits import SHARES, find_origins, split_images
@@ -46,8 +46,6 @@ def export_coco(
     """
     if folder.content.get("kind") != "boxes" or folder.classes is None:
         raise UsageError(f"'{folder.root}' has no boxes; COCO's format holds sets of boxes only")
-    if (out / "annotations.json").exists():
-        raise UsageError(f"'{out}' holds annotations already; choose another --out")
     verdicts = judge_images(connection, folder, plan)
     left = count_undecided("images", verdicts, partial=partial)
     files = {row["image"]: name_file(row["name"]) for row in folder.boxes.to_pylist()}
@@ -70,7 +68,7 @@ def export_coco(
     }
     info = {
         "description": folder.name,
-        "reviewed": {"counts": counts, "status": summarise(connection, folder, plan)},
+        "reviewed": {"counts": counts, "status": record_status(connection, folder, plan)},
         "statistics": asdict(objects),
         "provenance": provenance(),
     }
@@ -107,7 +105,7 @@ def name_file(name: str) -> str:
 def _write_annotations(out: Path, whole: Mapping[str, Any], pictures: Sequence[Path]) -> None:
     """Writes the files of the splits, the one with everything, and the sums of all files."""
     files = [out / "annotations" / f"instances_{part}.json" for part in PARTS.values()]
-    (out / "annotations").mkdir(parents=True, exist_ok=True)
+    make_folder(out / "annotations")
     for name, file in zip(PARTS, files, strict=True):
         images = [image for image in whole["images"] if image["split"] == name]
         ids = {image["id"] for image in images}

@@ -27,7 +27,7 @@ from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.files import write_file
+from steadyeye.core.storage.files import make_folder, write_file
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange.answers import (
@@ -177,7 +177,7 @@ def write_results(folder: SetFolder, rows: Sequence[AnsweredItem], name: str, ta
     """Writes the decisions of one reviewer on some items, as a file of CVAT."""
     own = {row.key: d for row in rows for d in row.decisions if d.name == name}
     images = [_build_image(folder, n, row, own.get(row.key)) for n, row in enumerate(rows)]
-    target.mkdir(parents=True, exist_ok=True)
+    make_folder(target)
     file = re.sub(r"[^\w.-]", "_", name)
     last = max(decision.made_at for decision in own.values())
     write_file(target / f"{file}.xml", _encode_file(folder, rows, images, (name, last)))

@@ -11,6 +11,7 @@ from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.interchange import cvat, label_studio
 from steadyeye.review.interchange.answers import Annotations
 from steadyeye.review.interchange.coco import export_coco
+from steadyeye.review.interchange.export_folder import stage_export
 from steadyeye.review.interchange.frames import export_pmsets, export_set
 from steadyeye.review.interchange.tracks import export_mot
 from steadyeye.review.protocol.guidelines import FOLDER, list_pictures, list_shown
@@ -60,25 +61,29 @@ def choose_formats(folder: SetFolder, text: str | None) -> Sequence[str]:
     return names
 
 
-def export_format(
+def export_formats(
     connection: Connection,
     folder: SetFolder,
     plan: ReviewPlan,
     out: Path,
     *,
-    name: str,
+    names: Sequence[str],
     partial: bool,
-) -> Mapping[str, int]:
-    """The counts of a format written to a folder, with comments and guidelines beside it."""
-    out.mkdir(parents=True, exist_ok=True)
-    counts = FORMATS[name](connection, folder, plan, out, partial=partial)
-    comments = list_comments(connection)
-    write_file(out / COMMENTS, encode({"comments": comments}))
-    write_file(out / GUIDELINES, encode({"guidelines": list_shown(connection)}))
-    for picture in list_pictures(folder.root):
-        (out / FOLDER).mkdir(exist_ok=True)
-        write_file(out / FOLDER / picture.name, picture.read_bytes())
-    return {**counts, "comments": len(comments)} if comments else counts
+) -> Sequence[Mapping[str, int]]:
+    """The counts of each format written to a folder, with comments and guidelines beside them.
+
+    All of it is there afterwards or, where something fails, what was there before.
+    """
+    with stage_export(out, names) as part:
+        counts = [FORMATS[name](connection, folder, plan, part, partial=partial) for name in names]
+        comments = list_comments(connection)
+        write_file(part / COMMENTS, encode({"comments": comments}))
+        write_file(part / GUIDELINES, encode({"guidelines": list_shown(connection)}))
+        for picture in list_pictures(folder.root):
+            (part / FOLDER).mkdir(exist_ok=True)
+            write_file(part / FOLDER / picture.name, picture.read_bytes())
+    more = {"comments": len(comments)} if comments else {}
+    return [{**own, **more} for own in counts]
 
 
 def find_reader(name: str) -> Reader:

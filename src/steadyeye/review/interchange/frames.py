@@ -16,13 +16,13 @@ from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.core.storage.files import encode, write_file
+from steadyeye.core.storage.files import encode, make_folder, write_file
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.data.annotations.review_set import FRAMES, SetFolder, check_vacant, image_path, table
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.review.protocol.counts import read_item_counts
 from steadyeye.review.protocol.stages import ReviewPlan
-from steadyeye.review.results.status import count_updated, summarise
+from steadyeye.review.results.status import count_updated, record_status
 from steadyeye.review.results.verdicts import FrameVerdict, count_undecided, judge_frames
 from steadyeye.review.sampling.image_store import copy_image
 
@@ -57,7 +57,7 @@ def export_set(
     write_file(out / "frames.parquet", table(rows, FRAMES, names))
     manifest = {
         **folder.content,
-        "reviewed": {"counts": counts, "status": summarise(connection, folder, plan)},
+        "reviewed": {"counts": counts, "status": record_status(connection, folder, plan)},
         "provenance": provenance(),
     }
     content = encode(manifest)
@@ -86,8 +86,6 @@ def export_pmsets(
     """
     if folder.classes is None or folder.content.get("kind") == "boxes":
         raise UsageError(f"'{folder.root}' has no labelled frames; pmsets.json needs labels")
-    if (out / "metadata").exists():
-        raise UsageError(f"'{out}' holds a release already; choose another --out")
     verdicts = judge_frames(connection, folder, plan)
     left = count_undecided("frames", verdicts, partial=partial)
     accepted = [row for row in folder.frames.to_pylist() if verdicts[row["id"]].accepted]
@@ -117,7 +115,7 @@ def export_pmsets(
 
 def _write_metadata(out: Path, contents: Mapping[str, Mapping[str, Any]]) -> list[Path]:
     """The JSON files written, one for each name."""
-    (out / "metadata").mkdir(parents=True)
+    make_folder(out / "metadata")
     for name, content in contents.items():
         write_file(out / "metadata" / f"{name}.json", encode(content))
     return [out / "metadata" / f"{name}.json" for name in contents]

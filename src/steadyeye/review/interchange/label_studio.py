@@ -20,7 +20,7 @@ from xml.sax.saxutils import quoteattr
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.files import write_file
+from steadyeye.core.storage.files import make_folder, write_file
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange.answers import (
@@ -102,7 +102,7 @@ def export_tasks(
     `SERVED`.
     """
     target = out / "label_studio"
-    target.mkdir(parents=True, exist_ok=True)
+    make_folder(target)
     classes = folder.class_names
     counts = {"tasks": 0, "annotations": 0}
     for stage in plan.votes:

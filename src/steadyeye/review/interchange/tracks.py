@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.files import write_file
+from steadyeye.core.storage.files import make_folder, write_file
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.protocol.stages import ReviewPlan, list_labels
 from steadyeye.review.results.verdicts import BoxVerdict, count_undecided, judge_images
@@ -93,15 +93,13 @@ def export_mot(
             "this review knows no videos; MOTChallenge holds videos only: set key_frames in the "
             "review of set.json before it begins"
         )
-    if (out / "labels.txt").exists():
-        raise UsageError(f"'{out}' holds annotations already; choose another --out")
     verdicts = judge_images(connection, folder, plan)
     left = count_undecided("images", verdicts, partial=partial)
     videos = _list_whole_videos(verdicts, places)
     boxes = {image: verdicts[image].boxes for images in videos.values() for image in images}
     tracks = number_tracks(boxes, places)
     names = list_labels("boxes", folder.class_names)
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     write_file(out / "labels.txt", "".join(f"{name}\n" for name in names).encode())
     for name, images in videos.items():
         target = out / _name_folder(folder, name)
@@ -112,7 +110,7 @@ def export_mot(
             for number, image in enumerate(images, start=1)
             for box, track in zip(boxes[image], tracks[image], strict=True)
         ]
-        (target / "gt").mkdir(parents=True)
+        make_folder(target / "gt")
         write_file(target / "gt" / "gt.txt", "".join(lines).encode())
         write_file(target / "seqinfo.ini", _describe_video(folder, target.name, images).encode())
         for number, image in enumerate(images, start=1):

@@ -94,6 +94,12 @@ def summarise(
     }
 
 
+def record_status(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> Mapping[str, Any]:
+    """The status that an export keeps: no moment, as the same decisions are the same bytes."""
+    status = summarise(connection, folder, plan)
+    return {name: value for name, value in status.items() if name != "measured_at"}
+
+
 def describe_agreement(agreement: Agreement) -> Mapping[str, Any]:
     """The agreement of a stage as JSON shows it."""
     return {

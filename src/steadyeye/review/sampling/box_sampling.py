@@ -8,12 +8,18 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
-from steadyeye.core.storage.files import encode, write_file
+from steadyeye.core.storage.files import write_output
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.core.types import Image
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_candidates import Candidate, Candidates, read
-from steadyeye.data.annotations.review_set import BOXES, VERSION, check_vacant, table
+from steadyeye.data.annotations.review_set import (
+    BOXES,
+    VERSION,
+    check_vacant,
+    table,
+    write_manifest,
+)
 from steadyeye.data.images.image_file import ImageFile
 from steadyeye.review.sampling.image_store import store_image
 
@@ -67,11 +73,11 @@ def store_boxes(
         height, width = image.shape[:2]
         rows += [_build_row(box, name, (width, height)) for box in boxes]
         advance(1)
-    write_file(out / "boxes.parquet", table(rows, BOXES))
-    content = encode(_build_manifest(origin, out, candidates, len(of_file)))
+    write_output(out / "boxes.parquet", table(rows, BOXES))
+    content = _build_manifest(origin, out, candidates, len(of_file))
     # set.json is not listed: people write into it how the set is to be reviewed
     write_sums(out, [out / "boxes.parquet"])
-    write_file(out / "set.json", content)
+    write_manifest(out, content)
     return len(of_file), len(rows)
 
 

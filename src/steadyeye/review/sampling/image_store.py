@@ -1,6 +1,5 @@
 """The pictures of a set: JPEG files named by their content."""
 
-import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import simplejpeg
 
-from steadyeye.core.storage.files import write_file
+from steadyeye.core.storage.files import make_folder, write_file, write_output
 from steadyeye.core.types import Image
 from steadyeye.data.annotations.review_set import image_name, image_path
 from steadyeye.data.images import image_file
@@ -33,8 +32,7 @@ def store_image(out: Path, image: Callable[[], Image]) -> tuple[str, Image]:
     name = image_name(content)
     path = image_path(out, name)
     if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, content)
+        write_output(path, content)
     return name, pixels
 
 
@@ -47,8 +45,8 @@ def read_size(path: Path) -> tuple[int, int]:
 def copy_image(root: Path, name: str, target: Path) -> None:
     """Copies a stored picture to another path, unless something is there already."""
     if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(image_path(root, name), target)
+        make_folder(target.parent)
+        write_file(target, image_path(root, name).read_bytes())
 
 
 def strip_orientation(content: bytes) -> bytes:

@@ -16,14 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core import plugins
-from steadyeye.core.errors import UsageError, list_texts
+from steadyeye.core.errors import UsageError, describe_failure, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import Spec
-from steadyeye.core.storage.files import encode, write_file
+from steadyeye.core.storage.files import write_output
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.core.types import Classes, Model, Sample, Source, Tag
-from steadyeye.data.annotations.review_set import FRAMES, SCENE_CUT, VERSION, check_vacant, table
+from steadyeye.data.annotations.review_set import (
+    FRAMES,
+    SCENE_CUT,
+    VERSION,
+    check_vacant,
+    table,
+    write_manifest,
+)
 from steadyeye.data.classes.class_mapping import between, by_meaning, list_unmatched, named_map
 from steadyeye.data.classes.matching import ALIAS, LIST, NAME, SYNSET
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
@@ -81,11 +88,11 @@ def write_set(frames: Iterable[StoredFrame], out: Path, how: Sampling) -> int:
         raise UsageError("there are no frames to review; give videos")
     marked = [_reject_beyond_cut(row) for row in _mark_duplicates(_mark_cuts(rows, views), views)]
     names = how.classes.names if how.classes else ()
-    write_file(out / "frames.parquet", table(marked, FRAMES, names))
-    content = encode(_build_manifest(how))
+    write_output(out / "frames.parquet", table(marked, FRAMES, names))
+    content = _build_manifest(how)
     # set.json is not listed: people write into it how the set is to be reviewed
     write_sums(out, [out / "frames.parquet"])
-    write_file(out / "set.json", content)
+    write_manifest(out, content)
     return len(rows)
 
 
@@ -218,6 +225,9 @@ def _send_frames(spec: Spec, out: Path, sender: Connection) -> None:
             sender.send(frame)
     except UsageError as error:
         sender.send(str(error))
+    except OSError as error:
+        # as a full disk where the folder of a picture is made
+        sender.send(describe_failure(error))
     else:
         sender.send(None)
 
