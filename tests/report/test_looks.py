@@ -69,3 +69,26 @@ def test_what_is_wrong_with_a_page_is_found(tab, tmp_path, body, said):
     page_checks.reopen(tab, page_checks.LOOKS[0])
     found = [*page_checks.find_faults(tab), *page_checks.find_violations(tab.page)]
     assert any(line.startswith(said) for line in found), found
+
+
+@pytest.mark.slow
+def test_pale_text_is_found_in_another_theme_and_where_it_came_later(tab, tmp_path):
+    path = tmp_path / "page.html"
+    style = "<style>@media (prefers-color-scheme: dark) { .b { color: #ccc } }</style>"
+    body = "<p>black on white</p>" * 50 + "<p class=b>the same</p>" * 50
+    path.write_text(CUT.format(body=style + body))
+    tab.page.goto(path.as_uri())
+    page_checks.reopen(tab, page_checks.LOOKS[0])
+    assert page_checks.find_violations(tab.page) == []
+    page_checks.show_as(tab.page, page_checks.LOOKS[1])
+    (alike,) = page_checks.find_violations(tab.page)
+    assert alike.startswith("axe color-contrast (serious): .b")
+    page_checks.show_as(tab.page, page_checks.LOOKS[0])
+    assert page_checks.find_violations(tab.page) == []
+    add = "(color) => { const one = document.querySelector('.b').cloneNode(true);"
+    add += "one.style.color = color; document.querySelector('main').append(one); }"
+    for color in ("#ccc", "#111", "#ccc"):
+        tab.page.evaluate(add, color)
+    later = page_checks.find_violations(tab.page)
+    assert len(later) == 2
+    assert all("color-contrast" in line for line in later)
