@@ -170,7 +170,7 @@ def made_boxes(root):
     review = Boxes(folder, 5, stages={"classification": 5, "boxes": 1})
     for number in range(5):
         review.everything(
-            "classification", lambda shown: {**FINE, "blurry": shown["label"] == "dog"}, number
+            "classification", lambda shown: {**FINE, "blurry": shown["choices"] == ["dog"]}, number
         )
     review.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
     review.everything("box_check", lambda shown: {"boxes": shown["boxes"]}, 1)

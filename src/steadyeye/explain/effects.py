@@ -177,6 +177,8 @@ def difference(effects: ProbeEffects) -> Interval:
         few = f"{several} {effects.of if several > 1 else effects.of.removesuffix('s')}"
         return Interval(value, None, None, n, f"{FEW}: one group has only {few}")
     low, high = ends(effects.change)
+    # the sums behind them are of single precision, and may end just beyond what a difference can be
+    low, high = max(low, least - most), min(high, most - least)
     method = _method(effects, np.ones(n, dtype=np.bool_), of_mistakes.method)
     return Interval(value, min(low, value), max(high, value), n, method)
 
