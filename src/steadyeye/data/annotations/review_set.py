@@ -226,7 +226,9 @@ def table(
 
 
 def image_path(root: Path, image: str) -> Path:
-    """The file of an image of a set."""
+    """The file of an image of a set. Raises `UsageError` for a name that is a path."""
+    if not image or set(image) & set("/\\\0") or image.startswith("."):
+        raise UsageError(f"the set in '{root}' names the image {image[:100]!r}; sample it again")
     return root / "images" / image[:2] / image
 
 

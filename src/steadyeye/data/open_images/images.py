@@ -12,6 +12,7 @@ from steadyeye.core.boxes import EMPTY, Boxes, boxes
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.short_repr import source_in_short
+from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.data.annotations.string_columns import Lists, Texts
@@ -54,7 +55,11 @@ class ImageFolder:
 
     def path(self, id_: str) -> Path:
         """The file of an image; where it would be, if there is none."""
-        return self.root / self.files.get(id_, f"{id_}.jpg")
+        name = self.files.get(id_)
+        if name is not None:
+            return self.root / name
+        confine(self.root, "the table of the images")(f"{id_}.jpg")
+        return self.root / f"{id_}.jpg"
 
 
 @source_in_short

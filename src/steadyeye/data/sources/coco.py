@@ -1,5 +1,6 @@
 """Images with boxes in COCO's format."""
 
+from steadyeye.core.storage.confinement import confine
 from steadyeye.data.annotations.box_source import BoxedImages
 from steadyeye.data.annotations.coco_images import OUTSIDE, coco_images
 from steadyeye.data.video.paths import resolve_path
@@ -10,12 +11,13 @@ def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE)
 
     The box is `bbox`; without one it is that around `segmentation`, polygons or run lengths.
     `iscrowd` regions neither reward nor punish; `area` is taken as it stands. A sample's id is
-    the image's id, which saved detections name; `images` is not needed to score those. `ood`: the
-    category of objects outside the classes, which is no class; None: every category is one. Raises
-    `UsageError` for annotations of unknown images or categories and for boxes that are none.
+    the image's id, which saved detections name; `images` is not needed to score those. Every
+    `file_name` has to lead inside it. `ood`: the category of objects outside the classes, which is
+    no class; None: every category is one. Raises `UsageError` for annotations of unknown images or
+    categories and for boxes that are none.
     """
     path = resolve_path(annotations)
-    folder = resolve_path(images) if images else None
-    return coco_images(
-        path.stem, [path], lambda image: folder / image["file_name"] if folder else None, ood
-    )
+    if not images:
+        return coco_images(path.stem, [path], lambda image: None, ood)
+    locate = confine(resolve_path(images), path)
+    return coco_images(path.stem, [path], lambda image: locate(image["file_name"]), ood)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.confinement import confine
+from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.sha256sums import check_sums
 from steadyeye.data.classes.class_lists import read, shipped_classes
 from steadyeye.data.video.frame_folders import absentees, sampler
@@ -52,8 +54,7 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     ]
     members = tuple(m for m in every if names is None or Path(m.video).name in names)
 
-    def locate(member: Member) -> Path:
-        return base / member.id
+    locate = _locator(base, members)
 
     several = sum(len(member.truth) > 1 for member in members)
     return FrameSets(
@@ -69,6 +70,14 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
         absent=absentees(locate),
         notes=(*set_notes(members), f"{number_of(several, 'frame')} with several labels"),
     )
+
+
+def _locator(base: Path, members: Sequence[Member]) -> Callable[[Member], Place]:
+    """What gives the file of a member. Raises `UsageError` for one outside of the root."""
+    inside = confine(base, base / "metadata" / "pmsets.json")
+    for member in members:
+        inside(member.id)
+    return lambda member: base / member.id
 
 
 def _mark(member: Member) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from steadyeye.core.boxes import EMPTY, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
+from steadyeye.core.storage.confinement import check_folder
 from steadyeye.core.storage.text_files import read_ini, read_number, read_rows, read_whole
 from steadyeye.data.annotations.box_pm_sets import boxed_sets
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
@@ -69,10 +70,7 @@ def _frames(folder: Path) -> Sequence[Path]:
     info = _info(folder)
     name = info.get("Sequence", "imDir", fallback="img1")
     images = folder / name
-    if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise UsageError(
-            f"'{folder / INFO}': imDir is {name!r}, outside of it; name a folder beside it"
-        )
+    check_folder(folder, images, folder / INFO)
     frames = without_gaps(folder.name, list_files(images, SUFFIXES))
     first = int(re.findall(r"\d+", frames[0].stem)[-1]) if frames else 1
     length = read_whole(

@@ -1,10 +1,11 @@
 """Natural adversarial objects: a set of `steadyeye review-export`, or the release."""
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.storage.confinement import confine
+from steadyeye.core.storage.files import Place
 from steadyeye.data.annotations.box_source import BoxedImages
 from steadyeye.data.annotations.coco_images import OUTSIDE, coco_images
 from steadyeye.data.video.paths import resolve
@@ -39,15 +40,17 @@ def nao(root: str, split: str = "all", ood: str | None = OUTSIDE) -> BoxedImages
             "`steadyeye review-export`, or NAO's with annotations/ and images/"
         )
 
-    def locate(image: Mapping[str, Any]) -> Path:
-        return _file(folder / "images", image)
+    images = confine(folder / "images", files[0])
+
+    def locate(image: Mapping[str, Any]) -> Place:
+        return _file(images, image)
 
     return coco_images("nao" if split == "all" else f"nao-{split}", files, locate, ood)
 
 
-def _file(folder: Path, image: Mapping[str, Any]) -> Path:
+def _file(images: Callable[[str], Place], image: Mapping[str, Any]) -> Place:
     """The file of an image; the release names some by their id at OpenImages."""
-    path_ = folder / str(image.get("file_name", ""))
+    path_ = images(str(image.get("file_name", "")))
     if path_.is_file() or "_image_id" not in image:
         return path_
-    return folder / f"{image['_image_id']}.jpg"
+    return images(f"{image['_image_id']}.jpg")

@@ -6,6 +6,7 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.sha256sums import NAME, check_sums
 from steadyeye.core.types import Sample
 from steadyeye.data.annotations import review_set
@@ -44,8 +45,12 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         image, columns = ImageFile(locate(member)), {**tags(member), **more}
         return Sample(member.id, image, member.truth, member.group, columns, key=image.key)
 
+    inside = confine(folder.root, folder.root / "frames.parquet")
+
     def locate(member: Member) -> Path:
-        return review_set.image_path(folder.root, by_id[member.id]["image"])
+        path = review_set.image_path(folder.root, by_id[member.id]["image"])
+        inside(path.relative_to(folder.root).as_posix())
+        return path
 
     extra = ("seconds", "fps", "frame_type", *(() if review else ("accepted", "sampled")))
     return FrameSets(

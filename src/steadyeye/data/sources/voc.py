@@ -7,6 +7,7 @@ from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.text_files import read_number, read_xml
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
@@ -36,10 +37,11 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
         )
     names = sorted({name for *_, objects in files for name, _, _ in objects})
     known = read(classes) if classes else classes_of_names(dict.fromkeys(names))
+    locate = confine(folder, root)
     boxed = every(
         zip(paths, files, strict=True),
         lambda pair: BoxedImage(
-            pair[0].stem, folder / pair[1][0], _boxes(pair[0], pair[1][2], known), pair[1][1]
+            pair[0].stem, locate(pair[1][0]), _boxes(pair[0], pair[1][2], known), pair[1][1]
         ),
     )
     unique, remarks = without_repeats(boxed)

@@ -9,6 +9,7 @@ import yaml
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import SampleError, UsageError, every
 from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.confinement import check_folder
 from steadyeye.core.storage.text_files import check_text, read_number, read_text
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
@@ -18,13 +19,14 @@ from steadyeye.data.video.paths import list_files, resolve
 SLACK = 0.01  # tools round
 
 
-def yolo(data: str, split: str = "val") -> BoxedImages:
+def yolo(data: str, split: str = "val", root: str | None = None) -> BoxedImages:
     """A data.yaml with `names`, and its folder of images with a text file of boxes for each.
 
     The labels of `images/…/a.jpg` are `labels/…/a.txt`, a line a box: class, centre x, centre y,
     width, height, as shares of the image, or class and the corners of a polygon, which counts as
-    the box around it. An image without a file has no object. `split`: the key of data.yaml. Raises
-    `UsageError` for lines that are no boxes.
+    the box around it. An image without a file has no object. `split`: the key of data.yaml. `root`:
+    the folder that what data.yaml names has to lie in, its own if left out. Raises `UsageError` for
+    lines that are no boxes.
     """
     path = resolve(data)
     content = _content(path)
@@ -35,7 +37,8 @@ def yolo(data: str, split: str = "val") -> BoxedImages:
     if not isinstance(content[split], str):
         raise UsageError(f"'{path}': {split} must be one folder of images; name one")
     base = check_text(content.get("path") or ".", f"'{path}': path")
-    folder = (path.parent / base).resolve() / check_text(content[split], f"'{path}': {split}")
+    folder = path.parent / base / check_text(content[split], f"'{path}': {split}")
+    check_folder(resolve(root or str(path.parent)), folder, path, "give yolo(…, root='FOLDER')")
     images = sorted(list_files(folder, image_file.SUFFIXES))
     boxed = every(images, lambda image: _image(folder, image, len(listed_names)))
     unique, remarks = without_repeats(boxed)

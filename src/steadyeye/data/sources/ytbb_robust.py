@@ -1,6 +1,6 @@
 """YTBB-Robust as released."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -9,6 +9,8 @@ from pathlib import Path
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.confinement import confine
+from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import read_table
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.annotations.ytbb_reviews import PairReviews, frame_of, read_pairs, read_reviews
@@ -70,7 +72,7 @@ def ytbb_robust(
     }
     members = tuple(chain.from_iterable(sets_of.values()))
 
-    locate = partial(_frame_path, base)
+    locate = partial(_frame_path, confine(base / "frames", base / "metadata"))
     return FrameSets(
         is_published_list=True,
         name=_name(anchors, accepted, members, pairs is not None),
@@ -90,8 +92,8 @@ def ytbb_robust(
     )
 
 
-def _frame_path(base: Path, member: Member) -> Path:
-    return base / "frames" / member.id
+def _frame_path(inside: Callable[[str], Place], member: Member) -> Place:
+    return inside(member.id)
 
 
 def _mark(member: Member) -> str:

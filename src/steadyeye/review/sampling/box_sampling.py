@@ -8,6 +8,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
+from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.files import write_output
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.core.types import Image
@@ -36,7 +37,8 @@ def sample_boxes(
     check_vacant(out)
     candidates = read(boxes)
     files = dict.fromkeys(box.file for box in candidates.boxes)
-    absent = [f for f in files if not (images / f).is_file()]
+    locate = confine(images, boxes)
+    absent = [file for file in files if not locate(file).is_file()]
     if absent:
         raise UsageError(
             f"{number_of(len(absent), 'image is', 'images are')} not in '{images}', first "
@@ -44,7 +46,7 @@ def sample_boxes(
         )
     digest = hashlib.sha256(boxes.read_bytes()).hexdigest()[:16]
     origin = {"name": boxes.name, "fingerprint": digest}
-    return store_boxes(candidates, lambda file: ImageFile(images / file), out, origin, advance)
+    return store_boxes(candidates, lambda file: ImageFile(locate(file)), out, origin, advance)
 
 
 def store_boxes(

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import simplejpeg
 
+from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.files import make_folder, write_file, write_output
 from steadyeye.core.types import Image
 from steadyeye.data.annotations.review_set import image_name, image_path
@@ -45,8 +46,10 @@ def read_size(path: Path) -> tuple[int, int]:
 def copy_image(root: Path, name: str, target: Path) -> None:
     """Copies a stored picture to another path, unless something is there already."""
     if not target.exists():
+        path = image_path(root, name)
+        confine(root, root / "set.json")(path.relative_to(root).as_posix())
         make_folder(target.parent)
-        write_file(target, image_path(root, name).read_bytes())
+        write_file(target, path.read_bytes())
 
 
 def strip_orientation(content: bytes) -> bytes:

@@ -1,0 +1,70 @@
+"""Names that a file gives, kept inside the folder that the user gave."""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.files import Place
+
+VARIABLE = "STEADYEYE_ROOTS"
+"""Folders, between them what separates folders in `$PATH`, that names may lead to as well."""
+
+
+def confine(root: Place, origin: object, cure: str = "") -> Callable[[str], Place]:
+    """What gives the place, below `root`, of a name that stands in the file `origin`.
+
+    A name may be absolute, hold `..` or lead over links, so long as it ends inside `root` or a
+    folder of `$STEADYEYE_ROOTS`. Raises `UsageError` for every other name, and for one that is no
+    text. `cure`: how the user names another root.
+    """
+    roots = _list_roots(root) if isinstance(root, Path) else ()
+
+    # the folders of many images are few
+    @cache
+    def real(folder: str) -> str:
+        return os.path.realpath(folder)
+
+    def locate(name: str) -> Place:
+        if not isinstance(name, str) or "\0" in name:
+            raise UsageError(f"'{origin}' names the file {str(name)[:100]!r}; correct it")
+        if not isinstance(root, Path):
+            if ".." in name.split("/"):
+                raise _outside(origin, name, root, cure)
+            return root / name
+        path = root / name
+        # an own name of "..", "." or none is no file of the folder that it follows
+        plain = path.name not in ("", ".", "..") and not os.path.islink(path)
+        end = f"{real(str(path.parent))}{os.sep}{path.name}" if plain else os.path.realpath(path)
+        if not any(_is_below(end, folder) for folder in roots):
+            raise _outside(origin, name, root, cure)
+        return path
+
+    return locate
+
+
+def check_folder(root: Path, folder: Path, origin: object, cure: str = "") -> None:
+    """Raises `UsageError`, as `confine` does, for a folder that a file names, before it is listed.
+
+    Links of the folder itself and in it are followed, as they are wherever a folder is listed.
+    """
+    path = os.path.abspath(folder)
+    if not any(_is_below(path, above) for above in _list_roots(root, os.path.abspath)):
+        raise _outside(origin, str(folder), root, cure)
+
+
+def _list_roots(root: Path, form: Callable[[Path], str] = os.path.realpath) -> tuple[str, ...]:
+    """The root and the folders of the variable, whole."""
+    others = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
+    return tuple(form(Path(part).expanduser()) for part in (str(root), *others))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _outside(origin: object, name: str, root: Place, cure: str) -> UsageError:
+    cure = cure or "give a folder that holds it"
+    also = f", or allow its own: export {VARIABLE}=FOLDER" if isinstance(root, Path) else ""
+    return UsageError(f"'{origin}' names '{name[:200]}', outside of '{root}'; {cure}{also}")
