@@ -343,7 +343,8 @@ def find_fault(line: str) -> str:
         return find_fault_of_ours(words[1:])
     if words[0] == "make":
         rules = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-        return "".join(f"no target {word}" for word in words[1:] if word not in rules)
+        targets = [word for word in words[1:] if not re.match(r"[A-Z]+=", word)]
+        return "".join(f"no target {word}" for word in targets if word not in rules)
     if words[:2] == ["pip", "install"]:
         known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         extras = re.findall(r"\[([\w,-]+)\]", line)

@@ -5,6 +5,7 @@ do with any bytes: return, or raise a `UsageError` of one line that names a file
 a warning, a crash of the interpreter, no end within the limit, and memory over 1 GB are faults.
 """
 
+import faulthandler
 import importlib
 import json
 import os
@@ -186,6 +187,7 @@ def _try_in_child(parser, examples, numbers, write):
             quiet = os.open(os.devnull, os.O_RDWR)
             os.dup2(quiet, 1)
             os.dup2(quiet, 2)
+            faulthandler.disable()
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * resource.getpagesize() + 3 * MEMORY

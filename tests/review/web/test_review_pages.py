@@ -472,6 +472,8 @@ def test_guidelines_open_beside_the_item_and_close_again(site, visit):
     assert not ann.page.locator("#guide").is_visible()
     ann.press("h")
     assert ann.text("#guide h2") == "Our rules"
+    # keys scroll what is read
+    ann.page.wait_for_function("document.activeElement.id === 'guide'")
     assert "<b>not bold</b>" in ann.text("#guide")
     wide = "image => image.decode().then(() => image.naturalWidth)"
     assert ann.page.get_by_alt_text("Two cats").evaluate(wide) == 8

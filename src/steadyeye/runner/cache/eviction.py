@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steadyeye.core.errors import UsageError
-from steadyeye.runner.cache.store import FILE, Store, connect
+from steadyeye.runner.cache.store import FILE, Store, connect, write_whole
 
 STEP = 500  # rows taken out in one transaction, so that writers wait for a moment only
 NAMES = 2_000_000  # files whose content is remembered, of some 150 bytes each
@@ -113,15 +113,17 @@ def _list_excess(groups: Sequence[Group], most: int) -> list[Group]:
 
 def _take_out(db: sqlite3.Connection, gone: Sequence[Group]) -> None:
     for group in gone:
-        while True:
-            removed = db.execute(
-                "delete from answers where rowid in "
-                "(select rowid from answers where grp = ? limit ?)",
-                (group.id, STEP),
-            ).rowcount
-            if removed < STEP:
-                break
-        db.execute("delete from groups where id = ?", (group.id,))
+        removed = STEP
+        while removed == STEP:
+            # the group goes with its last answers: a writer between the two would add to no group
+            with write_whole(db):
+                removed = db.execute(
+                    "delete from answers where rowid in "
+                    "(select rowid from answers where grp = ? limit ?)",
+                    (group.id, STEP),
+                ).rowcount
+                if removed < STEP:
+                    db.execute("delete from groups where id = ?", (group.id,))
     if gone:
         db.execute("pragma incremental_vacuum").fetchall()
         db.execute("pragma wal_checkpoint(truncate)").fetchall()

@@ -227,6 +227,9 @@ find("#remark summary").addEventListener("click", (event) => {
 find("#comment").addEventListener("keydown", (event) => {
   if (["Enter", "Escape"].includes(event.key)) find("#item").focus({ preventScroll: true });
 });
+find("#guide").addEventListener("toggle", (event) => {
+  if (event.newState === "open") find("#guide").focus({ preventScroll: true });
+});
 for (const change of ["online", "offline"]) addEventListener(change, wordConnection);
 addEventListener("beforeunload", (event) => kept.risky() && event.preventDefault());
 listen((key, event) => shown && ready && form.key?.(key, event));
