@@ -1,4 +1,4 @@
-// Signs out.
+// The first page: Enter goes on with what waits; signs out.
 
 import { ask, find, why } from "./page.js";
 
@@ -13,3 +13,5 @@ button.addEventListener("click", async () => {
   }
 });
 button.disabled = false;
+// not by `autofocus`, which a browser refuses with a warning where something has the focus already
+if (document.activeElement === document.body) document.querySelector("a.go")?.focus();
