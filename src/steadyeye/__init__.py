@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steadyeye.api import Run, compare, evaluate, ls, open_run
+    from steadyeye.core.code_permission import allow_code
     from steadyeye.core.errors import UsageError
     from steadyeye.core.predictions import Predictions
     from steadyeye.core.types import Model, Result, Source
@@ -18,6 +19,7 @@ __all__ = [
     "Run",
     "Source",
     "UsageError",
+    "allow_code",
     "compare",
     "evaluate",
     "ls",
@@ -26,6 +28,7 @@ __all__ = [
 
 HOMES = {
     "UsageError": "steadyeye.core.errors",
+    "allow_code": "steadyeye.core.code_permission",
     "Predictions": "steadyeye.core.predictions",
     **dict.fromkeys(("Model", "Result", "Source"), "steadyeye.core.types"),
 }

@@ -1,5 +1,13 @@
 """`python -m steadyeye`."""
 
-from steadyeye.cli import main
+import sys
+from pathlib import Path
+
+# `-m` puts the current folder first: a file in it would be imported for a package of that name
+folder = Path.cwd()
+if not sys.flags.safe_path and sys.path[0] == str(folder) and folder not in Path(__file__).parents:
+    del sys.path[0]
+
+from steadyeye.cli import main  # noqa: E402 - after the path is right
 
 main()

@@ -137,6 +137,9 @@ def save_toy(tmp_path, kind):
     return str(path)
 
 
+EXPORTED = ("exported", "exported_free_batch")
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("runtime", ["onnx", "torch"])
 @pytest.mark.parametrize(
@@ -144,7 +147,7 @@ def save_toy(tmp_path, kind):
 )
 def test_torch_modules_from_anywhere(kind, runtime, tmp_path, ten):
     path = "py:toy_networks:net" if kind == "factory" else save_toy(tmp_path, kind)
-    options = {"allow_pickle": True} if kind == "pickled" else {}
+    options = {"allow_pickle": True} if kind in ("pickled", *EXPORTED) else {}
     model = build("torch", path=path, classes=ten, recipe=SMALL, runtime=runtime, **options)
     assert model.recipe["runtime"] == runtime, model.recipe
     expected = reference(toy_networks.net(), model, IMAGES)
@@ -158,6 +161,10 @@ def test_what_torch_cannot_load_is_told_in_one_line(tmp_path, ten):
     (tmp_path / "text.pt").write_text("nothing")
     for path, message in [
         (pickled, "add allow_pickle=True"),
+        (
+            save_toy(tmp_path, "exported"),
+            "with pickle and eval.; add allow_pickle=True",
+        ),
         (str(weights), "holds weights without an architecture"),
         (str(tmp_path / "text.pt"), "neither TorchScript nor .pt2"),
         (str(tmp_path / "none.pt"), "no model file"),

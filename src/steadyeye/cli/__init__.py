@@ -4,7 +4,6 @@ import atexit
 import gc
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 COMMANDS = (
@@ -40,9 +39,6 @@ def main() -> None:
     interrupts.begin()
     # a process that ends searches all of its objects for garbage, 0.1 s, and then frees them anyway
     atexit.register(gc.freeze)
-    # the user's own modules are named from the folder they stand in, as with `python -m`
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
     for name in COMMANDS:
         import_module(f"steadyeye.cli.{name}")
     try:

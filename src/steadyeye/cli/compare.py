@@ -10,7 +10,6 @@ from steadyeye.cli.options import (
     Metrics,
     ProgressOptions,
     Workers,
-    app,
     command,
     join_options,
 )
@@ -47,7 +46,7 @@ def measure(
         show_report(run)
 
 
-@app.command()
+@command()
 def compare(
     runs: Annotated[list[str], typer.Argument(help="Folders of runs on the same data.")],
     out: Annotated[
@@ -73,7 +72,7 @@ def compare(
         show(f"report: {file.resolve()}")
 
 
-@app.command()
+@command()
 def gate(
     run: Annotated[str, typer.Argument(help="Folder of a run.")],
     require: Annotated[

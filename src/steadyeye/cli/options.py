@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from steadyeye.core.code_permission import OPTION, allow_code
 from steadyeye.core.errors import UsageError
 
 app = typer.Typer(
@@ -58,6 +59,15 @@ Levels = Annotated[
 ]
 Formats = Annotated[
     str, typer.Option("--format", help="html, md, json, csv; separate several with commas.")
+]
+
+AllowedCode = Annotated[
+    list[str] | None,
+    typer.Option(
+        OPTION,
+        help="Code that a trained model or a run may name, such as 'my_models:network' or a "
+        "pickled file; may be repeated.",
+    ),
 ]
 
 # what a wrong word on the command line raises; typer exports only what derives from it
@@ -165,7 +175,7 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name)(expand_groups(function))
+        app.command(name)(accept_allowed_code(expand_groups(function)))
         return function
 
     return register
@@ -187,6 +197,27 @@ def expand_groups(function: Callable[..., None]) -> Callable[..., None]:
     def call(**values: Any) -> None:
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        function(**values)
+
+    call.__name__, call.__doc__ = function.__name__, function.__doc__
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
+def accept_allowed_code(function: Callable[..., None]) -> Callable[..., None]:
+    """The function with one more parameter, for the code that files may name."""
+    own = [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY)
+        for parameter in signature(function).parameters.values()
+    ]
+    parameters = [
+        *own,
+        Parameter("allow_code", Parameter.KEYWORD_ONLY, default=None, annotation=AllowedCode),
+    ]
+
+    def call(**values: Any) -> None:
+        allow_code(*values.pop("allow_code") or ())
         function(**values)
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from steadyeye.cli.options import app
+from steadyeye.cli.options import command
 from steadyeye.cli.terminal import console, say, show
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import place
@@ -22,7 +22,7 @@ class Kind(StrEnum):
     probes = "probes"
 
 
-@app.command()
+@command()
 def ls(kind: Annotated[Kind, typer.Argument(help="The kind to list.")]) -> None:
     """List models, sources, metrics, analyses or operators."""
     from steadyeye.core import plugins
@@ -33,7 +33,7 @@ def ls(kind: Annotated[Kind, typer.Argument(help="The kind to list.")]) -> None:
         say(f"{name:<{longest}}  {line}", hang=longest + 2)
 
 
-@app.command(name="check-plugin")
+@command("check-plugin")
 def check_plugin(
     kind: Annotated[Kind, typer.Argument(help="What it is.")],
     plugin: Annotated[
@@ -60,7 +60,7 @@ def check_plugin(
         raise UsageError(f"{kind} {plugin}: {error}") from error
 
 
-@app.command()
+@command()
 def classmap(
     source: Annotated[
         str, typer.Option("--from", help="The model's classes: imagenet1k or a file.")

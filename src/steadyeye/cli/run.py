@@ -110,7 +110,7 @@ def degrade(
     complete_job(sweep_job, overwrite, display.form)
 
 
-@app.command()
+@command()
 def picture(
     image: Annotated[Path, typer.Argument(help="An image file.")],
     operators: Operators = None,
@@ -226,7 +226,7 @@ def score(
     finish_run(folder, [task.source for task in checked.tasks])
 
 
-@app.command()
+@command()
 def report(
     runs: Annotated[list[str], typer.Argument(help="Folders of runs.")],
     out: Annotated[

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadyeye.cli.options import app
+from steadyeye.cli.options import command
 from steadyeye.core.format import number_of
 
 if TYPE_CHECKING:
     from steadyeye.core.storage.files import Place
 
 
-@app.command()
+@command()
 def view(
     folder: Annotated[
         str,

@@ -2,12 +2,14 @@
 
 import importlib
 import importlib.util
+import sys
 import traceback
 from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from steadyeye.core.code_permission import check_code
 from steadyeye.core.errors import UsageError
 
 
@@ -25,8 +27,11 @@ def attribute(path: str) -> Any:
 def user_module(name: str, path: str) -> Any:
     """The user's module `name`, which the spec `path` asks for.
 
-    Raises `UsageError` where there is none and where its own code fails, with the line.
+    Raises `UsageError` where there is none, where its own code fails, with the line, and where the
+    spec is a file's.
     """
+    check_code(path)
+    search_current_folder(name)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -39,6 +44,23 @@ def user_module(name: str, path: str) -> Any:
         raise UsageError(f"cannot import '{error.name}' for '{path}'; {hint}") from error
     except Exception as error:
         raise UsageError(f"cannot import '{name}' for '{path}': {place_of(error)}") from error
+
+
+def search_current_folder(module: str) -> None:
+    """Lets a module be imported from the current folder that is nowhere else.
+
+    Nothing else is: a file there that bears the name of a package is not imported for it.
+    """
+    head, current = module.partition(".")[0], str(Path.cwd())
+    if head not in sys.modules and current not in sys.path and not _is_installed(head):
+        sys.path.append(current)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def place_of(error: BaseException) -> str:

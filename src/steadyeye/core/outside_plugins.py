@@ -15,7 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from steadyeye.core import plugin_folder
+from steadyeye.core.code_permission import check_code
 from steadyeye.core.errors import UsageError
+from steadyeye.core.imports import search_current_folder
 from steadyeye.core.source_code import OURS, file_of
 
 VARIABLE = plugin_folder.VARIABLE
@@ -97,6 +99,9 @@ def load(plugin: Outside, title: str) -> Callable[..., Any]:
     Raises `UsageError` with one line for whatever goes wrong in its file, `ModuleNotFoundError` for
     a package that is missing.
     """
+    if is_path(plugin.name):
+        check_code(plugin.name)
+        search_current_folder(plugin.module)
     try:
         module = _module(plugin)
     except ModuleNotFoundError as error:

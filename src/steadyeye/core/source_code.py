@@ -120,7 +120,8 @@ def _folders(package: str) -> list[Path]:
     except (ImportError, ValueError):
         return []
     if spec is None:
-        return []
+        # what the user names may lie in the current folder, see `imports.search_current_folder`
+        return [Path.cwd() / package]
     if spec.submodule_search_locations is not None:
         return [Path(folder) for folder in spec.submodule_search_locations]
     return [Path(spec.origin).with_suffix("")] if spec.origin else []

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from steadyeye.core import plugins
+from steadyeye.core.code_permission import check_names
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import Spec, split
@@ -24,8 +25,15 @@ from steadyeye.runner.validate import available, metric, readable
 def collect(runs: Sequence[Place], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
     runs_by_name = tables(runs)
-    metrics_of = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
+    metrics_of = {run: split(metrics) if metrics else _recorded_metrics(run) for run in runs}
     return [evaluate_metrics(predictions, metrics_of[run]) for run, predictions in runs_by_name]
+
+
+def _recorded_metrics(run: Place) -> Sequence[Spec]:
+    """The metrics of a run's job. Raises `UsageError` for code that the user has not named."""
+    specs = split(record(run)["job"]["metrics"] or "")
+    check_names((spec.name for spec in specs), run / "run.json")
+    return specs
 
 
 def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import cv2
 
 from steadyeye.core import plugins
+from steadyeye.core.code_permission import distrust
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import parse
@@ -69,7 +70,7 @@ def footage(run: Place, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
         if not {"group", "offset"} <= set(data["columns"]):
             continue
         table = read(*folders)
-        source = at_hand.get(data["fingerprint"]) or rebuilt(data)
+        source = at_hand.get(data["fingerprint"]) or rebuilt(run, data)
         data_changes.refuse_changed(run, data)
         present(data["spec"], source)
         by_fingerprint[data["fingerprint"]] = Footage(source, table, _sets(table))
@@ -78,13 +79,15 @@ def footage(run: Place, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
     return tuple(by_fingerprint.values())
 
 
-def rebuilt(data: Mapping[str, str]) -> Source:
+def rebuilt(run: Place, data: Mapping[str, str]) -> Source:
     """The source of a sealed cell, from what its identity says of the data.
 
-    Raises `UsageError` where it cannot be opened, or is not what was evaluated.
+    Raises `UsageError` where it cannot be opened, or is not what was evaluated, and for code that
+    the user has not named.
     """
     try:
-        source: Source = plugins.build("sources", parse(data["spec"]))
+        with distrust(run):
+            source: Source = plugins.build("sources", parse(data["spec"]))
     except UsageError as error:
         hint = (
             "relative paths start from the folder in which the run was started: run the command "

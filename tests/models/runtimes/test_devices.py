@@ -216,7 +216,8 @@ def test_an_onnxruntime_without_cuda_is_one_line(test_data):
 def test_a_program_that_is_bound_to_where_it_was_exported_is_one_line(tmp_path):
     program = torch.export.export(toy_networks.net(), (torch.zeros(1, 3, 32, 32),))
     torch.export.save(program, tmp_path / "net.pt2")
-    spec = f"torch(path='{tmp_path}/net.pt2', classes='imagenet1k', runtime='cuda')"
+    how = "classes='imagenet1k', runtime='cuda', allow_pickle=True"
+    spec = f"torch(path='{tmp_path}/net.pt2', {how})"
     with pytest.raises(UsageError, match="computes where it was exported"):
         plugins.build("models", parse(spec))
 

@@ -36,7 +36,8 @@ def resolve(path: str) -> Path:
     if not path.startswith("package:"):
         return Path(path).expanduser()
     name, _, inner = path.removeprefix("package:").partition("/")
-    spec = find_spec(name)
+    # of a name with a dot Python would import what stands before it
+    spec = find_spec(name) if name.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
         raise UsageError(f"'{path}' needs the package '{name}'; install it with pip")
     return Path(spec.submodule_search_locations[0]) / inner

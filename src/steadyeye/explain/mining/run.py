@@ -130,7 +130,7 @@ def _open_sources(
             data = open_cell(folders[0]).identity["data"]
             if data["fingerprint"] in marks and data["fingerprint"] not in by_fingerprint:
                 data_changes.refuse_changed(run, data)
-                by_fingerprint[data["fingerprint"]] = rebuilt(data)
+                by_fingerprint[data["fingerprint"]] = rebuilt(run, data)
     return {mark: by_fingerprint[mark] for mark in by_fingerprint if mark in marks}
 
 

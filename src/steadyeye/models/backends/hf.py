@@ -20,6 +20,8 @@ from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifi
 
 PACKAGES = ("torch", "transformers", "PIL")
 EXTRA = "hf"
+OWN_CODE = {"trust_remote_code": False}
+"""Only code of transformers itself is run; unless it is told so it would ask at the terminal."""
 
 transformers = library("transformers")
 # its bars would be drawn over ours, for weights that load in a second
@@ -42,11 +44,11 @@ def hf(
     """
     execution = Execution(runtime, precision)
     try:
-        processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil")
-        if _detects(transformers.AutoConfig.from_pretrained(name)):
+        processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil", **OWN_CODE)
+        if _detects(transformers.AutoConfig.from_pretrained(name, **OWN_CODE)):
             return _detector(name, processor, classes, execution)
         module = transformers.AutoModelForImageClassification.from_pretrained(
-            name, use_safetensors=True
+            name, use_safetensors=True, **OWN_CODE
         )
     except (OSError, ValueError) as error:
         line = " ".join(str(error).split())[:240]
@@ -64,7 +66,9 @@ def _detects(config: Any) -> bool:
 
 def _detector(name: str, processor: Any, classes: str | None, execution: Execution) -> Detector:
     runtime = execution.detecting()
-    module = transformers.AutoModelForObjectDetection.from_pretrained(name, use_safetensors=True)
+    module = transformers.AutoModelForObjectDetection.from_pretrained(
+        name, use_safetensors=True, **OWN_CODE
+    )
     names = read(classes) if classes else hf_detector.labels(module.config)
     return hf_detector.hf_detector(_short(name), module.eval(), processor, names, runtime)
 

@@ -43,6 +43,9 @@ def keras(
         raise UsageError("keras runs on another backend here; set KERAS_BACKEND=torch")
     if not {"mean", "std"} <= set(recipe):
         raise UsageError("the recipe of a Keras model needs mean and std, such as 127.5 and 127.5")
+    if not path.endswith(".keras"):
+        # of older formats Keras runs the code that a file holds
+        raise UsageError(f"'{path}' is no .keras file; save it as one with model.save()")
     try:
         model = keras_library.saving.load_model(path, compile=False, safe_mode=True)
     except (OSError, ValueError) as error:

@@ -34,10 +34,10 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
 
     `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size, resize, mean, std,
     interpolation, output, which defaults to what the rows are: probabilities or logits.
-    `checkpoint`: a state dict for it. `allow_pickle`: also load a pickled module, which may run
-    code. `runtime`: "onnx", "torch" as it is, or "cuda" on GPUs;
-    `precision`: "fp32", in torch also "bf16" and "fp16". A folder that `steadyeye finetune` wrote
-    says itself what its model is, so that only the last two go with it.
+    `checkpoint`: a state dict for it. `allow_pickle`: also load a pickled module or a .pt2 file,
+    which may run code. `runtime`: "onnx", "torch" as it is, or "cuda" on GPUs; `precision`: "fp32",
+    in torch also "bf16" and "fp16". A folder that `steadyeye finetune` wrote says itself what its
+    model is, so that only the last two go with it.
     """
     execution = Execution(runtime, precision)
     if Path(path).expanduser().is_dir():

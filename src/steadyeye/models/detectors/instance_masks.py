@@ -44,9 +44,11 @@ def instances(spec: Spec) -> tuple[Instances, str]:
 
 def _hf(name: str) -> tuple[Instances, nn.Module]:
     transformers = library("transformers")
-    processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil")
+    processor = transformers.AutoImageProcessor.from_pretrained(
+        name, backend="pil", trust_remote_code=False
+    )
     module = transformers.AutoModelForUniversalSegmentation.from_pretrained(
-        name, use_safetensors=True
+        name, use_safetensors=True, trust_remote_code=False
     ).eval()
 
     def segment(image: Image) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from steadyeye.core.abilities import Differentiable
+from steadyeye.core.code_permission import distrust
 from steadyeye.core.errors import UsageError
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.models.finetuned.heads import heads, with_head
@@ -79,7 +80,8 @@ def recipe_of(record: Mapping[str, Any]) -> Recipe:
 def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:
     """The network that a model was built from; files that its spec names have to be there still."""
     try:
-        model = bare(spec, weights=not plain)
+        with distrust(folder / checkpoint_format.FILE):
+            model = bare(spec, weights=not plain)
     except UsageError as error:
         raise UsageError(f"'{folder}' is built from {spec}: {error}") from error
     gradient = model.gradient if isinstance(model, Differentiable) else None

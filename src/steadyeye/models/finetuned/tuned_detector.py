@@ -60,8 +60,10 @@ def _of_transformers(settings: Mapping[str, Any], classes: Classes) -> tuple[nn.
         for file, key in (("config.json", "config"), ("preprocessor_config.json", "processor")):
             (folder / file).write_text(json.dumps(settings[key]), encoding="utf-8")
         try:
-            config = transformers.AutoConfig.from_pretrained(folder)
-            processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+            config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            processor = transformers.AutoImageProcessor.from_pretrained(
+                folder, backend="pil", trust_remote_code=False
+            )
             answering(config, classes)
             module: nn.Module = transformers.AutoModelForObjectDetection.from_config(config)
         except (OSError, ValueError) as error:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from steadyeye.core.code_permission import check_code
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import attribute
 from steadyeye.core.seeds import fingerprint
@@ -160,7 +161,7 @@ def load_module(path: str, allow_pickle: bool = False) -> nn.Module:
     """The eval-mode module at `path`: `py:package.module:factory`, TorchScript, .pt2 or a pickle.
 
     The kind of a file is told by its content. Raises `UsageError` for a state dict (it has no
-    architecture) and for a pickled module without `allow_pickle`.
+    architecture) and for a pickled module or a .pt2 file without `allow_pickle`.
     """
     if path.startswith("py:"):
         return _build_module(path.removeprefix("py:"))
@@ -173,12 +174,23 @@ def load_module(path: str, allow_pickle: bool = False) -> nn.Module:
             scripted: nn.Module = torch.jit.load(file, "cpu")  # type: ignore[no-untyped-call]
             return scripted.eval()
         if any(entry.endswith(("/archive_format", "/models/model.json")) for entry in entries):
+            _check_pickle(file, allow_pickle, "torch reads a .pt2 file with pickle and eval")
             # an exported program is frozen as it was exported: it has no eval()
             return torch.export.load(file).module()
     except RuntimeError as error:
         line = str(error).strip().splitlines()[0][:200]
         raise UsageError(f"cannot load the model file '{path}': {line}") from error
     return _load_pickled(file, allow_pickle)
+
+
+def _check_pickle(file: Path, allowed: bool, why: str = "") -> None:
+    """Raises `UsageError` unless the user lets the file run code."""
+    if not allowed:
+        raise UsageError(
+            f"'{file}' may run code when it is loaded ({why}); add "
+            "allow_pickle=True if you trust it"
+        )
+    check_code(str(file))
 
 
 def _build_module(path: str) -> nn.Module:
@@ -198,7 +210,7 @@ def _entries(file: Path) -> list[str]:
 
 def _load_pickled(file: Path, allow_pickle: bool) -> nn.Module:
     if allow_pickle:
-        # the user said so: unpickling runs code from the file
+        _check_pickle(file, allow_pickle)
         content = torch.load(file, map_location="cpu", weights_only=False)
         if isinstance(content, nn.Module):
             return content.eval()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core import plugins
+from steadyeye.core.code_permission import allow_code, list_allowed
 from steadyeye.core.errors import UsageError
 from steadyeye.core.outside_plugins import VARIABLE
 from steadyeye.core.provenance import provenance
@@ -32,7 +33,7 @@ class Order:
     """What a worker needs.
 
     `job`, `identity`, `provenance`: as of this process. `folder`: where relative paths count from.
-    `plugins`: `$STEADYEYE_PLUGINS`.
+    `plugins`: `$STEADYEYE_PLUGINS`. `allowed_code`: what files may name.
     `objects`: pickled, text → object. `out`: the cell's folder. `token`: the name of a file in it
     by which a worker knows that it reaches the same folder, and that the driver still holds it.
     `answers`: where answers are stored; None: nowhere.
@@ -43,6 +44,7 @@ class Order:
     provenance: Mapping[str, str]
     folder: str
     plugins: str
+    allowed_code: tuple[str, ...]
     objects: bytes
     out: str
     token: str
@@ -72,6 +74,7 @@ def open_order(job: Job, task: Task, cell: Cell, workers: int) -> Iterator[Order
             provenance=provenance(),
             folder=os.getcwd(),
             plugins=os.environ.get(VARIABLE, ""),
+            allowed_code=list_allowed(),
             objects=pack_objects(task.objects),
             out=str(folder),
             token=token,
@@ -107,6 +110,7 @@ def build_task(order: Order) -> Task:
         os.chdir(order.folder)
     if order.plugins:
         os.environ[VARIABLE] = order.plugins
+    allow_code(*order.allowed_code)
     objects, identity = _unpack(order.objects), order.identity
     names = (identity["model"]["spec"], identity["data"]["spec"])
     model, source = (

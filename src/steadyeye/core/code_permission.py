@@ -1,0 +1,76 @@
+"""Who may name code to run: the user, never a file.
+
+What the user writes on the command line, in a call or in the job file is run. While a spec that
+another file holds is read (`distrust`), a Python path or a pickle in it is refused, unless the user
+has named the same one, by `--allow-code` or by using it.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import PurePath
+
+from steadyeye.core.errors import UsageError
+
+OPTION = "--allow-code"
+
+_allowed_names: set[str] = set()
+_file: ContextVar[str | None] = ContextVar("file", default=None)
+
+
+def allow_code(*names: str) -> None:
+    """Lets files name this code: Python paths such as `my_models:network`, or pickled files.
+
+    For the rest of the process. Each name is that in the error which asks for it.
+    """
+    _allowed_names.update(map(_whole, names))
+
+
+def list_allowed() -> tuple[str, ...]:
+    """The code that the user has named so far, for another process of the same user's."""
+    return tuple(sorted(_allowed_names))
+
+
+@contextmanager
+def distrust(file: object) -> Iterator[None]:
+    """A block in which specs are those of a file, and not the user's."""
+    token = _file.set(str(file))
+    try:
+        yield
+    finally:
+        _file.reset(token)
+
+
+def check_code(name: str) -> None:
+    """Raises `UsageError` where a file, and not the user, has named this code."""
+    file = _file.get()
+    if file is None:
+        _allowed_names.add(_whole(name))
+    elif _whole(name) not in _allowed_names:
+        raise UsageError(
+            f"'{file}' asks to run '{name}', which can do whatever you can; if you trust it, add "
+            f"{OPTION} '{name}' (in Python: steadyeye.allow_code({name!r}))"
+        )
+
+
+def check_names(names: Iterable[str], file: object) -> None:
+    """Raises `UsageError` for the first name in a file that is a Python path, as `check_code`."""
+    with distrust(file):
+        for name in names:
+            if ":" in name:
+                check_code(name)
+
+
+def _whole(name: str) -> str:
+    """One text for the several that say the same: `py:` before it, a file by another path."""
+    text = name.removeprefix("py:")
+    home, colon, thing = text.rpartition(":")
+    if home.endswith(".py"):
+        return f"{_resolve(home)}{colon}{thing}"
+    return text if colon else _resolve(text)
+
+
+def _resolve(path: str) -> str:
+    from os.path import expanduser, realpath
+
+    return str(PurePath(realpath(expanduser(path))))

@@ -1,0 +1,245 @@
+"""What a folder or file of somebody else names is not run unless the user names it too.
+
+Each attack would write a marker; where the user allows it the marker is there, so that its absence
+means something.
+"""
+
+import json
+import sys
+import zipfile
+from contextlib import suppress
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import torch
+import toy_networks
+from fixtures.tiny_sources import of_image_folder
+
+from steadyeye import allow_code
+from steadyeye.core import code_permission, plugins
+from steadyeye.core.code_permission import check_code, distrust
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec, parse
+from steadyeye.core.storage.files import encode_record, sha256, write_file
+from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.runtimes.classifier import Recipe
+from steadyeye.runner.measure import rebuilt
+
+NAMES = [f"class {i}" for i in range(10)]
+RECIPE = Recipe(Preprocessing((32, 32), 32, (0.0,) * 3, (1.0,) * 3))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_allowed_yet(monkeypatch):
+    monkeypatch.setattr(code_permission, "_allowed_names", set())
+
+
+@pytest.fixture
+def evil(tmp_path, monkeypatch):
+    """A module that leaves a marker when it is imported; its name, and the marker."""
+    folder, marker = tmp_path / "modules", tmp_path / "marker"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    name = f"evil_{abs(hash(str(tmp_path)))}"
+    (folder / f"{name}.py").write_text(
+        f"open({str(marker)!r}, 'w').close()\n"
+        "from toy_networks import net\n"
+        "def images(batch):\n    return net()(batch)\n"
+        "def source(root):\n"
+        "    from steadyeye.data.sources.image_folder import image_folder\n"
+        "    return image_folder(root=root)\n"
+    )
+    yield name, marker
+    sys.modules.pop(name, None)
+
+
+class Marker:
+    """A network that leaves a marker when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def trained(folder, build):
+    """The folder of a trained classifier that says it was built from `build`."""
+    record = {
+        "kind": "classifier",
+        "base": {"spec": build, "name": "net", "fingerprint": "0"},
+        "build": build,
+        "classes": {"names": NAMES, "wnids": None},
+        "several": False,
+        "recipe": RECIPE.record(),
+        "bare": True,
+        "head": {"kept": True},
+    }
+    checkpoint_format.write(folder, json.loads(json.dumps(record)), toy_networks.net().state_dict())
+    return f"torch(path='{folder}', runtime='torch')"
+
+
+def attempt(spec, kind="models"):
+    return plugins.build(kind, parse(spec))
+
+
+def refused_then_allowed(spec, marker, name, kind="models"):
+    """Tries a spec before and after the user allows what its refusal says."""
+    with pytest.raises(UsageError) as raised:
+        attempt(spec, kind)
+    text = str(raised.value)
+    assert "\n" not in text
+    assert f"add --allow-code '{name}'" in text
+    assert not marker.exists()
+    allow_code(name)
+    try:
+        return attempt(spec, kind)
+    finally:
+        assert marker.exists(), "the attack does nothing even when it is allowed"
+
+
+def test_a_trained_folder_names_a_module(evil, tmp_path):
+    name, marker = evil
+    build = f"torch(path='py:{name}:net', classes='{classes(tmp_path)}')"
+    model = refused_then_allowed(trained(tmp_path / "trained", build), marker, f"{name}:net")
+    assert model.name == "trained"
+    images = [np.zeros((32, 32, 3), np.uint8)]
+    assert model(images).shape == (1, 10)
+
+
+def classes(folder):
+    (folder / "classes.txt").write_text("\n".join(NAMES))
+    return folder / "classes.txt"
+
+
+@pytest.mark.parametrize("kind", ["callable", "callable_detector", "file", "module", "nested"])
+def test_a_trained_folder_names_code_in_every_other_way(kind, evil, tmp_path):
+    name, marker = evil
+    file = sys.path[0] + f"/{name}.py"
+    builds = {
+        "callable": (f"callable(path='{name}:images')", f"{name}:images"),
+        "callable_detector": (f"callable_detector(path='{name}:images')", f"{name}:images"),
+        "file": (f"{file}:images(batch=1)", f"{file}:images"),
+        "module": (f"{name}:images(batch=1)", f"{name}:images"),
+    }
+    if kind == "nested":
+        inner = trained(tmp_path / "inner", builds["callable"][0])
+        build, said = inner, builds["callable"][1]
+    else:
+        build, said = builds[kind]
+    # what it gives is no torch network, which is found out only after it was run
+    with pytest.raises(Exception, match=r"no torch model|numpy|dtype|must be Tensor|cannot build"):
+        refused_then_allowed(trained(tmp_path / "trained", build), marker, said)
+
+
+@pytest.mark.parametrize("kind", ["pickle", "pt2 weights"])
+def test_a_trained_folder_allows_its_own_pickle(kind, tmp_path):
+    marker, file = tmp_path / "marker", tmp_path / "trained" / "base.pt"
+    file.parent.mkdir()
+    if kind == "pickle":
+        file.write_bytes(b"")
+        torch.save(Marker(marker), file)
+    else:
+        file = exported(file.with_suffix(".pt2"), marker)
+    build = f"torch(path='{file}', classes='{classes(tmp_path)}', allow_pickle=True)"
+    spec = trained(tmp_path / "trained", build)
+    with pytest.raises(UsageError, match=r"is built from"):
+        refused_then_allowed(spec, marker, str(file))
+
+
+def exported(path, marker):
+    """An exported program whose example inputs are a pickle that leaves a marker."""
+    inner = path.with_name("whole.pt2")
+    program = torch.export.export(toy_networks.net(), (torch.zeros(1, 3, 32, 32),))
+    torch.export.save(program, inner)
+    with zipfile.ZipFile(inner) as old, zipfile.ZipFile(path, "w") as new:
+        for item in old.infolist():
+            content = old.read(item)
+            if "sample_inputs" in item.filename:
+                buffer = path.with_name("inputs.pt")
+                torch.save(Marker(marker), buffer)
+                content = buffer.read_bytes()
+            new.writestr(item.filename, content)
+    return path
+
+
+def test_an_exported_program_runs_nothing_unless_the_user_says_so(tmp_path):
+    marker = tmp_path / "marker"
+    file = exported(tmp_path / "net.pt2", marker)
+    spec = f"torch(path='{file}', classes='{classes(tmp_path)}'"
+    with pytest.raises(UsageError, match="add allow_pickle=True"):
+        attempt(f"{spec})")
+    assert not marker.exists()
+    with suppress(UsageError):  # what is left of the file after the attack may be none
+        attempt(f"{spec}, allow_pickle=True)")
+    assert marker.exists()
+
+
+def test_weights_of_a_trained_folder_are_no_pickle(tmp_path):
+    marker = tmp_path / "marker"
+    spec = trained(tmp_path / "trained", "timm(name='resnet18', pretrained=False)")
+    weights = tmp_path / "trained" / checkpoint_format.WEIGHTS
+    torch.save({"a": Marker(marker)}, weights)
+    record = checkpoint_format.content(tmp_path / "trained")
+    changed = {**record, "sha256": sha256(weights)}
+    write_file(tmp_path / "trained" / checkpoint_format.FILE, encode_record(changed))
+    with pytest.raises(UsageError, match="pickled objects"):
+        attempt(spec)
+    assert not marker.exists()
+    torch.load(weights, weights_only=False)
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("kind", ["file", "module"])
+def test_the_data_of_a_run_name_code(kind, evil, tmp_path):
+    name, marker = evil
+    of_image_folder(tmp_path / "images")
+    home = sys.path[0] + f"/{name}.py" if kind == "file" else name
+    spec = f"{home}:source(root='{tmp_path / 'images'}')"
+    data = {"spec": spec, "fingerprint": "0"}
+    with pytest.raises(UsageError, match=r"asks to run .* add --allow-code"):
+        rebuilt(tmp_path / "run", data)
+    assert not marker.exists()
+    allow_code(f"{home}:source")
+    with pytest.raises(UsageError, match="changed since the run"):
+        rebuilt(tmp_path / "run", data)
+    assert marker.exists()
+
+
+def test_the_files_of_a_package_are_found_without_importing_it(evil):
+    name, marker = evil
+    with pytest.raises(UsageError, match="needs the package"):
+        attempt(f"every_frame(path='package:{name}.inner/a.mp4')", "sources")
+    assert not marker.exists()
+    with pytest.raises(ModuleNotFoundError):
+        find_spec(f"{name}.inner.deeper")
+    assert marker.exists()
+
+
+def test_what_the_user_has_used_files_may_name_too(evil):
+    name, _ = evil
+    attempt(f"callable(path='{name}:images')")
+    with distrust("model.json"):
+        check_code(f"py:{name}:images")
+        with pytest.raises(UsageError, match="asks to run"):
+            check_code(f"{name}:source")
+
+
+def test_one_file_by_two_paths_is_one(tmp_path, monkeypatch):
+    (tmp_path / "plugins.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    allow_code("plugins.py:metric", "net.pt")
+    with distrust("run.json"):
+        check_code(f"{tmp_path}/plugins.py:metric")
+        check_code(f"{tmp_path}/net.pt")
+
+
+def test_a_keras_file_of_an_older_format_is_refused(tmp_path):
+    pytest.importorskip("keras")
+    with pytest.raises(UsageError, match=r"is no \.keras file"):
+        plugins.build(
+            "models",
+            Spec("keras", {"path": "net.h5", "classes": "coco", "recipe": {"mean": 0, "std": 1}}),
+        )
