@@ -181,6 +181,9 @@ def test_killed_and_run_again_the_files_are_the_same(footage, done, tmp_path):
     _, watcher = tuned(footage, out)
     assert any(line.startswith("going on after step") for line in watcher.lines)
     assert content(out) == content(done.out)
+    folders = (out / "checkpoints", done.out / "checkpoints")
+    kept = [{path.name: path.read_bytes() for path in root.iterdir()} for root in folders]
+    assert kept[0] == kept[1]
 
 
 def test_the_command_says_what_came_of_it(footage, done, capsys):

@@ -20,7 +20,7 @@ from steadyeye.models.runtimes.classifier import read_recipe, softmax
 from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.models.runtimes.python_function import FunctionClassifier
 from steadyeye.models.runtimes.torch_module import one_thread
-from steadyeye.models.runtimes.weights import weights_fingerprint
+from steadyeye.models.runtimes.weights import load_content, serialise, weights_fingerprint
 from steadyeye.testing import check_model
 
 SMALL = {"size": 32}
@@ -294,3 +294,17 @@ def test_a_model_whose_module_moved_has_the_fingerprint_that_earlier_runs_hold()
         layer.bias.copy_(torch.tensor([0.0, 1.0, -1.0]))
     # written down while the class stood in steadyeye/inference/independent.py
     assert weights_fingerprint(Independent(layer)) == "1deb5fec1f6b318c"
+
+
+def test_content_that_was_read_from_a_file_is_written_with_the_same_bytes(tmp_path):
+    name, group = "".join(["lo", "ss"]), {"lr": 0.1}
+    content = {
+        "history": [{name: 1.0}, {"loss": 2.0}, group, group],
+        "loss": ("loss", name, [torch.arange(3.0)]),
+    }
+    (tmp_path / "a.pt").write_bytes(serialise(content))
+    again = load_content(tmp_path / "a.pt")
+    again["history"][1] = {"".join(["l", "oss"]): 2.0}
+    assert serialise(again) == (tmp_path / "a.pt").read_bytes()
+    assert again["history"] == content["history"]
+    assert again["loss"][:2] == ("loss", "loss")

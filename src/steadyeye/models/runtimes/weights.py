@@ -3,6 +3,7 @@
 import io
 import pickle
 import re
+import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,8 +68,23 @@ def load_content(path: Path) -> Any:
 def serialise(content: Any) -> bytes:
     """What `torch.save` writes; the same content, the same bytes."""
     buffer = io.BytesIO()
-    torch.save(content, buffer)
+    torch.save(_unshare(content), buffer)
     return buffer.getvalue()
+
+
+def _unshare(content: Any) -> Any:
+    """A copy, but for tensors, in which equal texts are one object and no container stands twice.
+
+    Pickle writes an object that comes again as a reference to the first, so that equal content is
+    other bytes where it was read from a file.
+    """
+    if type(content) is str:
+        return sys.intern(content)
+    if type(content) is dict:
+        return {_unshare(key): _unshare(value) for key, value in content.items()}
+    if type(content) in (list, tuple):
+        return type(content)(map(_unshare, content))
+    return content
 
 
 def fill(module: nn.Module, path: Path) -> nn.Module:
