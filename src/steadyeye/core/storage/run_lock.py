@@ -1,22 +1,25 @@
-"""One writer at a time: a lock on a disk, a lease on a store.
+"""One writer at a time: a lock on a disk, a lease on a store and on a disk without locks.
 
 A lease is an object `lease/000007.json`, made only if there is none of that number. Its holder
 renews it every 5 seconds by counting up a number in it. Who wants to write looks at the latest
 lease: where it was given back, or does not count up for four times as long *by the waiter's own
 monotonic clock*, the next number is taken; of several waiters one gets it. No two machines' clocks
 are ever compared. A holder that was only asleep sees the higher number at its next renewal and
-stops; what it wrote meanwhile is the same bytes, as shards are.
+stops; what it wrote meanwhile is the same bytes, as shards are. A lease that cannot be read, or is
+no one's, counts as one that is not renewed.
 
 The lock is `filelock`'s. The lease is hand-written, as that package locks disks only, and an object
 made if absent and never renewed would outlive a writer that was killed.
 """
 
+import errno
 import json
 import os
+import re
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -25,14 +28,37 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.files import Place
-from steadyeye.core.storage.remote_path import Remote
-from steadyeye.core.storage.retry import StorageError
+from steadyeye.core.storage.files import (
+    Place,
+    explain_failure,
+    make_folder,
+    walk_files,
+    write_lightly,
+)
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 BEAT = 5.0
 """Seconds between renewals; also how long a command may wait to be told that another one runs."""
 PATIENCE = 4
 """Renewals that a holder may miss."""
+
+LONGEST = 60.0
+"""Seconds between renewals that are believed."""
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+"""What a file system answers that knows no locks."""
+LEASE = re.compile(r"[0-9]{1,18}\.json")
+FACTS: Mapping[str, type | tuple[type, ...]] = {
+    "host": str,
+    "machine": str,
+    "pid": int,
+    "started": str,
+    "beat": (int, float),
+}
+"""What a lease says of its holder; it may say less."""
 
 _own_nonces: set[str] = set()
 """The leases of this process: one that it could not give back is no other writer."""
@@ -46,9 +72,9 @@ def hold_run(out: Place, beat: float = BEAT) -> Iterator[Check | None]:
     """Holds a run's folder for this process; raises `UsageError` where another one holds it.
 
     `beat`: seconds between the renewals of a lease. What is yielded is to be called as work goes
-    on; None for a lock on a disk, which is not lost.
+    on; None for a lock, which is not lost.
     """
-    if isinstance(out, Path):
+    if isinstance(out, Path) and _has_locks(out):
         with _lock_folder(out):
             yield None
         return
@@ -74,25 +100,42 @@ def hold_run(out: Place, beat: float = BEAT) -> Iterator[Check | None]:
             _give_back(lease)
 
 
+def _has_locks(out: Path) -> bool:
+    """Whether files of a folder, which is made, can be locked: not so on some networks."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if fcntl is None:
+            return True
+        with (out / ".lock").open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                return error.errno not in NO_LOCKS
+    except OSError as error:
+        raise _refusal(out, error) from error
+    return True
+
+
+def _refusal(out: Path, error: OSError) -> UsageError:
+    return UsageError(f"cannot write to '{out}': {error.strerror}; choose another --out")
+
+
 @contextmanager
 def _lock_folder(out: Path) -> Iterator[None]:
     try:
-        out.mkdir(parents=True, exist_ok=True)
         lock = FileLock(out / ".lock", timeout=0)
         lock.acquire()
     except Timeout:
         raise _busy_error(out, "") from None
     except OSError as error:
-        raise UsageError(
-            f"cannot write to '{out}': {error.strerror}; choose another --out"
-        ) from error
+        raise _refusal(out, error) from error
     try:
         yield
     finally:
         lock.release()
 
 
-def _take_lease(out: Remote, beat: float) -> tuple[Remote, str]:
+def _take_lease(out: Place, beat: float) -> tuple[Place, str]:
     """The lease of this process, waited for if need be, and its nonce."""
     owner = {**_describe_self(), "nonce": secrets.token_hex(8), "beat": beat}
     while True:
@@ -100,22 +143,24 @@ def _take_lease(out: Remote, beat: float) -> tuple[Remote, str]:
         if latest is not None:
             _wait(out, latest)
         lease = _lease_path(out, number + 1)
-        if lease.create(_content(owner, 0)) and _read(lease).get("nonce") == owner["nonce"]:
+        if _create(lease, _content(owner, 0)) and _read(lease).get("nonce") == owner["nonce"]:
             _own_nonces.add(owner["nonce"])
             for older in range(max(number - 8, 1), number):
                 _lease_path(out, older).unlink(missing_ok=True)
             return lease, str(owner["nonce"])
 
 
-def _wait(out: Remote, lease: Remote) -> None:
+def _wait(out: Place, lease: Place) -> None:
     """Returns once the lease is free; raises where its holder lives."""
     first = _read(lease)
     if first.get("released") or _died_here(first):
         return
-    where = f" ({first.get('host')}, process {first.get('pid')})"
+    where = f" ({first['host']}, process {first['pid']})" if {"host", "pid"} <= first.keys() else ""
     if _lives_here(first):
         raise _busy_error(out, where)
-    patience = PATIENCE * float(first.get("beat", BEAT))
+    beat = float(first.get("beat", BEAT))
+    # of a foreign one it may be anything
+    patience = PATIENCE * (beat if 0 <= beat <= LONGEST else BEAT)
     started = time.monotonic()
     while time.monotonic() - started < patience:
         time.sleep(min(0.5, patience / 20))
@@ -126,7 +171,7 @@ def _wait(out: Remote, lease: Remote) -> None:
             raise _busy_error(out, where)
 
 
-def _renew(lease: Remote, beat: float, lost: Event, over: Event) -> None:
+def _renew(lease: Place, beat: float, lost: Event, over: Event) -> None:
     owner, count = _read(lease), 0
     while not over.wait(beat):
         count += 1
@@ -134,30 +179,47 @@ def _renew(lease: Remote, beat: float, lost: Event, over: Event) -> None:
             if _find_latest(lease.parent.parent)[0] > int(lease.stem):
                 lost.set()
                 return
-            lease.write_bytes(_content(owner, count))
-        except (StorageError, OSError):
+            write_lightly(lease, _content(owner, count))
+        except (UsageError, OSError):
             # the work itself is told of a store that is gone; until then the next beat may pass
             continue
 
 
-def _give_back(lease: Remote) -> None:
+def _give_back(lease: Place) -> None:
     try:
         owner = _read(lease)
-        lease.write_bytes(_content({**owner, "released": True}, -1))
-    except (StorageError, OSError):
+        write_lightly(lease, _content({**owner, "released": True}, -1))
+    except (UsageError, OSError):
         # it then counts as not renewed, and is free a little later
         return
 
 
-def _find_latest(out: Remote) -> tuple[int, Remote | None]:
-    leases = [file for file in (out / "lease").below() if file.stem.isdigit()]
+def _create(lease: Place, content: bytes) -> bool:
+    """Whether a lease was made; one of that number may be there."""
+    if not isinstance(lease, Path):
+        return lease.create(content)
+    try:
+        make_folder(lease.parent)
+        with explain_failure(lease), lease.open("xb") as file:
+            file.write(content)
+    except UsageError as error:
+        if isinstance(error.__cause__, FileExistsError):
+            return False
+        raise
+    return True
+
+
+def _find_latest(out: Place) -> tuple[int, Place | None]:
+    folder = out / "lease"
+    files = [file for file in walk_files(folder) if file.parent == folder]
+    leases = [file for file in files if LEASE.fullmatch(file.name)]
     if not leases:
         return 0, None
     latest = max(leases, key=lambda file: int(file.stem))
     return int(latest.stem), latest
 
 
-def _lease_path(out: Remote, number: int) -> Remote:
+def _lease_path(out: Place, number: int) -> Place:
     return out / "lease" / f"{number:06d}.json"
 
 
@@ -165,12 +227,21 @@ def _content(owner: dict[str, Any], count: int) -> bytes:
     return json.dumps({**owner, "renewals": count}).encode()
 
 
-def _read(lease: Remote) -> dict[str, Any]:
+def _read(lease: Place) -> dict[str, Any]:
+    """What a lease says; of one that nothing of ours wrote its bytes alone."""
     try:
-        content: dict[str, Any] = json.loads(lease.read_bytes())
+        written = lease.read_bytes()
     except FileNotFoundError:
         return {"released": True}
-    return content
+    unread = {"unread": written.decode("latin-1")}
+    try:
+        content = json.loads(written)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        return unread
+    facts = [(content[name], kind) for name, kind in FACTS.items() if name in content]
+    return content if all(isinstance(value, kind) for value, kind in facts) else unread
 
 
 def _describe_self() -> dict[str, Any]:
@@ -198,13 +269,13 @@ def _process(pid: int) -> dict[str, Any]:
 
 
 def _same_machine(owner: dict[str, Any]) -> bool:
-    return bool(owner.get("machine")) and owner["machine"] == identify_machine()
+    return bool(owner.get("machine")) and "pid" in owner and owner["machine"] == identify_machine()
 
 
 def _lives_here(owner: dict[str, Any]) -> bool:
     if owner.get("pid") == os.getpid() and owner.get("nonce") not in _own_nonces:
         return False
-    return _same_machine(owner) and _process(owner["pid"])["started"] == owner["started"]
+    return _same_machine(owner) and _process(owner["pid"])["started"] == owner.get("started")
 
 
 def _died_here(owner: dict[str, Any]) -> bool:
