@@ -42,6 +42,7 @@ def main() -> None:
     for name in COMMANDS:
         import_module(f"steadyeye.cli.{name}")
     try:
+        _check_text(sys.argv[1:])
         command = typer.main.get_command(app)
         commands = getattr(command, "commands", {})
         check_given_once(commands, sys.argv[1:])
@@ -66,6 +67,17 @@ def main() -> None:
         sys.exit(interrupts.exit_code or INTERRUPTED)
     except typer.Abort:
         sys.exit(1)
+
+
+def _check_text(words: list[str]) -> None:
+    """Raises `UsageError` for a word that is not UTF-8, which no record could hold."""
+    from steadyeye.core.errors import UsageError
+
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{word!r:.300} is not UTF-8; rename what it names") from None
 
 
 def _words_of(error: Any) -> str:

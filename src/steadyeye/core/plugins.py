@@ -235,6 +235,10 @@ def build(kind: str, spec: Spec) -> Any:
     except ModuleNotFoundError as error:
         extra = declaration(kind, spec.name).extra
         raise not_installed(f"the {_singular(kind)} '{spec.name}'", error, extra) from error
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"cannot build {spec}: a name in {error.object!r:.300} is not UTF-8; rename the file"
+        ) from error
     except (TypeError, ValueError, OSError, RuntimeError) as error:
         # the user's own factory or file, or an argument of the wrong type; the rest is chained
         reason = " ".join(str(error).split())[:300]

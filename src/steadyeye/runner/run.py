@@ -20,7 +20,7 @@ from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import split
-from steadyeye.core.storage.files import Place, append_line, place
+from steadyeye.core.storage.files import TEMPORARY, Place, append_line, place
 from steadyeye.core.storage.run_lock import Check, hold_run
 from steadyeye.predictions.json_record import RUN, is_damaged, read_record, write_record
 from steadyeye.predictions.schema import Rows
@@ -301,7 +301,8 @@ def _gpu(task: Task) -> dict[str, Any]:
 
 
 def _clear(out: Place) -> None:
-    """Removes what a process that was killed was writing to a disk."""
+    """Removes what a process that was killed was writing to a disk; other files are not ours."""
     if isinstance(out, Path):
         for left in out.rglob(".*.tmp"):
-            left.unlink()
+            if TEMPORARY.fullmatch(left.name):
+                left.unlink(missing_ok=True)

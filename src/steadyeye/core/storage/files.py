@@ -54,6 +54,8 @@ CURES = {
     errno.EISDIR: "move the folder of that name away",
     errno.ENOTDIR: "move the file of that name away",
 }
+TEMPORARY = re.compile(r"\.(.*\.)?([0-9]+|[0-9a-f]{16})\.tmp", re.DOTALL)
+"""The name of a file that is being written."""
 _temporaries: set[Path] = set()
 
 FORMAT, CHECKSUM = "format", "checksum"
@@ -70,6 +72,10 @@ def place(text: str | Place) -> Place:
         return text
     if text.startswith("file://"):
         return Path(unquote(urlsplit(text).path))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{text!r} is not a name in UTF-8; rename it") from None
     if not URL.match(text):
         if SLIPPED.match(text):
             raise UsageError(f"'{text}' is neither a path nor a store; write s3://bucket/folder")
