@@ -158,6 +158,14 @@ def test_data() -> Path:
     return DATA
 
 
+@pytest.fixture
+def ten(tmp_path):
+    """A class file of ten classes."""
+    path = tmp_path / "ten.txt"
+    path.write_text("\n".join(f"class {i}" for i in range(10)))
+    return str(path)
+
+
 @pytest.fixture(scope="module")
 def own_cache(tmp_path_factory):
     """A cache of the file's own for exports of models."""

@@ -25,14 +25,6 @@ IMAGES = patterns(48, 64, 3)
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-@pytest.fixture
-def ten(tmp_path):
-    """A class file of ten classes."""
-    path = tmp_path / "ten.txt"
-    path.write_text("\n".join(f"class {i}" for i in range(10)))
-    return str(path)
-
-
 def build(plugin, **kwargs):
     return plugins.build("models", Spec(plugin, kwargs))
 

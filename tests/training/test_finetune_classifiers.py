@@ -1,6 +1,5 @@
 """Classifiers trained further: heads of every library, both losses, and folders read back."""
 
-import json
 import shutil
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 import torch
 import toy_networks
 from forged_records import forge_record
+from tiny_vit import save_vit
 from toy_classifiers import NET, made, noise
 
 from steadyeye.core import plugins
@@ -217,26 +217,10 @@ def test_a_network_that_cannot_be_built_again_is_refused_at_once(net):
         classification(built(spec), spec, made([[0], [1]]))
 
 
-def hugging_face(folder):
-    from transformers import ViTConfig, ViTForImageClassification
-
-    config = ViTConfig(
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        image_size=64,
-        id2label=dict(enumerate(("ant", "bee", "cow", "doe"))),
-    )
-    torch.manual_seed(0)
-    ViTForImageClassification(config).eval().save_pretrained(folder)
-    said = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
-    (folder / "preprocessor_config.json").write_text(json.dumps(said))
-    return f"hf(name='{folder}', runtime='torch')"
-
-
 def test_transformers_learn_are_read_back_and_begin_from_scratch(tmp_path, photos):
-    spec = hugging_face(tmp_path / "tiny")
+    said = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
+    folder = save_vit(tmp_path / "tiny", said, ("ant", "bee", "cow", "doe"))
+    spec = f"hf(name='{folder}', runtime='torch')"
     base = built(spec)
     found = made([[i % 3] for i in range(12)])
     task = classification(base, spec, found)

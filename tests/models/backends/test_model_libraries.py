@@ -11,6 +11,7 @@ import pytest
 import torch
 from gpu_marks import on_a_gpu, without_gpu
 from PIL import Image as Pillow
+from tiny_vit import save_vit
 from toy_networks import spread
 
 from steadyeye.core import imports, plugins
@@ -229,24 +230,6 @@ def test_torchvision_detectors_of_other_classes(tmp_path, torch_home, photos, to
         build("torchvision", name="ssdlite320_mobilenet_v3")
 
 
-def hugging_face(folder, processor, labels):
-    """A tiny vision transformer, saved with its processor's configuration."""
-    from transformers import ViTConfig, ViTForImageClassification
-
-    config = ViTConfig(
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        image_size=64,
-        id2label=dict(enumerate(labels)),
-    )
-    torch.manual_seed(0)
-    ViTForImageClassification(config).eval().save_pretrained(folder)
-    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
-    return str(folder)
-
-
 SIZES = {
     "ViTImageProcessor": {"size": {"height": 64, "width": 64}},
     "ConvNextImageProcessor": {"size": {"shortest_edge": 64}, "crop_pct": 0.875},
@@ -272,7 +255,7 @@ def test_hf_from_a_folder(processor, tmp_path, photos, torchvision):
 
     labels = torchvision.models.get_model_weights("resnet18").DEFAULT.meta["categories"]
     said = {"image_processor_type": processor, **SIZES[processor]}
-    folder = hugging_face(tmp_path / "tiny", said, labels)
+    folder = save_vit(tmp_path / "tiny", said, labels)
     model = build("hf", name=folder)
     assert check_model(model)
     assert model.name == "tiny"
@@ -371,7 +354,7 @@ def test_hf_refuses_processors_that_do_more(tmp_path):
         "size": {"shortest_edge": 72},
         "crop_size": {"height": 64, "width": 64},
     }
-    folder = hugging_face(tmp_path, said, ["cat", "dog"])
+    folder = save_vit(tmp_path, said, ["cat", "dog"])
     with pytest.raises(UsageError, match="does more than resize, centre crop and normalise"):
         build("hf", name=folder)
     with pytest.raises(UsageError, match="transformers cannot load"):

@@ -32,14 +32,6 @@ def _cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-@pytest.fixture
-def ten(tmp_path):
-    """A class file of ten classes."""
-    path = tmp_path / "ten.txt"
-    path.write_text("\n".join(f"class {i}" for i in range(10)))
-    return str(path)
-
-
 def build(plugin, **kwargs):
     return plugins.build("models", Spec(plugin, kwargs))
 
