@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet inst
 # three for two processors, as a quarter of the time a test waits for a process, a browser or a server
 SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick fuzz faults lint types docs gallery check installs clean
+.PHONY: demo test quick fuzz faults lint types docs gallery check installs audit clean
 
 demo: $(VENV)/.demo
 	$(BIN)/steadyeye run examples/demo.toml --out runs/demo
@@ -55,6 +55,14 @@ check: lint types test docs
 installs: $(VENV)/.test
 	$(BIN)/python tools/check_installs.py --demo $(VENV)
 
+# known vulnerabilities of what is installed; where the advisory service cannot be reached it is said,
+# and it is no failure unless OFFLINE=fail
+OFFLINE ?= say
+audit: $(VENV)/.demo
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/python -m pip --disable-pip-version-check --quiet install pip-audit
+	$(BIN)/python tools/audit_packages.py $(VENV)-audit/bin/pip-audit $(OFFLINE)
+
 # torch comes first and pinned: a plain `torch` would bring gigabytes of CUDA libraries
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -72,4 +80,4 @@ $(VENV)/.docs: $(VENV)/.test
 	touch $@
 
 clean:
-	rm -rf $(VENV) runs site .cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-audit runs site .cache .mypy_cache .pytest_cache .ruff_cache

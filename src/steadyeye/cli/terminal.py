@@ -6,6 +6,7 @@ other packages would print is kept from stderr, where only our lines and errors 
 
 import logging
 import os
+import re
 import sys
 import sysconfig
 import warnings
@@ -32,6 +33,9 @@ NARROW = "\u202f"
 Row = Sequence[str]
 
 
+CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
 def say(text: str, *, style: str = "", to: Console = console, hang: int = 2) -> None:
     """Prints sentences, a line each; on a terminal they wrap at words.
 
@@ -44,7 +48,16 @@ def say(text: str, *, style: str = "", to: Console = console, hang: int = 2) -> 
 
 def show(line: str, *, style: str = "", to: Console = console) -> None:
     """Prints a line as it is, so that a path or a command in it can be copied."""
-    to.print(line.replace(NARROW, " "), markup=False, style=style or None)
+    to.print(name_controls(line.replace(NARROW, " ")), markup=False, style=style or None)
+
+
+def name_controls(line: str) -> str:
+    r"""The line with its control characters written out, `\x1b` for an escape.
+
+    Names of files and classes are others' words; those characters would move the cursor, colour
+    what follows or turn its direction.
+    """
+    return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), line)
 
 
 def show_table(columns: Row, rows: Sequence[Row], numbers: int, *, heading: str = "") -> None:

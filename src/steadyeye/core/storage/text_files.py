@@ -7,8 +7,9 @@ import configparser
 import csv
 import io
 import math
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -124,14 +125,15 @@ def read_table(path: Place, title: str, needed: Sequence[str] = ()) -> list[Row]
 def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each row of a CSV file that is not empty, without blanks around.
 
-    Raises `UsageError` as `read_text`, and for quotes that do not close.
+    Apostrophes of `protect_cells` are taken away. Raises `UsageError` as `read_text`, and for
+    quotes that do not close.
     """
     text = read_text(path, title)
     separator = find_separator(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for raw in reader:
-            cells = list(map(str.strip, raw))
+            cells = [_restore(cell.strip()) for cell in raw]
             if any(cells):
                 yield reader.line_num, cells
     except csv.Error as error:
@@ -139,6 +141,33 @@ def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:
             f"cannot read the {title} '{path}': line {reader.line_num}: {error}; "
             "check its quotes and line ends"
         ) from None
+
+
+def protect_cells(row: Iterable[object]) -> list[object]:
+    """The cells of a row for a CSV file, so that a spreadsheet takes no text for a formula.
+
+    A text that begins like one, with `=`, `+`, `-`, `@`, a tab or a line end, gets an apostrophe in
+    front, which `read_rows` takes away again. Numbers stay, also those that are texts.
+    """
+    return [
+        f"'{cell}"
+        if isinstance(cell, str) and _FORMULA.match(cell) and not _is_number(cell)
+        else cell
+        for cell in row
+    ]
+
+
+def _restore(cell: str) -> str:
+    """A cell as it was before `protect_cells`."""
+    return cell[1:] if cell.startswith("'") and _is_formula(cell[1:]) else cell
+
+
+def _is_formula(text: str) -> bool:
+    return bool(_FORMULA.match(text)) and not _is_number(text)
+
+
+# apostrophes before it count too, so that what is read back is what was written
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 
 
 def find_separator(text: str) -> str:

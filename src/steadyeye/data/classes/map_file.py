@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.storage.files import Place
-from steadyeye.core.storage.text_files import Row, read_table, read_whole
+from steadyeye.core.storage.text_files import Row, protect_cells, read_table, read_whole
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import loading, wordnet
 from steadyeye.data.classes.class_map import ClassMap, of_destinations
@@ -55,10 +55,11 @@ def to_csv(class_map: ClassMap) -> str:
     wnids = class_map.source.wnids or ("",) * len(class_map.source)
     for index, to in enumerate(class_map.destinations):
         data = (to, target.names[to]) if to >= 0 else ("", "")
-        writer.writerow((index, wnids[index], class_map.source.names[index], *data))
+        row = (index, wnids[index], class_map.source.names[index], *data)
+        writer.writerow(protect_cells(row))
     for to, own in enumerate(class_map.members):
         if not own:
-            writer.writerow(("", "", "", to, target.names[to]))
+            writer.writerow(protect_cells(("", "", "", to, target.names[to])))
     return text.getvalue()
 
 

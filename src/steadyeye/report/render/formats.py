@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.result_lookup import among, limit
+from steadyeye.core.storage.text_files import protect_cells
 from steadyeye.core.types import Result
 from steadyeye.report.render.document import Document, Grid, head, interval_of, numbers, value_of
 
@@ -147,7 +148,8 @@ def render_csv(document: Document) -> str:
                     number.interval,
                     result.classes,
                 )
-                writer.writerow((model.predictions.model, model.predictions.data, name, *numbers))
+                texts = (model.predictions.model, model.predictions.data, name)
+                writer.writerow(protect_cells((*texts, *numbers)))
     return out.getvalue()
 
 

@@ -1,0 +1,47 @@
+"""Texts of others in CSV files are no formulas, and are read back as they were."""
+
+import csv
+import io
+
+import pytest
+
+from steadyeye.cli.terminal import name_controls
+from steadyeye.core.storage.text_files import protect_cells, read_rows
+from steadyeye.core.types import Classes
+from steadyeye.data.classes.class_mapping import from_file, identity, to_csv
+
+ATTACKS = ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "'=1+1", "''=1", '=HYPERLINK("http://a")']
+PLAIN = ["cat", "", "a=b", "'quoted'", "-5", "+1.5e3", "-", "it's", "0"]
+
+
+@pytest.mark.parametrize("text", ATTACKS)
+def test_a_text_that_is_a_formula_begins_with_an_apostrophe(text):
+    assert protect_cells([text]) == [f"'{text}"]
+
+
+def test_tabs_and_line_ends_in_front_are_protected_and_numbers_stay():
+    assert protect_cells(["\t=1", "\r=1", "\n=1"]) == ["'\t=1", "'\r=1", "'\n=1"]
+    assert protect_cells([-1, -0.5, None, "-1"]) == [-1, -0.5, None, "-1"]
+
+
+@pytest.mark.parametrize("text", [*ATTACKS, *(text for text in PLAIN if text)])
+def test_what_was_written_is_read_back(text, tmp_path):
+    out = io.StringIO()
+    csv.writer(out).writerow(protect_cells([text, "other"]))
+    (tmp_path / "a.csv").write_text(out.getvalue())
+    assert [cells for _, cells in read_rows(tmp_path / "a.csv", "table")] == [[text, "other"]]
+
+
+def test_a_class_map_with_classes_like_formulas_is_read_back(tmp_path):
+    classes = Classes(("=cmd|' /C calc'!A0", "@dog", "cat"))
+    first = identity(classes)
+    text = to_csv(first)
+    assert not any(
+        cell[:1] in "=@" for row in csv.reader(io.StringIO(text)) for cell in row if cell
+    )
+    (tmp_path / "map.csv").write_text(text)
+    assert from_file(tmp_path / "map.csv", classes, classes).members == first.members
+
+
+def test_control_characters_are_written_out():
+    assert name_controls("a\x1b[31mb\x07\u202e\x9bc\td é") == r"a\x1b[31mb\x07\u202e\x9bc" + "\td é"
