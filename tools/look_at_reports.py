@@ -118,14 +118,14 @@ def make_free(at: Place) -> Iterator[str]:
 
 def make_degrade(at: Place) -> Iterator[str]:
     """A sweep over levels, and a search for failure points."""
-    data = f"video(path='{BIKES}', anchors=6, k=0, labels='{LABELS}')"
+    data = f"video(path='{BIKES}', anchors=3, k=0, labels='{LABELS}')"
     names = "jpeg, white_fog, posterize"
     how = ("--data", data, "--operators", names)
     levels = ("--levels", "0,6,12,18,24,30")
     at.steadyeye("degrade", *LITE[:4], *how, *levels, "--out", "sweep", "--quiet")
     yield "sweep/report.html"
     # a search over few images ends before it finds a failure point
-    data = data.replace("anchors=6", "anchors=40")
+    data = data.replace("anchors=3", "anchors=40")
     more = ("--data", data, "--operators", "jpeg, white_fog")
     at.steadyeye("degrade", *LITE0, *more, "--fast", "--out", "search", "--quiet")
     yield "search/report.html"
