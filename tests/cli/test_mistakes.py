@@ -80,7 +80,7 @@ MISTAKES = [
     ((*GATE, "pm_k(k=10)"), 'write it like "pm_k(k=10) >= 0.70"'),
     ((*GATE, "acuracy >= 70%"), "did you mean 'accuracy'?"),
     (("gate", "a", "--against", "a"), "give --max-drop"),
-    (("score", "absent.json", "--data", "clip.mp4"), "cannot read the predictions 'absent.json'"),
+    (("score", "absent.json", "--data", "clip.mp4"), "no file of predictions at 'absent.json'"),
     (("measure", "nowhere"), "give the --out folder of `steadyeye run`"),
     (("ls", "model"), "'models'"),
     (("classmap", "--from", "imagnet", "--to", "vid30"), "did you mean 'imagenet1k'?"),
@@ -148,7 +148,7 @@ MISTAKES = [
     ((*SETS, "--metrics", "localization(k=-1)"), "give 0 or more"),
     (("gate", RUN_OF_CLIP, "--require", "self_consistency(k=0) >= 50%"), "give 1 or more"),
     (("cache", "prune", "--all", "--cache", "clip.mp4"), "is a file; name a folder"),
-    (("mine", "clip.mp4", "--out", "m"), "cannot read the detections 'clip.mp4'"),
+    (("mine", "clip.mp4", "--out", "m"), "cannot read the file of detections 'clip.mp4'"),
     (("sample", "clip.mp4", "--out", RUN_OF_CLIP), "choose another --out for the set"),
     ((*CLIP, "--out", RUN_OF_CLIP, "--overwrite"), "also holds 'notes.txt'"),
 ]

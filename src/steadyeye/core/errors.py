@@ -1,11 +1,14 @@
 """Errors a user can cause, each told in one line: what, which value, what to do."""
 
 import errno
+import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
 MOST = 20  # names an error lists
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+LONGEST = 1_500  # letters of an error; what a file says may have any length
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -23,6 +26,15 @@ class UsageError(Exception):
         ...     print(error)
         no kind named 'metric'; did you mean 'metrics'?
     """
+
+    def __str__(self) -> str:
+        """The text on one line, its middle left out if it is long.
+
+        What a file says may hold anything: control characters and halves of surrogate pairs are
+        escaped, so that they neither end the line nor reach the terminal.
+        """
+        text = UNPRINTABLE.sub(lambda character: ascii(character[0])[1:-1], super().__str__())
+        return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
 
 
 class SampleError(UsageError):

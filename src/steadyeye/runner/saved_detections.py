@@ -14,6 +14,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.text_files import parse_json, read_text
 from steadyeye.core.types import Classes, Image
 from steadyeye.predictions.schema import Rows
 from steadyeye.runner import detect, saved_boxes, saved_ids
@@ -66,11 +67,10 @@ def load(path: Place, classes: Classes | None, base: str | None = None) -> Saved
     `saved_ids`. `base`: as in `SavedDetections`. Raises `UsageError` for entries that are none,
     with how many and the first.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        entries = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"cannot read the detections '{path}': {error}") from error
+    text = read_text(path, "file of detections")
+    entries = parse_json(text, f"the detections '{path}'")
+    if not isinstance(entries, list):
+        raise UsageError(f"'{path}' must be a list of detections, as COCO's results are")
     lacking = [e for e in entries if not isinstance(e, dict) or any(k not in e for k in KEYS)]
     _refuse(path, "without one of " + ", ".join(KEYS), lacking)
     _refuse(path, "with a bbox that is not x, y, width, height", [e for e in entries if _odd(e)])

@@ -1,6 +1,5 @@
 """Saved predictions: scored like any model's, without the model and without the pixels."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.text_files import parse_json, read_text
 from steadyeye.core.types import Classes, Image, Scores
 from steadyeye.predictions.schema import Rows
 from steadyeye.runner import classify
@@ -47,13 +47,8 @@ def load(path: Place, classes: Classes | None) -> SavedPredictions:
     `classes`: what the scores or indices are over; None: the data's classes. Raises `UsageError`
     for a file that is no such object and for an id that stands in it twice.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        answers = json.loads(text, object_pairs_hook=lambda pairs: _once(path, pairs))
-    except OSError as error:
-        raise UsageError(f"cannot read the predictions '{path}': {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"cannot read the predictions '{path}': {error}") from error
+    text = read_text(path, "file of predictions")
+    answers = parse_json(text, f"the predictions '{path}'", lambda pairs: _once(path, pairs))
     if not isinstance(answers, dict) or not answers:
         raise UsageError(f"'{path}' must be a JSON object, sample id → scores, index or class name")
     mark = fingerprint(text)

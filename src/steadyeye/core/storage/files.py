@@ -52,6 +52,7 @@ CURES = {
     errno.EPERM: RIGHT,
     errno.EROFS: RIGHT,
     errno.EISDIR: "move the folder of that name away",
+    errno.EEXIST: "move the file of that name away",
     errno.ENOTDIR: "move the file of that name away",
 }
 TEMPORARY = re.compile(r"\.(.*\.)?([0-9]+|[0-9a-f]{16})\.tmp", re.DOTALL)

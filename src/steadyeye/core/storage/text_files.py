@@ -6,10 +6,11 @@ Whatever cannot be read is one line that names the file, the place in it, and wh
 import configparser
 import csv
 import io
+import json
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -222,6 +223,31 @@ def check_text(value: object, place: str) -> str:
         else:
             return value
     raise UsageError(f"{place} is {repr(value)[:60]}; write a text")
+
+
+def read_json(
+    path: Place, title: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None
+) -> Any:
+    """What a JSON file holds; `hook`: as `object_pairs_hook` of `json.loads`."""
+    return parse_json(read_text(path, title), f"the {title} '{path}'", hook)
+
+
+def parse_json(
+    text: str, title: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None
+) -> Any:
+    """What a text of JSON holds; `title`: "the class list 'a.json'"."""
+    try:
+        return json.loads(text, object_pairs_hook=hook)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"cannot read {title}: {_word_json(error)}") from None
+
+
+def _word_json(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "lists or objects in it are nested too deep; correct it"
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error}; correct it"
+    return "it has a number of too many digits; correct it"
 
 
 def read_toml(path: Place, title: str, hint: str = "") -> dict[str, Any]:

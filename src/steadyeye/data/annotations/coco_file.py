@@ -12,12 +12,14 @@ from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.text_files import read_json
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.coco_geometry import corners, of_segmentation
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
-from steadyeye.data.classes.loading import tree
 from steadyeye.data.classes.wordnet import of_sense
 
+LARGEST_SIDE = 2**31  # pixels
+LARGEST_AREA = float(LARGEST_SIDE) ** 2
 Box: TypeAlias = tuple[float, float, float, float]
 
 
@@ -158,13 +160,15 @@ def _category(path: Place, entry: Any) -> tuple[int, str]:
 
 
 def _content(path: Place) -> Mapping[str, Any]:
-    content = tree(path, "annotations")
+    content = read_json(path, "annotations")
     parts = content if isinstance(content, dict) else {}
     lacks = [key for key in ("images", "annotations", "categories") if key not in parts]
     if lacks:
         raise UsageError(f"'{path}' has no {', '.join(lacks)}; give COCO's JSON of instances")
-    for key in ("images", "annotations"):
-        if not all(isinstance(entry, dict) for entry in content[key]):
+    for key in ("images", "annotations", "categories"):
+        entries = content[key]
+        objects = entries if key != "categories" else ()  # those are checked one by one
+        if not isinstance(entries, list) or not all(isinstance(one, dict) for one in objects):
             raise UsageError(f"'{path}': {key} must be a list of objects; correct it")
     # NAO's release says _image_id beside COCO's keys or instead of them
     images = [key_entry(image, "id") for image in content["images"]]
@@ -173,8 +177,24 @@ def _content(path: Place) -> Mapping[str, Any]:
         raise UsageError(
             f"'{path}' has {number_of(len(without), 'image')} without id, first {without[0]}"
         )
+    for image in images:
+        _check_image(path, image)
     annotations = [key_entry(entry, "image_id") for entry in content["annotations"]]
     return {**content, "images": images, "annotations": annotations}
+
+
+def _check_image(path: Place, image: Mapping[str, Any]) -> None:
+    if not isinstance(image["id"], int | str):
+        raise UsageError(f"'{path}' has the image id {image['id']!r}; give a number or a text")
+    sides = [image.get(key) for key in ("width", "height")]
+    if not all(side is None or (_is_number(side) and 0 <= side <= LARGEST_SIDE) for side in sides):
+        raise UsageError(
+            f"'{path}': image {image['id']} has the width and height {sides}; give pixels"
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def key_entry(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -189,7 +209,10 @@ def _by_image(
 ) -> Mapping[Any, list[Mapping[str, Any]]]:
     of_image: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
     for annotation in annotations:
-        of_image[annotation.get("image_id")].append(annotation)
+        image = annotation.get("image_id")
+        if not isinstance(image, int | str | None):
+            raise UsageError(f"'{path}' has the image_id {image!r}; give a number or a text")
+        of_image[image].append(annotation)
     unknown = [image for image in of_image if image not in images]
     if unknown:
         raise UsageError(
@@ -211,7 +234,7 @@ def _annotation(
             f"{where} has category_id {category}, which is not among its categories; list it"
         )
     area = annotation.get("area", (box[2] - box[0]) * (box[3] - box[1]))
-    if not isinstance(area, int | float) or not np.isfinite(area):
+    if not _is_number(area) or not abs(area) <= LARGEST_AREA:
         raise UsageError(f"{where} has the area {area!r}; give a number or leave it out")
     crowd = annotation.get("iscrowd") or 0
     if crowd not in (0, 1):

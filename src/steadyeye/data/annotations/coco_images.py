@@ -14,11 +14,11 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.sha256sums import check_sums, find_listing
+from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.annotations import coco_file
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages
 from steadyeye.data.annotations.coco_file import distinct, key_entry
 from steadyeye.data.annotations.coco_geometry import run_lengths
-from steadyeye.data.classes.loading import tree
 
 
 def masks(path: Place, image: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
@@ -36,7 +36,7 @@ def masks(path: Place, image: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
 def _segmentations(path: Place) -> Mapping[Any, Sequence[Any]]:
     """Image id → what stands under `segmentation` in each of its annotations."""
     of_image: dict[Any, list[Any]] = defaultdict(list)
-    for annotation in tree(path, "annotations")["annotations"]:
+    for annotation in read_json(path, "annotations")["annotations"]:
         entry = key_entry(annotation, "image_id")
         of_image[entry["image_id"]].append(entry)
     # the same ones as the boxes are of

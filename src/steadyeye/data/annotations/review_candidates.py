@@ -20,10 +20,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.text_files import read_json
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.coco_geometry import corners
 from steadyeye.data.classes.class_lists import classes_of_names
-from steadyeye.data.classes.loading import tree
 
 LISTS = ("annotations", "results")
 
@@ -75,7 +75,7 @@ def read(path: Path) -> Candidates:
 
 
 def _content(path: Path) -> Mapping[str, Any]:
-    content = tree(path, "boxes")
+    content = read_json(path, "boxes")
     if not isinstance(content, dict) or not {"images", "categories"} <= set(content):
         raise UsageError(
             f"'{path}' does not list images and categories; give COCO's JSON with images, "

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.storage.files import Place, place
-from steadyeye.core.storage.text_files import read_table, read_text
+from steadyeye.core.storage.text_files import read_json, read_table, read_text
 from steadyeye.core.types import Classes
-from steadyeye.data.classes import loading, meanings, openimages, wordnet
+from steadyeye.data.classes import meanings, openimages, wordnet
 
 LISTS = meanings.LISTS
 WHAT = "class list"
@@ -188,7 +188,7 @@ def _rows(path: Place) -> list[Entry]:
 
 
 def _tree(path: Place) -> list[Entry]:
-    content = loading.tree(path, WHAT)
+    content = read_json(path, WHAT)
     if isinstance(content, dict):
         content = _read_id2label(content) or content
     if isinstance(content, list) and all(isinstance(text, str) for text in content):

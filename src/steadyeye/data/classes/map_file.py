@@ -8,9 +8,15 @@ from typing import TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.storage.files import Place
-from steadyeye.core.storage.text_files import Row, protect_cells, read_table, read_whole
+from steadyeye.core.storage.text_files import (
+    Row,
+    protect_cells,
+    read_json,
+    read_table,
+    read_whole,
+)
 from steadyeye.core.types import Classes
-from steadyeye.data.classes import loading, wordnet
+from steadyeye.data.classes import wordnet
 from steadyeye.data.classes.class_map import ClassMap, of_destinations
 
 WHAT = "class map"
@@ -136,7 +142,7 @@ def _cell(row: Row, side: _Side, where: str) -> int | None:
 
 
 def _tree(path: Place, model: _Side, data: _Side) -> list[Link]:
-    content = loading.tree(path, WHAT)
+    content = read_json(path, WHAT)
     where = f"the {WHAT} '{path}'"
     if not isinstance(content, dict):
         raise UsageError(f"{where} is no JSON object; write {{model class: data class}}")

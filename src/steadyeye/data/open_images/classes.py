@@ -9,9 +9,9 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.text_files import read_rows
+from steadyeye.core.storage.text_files import read_json, read_rows
 from steadyeye.core.types import Classes
-from steadyeye.data.classes import loading, openimages
+from steadyeye.data.classes import openimages
 from steadyeye.data.classes.class_lists import classes_of_names, close_list, shipped_classes
 from steadyeye.data.classes.class_map import ancestors, descendants
 
@@ -79,7 +79,7 @@ def _read_descriptions(path: Path) -> tuple[tuple[str, ...], Classes]:
 
 
 def _tree(path: Path) -> Mapping[str, tuple[str, ...]]:
-    content = loading.tree(path, "hierarchy")
+    content = read_json(path, "hierarchy")
     if not isinstance(content, dict) or "LabelName" not in content:
         raise UsageError(f"'{path}' is no hierarchy; give bbox_labels_600_hierarchy.json")
     parents: dict[str, tuple[str, ...]] = {}

@@ -1,6 +1,11 @@
 """Images with boxes in COCO's format."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.confinement import confine
+from steadyeye.core.storage.files import Place
 from steadyeye.data.annotations.box_source import BoxedImages
 from steadyeye.data.annotations.coco_images import OUTSIDE, coco_images
 from steadyeye.data.video.paths import resolve_path
@@ -20,4 +25,10 @@ def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE)
     if not images:
         return coco_images(path.stem, [path], lambda image: None, ood)
     locate = confine(resolve_path(images), path)
-    return coco_images(path.stem, [path], lambda image: locate(image["file_name"]), ood)
+
+    def find_file(image: Mapping[str, Any]) -> Place:
+        if "file_name" not in image:
+            raise UsageError(f"'{path}': image {image['id']} has no file_name; give it")
+        return locate(image["file_name"])
+
+    return coco_images(path.stem, [path], find_file, ood)

@@ -16,7 +16,6 @@ whole video::
     bikes.mp4,0,29,car|bicycle
 """
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import URL, Place
-from steadyeye.core.storage.text_files import read_table, read_whole
+from steadyeye.core.storage.text_files import read_json, read_table, read_whole
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.video.paths import resolve_path
@@ -132,18 +131,19 @@ def read(labels: str | None) -> Sidecar:
     pairs = {_name(name): wnid for name, wnid in wnids.items()}
     if len(pairs) < len(wnids):
         raise UsageError(f"the labels '{path}' have two classes that differ by blanks; keep one")
-    classes = classes_of_names(pairs) if pairs else None
+    if not all(isinstance(wnid, str | None) for wnid in pairs.values()):
+        raise UsageError(f"the labels '{path}': classes must be names, or {{name: wnid or null}}")
+    try:
+        classes = classes_of_names(pairs) if pairs else None
+    except UsageError as error:
+        raise UsageError(f"the labels '{path}': {error}") from None
     if rows.get("closed") and classes:
         classes = close_list(classes)
     return _build(classes, rows["videos"], str(path))
 
 
 def _json(path: Place) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        content = json.loads(text, object_pairs_hook=lambda pairs: _once(path, pairs))
-    except ValueError as error:
-        raise UsageError(f"cannot read the labels '{path}': {error}") from error
+    content = read_json(path, "label file", lambda pairs: _once(path, pairs))
     if not isinstance(content, dict) or not isinstance(content.get("videos"), dict):
         raise UsageError(f"the labels '{path}' have no 'videos' object; see the docs on sidecars")
     whole = content.get("closed", False)
