@@ -130,7 +130,7 @@ MISTAKES = [
     (("run", "--model", "failing:predict", *CLIP[3:]), "KeyError: 'a' (failing.py, line 2)"),
     ((*DEGRADE[:-1], "clip.mp4", "--operators", "jpeg"), "give labels"),
     (("report", RUN_OF_CLIP, "--out", "photos"), "write photos.html, .md, .json or .csv"),
-    (("report", RUN_OF_CLIP, "--out", "clip.mp4/x.html"), "cannot use 'clip.mp4"),
+    (("report", RUN_OF_CLIP, "--out", "clip.mp4/x.html"), "move the file of that name away"),
     (("score", "scores.json", "--data", "clip.mp4"), "use `steadyeye score` with --classes"),
     (("cache",), "give one of its commands: ls, prune"),
     (("cache", "empty"), "No such command 'empty'; give one of: ls, prune"),
