@@ -3,11 +3,12 @@
 import json
 
 from fuzzing import Parser
-from parsers_text import NAMES, read_all, write_image
+from parsers_text import NAMES, write
 
 from steadyeye.data.annotations import box_file
-from steadyeye.data.classes import class_lists
+from steadyeye.data.classes import class_lists, map_file
 from steadyeye.data.sources.coco import coco
+from steadyeye.data.video import label_sidecar
 from steadyeye.runner import saved_detections, saved_scores
 
 
@@ -33,14 +34,14 @@ def describe_coco(names):
 
 
 def build_coco(folder):
-    for name in ("a.png", "b.png"):
-        write_image(folder / "images" / name)
+    write({"images/a.png": "", "images/b.png": ""}, folder)
     (folder / "coco.json").write_text(json.dumps(describe_coco(["a.png", "b.png"])))
 
 
 def read_coco(folder):
+    """Reads annotations, and what is known of every image without decoding it."""
     source = coco(str(folder / "coco.json"), str(folder / "images"))
-    read_all(source)
+    assert all(source[i].id for i in range(len(source)))
 
 
 def build_box_file(folder):
@@ -51,12 +52,12 @@ def build_box_file(folder):
 
 def build_scores(folder):
     (folder / "scores.json").write_text(
-        json.dumps({"v/1": [0.1, 0.7, 0.2], "v/2": 1, "v/3": "cat", "v/4": [1.0, 0.0, 0.0]})
+        json.dumps({"v/1": [0.1, 0.7, 0.2], "v/2": 1, "v/3": "car", "v/4": [1.0, 0.0, 0.0]})
     )
 
 
 def read_scores(folder):
-    saved_scores.load(folder / "scores.json", class_lists.from_names(NAMES))
+    saved_scores.load(folder / "scores.json", NAMES)
 
 
 def build_detections(folder):
@@ -67,13 +68,46 @@ def build_detections(folder):
 
 
 def read_detections(folder):
-    saved_detections.load(folder / "results.json", class_lists.from_names(NAMES))
+    saved_detections.load(folder / "results.json", NAMES)
+
+
+def build_class_lists(folder):
+    (folder / "list.json").write_text(json.dumps(["cat", "dog"]))
+    (folder / "known.json").write_text(json.dumps({"cat": "n02121620", "dog": None}))
+    (folder / "id2label.json").write_text(json.dumps({"0": "cat", "1": "dog"}))
+
+
+def read_class_lists(folder):
+    for path in sorted(folder.iterdir()):
+        class_lists.read(str(path))
+
+
+def build_labels(folder):
+    videos = {
+        "clip.mp4": {"labels": [{"first": 0, "last": 9, "labels": ["cat"]}]},
+        "*": {"labels": [{"labels": ["dog"]}], "cuts": [5, 9]},
+    }
+    content = {"classes": {"cat": "n02121620", "dog": None}, "videos": videos}
+    (folder / "labels.json").write_text(json.dumps(content))
+
+
+def read_labels(folder):
+    sidecar = label_sidecar.read(str(folder / "labels.json"))
+    assert sidecar.of("clip.mp4") is not None
 
 
 PARSERS = [
+    Parser("class-list-json", build_class_lists, read_class_lists, {"*.json": "json"}),
+    Parser(
+        "class-map-json",
+        lambda folder: (folder / "map.json").write_text('{"car": "car", "dog": "dog"}'),
+        lambda folder: map_file.from_file(folder / "map.json", NAMES, NAMES),
+        {"map.json": "json"},
+    ),
+    Parser("labels-of-videos-json", build_labels, read_labels, {"labels.json": "json"}),
     Parser("coco-annotations", build_coco, read_coco, {"coco.json": "json"}),
     Parser(
-        "boxes-json",
+        "boxes-of-videos-json",
         build_box_file,
         lambda folder: box_file.read(str(folder / "boxes.json")),
         {"boxes.json": "json"},

@@ -1,170 +1,196 @@
-"""What is written as lines, tables, INI, TOML, YAML or XML."""
+"""What is written as text, a table or XML."""
 
-import json
+from functools import partial
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from fuzzing import Parser
 from PIL import Image
 
-from steadyeye.data.annotations import box_file
+from steadyeye.core import spec
+from steadyeye.core.errors import UsageError
+from steadyeye.data.annotations import box_file, review_set
 from steadyeye.data.classes import class_lists, map_file
+from steadyeye.data.open_images import boxes as open_images_boxes
+from steadyeye.data.open_images import classes as open_images_classes
+from steadyeye.data.open_images import labels as open_images_labels
 from steadyeye.data.sources.mot import mot
 from steadyeye.data.sources.voc import voc
 from steadyeye.data.sources.yolo import yolo
 from steadyeye.data.video import label_sidecar
+from steadyeye.report import gate
 from steadyeye.runner import job
 
-NAMES = ("cat", "dog", "traffic light")
+NAMES = class_lists.classes_of_names({"car": None, "dog": None, "tench": None})
+TABLE = pa.schema([("image", pa.string()), ("labels", pa.list_(pa.string())), ("n", pa.int64())])
+HEADS = "ImageID,Source,LabelName,Confidence"
 
 
-def write_image(path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (40, 30), (90, 120, 30)).save(path)
+def write(files, folder):
+    """Writes name → text into a folder; pictures are drawn for names that end in .png or .jpg."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix in (".png", ".jpg", ".JPEG"):
+            Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(path)
+        else:
+            path.write_text(text, encoding="utf-8")
 
 
-def read_all(source):
-    """Asks for all that a source knows without decoding an image."""
-    for i in range(len(source)):
-        sample = source[i]
-        assert sample.id
+def write_table(folder):
+    """A table as those of a review set."""
+    rows = {"image": ["a", "b"], "labels": [["car"], None], "n": [1, None]}
+    pq.write_table(pa.table(rows, TABLE), folder / "images.parquet")
 
 
-def build_yolo(folder):
-    write_image(folder / "images/val/a.png")
-    write_image(folder / "images/val/b.png")
-    (folder / "labels/val").mkdir(parents=True)
-    (folder / "labels/val/a.txt").write_text("0 0.5 0.5 0.25 0.5\n2 0.25 0.25 0.1 0.2\n")
-    (folder / "labels/val/b.txt").write_text("1 0.1 0.1 0.9 0.1 0.9 0.9\n")
-    (folder / "data.yaml").write_text(
-        "path: .\ntrain: images/val\nval: images/val\nnc: 3\nnames:\n"
-        "  0: cat\n  1: dog\n  2: traffic light\n"
-    )
+def read_lines(read, file, folder):
+    """Reads each line of a file as a text that a user typed, and names the file in errors."""
+    for line in (folder / file).read_text(encoding="utf-8", errors="replace").split("\n"):
+        try:
+            read(line)
+        except UsageError as error:
+            raise UsageError(f"'{file}': {error}") from error
 
 
-VOC = """<annotation>
- <filename>{name}.png</filename>
- <size><width>40</width><height>30</height><depth>3</depth></size>
- <object><name>cat</name><difficult>0</difficult>
-  <bndbox><xmin>1</xmin><ymin>2</ymin><xmax>20</xmax><ymax>30</ymax></bndbox></object>
- <object><name>dog</name><difficult>1</difficult>
-  <bndbox><xmin>5.5</xmin><ymin>2</ymin><xmax>9</xmax><ymax>8</ymax></bndbox></object>
-</annotation>
-"""
+def read_open_images(read, file, folder):
+    """Reads a table of Open Images with the classes in the file beside it."""
+    return read(folder / file, open_images_classes.kinds(folder / "classes.csv", None))
 
 
-def build_voc(folder):
-    (folder / "annotations").mkdir()
-    for name in "ab":
-        write_image(folder / "images" / f"{name}.png")
-        (folder / "annotations" / f"{name}.xml").write_text(VOC.format(name=name))
+def read_class_map(file, folder):
+    """Reads a map between two lists of classes."""
+    return map_file.from_file(folder / file, NAMES, NAMES)
 
 
-def build_mot(folder):
-    for frame in range(1, 6):
-        write_image(folder / "street/img1" / f"{frame:06}.png")
-    (folder / "street/gt").mkdir()
-    rows = [f"{n},1,{3 * n},4,10,12,1,1,1.0\n{n},2,5,6,7,8,1,3,0.5" for n in range(1, 6)]
-    (folder / "street/gt/gt.txt").write_text("\n".join(rows) + "\n")
-    (folder / "street/seqinfo.ini").write_text(
-        "[Sequence]\nname=street\nimDir=img1\nframeRate=30\nseqLength=5\n"
-        "imWidth=40\nimHeight=30\nimExt=.png\n"
-    )
-
-
-def build_class_lists(folder):
-    (folder / "plain.txt").write_text("# classes\ncat\ndog\nn02084071 traffic light\n")
-    (folder / "table.csv").write_text("name,wnid\ncat,n02121620\ndog,\ntraffic light,\n")
-    (folder / "list.json").write_text(json.dumps(NAMES))
-    (folder / "known.json").write_text(json.dumps({"cat": "n02121620", "dog": None}))
-    (folder / "id2label.json").write_text(json.dumps({"0": "cat", "1": "dog"}))
-
-
-def read_class_lists(folder):
-    """Each list; the first that is refused ends it, so that the damaged one is what is judged."""
-    for path in sorted(folder.iterdir()):
-        class_lists.read(str(path))
-
-
-def build_class_maps(folder):
-    (folder / "map.csv").write_text("model,data\ncat,cat\ndog,dog\n")
-    (folder / "map.json").write_text(json.dumps({"cat": "cat", "dog": "dog"}))
-
-
-def read_class_maps(folder):
-    classes = class_lists.from_names(NAMES)
-    for path in sorted(folder.iterdir()):
-        map_file.from_file(path, classes, classes)
-
-
-def build_boxes(folder):
-    rows = [f"clip.mp4,{n},cat,{n}.5,2,20,30" for n in range(5)]
-    (folder / "boxes.csv").write_text("video,frame,label,x0,y0,x1,y1\n" + "\n".join(rows) + "\n")
-
-
-def build_labels(folder):
-    (folder / "labels.csv").write_text(
-        "video,first,last,labels\nclip.mp4,0,10,cat\nclip.mp4,11,,dog|cat\nother.mp4,,,dog\n"
-    )
-    (folder / "labels.json").write_text(
-        json.dumps(
-            {
-                "classes": {"cat": "n02121620", "dog": None},
-                "videos": {
-                    "clip.mp4": {"labels": [{"first": 0, "last": 9, "labels": ["cat"]}]},
-                    "*": {"labels": [{"labels": ["dog"]}], "cuts": [5, 9]},
-                },
-            }
-        )
-    )
-
-
-def read_labels(folder):
-    for path in sorted(folder.iterdir()):
-        sidecar = label_sidecar.read(str(path))
-        for name in ("clip.mp4", "third.mp4"):
-            assert sidecar.of(name) is not None
-
-
-def build_job(folder):
-    (folder / "job.toml").write_text(
-        'models = ["cat.onnx", "timm:resnet18"]\ndata = ["video(path=\'clip.mp4\', k=10)"]\n'
-        'out = "runs/a"\nmetrics = "accuracy, pm_k(k=10)"\nbatch = 8\nworkers = 2\n'
-    )
-
+VOC = (
+    "<annotation><filename>a.png</filename><size><width>8</width><height>8</height></size>"
+    "<object><name>car</name><difficult>0</difficult><bndbox><xmin>1</xmin><ymin>1</ymin>"
+    "<xmax>4</xmax><ymax>4.5</ymax></bndbox></object></annotation>\n"
+)
+BOMB = (
+    b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">'
+    b"]><annotation><filename>&b;</filename></annotation>"
+)
+OUTSIDE = (
+    b'<!DOCTYPE a [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
+    b"<annotation><filename>&a;</filename></annotation>"
+)
+YOLO = {
+    "data.yaml": "path: .\nval: images/val\nnames:\n  0: car\n  1: dog\n",
+    "images/val/a.png": "",
+    "labels/val/a.txt": "0 0.5 0.5 0.25 0.25\n1 0.1 0.1 0.3 0.1 0.3 0.4\n",
+}
+MOT = {
+    "one/seqinfo.ini": "[Sequence]\nname=one\nimDir=img1\nseqLength=2\nimWidth=8\nimHeight=8\n",
+    "one/gt/gt.txt": "1,1,1,1,4,4,1,1,1\n2,1,2,1,4,4,1,3,0.5\n",
+    "one/img1/000001.jpg": "",
+    "one/img1/000002.jpg": "",
+}
+OPEN_IMAGES = {
+    "classes.csv": "LabelName,DisplayName\n/m/0k4j,Car\n/m/0bt9lr,Dog\n",
+    "boxes.csv": f"{HEADS},XMin,XMax,YMin,YMax,IsOccluded,IsTruncated,IsGroupOf,IsDepiction,"
+    "IsInside\na,xclick,/m/0k4j,1,0.1,0.5,0.1,0.5,0,0,0,0,0\nb,xclick,/m/0bt9lr,1,0,1,0,1,0,0,1,0,0\n",
+    "labels.csv": f"{HEADS}\na,verification,/m/0k4j,1\nb,verification,/m/0bt9lr,0\n",
+}
+JOB = (
+    'models = ["timm(name=\'a\')"]\ndata = ["images(path=\'b\')"]\nmetrics = "accuracy"\n'
+    'out = "run"\nseed = 1\n'
+)
+SPECS = "accuracy\npm_k(k=10)\nvideo(path='clip.mp4', sizes=[1, 2.5, None], more={'a': True})\n"
+CONDITIONS = "accuracy >= 0.7\npm_k(k=10) > 70%\n"
 
 PARSERS = [
     Parser(
         "yolo",
-        build_yolo,
-        lambda folder: read_all(yolo(str(folder / "data.yaml"))),
+        partial(write, YOLO),
+        lambda folder: yolo(str(folder / "data.yaml")),
         {"data.yaml": "lines", "labels/val/*.txt": "lines"},
+        kept=(("data.yaml", b"val: " + b"a" * 5_000 + b"\nnames: [car]\n"),),
     ),
     Parser(
         "voc",
-        build_voc,
-        lambda folder: read_all(voc(str(folder / "annotations"), str(folder / "images"))),
-        {"annotations/*.xml": "text"},
+        partial(write, {"xml/a.xml": VOC, "images/a.png": ""}),
+        lambda folder: voc(str(folder / "xml"), str(folder / "images")),
+        {"xml/*.xml": "text"},
+        kept=(("xml/a.xml", BOMB), ("xml/a.xml", OUTSIDE)),
     ),
     Parser(
         "mot",
-        build_mot,
-        lambda folder: read_all(mot(str(folder))),
-        {"street/gt/gt.txt": "csv", "street/seqinfo.ini": "lines"},
+        partial(write, MOT),
+        lambda folder: mot(str(folder)),
+        {"*/seqinfo.ini": "lines", "*/gt/gt.txt": "csv"},
     ),
     Parser(
-        "class-lists",
-        build_class_lists,
-        read_class_lists,
-        {"*.txt": "lines", "*.csv": "csv", "*.json": "json"},
+        "open-images-boxes",
+        partial(write, OPEN_IMAGES),
+        partial(read_open_images, open_images_boxes.read, "boxes.csv"),
+        {"boxes.csv": "csv", "classes.csv": "csv"},
+        kept=(("boxes.csv", b"ImageID,LabelName\ra,/m/0k4j\r"),),
     ),
-    Parser("class-maps", build_class_maps, read_class_maps, {"*.csv": "csv", "*.json": "json"}),
     Parser(
-        "boxes-csv",
-        build_boxes,
-        lambda folder: box_file.read(str(folder / "boxes.csv")),
-        {"*.csv": "csv"},
+        "open-images-labels",
+        partial(write, OPEN_IMAGES),
+        partial(read_open_images, open_images_labels.read, "labels.csv"),
+        {"labels.csv": "csv"},
     ),
-    Parser("label-sidecars", build_labels, read_labels, {"*.csv": "csv", "*.json": "json"}),
     Parser(
-        "job", build_job, lambda folder: job.read(folder / "job.toml", {}), {"job.toml": "lines"}
+        "class-list-text",
+        partial(write, {"a.txt": "# ours\ncar\nn02084071 dog\ntench,n01440764\n"}),
+        lambda folder: class_lists.read(str(folder / "a.txt")),
+        {"a.txt": "lines"},
+    ),
+    Parser(
+        "class-list-table",
+        partial(write, {"a.csv": "name,wnid\ncar,\ndog,n02084071\n"}),
+        lambda folder: class_lists.read(str(folder / "a.csv")),
+        {"a.csv": "csv"},
+    ),
+    Parser(
+        "class-map-table",
+        partial(write, {"a.csv": "model,model_index,data\ncar,0,car\ndog,1,dog\n"}),
+        partial(read_class_map, "a.csv"),
+        {"a.csv": "csv"},
+    ),
+    Parser(
+        "labels-of-videos-table",
+        partial(write, {"a.csv": "video,first,last,labels\nb.mp4,0,10,car|dog\nc.mp4,,,dog\n"}),
+        lambda folder: label_sidecar.read(str(folder / "a.csv")),
+        {"a.csv": "csv"},
+    ),
+    Parser(
+        "boxes-of-videos-table",
+        partial(write, {"a.csv": "video,frame,label,x0,y0,x1,y1,crowd\nb,0,car,1,2,3.5,4,0\n"}),
+        lambda folder: box_file.read(str(folder / "a.csv")),
+        {"a.csv": "csv"},
+        kept=(("a.csv", b'video,"a\nb"\nb,1\n'),),
+    ),
+    Parser(
+        "job",
+        partial(write, {"job.toml": JOB}),
+        lambda folder: job.read(folder / "job.toml", {}),
+        {"job.toml": "lines"},
+        kept=(("job.toml", b"epochs = 1\n"), ("job.toml", b"seed = 1\n")),
+    ),
+    Parser(
+        "specs",
+        partial(write, {"specs.txt": SPECS}),
+        partial(read_lines, spec.split, "specs.txt"),
+        {"specs.txt": "lines"},
+        kept=(("specs.txt", b"a(b=[1\x0c2])"),),
+    ),
+    Parser(
+        "gate-conditions",
+        partial(write, {"gate.txt": CONDITIONS}),
+        partial(read_lines, lambda line: line.strip() and gate.requirement(line), "gate.txt"),
+        {"gate.txt": "lines"},
+        kept=(("gate.txt", b"accuracy >= 0.7\0"), ("gate.txt", b"a > " + b"[" * 100_000)),
+    ),
+    Parser(
+        "review-set-table",
+        write_table,
+        lambda folder: review_set._table(folder / "images.parquet", TABLE),
+        {"images.parquet": "bytes"},
+        kept=(("images.parquet", b"PAR1" + bytes(40) + b"\x28\0\0\0PAR1"),),
     ),
 ]

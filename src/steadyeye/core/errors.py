@@ -76,9 +76,15 @@ def list_texts(texts: Sequence[str], most: int = 5) -> str:
     return f"{', '.join(texts[:most])}{more}"
 
 
+def shorten(text: str, most: int = 200) -> str:
+    """A text as an error shows it: in one line, whatever parts its lines, and cut after `most`."""
+    line = "".join(letter if letter.isprintable() else " " for letter in text[: most + 1])
+    return line if len(text) <= most else f"{line[:most]}…"
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for `name` not being among `known`, with the nearest known name if one is near."""
-    choices = sorted(known)
+    choices, name = sorted(known), shorten(name)
     near = get_close_matches(name, choices, n=1, cutoff=0.5)
     names = ", ".join(choices[:MOST]) + (", …" if len(choices) > MOST else "")
     hint = f"did you mean '{near[0]}'?" if near else f"known: {names or 'none'}"

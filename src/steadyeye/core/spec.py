@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.python_syntax import parse_expression
 
 _AT_PATH = re.compile(r"(?P<home>[^()'\",]*):(?P<call>[A-Za-z_]\w*\s*(\(.*\))?)", re.DOTALL)
@@ -102,7 +102,6 @@ def _literal(text: str, word: ast.keyword) -> Any:
 
 
 def _bad(text: str, why: str) -> UsageError:
-    short = text if len(text) <= 200 else f"{text[:200]}…"
     return UsageError(
-        f"cannot read the spec '{short}': {why}; write it like name(key='text', n=10)"
+        f"cannot read the spec '{shorten(text)}': {why}; write it like name(key='text', n=10)"
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.format import format_metric, format_metric_ends, number_of
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.python_syntax import parse_expression
@@ -65,16 +65,24 @@ def requirement(text: str) -> Requirement:
     bare = words.removesuffix("%")
     try:
         node = parse_expression(bare)
-    except SyntaxError as error:
-        raise _bad(text, error.msg) from None
+    except (SyntaxError, ValueError) as error:
+        raise _bad(
+            text, getattr(error, "msg", "it holds a zero byte or half of a letter")
+        ) from None
+    except (RecursionError, MemoryError):
+        raise _bad(text, "it is nested too deeply") from None
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
         raise _bad(text, "it is not one comparison")
     sign = SIGNS.get(type(node.ops[0]))
     if sign is None:
         raise _bad(text, "compare with >=, >, <= or <")
-    spec = parse(ast.unparse(node.left))
+    try:
+        left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
+    except RecursionError:
+        raise _bad(text, "it is nested too deeply") from None
+    spec = parse(left)
     metric(spec)
-    side = ast.unparse(node.comparators[0]) + "%" * (bare != words)
+    side = right + "%" * (bare != words)
     return Requirement(spec, sign, number(side, text))
 
 
@@ -84,7 +92,7 @@ def number(text: str, whole: str | None = None) -> float:
     try:
         value = float(bare)
     except ValueError:
-        raise _bad(whole or text, f"'{bare}' is no number") from None
+        raise _bad(whole or text, f"'{shorten(bare)}' is no number") from None
     if not math.isfinite(value):
         raise _bad(whole or text, f"'{bare}' is not a finite number")
     return value / 100 if text.strip().endswith("%") else value
@@ -123,7 +131,8 @@ def tolerance(
 
 def _bad(text: str, why: str) -> UsageError:
     return UsageError(
-        f'cannot read \'{text}\': {why}; write it like "pm_k(k=10) >= 0.70" or "... >= 70%"'
+        f"cannot read '{shorten(text)}': {why}; "
+        'write it like "pm_k(k=10) >= 0.70" or "... >= 70%"'
     )
 
 

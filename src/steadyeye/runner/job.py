@@ -98,9 +98,8 @@ def read(
     job = Job(**values)
     for key in necessary:
         if not getattr(job, key):
-            raise UsageError(
-                f"the job has no {key}; give {NECESSARY[key]} or write it into the job file"
-            )
+            file = f"'{path}'" if path else "the job file"
+            raise UsageError(f"the job has no {key}; give {NECESSARY[key]} or write it into {file}")
     return job
 
 
@@ -113,7 +112,7 @@ def read_job_values(path: Path, types: Mapping[str, Any]) -> dict[str, Any]:
     values = read_toml(path, "job", hint)
     for key, value in values.items():
         if key not in types:
-            raise unknown("job key", key, types)
+            raise UsageError(f"'{path}': {unknown('job key', key, types)}")
         _check_value(value, types[key], f"the job '{path}' has {key} = {repr(value)[:100]}")
     return values
 

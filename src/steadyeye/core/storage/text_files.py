@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.storage.files import Place
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -103,12 +103,14 @@ def read_table(path: Place, title: str, needed: Sequence[str] = ()) -> list[Row]
     _, header = next(rows, (1, []))
     twice = [name for i, name in enumerate(header) if name and name in header[:i]]
     if twice:
-        raise UsageError(f"the {title} '{path}' has the column '{twice[0]}' twice; rename one")
+        raise UsageError(
+            f"the {title} '{path}' has the column '{shorten(twice[0])}' twice; rename one"
+        )
     lacking = [name for name in needed if name not in header]
     if lacking:
         raise UsageError(
             f"the {title} '{path}' has no column {', '.join(lacking)}; its columns are "
-            f"{', '.join(header)[:200] or 'none'}; give {', '.join(needed)} in the first line"
+            f"{shorten(', '.join(header)) or 'none'}; give {', '.join(needed)} in the first line"
         )
     width, table = len(header), []
     for line, cells in rows:

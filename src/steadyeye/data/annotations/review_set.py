@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import encode, write_output
 from steadyeye.core.storage.sha256sums import check_sums, read_sums
@@ -184,8 +184,11 @@ def _table(path: Path, schema: pa.Schema) -> pa.Table:
     try:
         rows = pq.read_table(path)
         return rows.select(schema.names).cast(schema)
-    except (pa.ArrowException, KeyError) as error:
-        raise UsageError(f"cannot read '{path}': {error}; sample the set again") from error
+    # what cannot be decoded pyarrow raises as an OSError, over several lines
+    except (pa.ArrowException, KeyError, OSError) as error:
+        raise UsageError(
+            f"cannot read '{path}': {shorten(str(error))}; sample the set again"
+        ) from error
 
 
 def check_vacant(root: Path) -> None:

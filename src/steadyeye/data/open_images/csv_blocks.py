@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.format import number_of
 
 BLOCK = 2**24
@@ -59,7 +59,10 @@ def header(path: Path) -> list[str]:
             start = stream.read(2**16).decode("utf-8-sig", errors="replace")
     except (OSError, pa.ArrowInvalid) as error:
         raise UsageError(f"no CSV file at '{path}'; check the path") from error
-    return next(csv.reader(io.StringIO(start)), [])
+    try:
+        return next(csv.reader(io.StringIO(start, newline="")), [])
+    except csv.Error as error:
+        raise UsageError(f"cannot read '{path}': line 1: {error}; fix the file") from None
 
 
 def check_columns(path: Path, needed: Sequence[str]) -> None:
@@ -69,7 +72,7 @@ def check_columns(path: Path, needed: Sequence[str]) -> None:
     if lacking:
         raise UsageError(
             f"'{path}' has no column {', '.join(lacking)}; its columns are "
-            f"{', '.join(columns)[:200]}"
+            f"{shorten(', '.join(columns))}"
         )
 
 
@@ -81,7 +84,7 @@ def refuse(path: Path, faults: Iterable[Fault]) -> None:
         faults_[fault.title] = Fault(fault.title, before.rows + fault.rows, before.first)
     if faults_:
         lines = [
-            f"'{path}': {number_of(f.rows, 'row')} {f.title}, first {f.first}"
+            f"'{path}': {number_of(f.rows, 'row')} {f.title}, first {shorten(f.first)}"
             for f in faults_.values()
         ]
         raise UsageError("\n".join(sorted(lines)))

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from steadyeye.core.errors import UsageError, describe_failure
+from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.storage.files import URL, Place, place, walk_files
 
 VIDEOS = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"})
@@ -49,12 +49,12 @@ def list_files(path: At, suffixes: frozenset[str]) -> list[At]:
     Raises `UsageError` where there is none.
     """
     try:
-        is_file, is_folder = path.is_file(), path.is_dir()
-    except OSError as error:  # such as a name too long
-        raise UsageError(describe_failure(error)) from None
-    if is_file:
-        return [path]
-    if not is_folder:
+        if path.is_file():
+            return [path]
+        folder = path.is_dir()
+    except OSError as error:
+        raise UsageError(f"cannot read '{shorten(str(path))}': {error.strerror}") from None
+    if not folder:
         raise UsageError(f"no file or folder at '{path}'; check the path")
     # of one kind, as the folder is
     files = cast(Iterator[Any], walk_files(path))
