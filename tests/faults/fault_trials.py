@@ -74,18 +74,20 @@ def kill_at_random(world, case, random, worker=False):
     while running.poll() is None and world.count() < at:
         time.sleep(0.001)
     time.sleep(pause)
-    killed = running.poll() is None
+    killed, who = running.poll() is None, b""
     if killed and worker:
         workers = [pid for pid in list_children(running.pid) if is_worker(pid)]
         killed = bool(workers)
-        kill(random.choice(workers) if workers else 0)
+        chosen = random.choice(workers) if workers else 0
+        who = Path(f"/proc/{chosen}/cmdline").read_bytes()[:100] if killed else b""
+        kill(chosen)
     elif killed:
         children = list_children(running.pid)
         kill(running.pid)
         for pid in () if alone and not case.cluster else children:
             kill(pid)
     _, stderr = running.communicate()
-    fault = f"a worker was killed: code {running.returncode}: {stderr}"
+    fault = f"a worker was killed, {who!r}: code {running.returncode}: {stderr}"
     return killed, fault if worker and running.returncode else ""
 
 
@@ -96,10 +98,10 @@ def kill(pid):
 
 
 def is_worker(pid):
-    """Whether a process works on a run: a worker of Ray that has an actor, or a process of ours."""
+    """Whether a process is a worker of Ray that has a task or an actor."""
     with suppress(OSError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
-        return (b"ray::" in words and b"IDLE" not in words) or b"multiprocessing.spawn" in words
+        return b"ray::" in words and b"IDLE" not in words
     return False
 
 
@@ -186,7 +188,7 @@ def main(words):
     reading.add_argument("--seed", type=int, default=0)
     reading.add_argument("--every", action="store_true", help="all calls, not one of a kind")
     reading.add_argument("--write", type=Path, help="a page whose table is renewed")
-    asked = reading.parse_args(words)
+    asked = reading.parse_intermixed_args(words)
     known = {case.name: case for case in (*faulty_commands.CASES, *faulty_commands.CLUSTERS)}
     if asked.kind == "failures":
         known = faulty_commands.BY_NAME

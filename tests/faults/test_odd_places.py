@@ -10,8 +10,7 @@ from forked import refused
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec
-from steadyeye.core.storage.files import place
-from steadyeye.runner import run
+from steadyeye.core.storage.files import clear_folder, place
 
 BY_NAME = faulty_commands.BY_NAME
 BAD = "\udcff\udcfe"
@@ -67,7 +66,7 @@ def test_only_what_is_ours_is_removed_from_an_output(tmp_path):
     (tmp_path / "below").mkdir()
     for name in (*ours, *others):
         (tmp_path / "below" / name).touch()
-    run._clear(tmp_path)
+    clear_folder(tmp_path)
     assert {path.name for path in (tmp_path / "below").iterdir()} == set(others)
 
 

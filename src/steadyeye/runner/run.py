@@ -20,7 +20,7 @@ from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import split
-from steadyeye.core.storage.files import TEMPORARY, Place, append_line, place
+from steadyeye.core.storage.files import Place, append_line, clear_folder, place
 from steadyeye.core.storage.run_lock import Check, hold_run
 from steadyeye.predictions.json_record import RUN, is_damaged, read_record, write_record
 from steadyeye.predictions.schema import Rows
@@ -94,7 +94,7 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
     infers = predict is classify.predict
     store = open_configured_store(plan.job.cache) if infers else None
     with _remove_unclaimed(out), hold_run(out) as check_held, closing_store(store, watcher.say):
-        _clear(out)
+        clear_folder(out)
         record = _write_record(out, plan)
         log(out, "run", **_surroundings(plan.job, store))
         cells = Cells(plan.job, out, engine, check_held, watcher, predict)
@@ -298,11 +298,3 @@ def _gpu(task: Task) -> dict[str, Any]:
     if not isinstance(model, OnDevice) or not model.device:
         return {}
     return {"gpu": model.device, "pass": model.most if isinstance(model, Batched) else 1}
-
-
-def _clear(out: Place) -> None:
-    """Removes what a process that was killed was writing to a disk; other files are not ours."""
-    if isinstance(out, Path):
-        for left in out.rglob(".*.tmp"):
-            if TEMPORARY.fullmatch(left.name):
-                left.unlink(missing_ok=True)

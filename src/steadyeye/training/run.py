@@ -18,7 +18,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
-from steadyeye.core.storage.files import encode, encode_record, place, write_file
+from steadyeye.core.storage.files import clear_folder, encode, encode_record, place, write_file
 from steadyeye.core.storage.run_lock import hold_run
 from steadyeye.core.types import Source
 from steadyeye.models.finetuned import checkpoint_format
@@ -123,6 +123,8 @@ def finetune(plan: TrainingPlan, watcher: TrainingWatcher) -> Tuned:
     `DivergedError` after what was best before is written.
     """
     with hold_run(plan.out) if first() else nullcontext():
+        if first():
+            clear_folder(plan.out)
         for text, source in plan.sources.items():
             # resumed on other images it would be another training
             data_changes.refuse_changed(plan.out, {"spec": text, "name": source.name})

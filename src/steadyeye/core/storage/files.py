@@ -291,6 +291,17 @@ def remove_temporaries() -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def clear_folder(folder: Place) -> None:
+    """Removes what a process that was killed was writing below a folder; other files are not ours.
+
+    Only who holds the folder may.
+    """
+    if isinstance(folder, Path):
+        for left in folder.rglob(".*.tmp"):
+            if TEMPORARY.fullmatch(left.name):
+                left.unlink(missing_ok=True)
+
+
 @dataclass(frozen=True)
 class Record:
     """A file's content. `protected`: whether a checksum confirms that it is what was written."""
