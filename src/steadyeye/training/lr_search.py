@@ -9,6 +9,7 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import write_file
+from steadyeye.core.storage.text_files import read_json
 from steadyeye.training.batches import EpochSteps, Lesson
 from steadyeye.training.engine import first
 from steadyeye.training.hyperparameters import RATES, Constant, Course
@@ -102,7 +103,9 @@ def _run_trial(
     """A trial and the judgement it began with, read where it was made before."""
     file = folder / "trial.json"
     if file.is_file():
-        record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        record: dict[str, Any] = read_json(file, "trial of a learning rate")
+        if not isinstance(record, dict):
+            raise UsageError(f"the trial '{file}' is no object of JSON; delete it to repeat it")
         return record
     folder.mkdir(parents=True, exist_ok=True)
     try:

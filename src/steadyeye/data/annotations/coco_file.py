@@ -167,8 +167,11 @@ def _content(path: Place) -> Mapping[str, Any]:
         raise UsageError(f"'{path}' has no {', '.join(lacks)}; give COCO's JSON of instances")
     for key in ("images", "annotations", "categories"):
         entries = content[key]
-        objects = entries if key != "categories" else ()  # those are checked one by one
-        if not isinstance(entries, list) or not all(isinstance(one, dict) for one in objects):
+        is_list = isinstance(entries, list)
+        # categories are checked each
+        if is_list and key != "categories":
+            is_list = all(isinstance(entry, dict) for entry in entries)
+        if not is_list:
             raise UsageError(f"'{path}': {key} must be a list of objects; correct it")
     # NAO's release says _image_id beside COCO's keys or instead of them
     images = [key_entry(image, "id") for image in content["images"]]

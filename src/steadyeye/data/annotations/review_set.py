@@ -175,7 +175,13 @@ def _sampled_classes(path: Path) -> list[str]:
     if not path.is_file():
         return []
     metadata = pq.read_schema(path).metadata or {}
-    return list(json.loads(metadata.get(CLASSES, b"[]")))
+    try:
+        classes = json.loads(metadata.get(CLASSES, b"[]"))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"cannot read the classes in '{path}': {error}; copy it again") from None
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+        raise UsageError(f"the classes in '{path}' are no list of names; copy it again")
+    return classes
 
 
 def _table(path: Path, schema: pa.Schema) -> pa.Table:

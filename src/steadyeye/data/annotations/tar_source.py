@@ -109,7 +109,7 @@ def _read_cached(tar: Place, version: str, content: bytes | None) -> TarSamples 
         return TarSamples(
             tar, reader.get_batch(0), about["said"], about["version"], about["fingerprint"]
         )
-    except (pa.ArrowException, KeyError, ValueError, OSError):
+    except (pa.ArrowException, KeyError, TypeError, ValueError, OSError, RecursionError):
         return None
 
 
@@ -194,7 +194,7 @@ def _read_labels(
         if "cls" in parts:
             text = parts["cls"].text.strip()
             return [int(text) if re.fullmatch(r"\d+", text) else text], None
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         entry = parts.get("json") or parts["cls"]
         raise UsageError(
             f"'{entry.name}' in '{tar}': {error}; write a class into .cls, or a label, or boxes "
@@ -204,6 +204,8 @@ def _read_labels(
 
 
 def _of_json(content: Any) -> tuple[Sequence[Label], Sequence[float] | None]:
+    if not isinstance(content, dict):
+        raise TypeError("it is no object of JSON")
     if "boxes" in content:
         corners = [[float(value) for value in box] for box in content["boxes"]]
         labels = list(content["labels"])

@@ -128,7 +128,7 @@ def _content(path: Path) -> tuple[list[str], list[Any]]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise UsageError(f"no '{path}'; root must hold the released metadata folder") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"cannot read '{path}': {error}") from error
     names = content.get("labels") if isinstance(content, dict) else None
     if isinstance(names, dict) and sorted(names) == sorted(map(str, range(len(names)))):

@@ -193,10 +193,22 @@ def _read(path: Place, image: str, label: str | None) -> tuple[_Groups, _Labels 
         raise UsageError(
             f"cannot read the Parquet file '{path}': {reason}; copy it again"
         ) from error
-    metadata = json.loads((file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
-    features = metadata.get("info", {}).get("features", {})
+    features = _read_features(path, (file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
     groups = _Groups(path, [0, *accumulate(sizes)], features, version)
     return groups, None if column is None else _read_labels(path, str(label), column)
+
+
+def _read_features(path: Place, metadata: bytes) -> dict[str, Any]:
+    """What the metadata of `datasets` say of each column; nothing where they say none."""
+    try:
+        features = json.loads(metadata)["info"]["features"] or {}
+    except KeyError:
+        return {}
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"cannot read the metadata of '{path}': {error}; copy it again") from None
+    if not isinstance(features, dict):
+        raise UsageError(f"the metadata of '{path}' name no features; copy it again")
+    return features
 
 
 def _read_labels(path: Place, label: str, column: pa.ChunkedArray) -> _Labels:

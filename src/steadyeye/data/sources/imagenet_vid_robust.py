@@ -99,7 +99,7 @@ def _load(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
     except OSError:
         raise UsageError(f"no '{path}'; root must hold the released metadata folder") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"cannot read '{path}': {error}") from error
     if not isinstance(content, dict):
         raise UsageError(f"'{path}' is not a JSON object; take the released file")

@@ -254,7 +254,7 @@ def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Anno
 def _read_tasks(path: Path) -> Sequence[Entry]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"cannot read the annotations '{path}': {error}") from error
     if not isinstance(content, list) or not all(isinstance(task, dict) for task in content):
         raise UsageError(f"'{path}' is no list of tasks; export from Label Studio as JSON")

@@ -181,7 +181,7 @@ def _stamp(file: Path) -> list[int]:
 def _read(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads((folder / FILE).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 
