@@ -65,10 +65,12 @@ def show_table(columns: Row, rows: Sequence[Row], numbers: int, *, heading: str 
     if heading:
         show("")
         show(heading, style="bold")
-    title, *lines = table_lines(columns, rows, numbers, width(console))
+    # a line break in the name of a class is no line of the table
+    named = [[name_controls(cell) for cell in row] for row in rows]
+    title, *lines = table_lines(columns, named, numbers, width(console))
     for line in title.splitlines():
         show(line, style="dim")
-    for line in lines:
+    for line in "\n".join(lines).split("\n"):
         show(line)
 
 

@@ -22,6 +22,11 @@ def allow_code(*names: str) -> None:
     """Lets files name this code: Python paths such as `my_models:network`, or pickled files.
 
     For the rest of the process. Each name is that in the error which asks for it.
+
+    Example, of a folder whose network a function of the user's own builds:
+
+        >>> import steadyeye as se
+        >>> se.allow_code("my_models:network")
     """
     _allowed_names.update(map(_whole, names))
 

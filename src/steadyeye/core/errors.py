@@ -17,6 +17,8 @@ Value = TypeVar("Value")
 class UsageError(Exception):
     """A mistake in what the user gave us. Its text is the one line the command line prints.
 
+    Several mistakes are several arguments, a line each.
+
     Example, of a mistyped kind:
 
         >>> import steadyeye as se
@@ -28,13 +30,17 @@ class UsageError(Exception):
     """
 
     def __str__(self) -> str:
-        """The text on one line, its middle left out if it is long.
+        """Each argument on one line, its middle left out if it is long.
 
         What a file says may hold anything: control characters and halves of surrogate pairs are
         escaped, so that they neither end the line nor reach the terminal.
         """
-        text = UNPRINTABLE.sub(lambda character: ascii(character[0])[1:-1], super().__str__())
-        return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
+        return "\n".join(_in_one_line(str(argument)) for argument in self.args)
+
+
+def _in_one_line(text: str) -> str:
+    text = UNPRINTABLE.sub(lambda character: ascii(character[0])[1:-1], text)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
 
 
 class SampleError(UsageError):
@@ -68,6 +74,12 @@ def every(items: Iterable[Item], read: Callable[[Item], Value]) -> list[Value]:
     if faults:
         raise UsageError(f"{faults[0]} (faults of this file or folder: {len(faults):,})")
     return results
+
+
+def join_errors(texts: Iterable[str]) -> UsageError:
+    """One error of the texts of several, each line of them once."""
+    lines = (line for text in texts for line in text.split("\n"))
+    return UsageError(*dict.fromkeys(lines))
 
 
 def list_texts(texts: Sequence[str], most: int = 5) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core import plugins
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError, join_errors, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.imports import attribute, user_module
 from steadyeye.core.python_syntax import parse_module
@@ -315,7 +315,7 @@ def expand_job(job: Job) -> Job:
         job, models=expand(job.models, expand_model), data=expand(job.data, expand_data)
     )
     if problems:
-        raise UsageError("\n".join(dict.fromkeys(problems)))
+        raise join_errors(problems)
     return expanded
 
 

@@ -10,7 +10,7 @@ from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
 from steadyeye.core.defaults import METRICS
 from steadyeye.core.duplicates import find_repeated_texts
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, join_errors
 from steadyeye.core.format import number_of
 from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.types import Metric, Model, Source, read_needs
@@ -54,7 +54,7 @@ def check(job: Job) -> Plan:
         _try(partial(_answerable, job, planned), problems)
         _try(partial(_check_distances, job, planned), problems)
     if problems:
-        raise UsageError("\n".join(dict.fromkeys(problems)))
+        raise join_errors(problems)
     return Plan(job, distinct([task for task in tasks if task]))
 
 

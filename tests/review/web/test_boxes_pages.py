@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from page_checks import LOOKS, Look, Opened, find_faults, find_violations, show_as
+from playwright.sync_api import expect
 from test_review_pages import READY, REST, Site, boxes_on, outcomes, visit
 
 from steadyeye.data.annotations import review_set
@@ -180,7 +181,7 @@ def test_a_video_by_keyboard_from_key_frame_to_key_frame(filmed, visit):
             ann.press("e")
             assert len(boxes_on(ann)) == 1
             ann.press("i")
-            ann.page.wait_for_function("document.querySelectorAll('#boxes li').length === 2")
+            expect(ann.page.locator("#boxes li")).to_have_count(2)
         ann.press("Tab", "Delete")
         assert boxes_on(ann)[0] == pytest.approx(move(frame), abs=1)
         ann.press("t")

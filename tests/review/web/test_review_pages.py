@@ -20,6 +20,7 @@ import simplejpeg
 import uvicorn
 from conftest import ROOT
 from page_checks import LOOKS, Look, Opened, find_faults, find_violations, open_link, show_as
+from playwright.sync_api import expect
 from review_toys import draw, source
 
 from steadyeye.core.types import Classes
@@ -473,7 +474,7 @@ def test_guidelines_open_beside_the_item_and_close_again(site, visit):
     ann.press("h")
     assert ann.text("#guide h2") == "Our rules"
     # keys scroll what is read
-    ann.page.wait_for_function("document.activeElement.id === 'guide'")
+    expect(ann.page.locator("#guide")).to_be_focused()
     assert "<b>not bold</b>" in ann.text("#guide")
     wide = "image => image.decode().then(() => image.naturalWidth)"
     assert ann.page.get_by_alt_text("Two cats").evaluate(wide) == 8

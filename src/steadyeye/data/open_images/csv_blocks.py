@@ -87,7 +87,7 @@ def refuse(path: Path, faults: Iterable[Fault]) -> None:
             f"'{path}': {number_of(f.rows, 'row')} {f.title}, first {shorten(f.first)}"
             for f in faults_.values()
         ]
-        raise UsageError("\n".join(sorted(lines)))
+        raise UsageError(*sorted(lines))
 
 
 def number_column(column: pa.DictionaryArray, place: Mapping[str, int]) -> NDArray[np.int32]:
