@@ -66,8 +66,8 @@ def show_table(columns: Row, rows: Sequence[Row], numbers: int, *, heading: str 
         show("")
         show(heading, style="bold")
     # a line break in the name of a class is no line of the table
-    named = [[name_controls(cell) for cell in row] for row in rows]
-    title, *lines = table_lines(columns, named, numbers, width(console))
+    visible = [[name_controls(cell) for cell in row] for row in rows]
+    title, *lines = table_lines(columns, visible, numbers, width(console))
     for line in title.splitlines():
         show(line, style="dim")
     for line in "\n".join(lines).split("\n"):

@@ -2,37 +2,46 @@
 
 import hashlib
 import os
-import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import simplejpeg
+from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.storage import contents
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.types import Image
+from steadyeye.data.images.image_header import (
+    MAGIC,
+    VARIABLE,
+    count_pixels,
+    name_format,
+    read_max_pixels,
+    read_size,
+)
 
-MOST_PIXELS = 2**28  # a file of a few kB can promise far more than memory holds
+RAISE_THE_LIMIT = f"make it smaller, or set {VARIABLE} to a higher number"
 
 START = 2**16  # bytes in which most headers end; those with long metadata are read whole
 
+BYTES_PER_PIXEL = 8  # of the largest file that is read: four channels of 16 bits, not compressed
+
+MOST_SCANS = 500
+"""Of a JPEG file, whose scans each go over the whole picture; encoders write about ten."""
+
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
 
-MAGIC = {
-    "PNG": re.compile(rb"\x89PNG\r\n\x1a\n"),
-    "TIFF": re.compile(rb"II\*\x00|MM\x00\*|II\+\x00|MM\x00\+"),
-    "WebP": re.compile(rb"RIFF....WEBP", re.DOTALL),
-    "GIF": re.compile(rb"GIF8[79]a"),
-    "BMP": re.compile(rb"BM"),
-}
-"""How the files of a format begin; JPEG files have a decoder of their own."""
+JPEG_SCAN = b"\xff\xda"
 
 PNG_START = b"\x89PNG\r\n\x1a\n"
+PIECE = 2**24  # bytes that are unpacked at a time
 PNG_END = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 PNG_NEEDED = frozenset({b"IHDR", b"PLTE", b"IDAT"})
 """Chunks without which there is no picture."""
@@ -88,7 +97,7 @@ class ImageFile:
         """
         if isinstance(self.path, Remote):
             return f"object {self.path} {_version(self.path)}"
-        return key(_content(self.path))
+        return key(read_content(self.path))
 
     def stamp(self) -> str | None:
         """What the disk says of the file, as `contents.stamp`; None where it says nothing.
@@ -103,11 +112,14 @@ def read(path: Place) -> Image:
 
     Raises `SampleError` for a file that is missing, truncated or no image.
     """
-    return decode(_content(path), str(path))
+    return decode(read_content(path), str(path))
 
 
-def _content(path: Place) -> bytes:
+def read_content(path: Place) -> bytes:
+    """The bytes of an image file. Raises `SampleError` as `read` does."""
     try:
+        if isinstance(path, Path) and path.stat().st_size > BYTES_PER_PIXEL * read_max_pixels():
+            raise SampleError(f"'{path}' is larger than any image that is read: {RAISE_THE_LIMIT}")
         return path.read_bytes()
     except OSError as error:
         raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
@@ -128,29 +140,58 @@ def key(data: bytes) -> str:
 def decode(data: bytes, name: str) -> Image:
     """The image in encoded bytes; `name` is what an error calls it.
 
-    One that promises more than 2²⁸ pixels is refused before it is decoded.
+    Raises `SampleError` for one that is damaged or of another format, and, before it is decoded,
+    for one that promises more pixels than `image_header.read_max_pixels` allows.
     """
-    pixels = read_promised_pixels(data)
-    if pixels > MOST_PIXELS:
-        raise SampleError(f"'{name}' promises {pixels:,} pixels, over {MOST_PIXELS:,}; shrink it")
     if data[:2] == b"\xff\xd8":
+        check_pixels(data, name)
         try:
             return simplejpeg.decode_jpeg(data, "RGB")  # type: ignore[no-any-return]
         except ValueError as error:
             raise SampleError(f"cannot decode the JPEG '{name}': {error}") from error
-    form = next((form for form, magic in MAGIC.items() if magic.match(data)), None)
-    if form == "PNG":
-        try:
-            data = strip_png_chunks(data)
-        except ValueError as error:
-            raise SampleError(f"cannot decode the PNG '{name}': {error}") from error
-    flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
-    image = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), flags) if data else None
+    image = decode_by_opencv(data, name, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=image), dtype=np.uint8)
+
+
+def decode_by_opencv(data: bytes, name: str, flags: int) -> NDArray[Any]:
+    """The picture in encoded bytes as OpenCV decodes it with these flags, its colours as BGR.
+
+    Raises `SampleError` as `decode` does.
+    """
+    form = check_pixels(data, name)
+    try:
+        image = cv2.imdecode(np.frombuffer(_strip(data, form), dtype=np.uint8), flags)
+    except (cv2.error, ValueError) as error:
+        why = error.err if isinstance(error, cv2.error) else str(error)
+        raise SampleError(f"cannot decode the {form} '{name}': {why}") from error
     if image is None:
-        why = "it is empty" if not data else "it is damaged or cut off"
-        why = why if form or not data else "its format is unknown"
-        raise SampleError(f"cannot decode the {form or 'image'} '{name}': {why}")
-    return np.ascontiguousarray(image[..., ::-1])
+        raise SampleError(f"cannot decode the {form} '{name}': it is damaged or cut off")
+    return image
+
+
+def check_pixels(data: bytes, name: str) -> str:
+    """The format of an image file, whose header promises no more pixels than are read.
+
+    Raises `SampleError` for others, for formats that are not read, and for a JPEG file that would
+    take hours.
+    """
+    form = name_format(data)
+    if form is None:
+        why = f"its format is none of {', '.join(MAGIC)}; convert it" if data else "it is empty"
+        raise SampleError(f"cannot decode the image '{name}': {why}")
+    pixels, most = count_pixels(data), read_max_pixels()
+    if pixels > most:
+        raise SampleError(f"'{name}' promises {pixels:,} pixels, over {most:,}: {RAISE_THE_LIMIT}")
+    if form == "JPEG":
+        values = np.frombuffer(data, dtype=np.uint8)
+        scans = np.count_nonzero((values[:-1] == JPEG_SCAN[0]) & (values[1:] == JPEG_SCAN[1]))
+        if scans > MOST_SCANS:
+            raise SampleError(f"'{name}' has {scans:,} scans, over {MOST_SCANS}; save it again")
+    return form
+
+
+def _strip(data: bytes, form: str) -> bytes:
+    return strip_png_chunks(data) if form == "PNG" else data
 
 
 def strip_png_chunks(data: bytes) -> bytes:
@@ -175,8 +216,11 @@ def strip_png_chunks(data: bytes) -> bytes:
         if kind not in PNG_IGNORED:
             parts.append(data[start:end])
     for part in parts[1:]:
-        if part[4:8] == b"IDAT":
-            pixels.decompress(part[8:-4])
+        rest = part[8:-4] if part[4:8] == b"IDAT" else b""
+        while rest and not pixels.eof:
+            # in pieces: a few kB may hold gigabytes
+            pixels.decompress(rest, PIECE)
+            rest = pixels.unconsumed_tail
     if not pixels.eof:
         raise ValueError(f"it is cut off after {len(data):,} bytes")
     return b"".join([*parts, PNG_END])
@@ -191,42 +235,22 @@ def _list_png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
         at += 12 + length
 
 
-def read_promised_pixels(data: bytes) -> int:
-    """The pixels that the header of a JPEG or PNG file promises; 0 where it cannot be told.
-
-    Of other formats OpenCV itself refuses more than 2³⁰.
-    """
-    height, width = _header(data) or (0, 0)
-    return height * width
-
-
 def size(path: Place) -> tuple[int, int]:
-    """Height and width of the image in a file: a JPEG's or PNG's header says them.
+    """Height and width of the image in a file, as its header says them.
 
-    Other formats are decoded. Raises `SampleError` as `read` does.
+    An AVIF file is decoded, as it may say that it is turned. Raises `SampleError` as `read` does.
     """
     try:
         with path.open("rb") as file:
-            sides = _header(file.read(START)) or _header(path.read_bytes())
+            start = file.read(START)
+            is_said = name_format(start) not in (None, "AVIF")
+            sides = is_said and (read_size(start) or read_size(path.read_bytes()))
     except OSError as error:
         raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
     if sides:
         return sides
     height, width = read(path).shape[:2]
     return height, width
-
-
-def _header(data: bytes) -> tuple[int, int] | None:
-    """Height and width in the header of a JPEG or PNG file; None where they cannot be told."""
-    if data[:8] == PNG_START and len(data) >= 24:
-        return int.from_bytes(data[20:24], "big"), int.from_bytes(data[16:20], "big")
-    if data[:2] == b"\xff\xd8":
-        try:
-            height, width, *_ = simplejpeg.decode_jpeg_header(data)
-        except ValueError:
-            return None
-        return int(height), int(width)
-    return None
 
 
 def encode(image: Image, suffix: str) -> bytes:

@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, boxes
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.types import Labels, Sample
 from steadyeye.data.annotations.box_pm_sets import boxed_sets
 from steadyeye.data.annotations.coco_geometry import extent
+from steadyeye.data.images import image_file
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video import label_sidecar
 from steadyeye.data.video.frame_folders import without_gaps
 from steadyeye.data.video.paths import list_files, resolve
 from steadyeye.data.video.pm_set_source import Drawing, FrameSets, Member
 
-PNG, PALETTE = b"\x89PNG\r\n\x1a\n", 3
+PNG, PALETTE = b"\x89PNG\r\n\x1a\n", b"\x03"
 
 
 def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameSets:
@@ -91,14 +92,16 @@ def _parts(frame: Path, several: int) -> NDArray[np.bool_]:
 
 def _numbers(path: Path) -> NDArray[np.uint8]:
     """(h, w) the number of the object at each pixel, 0: none; of a palette not the colour."""
-    content = path.read_bytes()
-    if content[:8] == PNG and content[25] == PALETTE:
-        with av.open(str(path)) as file:
-            indices, _ = next(file.decode(video=0)).to_ndarray()
+    content = image_file.read_content(path)
+    if content[:8] == PNG and content[25:26] == PALETTE:
+        image_file.check_pixels(content, str(path))
+        try:
+            with av.open(str(path)) as file:
+                indices, _ = next(file.decode(video=0)).to_ndarray()
+        except (av.FFmpegError, StopIteration, ValueError) as error:
+            raise SampleError(f"cannot read the mask '{path}': it is damaged or cut off") from error
         return np.asarray(indices, dtype=np.uint8)
-    mask = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
-    if mask is None:
-        raise UsageError(f"cannot read the mask '{path}'; give a PNG")
+    mask = image_file.decode_by_opencv(content, str(path), cv2.IMREAD_UNCHANGED)
     if mask.ndim == 3 and len(np.unique(mask.reshape(-1, mask.shape[2]), axis=0)) > 2:
         raise UsageError(f"the mask '{path}' is in colour; write object numbers instead")
     return np.asarray(mask.max(axis=2) if mask.ndim == 3 else mask, dtype=np.uint8)

@@ -135,7 +135,7 @@ class _Cursor:
         context = self.stream.codec_context
         if not self.in_order:
             # what a decoder would patch is decoded in order instead
-            context.options = {"err_detect": "explode"}
+            context.options |= {"err_detect": "explode"}
         self.frames = decode_in_order(self.container, self.stream)
         self.count = 0
         self.number = -1
@@ -191,7 +191,7 @@ def _frames(video: VideoIndex, strict: bool) -> Iterator[tuple[int, Any]]:
         stream = picture_stream(container)
         stream.thread_type = "AUTO" if strict else "NONE"
         if strict:
-            stream.codec_context.options = {"err_detect": "explode"}
+            stream.codec_context.options |= {"err_detect": "explode"}
             frames = _from_start(container, stream, None, 0)
         else:
             frames = (native for native in decode_in_order(container, stream) if native is not None)

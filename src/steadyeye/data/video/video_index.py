@@ -19,8 +19,12 @@ from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.remote_path import Remote
+from steadyeye.data.images.image_header import VARIABLE, read_max_pixels
 from steadyeye.data.video.key_frames import SINGLE, examiner
 from steadyeye.data.video.random_access import Examiner, UnprovenError
+
+EDGES = 2**14  # pixels that a decoder adds around the smallest frames
+MOST_OF_FFMPEG = 2**31 - 1  # the highest limit that it takes
 
 TIMED = frozenset({"mov", "matroska", "mpegts", "flv"})
 """Containers that say when a frame is shown, not only when its packet is decoded, as AVI does."""
@@ -148,8 +152,16 @@ def readable(path: Place) -> Any:
 
 
 def picture_stream(container: Any) -> Any:
-    """The stream of a container that is its video and no picture of its cover; None without one."""
-    return container.streams.best("video")
+    """The stream of a container that is its video and no picture of its cover; None without one.
+
+    Its decoder refuses frames of more than twice the pixels that are read, whatever the container
+    says of them: twice, as it counts the pixels that it adds at the edges.
+    """
+    stream = container.streams.best("video")
+    if stream is not None and stream.codec_context is not None:
+        most = min(2 * (read_max_pixels() + EDGES), MOST_OF_FFMPEG)
+        stream.codec_context.options = {"max_pixels": str(most)}
+    return stream
 
 
 def decode_in_order(container: Any, stream: Any) -> Iterator[Any]:
@@ -197,6 +209,7 @@ def _index(path: Place) -> VideoIndex:
             if stream is None:
                 hint = "give a video or a folder of videos"
                 raise UsageError(f"'{path}' has no video stream; {hint}")
+            _check_pixels(path, stream.codec_context)
             packets = read_packets(container, stream)
             _check_whole(path, stream.frames, packets)
             why = packets.unproven or disorder(packets)
@@ -206,6 +219,15 @@ def _index(path: Place) -> VideoIndex:
     except av.FFmpegError as error:
         hint = "it is no video or it is truncated"
         raise UsageError(f"cannot open the video '{path}': {error.strerror}; {hint}") from error
+
+
+def _check_pixels(path: Place, context: Any) -> None:
+    pixels, most = context.width * context.height, read_max_pixels()
+    if pixels > most:
+        raise UsageError(
+            f"the frames of '{path}' have {context.width} × {context.height} pixels, over "
+            f"{most:,}; make them smaller, or set {VARIABLE} to a higher number"
+        )
 
 
 def _check_whole(path: Place, promised: int, packets: Packets) -> None:

@@ -13,19 +13,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core import plugins
+from steadyeye.core import plugin_folder, plugins
 from steadyeye.core.code_permission import allow_code, list_allowed
 from steadyeye.core.errors import UsageError
-from steadyeye.core.outside_plugins import VARIABLE
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
+from steadyeye.core.storage import confinement
 from steadyeye.core.storage.files import place, write_lightly
 from steadyeye.core.storage.retry import StorageError
+from steadyeye.data.images import image_header
 from steadyeye.predictions.shard_store import Cell
 from steadyeye.runner import sweep
 from steadyeye.runner.cache.lookup import SharedStore, share_store
 from steadyeye.runner.job import Job
 from steadyeye.runner.task import Task, task
+
+VARIABLES = (plugin_folder.VARIABLE, confinement.VARIABLE, image_header.VARIABLE)
+"""What of the environment a worker on another machine takes over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +37,7 @@ class Order:
     """What a worker needs.
 
     `job`, `identity`, `provenance`: as of this process. `folder`: where relative paths count from.
-    `plugins`: `$STEADYEYE_PLUGINS`. `allowed_code`: what files may name.
+    `variables`: of the environment, those of `VARIABLES`. `allowed_code`: what files may name.
     `objects`: pickled, text → object. `out`: the cell's folder. `token`: the name of a file in it
     by which a worker knows that it reaches the same folder, and that the driver still holds it.
     `answers`: where answers are stored; None: nowhere.
@@ -43,7 +47,7 @@ class Order:
     identity: Mapping[str, Any]
     provenance: Mapping[str, str]
     folder: str
-    plugins: str
+    variables: Mapping[str, str]
     allowed_code: tuple[str, ...]
     objects: bytes
     out: str
@@ -73,7 +77,7 @@ def open_order(job: Job, task: Task, cell: Cell, workers: int) -> Iterator[Order
             identity=json.loads(json.dumps(cell.identity)),
             provenance=provenance(),
             folder=os.getcwd(),
-            plugins=os.environ.get(VARIABLE, ""),
+            variables={name: os.environ[name] for name in VARIABLES if name in os.environ},
             allowed_code=list_allowed(),
             objects=pack_objects(task.objects),
             out=str(folder),
@@ -108,8 +112,7 @@ def build_task(order: Order) -> Task:
     # relative paths are those of the command
     if os.path.isdir(order.folder):
         os.chdir(order.folder)
-    if order.plugins:
-        os.environ[VARIABLE] = order.plugins
+    os.environ.update(order.variables)
     allow_code(*order.allowed_code)
     objects, identity = _unpack(order.objects), order.identity
     names = (identity["model"]["spec"], identity["data"]["spec"])

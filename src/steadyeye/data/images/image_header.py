@@ -1,0 +1,160 @@
+"""The format and the size of an image file by its first bytes, before it is decoded."""
+
+import os
+import re
+import struct
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import simplejpeg
+
+from steadyeye.core.errors import UsageError
+
+VARIABLE = "STEADYEYE_MAX_PIXELS"
+
+MAX_PIXELS = 2**27
+"""Pixels of an image or a frame, where `$STEADYEYE_MAX_PIXELS` says no other number."""
+
+MAGIC = MappingProxyType(
+    {
+        "JPEG": re.compile(rb"\xff\xd8"),
+        "PNG": re.compile(rb"\x89PNG\r\n\x1a\n"),
+        "TIFF": re.compile(rb"II\*\x00|MM\x00\*|II\+\x00|MM\x00\+"),
+        "WebP": re.compile(rb"RIFF....WEBP", re.DOTALL),
+        "GIF": re.compile(rb"GIF8[79]a"),
+        "BMP": re.compile(rb"BM"),
+        "PNM": re.compile(rb"P[1-6][\s#]"),
+        "AVIF": re.compile(rb"....ftypavi[fs]", re.DOTALL),
+    }
+)
+"""How the files of each format that is read begin."""
+
+PNM_SIZE = re.compile(rb"P[1-6](?:\s+|#[^\n]*\n)+(\d{1,10})(?:\s+|#[^\n]*\n)+(\d{1,10})\s")
+TIFF_WIDTH, TIFF_HEIGHT, TILE_WIDTH, TILE_HEIGHT = 256, 257, 322, 323
+MOST_TAGS = 4096  # of a TIFF file; the sides come first
+TIFF_NUMBERS = MappingProxyType({3: "H", 4: "I", 16: "Q"})
+"""The types of a number of a TIFF file: as `struct` writes them."""
+
+
+def read_max_pixels() -> int:
+    """The most pixels that an image or a frame may have.
+
+    Raises `UsageError` where `$STEADYEYE_MAX_PIXELS` is no number.
+    """
+    text = os.environ.get(VARIABLE, "")
+    if not text:
+        return MAX_PIXELS
+    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 12 and int(text)):
+        raise UsageError(f"{VARIABLE}={text!r} is no number of pixels; give one, as {MAX_PIXELS}")
+    return int(text)
+
+
+def name_format(data: bytes) -> str | None:
+    """The format of an image file that begins so; None for one that is not read."""
+    return next((name for name, magic in MAGIC.items() if magic.match(data)), None)
+
+
+def read_size(data: bytes) -> tuple[int, int] | None:
+    """Height and width as the header of an image file says them; None where it cannot be told."""
+    read = READERS.get(name_format(data) or "")
+    try:
+        return read(data) if read else None
+    except (struct.error, ValueError):
+        return None
+
+
+def count_pixels(data: bytes) -> int:
+    """The pixels that decoding an image file takes, by its header; 0 where it cannot be told."""
+    height, width = read_size(data) or (0, 0)
+    if name_format(data) != "TIFF" or not height:
+        return height * width
+    # a tile may be larger than the picture, and is decoded whole
+    tags = _read_tiff_tags(data)
+    return max(height * width, tags.get(TILE_HEIGHT, 0) * tags.get(TILE_WIDTH, 0))
+
+
+def _read_jpeg(data: bytes) -> tuple[int, int]:
+    height, width, *_ = simplejpeg.decode_jpeg_header(data)
+    return int(height), int(width)
+
+
+def _read_png(data: bytes) -> tuple[int, int]:
+    width, height = struct.unpack_from(">II", data, 16)
+    return height, width
+
+
+def _read_gif(data: bytes) -> tuple[int, int]:
+    width, height = struct.unpack_from("<HH", data, 6)
+    return height, width
+
+
+def _read_bmp(data: bytes) -> tuple[int, int]:
+    (header,) = struct.unpack_from("<I", data, 14)
+    width, height = struct.unpack_from("<HH" if header == 12 else "<ii", data, 18)
+    return abs(height), abs(width)
+
+
+def _read_webp(data: bytes) -> tuple[int, int] | None:
+    kind = data[12:16]
+    if kind == b"VP8X":
+        width, height = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (24, 27))
+        return (height, width) if len(data) >= 30 else None
+    if kind == b"VP8L":
+        (bits,) = struct.unpack_from("<I", data, 21)
+        return (bits >> 14 & 0x3FFF) + 1, (bits & 0x3FFF) + 1
+    if kind == b"VP8 ":
+        width, height = struct.unpack_from("<HH", data, 26)
+        return height & 0x3FFF, width & 0x3FFF
+    return None
+
+
+def _read_pnm(data: bytes) -> tuple[int, int] | None:
+    size = PNM_SIZE.match(data)
+    return (int(size[2]), int(size[1])) if size else None
+
+
+def _read_tiff(data: bytes) -> tuple[int, int] | None:
+    tags = _read_tiff_tags(data)
+    is_whole = {TIFF_WIDTH, TIFF_HEIGHT} <= tags.keys()
+    return (tags[TIFF_HEIGHT], tags[TIFF_WIDTH]) if is_whole else None
+
+
+def _read_tiff_tags(data: bytes) -> dict[int, int]:
+    """The sides of the first picture and of its tiles, by their tags; it is the one decoded."""
+    order = "<" if data[:2] == b"II" else ">"
+    is_big = struct.unpack_from(f"{order}H", data, 2) == (43,)
+    offset, count, entry = ("Q", "Q", 20) if is_big else ("I", "H", 12)
+    (at,) = struct.unpack_from(order + offset, data, 8 if is_big else 4)
+    (number,) = struct.unpack_from(order + count, data, at)
+    start = at + struct.calcsize(order + count)
+    values: dict[int, int] = {}
+    for place in range(start, start + min(number, MOST_TAGS) * entry, entry):
+        tag, kind = struct.unpack_from(f"{order}HH", data, place)
+        if tag in (TIFF_WIDTH, TIFF_HEIGHT, TILE_WIDTH, TILE_HEIGHT) and kind in TIFF_NUMBERS:
+            inside = place + (12 if is_big else 8)
+            (values[tag],) = struct.unpack_from(order + TIFF_NUMBERS[kind], data, inside)
+    return values
+
+
+def _read_avif(data: bytes) -> tuple[int, int] | None:
+    """The largest picture in the file: the whole one, where it is put together of several."""
+    sides, at = [], data.find(b"ispe")
+    while at >= 0:
+        width, height = struct.unpack_from(">II", data, at + 8)
+        sides.append((height, width))
+        at = data.find(b"ispe", at + 4)
+    return max(sides, key=lambda pair: pair[0] * pair[1], default=None)
+
+
+READERS: Mapping[str, Callable[[bytes], tuple[int, int] | None]] = MappingProxyType(
+    {
+        "JPEG": _read_jpeg,
+        "PNG": _read_png,
+        "TIFF": _read_tiff,
+        "WebP": _read_webp,
+        "GIF": _read_gif,
+        "BMP": _read_bmp,
+        "PNM": _read_pnm,
+        "AVIF": _read_avif,
+    }
+)
