@@ -16,8 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -74,6 +75,21 @@ BOXES = pa.schema(
 """Columns of boxes.parquet: corners in pixels of the image; `name`: the image's own name. `score`:
 of the detector that says `label`, NaN: no detector did. `annotated`: the class that the data gives
 the object, empty: the data has no object there; null: it is not known what the data says."""
+
+
+class _ClassList(msgspec.Struct):
+    names: list[str]
+    wnids: list[str | None] | None = None
+    closed: bool = False
+
+
+class _Manifest(msgspec.Struct):
+    """What set.json holds, beside what only people read and the plan of the review."""
+
+    version: int
+    name: str
+    kind: Literal["frames", "boxes"] = "frames"
+    classes: _ClassList | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,11 +151,13 @@ def read(root: str | Path) -> SetFolder:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         json.dumps(content, ensure_ascii=False).encode()  # half of a surrogate pair is no letter
-        version = int(content["version"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        manifest = msgspec.convert(content, _Manifest)
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"cannot read '{path}': {error}; sample the set again") from error
-    if version > VERSION:
-        raise UsageError(f"'{path}' is of version {version}; this steadyeye reads {VERSION}")
+    if manifest.version > VERSION:
+        raise UsageError(
+            f"'{path}' is of version {manifest.version}; this steadyeye reads {VERSION}"
+        )
     frames = _table(base / "frames.parquet", FRAMES)
     folder = SetFolder(base, content, frames, _table(base / "boxes.parquet", BOXES))
     _check_labels(folder)
@@ -148,12 +166,7 @@ def read(root: str | Path) -> SetFolder:
 
 def _check_labels(folder: SetFolder) -> None:
     """Raises `UsageError` where a frame has a label that the list of the set has not."""
-    try:
-        classes = len(folder.classes or ())
-    except (AttributeError, KeyError, TypeError):
-        raise UsageError(
-            f"'{folder.root / 'set.json'}' has no list of classes; sample again"
-        ) from None
+    classes = len(folder.classes or ())
     sampled = _sampled_classes(folder.root / "frames.parquet")
     names = list(folder.classes.names) if folder.classes else []
     if names[: len(sampled)] != sampled:

@@ -5,7 +5,7 @@ pairs, joint verification); Lau et al., "Natural Adversarial Objects", 2021, Sec
 (classification with five annotators, boxes drawn by one and decided by a second).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -13,6 +13,20 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.data.annotations.coco_images import OUTSIDE
 from steadyeye.review.protocol.drawn_boxes import read_boxes
 from steadyeye.review.protocol.objects import RIGHT, check_object, find_object, fold_class, majority
+from steadyeye.review.protocol.plan_entries import (
+    ANSWERS,
+    COUNT,
+    KEY_FRAMES,
+    MINUTES,
+    NUMBER,
+    SEED,
+    SHARE,
+    SWITCH,
+    VOTES,
+    Entries,
+    check_entries,
+    show_value,
+)
 
 Answer: TypeAlias = Mapping[str, Any]
 
@@ -260,12 +274,6 @@ class Quiz:
     size: int = 0
     least: float = 0.8
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 0:
-            raise UsageError(f"the quiz asks {self.size!r} questions; give a number, 0 for none")
-        if not isinstance(self.least, int | float) or not 0 <= self.least <= 1:
-            raise UsageError(f"least of the quiz is {self.least!r}; give a share in 0…1")
-
 
 @dataclass(frozen=True)
 class ReviewPlan:
@@ -296,6 +304,24 @@ class ReviewPlan:
         return [stage for stage, votes in self.votes.items() if votes == 0]
 
 
+ENTRIES: Entries = {
+    "stages": dict.fromkeys(STAGES, VOTES),
+    "gold": {
+        "every": NUMBER,
+        "least": SHARE,
+        "minimum": COUNT,
+        "window": NUMBER,
+        "answers": dict.fromkeys(STAGES, ANSWERS),
+    },
+    "quiz": {"size": COUNT, "least": SHARE},
+    "minutes": MINUTES,
+    "seed": SEED,
+    **dict.fromkeys(SWITCHES, SWITCH),
+    "key_frames": KEY_FRAMES,
+}
+"""What a plan may say."""
+
+
 def read_plan(content: Mapping[str, Any]) -> ReviewPlan:
     """The plan of a set, from its manifest, set.json. Raises `UsageError` for what it cannot mean.
 
@@ -310,46 +336,39 @@ def read_plan(content: Mapping[str, Any]) -> ReviewPlan:
                     "key_frames": 0, "show_offset": false}}
     """
     record = content.get("review", {})
-    known = {"stages", "gold", "minutes", "seed", *SWITCHES, "key_frames", "quiz"}
-    for key in record:
-        if key not in known:
-            raise unknown("key of the review", key, known)
+    check_entries(record, ENTRIES, "review")
     votes = record.get("stages") or default_votes(content)
-    for name, count in votes.items():
-        if name not in STAGES:
-            raise unknown("stage", name, STAGES)
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            raise UsageError(f"the stage {name} has {count!r} votes; give a number, 0 for all")
     ordered = {name: votes[name] for name in STAGES if name in votes}
     if "pairs" in ordered:
         ordered.setdefault("joint", 0)
     if "boxes" in ordered:
         ordered.setdefault("box_check", 1)
-    gold, quiz = _read_known(record)
-    for switch in SWITCHES:
-        if not isinstance(record.get(switch, False), bool):
-            raise UsageError(f"{switch} of the review is {record[switch]!r}; say true or false")
-    key_frames = record.get("key_frames", 0)
-    if not isinstance(key_frames, int) or isinstance(key_frames, bool) or key_frames < 0:
-        raise UsageError(f"key_frames of the review is {key_frames!r}; give a number, 1 for every")
-    minutes, seed = float(record.get("minutes", 30)), int(record.get("seed", 0))
-    switches = {switch: record.get(switch, False) for switch in SWITCHES}
-    return ReviewPlan(ordered, gold, minutes, seed, key_frames=key_frames, quiz=quiz, **switches)
-
-
-def _read_known(record: Mapping[str, Any]) -> tuple[Gold, Quiz]:
-    """The gold questions of a plan, and the quiz that is made of them."""
-    try:
-        gold, quiz = Gold(**record.get("gold", {})), Quiz(**record.get("quiz", {}))
-    except TypeError as error:
-        raise UsageError(f"the gold questions or the quiz of the review: {error}") from None
+    gold, quiz = Gold(**record.get("gold", {})), Quiz(**record.get("quiz", {}))
     for name, answers in gold.answers.items():
+        if name not in ordered:
+            cure = f"choose from {', '.join(ordered)}, or add it to stages"
+            raise UsageError(f"set.json: review.gold.answers has the stage {name!r}; {cure}")
         if quiz.size > len(answers):
             raise UsageError(
-                f"the quiz asks {quiz.size} questions, and {name} has {len(answers)} gold "
+                f"set.json: review.quiz.size is {quiz.size}, and {name} has {len(answers)} gold "
                 "questions; add some, or make the quiz smaller"
             )
-    return gold, quiz
+    rest = {key: record[key] for key in record.keys() - {"stages", "gold", "quiz"}}
+    return ReviewPlan(ordered, gold, quiz=quiz, **rest)
+
+
+def list_gold(gold: Gold, classes: Sequence[str]) -> Iterator[tuple[str, str, Answer]]:
+    """(stage, item, answer) of the gold questions of a plan.
+
+    Raises `UsageError` for an answer that its stage does not allow.
+    """
+    for stage, answers in gold.answers.items():
+        for key, answer in answers.items():
+            try:
+                yield stage, key, STAGES[stage].check(answer, classes)
+            except UsageError as error:
+                place = f"review.gold.answers.{stage}, {show_value(key)}: {show_value(answer)}"
+                raise UsageError(f"set.json: {place}: {error}") from None
 
 
 def default_votes(content: Mapping[str, Any]) -> Mapping[str, int]:

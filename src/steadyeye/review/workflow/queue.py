@@ -15,7 +15,7 @@ from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.sql import ColumnElement
 
 from steadyeye import __version__
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError, shorten, unknown
 from steadyeye.core.seeds import stream
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.bulk import skip_pairs
@@ -23,7 +23,7 @@ from steadyeye.review.database import added_sets, assignments, items
 from steadyeye.review.protocol import counts
 from steadyeye.review.protocol.objects import describe_object, hide_source
 from steadyeye.review.protocol.reviewers import Reviewer, count_reviewers, lock_reviewer
-from steadyeye.review.protocol.stages import STAGES, ReviewPlan
+from steadyeye.review.protocol.stages import ReviewPlan, list_gold
 from steadyeye.review.workflow import quality
 from steadyeye.review.workflow.remaining import are_late, count_free, may_answer, was_in_quiz
 from steadyeye.review.workflow.sequences import find_videos, prefer_video
@@ -66,11 +66,8 @@ def add_set_items(connection: Connection, folder: SetFolder, plan: ReviewPlan) -
     known = {tuple(row) for row in connection.execute(select(items.c.stage, items.c.key))}
     new = [item for item in list_set_items(folder, plan) if (item.stage, item.key) not in known]
     add_items(connection, new, plan)
-    for stage, answers in plan.gold.answers.items():
-        if stage not in plan.votes:
-            raise unknown("stage of the gold questions", stage, plan.votes)
-        for key, answer in answers.items():
-            set_gold(connection, stage, key, STAGES[stage].check(answer, folder.class_names))
+    for stage, key, answer in list_gold(plan.gold, folder.class_names):
+        set_gold(connection, stage, key, answer)
     skip_pairs.advance_all(connection, plan)
     connection.execute(insert(added_sets).values(fingerprint=fingerprint))
     counts.compact_counts(connection)
@@ -229,8 +226,8 @@ def set_gold(connection: Connection, stage: str, key: str, answer: Mapping[str, 
     item = connection.execute(select(items.c.id).where(same)).scalar()
     if item is None:
         raise UsageError(
-            f"no item '{key}' in the stage {stage}; give an id of the set that is reviewed (no "
-            "neighbour across a scene cut)"
+            f"set.json: review.gold.answers.{stage}: no item '{shorten(key)}' in this stage; give "
+            "an id of the set that is reviewed (no neighbour across a scene cut)"
         )
     change = update(items).where(items.c.id == item)
     connection.execute(change.values(gold=dict(answer), state="open"))
@@ -326,7 +323,7 @@ def _is_gold_turn(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, 
     own = counts.read_reviewer_counts(connection, reviewer.id)
     place = sum(n for (_, kind), n in own.items() if kind == "given")
     digest = hashlib.sha256(f"{plan.seed}/{reviewer.id}/{stage}/{place}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") % max(plan.gold.every, 1) == 0
+    return int.from_bytes(digest[:8], "big") % plan.gold.every == 0
 
 
 def _find_free(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> Any:
