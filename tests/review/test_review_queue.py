@@ -178,7 +178,7 @@ def test_gold_questions_come_from_the_manifest(folder):
     with review.db.reading() as c:
         asked = c.execute(database.items.select().where(database.items.c.gold.is_not(None))).all()
     assert [(row.key, row.gold) for row in asked] == [(wanted, NO)]
-    with pytest.raises(UsageError, match="gold.answers.pairs: no item 'nowhere' in this stage"):
+    with pytest.raises(UsageError, match=r"gold.answers.pairs: no item 'nowhere' in this stage"):
         Review(folder, 0, gold={"answers": {"pairs": {"nowhere": NO}}})
     with pytest.raises(UsageError, match="similar=None; choose from"):
         Review(folder, 0, gold={"answers": {"pairs": {wanted: {"correct": "yes"}}}})

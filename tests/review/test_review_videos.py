@@ -124,7 +124,7 @@ def test_tracks_are_checked():
     with pytest.raises(UsageError, match="two boxes are of track 7"):
         check_boxes({"boxes": [{**box, "track": 7}] * 2}, ["car"])
     for value in (-1, 1.5, True, "2"):
-        with pytest.raises(UsageError, match="review.key_frames is"):
+        with pytest.raises(UsageError, match=r"review.key_frames is"):
             read_plan({"kind": "boxes", "review": {"key_frames": value}})
 
 

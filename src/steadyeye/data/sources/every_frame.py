@@ -170,7 +170,7 @@ def every_frame(
                 len(index),
                 index.fps,
                 scene_cuts,
-                partial(_seconds, index),
+                index.seconds,
                 _reader(index),
                 index.key,
                 [file],
@@ -240,10 +240,6 @@ def _read_cuts(cuts: str) -> Callable[[str, int], Cuts] | None:
         )
     sidecar = label_sidecar.read(cuts)
     return lambda name, frames: sidecar.of(name).within(name, frames).cuts
-
-
-def _seconds(index: decoder.VideoIndex, number: int) -> float:
-    return float((index.pts[number] - index.pts[0]) * index.time_base)
 
 
 def _at(fps: float, number: int) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.sha256sums import NAME, check_sums
@@ -32,6 +32,8 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
     if not accepted:
         raise UsageError(f"the review accepted no anchor of '{root}'; evaluate with review=False")
     by_id = {row["id"]: row for row in accepted}
+    timed = all(row["seconds"] is not None for row in accepted)
+    facts = (*(("seconds",) if timed else ()), "fps", "frame_type")
     marks = {} if review else _marks(folder, rows, anchors)
     members = tuple(
         Member(r["id"], r["group"], r["video"], r["frame"], r["offset"], tuple(r["labels"]))
@@ -40,8 +42,7 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
 
     def sample(member: Member) -> Sample:
         row = by_id[member.id]
-        more = {"seconds": row["seconds"], "fps": row["fps"], "frame_type": row["frame_type"]}
-        more |= marks.get(member.id, {})
+        more = {**{name: row[name] for name in facts}, **marks.get(member.id, {})}
         image, columns = ImageFile(locate(member)), {**tags(member), **more}
         return Sample(member.id, image, member.truth, member.group, columns, key=image.key)
 
@@ -52,7 +53,7 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         inside(path.relative_to(folder.root).as_posix())
         return path
 
-    extra = ("seconds", "fps", "frame_type", *(() if review else ("accepted", "sampled")))
+    extra = (*facts, *(() if review else ("accepted", "sampled")))
     return FrameSets(
         name=_name(folder, rows, review),
         classes=folder.classes,
@@ -89,7 +90,7 @@ def _marks(
     folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], anchors: Collection[str]
 ) -> Mapping[str, Mapping[str, int]]:
     """Frame id → whether the review accepted it, and whether it is part of the sample at all."""
-    cuts_asked = bool(folder.content.get("review", {}).get("across_cuts"))
+    cuts_asked = _are_cuts_asked(folder)
     return {
         row["id"]: {
             "accepted": int(row["accepted"] and row["group"] in anchors),
@@ -97,6 +98,18 @@ def _marks(
         }
         for row in rows
     }
+
+
+def _are_cuts_asked(folder: review_set.SetFolder) -> bool:
+    """Whether the plan of the review asks people about frames across a scene cut."""
+    record = folder.content.get("review", {})
+    value = record.get("across_cuts", False) if isinstance(record, dict) else None
+    if not isinstance(value, bool):
+        raise UsageError(
+            f"'{folder.root / 'set.json'}' has the review {shorten(repr(record))}; across_cuts of "
+            "it says true or false"
+        )
+    return value
 
 
 def _note_undecided(rows: Sequence[Mapping[str, Any]]) -> int:

@@ -132,7 +132,7 @@ def _box_notes(known: _Known, videos: Iterable[str], members: list[Member]) -> t
 def _sample(index: decoder.VideoIndex, known: _Known, member: Member) -> Sample:
     merged: dict[str, Tag] = {
         **tags(member),
-        "seconds": float(index.pts[member.frame] * index.time_base),
+        "seconds": index.seconds(member.frame),
         "fps": index.fps,
         "frame_type": decoder.UNSEEN,
     }

@@ -137,6 +137,10 @@ class VideoIndex:
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
+    def seconds(self, number: int) -> float:
+        """When frame `number` is shown, in seconds since the first frame, as a player counts."""
+        return float((self.pts[number] - self.pts[0]) * self.time_base)
+
     def key(self, number: int) -> str:
         """What names frame `number` by content. Raises `SampleError` for a file that went away."""
         try:

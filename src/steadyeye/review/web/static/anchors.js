@@ -107,4 +107,4 @@ export function anchors({ classes, decide, tell, refuse }) {
 }
 
 // sources that know no time give 0 for all
-const when = (seconds) => (seconds ? [`${seconds.toFixed(2)} s`] : []);
+const when = (seconds) => (seconds === null ? [] : [`${seconds.toFixed(2)} s`]);
