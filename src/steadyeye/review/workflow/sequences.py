@@ -15,6 +15,7 @@ from sqlalchemy import Connection, case, func, or_, select
 from sqlalchemy.sql import ColumnElement
 
 from steadyeye.review.database import assignments, decisions, items
+from steadyeye.review.protocol.drawn_boxes import drop_rejected
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import ReviewPlan
 from steadyeye.review.protocol.votes import select_last
@@ -128,7 +129,7 @@ def find_nearby(connection: Connection, reviewer: int, assignment: int) -> Mappi
     number = items.c.payload["sequence"]["frame"].as_integer()
     place = item.payload["sequence"]["frame"]
     answered = (
-        select(number.label("frame"), decisions.c.answer)
+        select(number.label("frame"), decisions.c.answer, items.c.payload)
         .join(items, items.c.id == decisions.c.item)
         .where(items.c.stage == item.stage, items.c.sequence == item.sequence)
         .where(decisions.c.id.in_(select_last()), decisions.c.kind == "answer")
@@ -139,12 +140,18 @@ def find_nearby(connection: Connection, reviewer: int, assignment: int) -> Mappi
         answered.where(number > place).order_by(number, decisions.c.id.desc()),
     )
     rows = [connection.execute(query.limit(1)).one_or_none() for query in nearest]
-    before, after = (row and {"frame": row.frame, "boxes": row.answer["boxes"]} for row in rows)
+    before, after = (row and _take_boxes(row) for row in rows)
     between: Boxes = []
     if before and after:
         share = (place - before["frame"]) / (after["frame"] - before["frame"])
         between = interpolate_tracks(before["boxes"], after["boxes"], share)
     return {"before": before, "after": after, "between": between}
+
+
+def _take_boxes(row: Any) -> Mapping[str, Any]:
+    """What another frame gives to this one: its boxes without those that people rejected there."""
+    boxes = drop_rejected(row.answer["boxes"], row.payload["rejected"])
+    return {"frame": row.frame, "boxes": boxes}
 
 
 def interpolate_tracks(before: Boxes, after: Boxes, share: float) -> Boxes:
