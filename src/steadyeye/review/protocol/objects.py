@@ -13,6 +13,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
 from steadyeye.data.annotations.coco_images import OUTSIDE
+from steadyeye.data.classes.synonyms import fold_class, match_class
 
 FLAWS = ("blurry", "occluded", "depiction")
 CRITERIA = ("well_sized", *FLAWS)
@@ -36,8 +37,10 @@ def describe_object(row: Mapping[str, Any], seed: int) -> Mapping[str, Any]:
     `choices`: what the detector and the data call it, in an order that says nothing of which is
     whose. `predicted`: the detector's word, which no reviewer is sent.
     """
-    names = {fold_class(name): name for name in (row["label"], row["annotated"]) if name}
-    names.pop(OUTSIDE, None)  # no name for what it is
+    names: dict[str, str] = {}
+    for name in (row["label"], row["annotated"]):
+        if name and name != OUTSIDE:  # that is no name for what it is
+            names.setdefault(fold_class(name), name)
     choices = list(names.values())
     order = stream(seed, "choices", row["id"]).permutation(len(choices))
     return {
@@ -56,16 +59,14 @@ def hide_source(payload: Mapping[str, Any]) -> Mapping[str, Any]:
 def check_object(answer: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any]:
     """`object`: the class of the object in words, None: cannot tell; and, unless None, `CRITERIA`.
 
-    A name may be outside the class list; `listed` says whether it is not. One that differs from a
-    class in capitals alone is that class. The criteria are true or false.
+    A name may be outside the class list; `listed` says whether it is not. One that means a class of
+    it, in another spelling or word, is that class. The criteria are true or false.
     """
     if "object" not in answer:
         raise UsageError("say what the object is: a class, or null where you cannot tell")
     if answer["object"] is None:
         return {"object": None}
-    name = _clean_class(answer["object"])
-    known = {fold_class(label): label for label in classes}
-    name = known.get(fold_class(name), name)
+    name = match_class(_clean_class(answer["object"]), classes)
     tidy = {key: answer.get(key) for key in CRITERIA}
     for key, value in tidy.items():
         if not isinstance(value, bool):
@@ -79,11 +80,6 @@ def _clean_class(text: Any) -> str:
     if not 1 <= len(name) <= MOST_LETTERS or hidden:
         raise UsageError(f"object={text!r:.100}; name a class in 1 to {MOST_LETTERS} letters")
     return name
-
-
-def fold_class(name: str) -> str:
-    """What spellings of a class that differ in capitals alone have in common."""
-    return name.casefold()
 
 
 def find_object(answers: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], str]:
@@ -105,8 +101,14 @@ def find_object(answers: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any]
     return named_class, ", ".join(f for f in FLAWS if majority([answer[f] for answer in certain]))
 
 
+def fold_object(answer: Mapping[str, Any]) -> str:
+    """What answers have in common that say the same, in whatever words for the class."""
+    name = answer["object"]
+    return word_object(answer if name is None else {**answer, "object": fold_class(name)})
+
+
 def word_object(answer: Mapping[str, Any]) -> str:
-    """An answer in words, on which reviewers agree or not."""
+    """An answer in words."""
     if answer["object"] is None:
         return "cannot tell"
     sized = "well sized" if answer["well_sized"] else "not well sized"

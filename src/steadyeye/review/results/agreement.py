@@ -18,7 +18,7 @@ from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.stages import ReviewPlan
 from steadyeye.review.protocol.votes import select_last
 from steadyeye.review.transactions import Database, UnavailableError
-from steadyeye.review.workflow.quality import word_answer
+from steadyeye.review.workflow.quality import fold_answer
 
 FEWEST = 5  # items two reviewers must share for a kappa of theirs
 SMALL = 2_000  # decisions, up to which nobody notices the time that it takes
@@ -106,7 +106,7 @@ def _read_verdicts(
     for item, reviewer, text in rows:
         if reviewer in people:
             if text not in codes:
-                word = word_answer(stage, json.loads(text))
+                word = fold_answer(stage, json.loads(text))
                 codes[text] = numbers.setdefault(word, len(numbers))
             places.append((people[reviewer], columns.setdefault(item, len(columns)), codes[text]))
     verdicts = np.full((len(people), len(columns)), -1, np.int32)
@@ -154,16 +154,16 @@ class BackgroundMeasurement:
 
     def read(self, connection: Connection) -> Measurement:
         """The latest measurement; a new one is begun where decisions were made since."""
-        last = _find_last(connection)
-        if last == self.latest.last:
-            return self.latest
+        last, latest = _find_last(connection), self.latest
+        if last == latest.last:
+            return latest
         if last <= SMALL:
-            self.latest = measure(connection, self.plan)
+            self.latest = latest = measure(connection, self.plan)
         elif abs(time.time() - (self.latest.made_at or 0.0)) > PAUSE and self.running.acquire(
             blocking=False
         ):
             threading.Thread(target=self._measure, daemon=True).start()
-        return self.latest
+        return latest
 
     def _measure(self) -> None:
         try:

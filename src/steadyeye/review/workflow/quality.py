@@ -12,7 +12,7 @@ from steadyeye.review.database import decisions, items
 from steadyeye.review.database import reviewers as people
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.counts import read_pace_counts
-from steadyeye.review.protocol.objects import word_object
+from steadyeye.review.protocol.objects import fold_object, word_object
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import Gold, is_doubted
 from steadyeye.review.protocol.votes import select_last
@@ -110,8 +110,13 @@ def _find_median(counts: Mapping[int, int]) -> float | None:
     return sum(tenths[number] for number in middle) / 20
 
 
+def fold_answer(stage: str, answer: Mapping[str, Any]) -> str:
+    """What answers of a stage have in common on which reviewers agree."""
+    return fold_object(answer) if stage == "classification" else word_answer(stage, answer)
+
+
 def word_answer(stage: str, answer: Mapping[str, Any]) -> str:
-    """The word for an answer, on which reviewers agree or not."""
+    """The word for an answer."""
     if stage == "anchors":
         return f"{answer['quality']} {' '.join(answer['labels'])}".strip()
     if stage in ("pairs", "joint"):
@@ -132,4 +137,4 @@ def list_marks(connection: Connection, reviewer: int) -> list[bool]:
         .where(decisions.c.id.in_(last))
         .order_by(decisions.c.id)
     )
-    return [word_answer(r.stage, r.gold) == word_answer(r.stage, r.answer) for r in rows]
+    return [fold_answer(r.stage, r.gold) == fold_answer(r.stage, r.answer) for r in rows]
