@@ -35,6 +35,7 @@ from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import strip_orientation
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.workflow import queue
+from steadyeye.review.workflow.gold import set_gold
 from steadyeye.testing import check_source
 
 __all__ = ["davis"]
@@ -148,13 +149,13 @@ def test_gold_questions_of_boxes_are_no_review(boxes):
     alone = next(r for r in rows if [x["image"] for x in rows].count(r["image"]) == 1)
     plain = Boxes(boxes, 2, stages={"classification": 2, "boxes": 1, "box_check": 1})
     with plain.db.writing() as c:
-        queue.set_gold(c, "classification", alone["id"], check_object(FINE, ("cat",)))
+        set_gold(c, "classification", alone["id"], check_object(FINE, ("cat",)))
     for number in (0, 1):
         plain.everything("classification", lambda shown: FINE, number)
     drawn = plain.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
     plain.everything("box_check", lambda shown: {"boxes": [BOX]}, 1)
     with plain.db.writing() as c:
-        queue.set_gold(c, "box_check", drawn[0]["image"], {"boxes": [BOX]})
+        set_gold(c, "box_check", drawn[0]["image"], {"boxes": [BOX]})
     with plain.db.reading() as c:
         lines = table_one(c, boxes, plain.plan)
         told = status.summarise(c, boxes, plain.plan)

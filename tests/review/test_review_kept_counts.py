@@ -21,6 +21,7 @@ from steadyeye.review.results.recount import check_counts
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.workflow import queue
 from steadyeye.review.workflow.decisions import Submission, decide, undo
+from steadyeye.review.workflow.gold import set_gold
 
 ANCHORS = [
     GOOD,
@@ -83,7 +84,7 @@ class Session:
     def gold(self):
         query = select(items).where(items.c.stage.in_(("anchors", "pairs"))).order_by(items.c.id)
         item = self.pick(self.c.execute(query).all())
-        queue.set_gold(self.c, item.stage, item.key, self.pick(answers(item.stage)))
+        set_gold(self.c, item.stage, item.key, self.pick(answers(item.stage)))
 
     def late(self):
         self.c.execute(update(assignments).where(~assignments.c.answered).values(made_at=0.0))

@@ -13,8 +13,9 @@ from steadyeye.review import database
 from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.results import status
-from steadyeye.review.workflow import decisions, queue, remaining
+from steadyeye.review.workflow import decisions, remaining
 from steadyeye.review.workflow.decisions import RefusedError
+from steadyeye.review.workflow.gold import set_gold
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ def test_a_reviewer_who_fails_gold_questions_is_paused(folder):
     with review.db.writing() as c:
         for row in folder.frames.to_pylist():
             if row["offset"]:
-                queue.set_gold(c, "pairs", row["id"], YES)
+                set_gold(c, "pairs", row["id"], YES)
     for answer in (YES, NO, NO):
         review.say(review.next("pairs")[0], answer)
     assert review.next("pairs") == []
@@ -204,7 +205,7 @@ def test_of_a_gold_question_the_known_answer_stands(folder):
     review = Review(folder, stages={"pairs": 1}, gold={"every": 1, "minimum": 99})
     wanted = next(r["id"] for r in folder.frames.to_pylist() if r["offset"])
     with review.db.writing() as c:
-        queue.set_gold(c, "pairs", wanted, NO)
+        set_gold(c, "pairs", wanted, NO)
     review.everything("pairs", lambda payload: YES)
     found = review.verdicts()
     assert (found[wanted].accepted, found[wanted].reason) == (False, "blur")

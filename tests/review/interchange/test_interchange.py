@@ -21,6 +21,7 @@ from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import read_size
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.workflow import quality
+from steadyeye.review.workflow.gold import set_gold
 
 __all__ = ["davis"]
 
@@ -281,14 +282,12 @@ def test_what_cannot_be_taken_is_refused_with_the_first_and_nothing_is_taken(pro
 
 
 def test_gold_questions_judge_annotators_too(folder, tmp_path):
-    from steadyeye.review.workflow import queue
-
     gold = {"every": 1, "least": 0.8, "minimum": 3}
     review = Review(folder, 1, stages={"pairs": 1}, gold=gold)
     with review.db.writing() as c:
         for row in folder.frames.to_pylist():
             if row["offset"]:
-                queue.set_gold(c, "pairs", row["id"], YES)
+                set_gold(c, "pairs", row["id"], YES)
     written(review, "label_studio", tmp_path / "out")
     tasks = json.loads((tmp_path / "out/label_studio/pairs.tasks.json").read_text())
     assert "gold" not in json.dumps(tasks)

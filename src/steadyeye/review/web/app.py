@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,7 @@ from sqlalchemy import Connection
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from steadyeye.core.errors import UsageError
-from steadyeye.data.annotations.review_set import SetFolder, image_name, image_path
+from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.protocol import guidelines, reviewers
 from steadyeye.review.protocol.counts import read_item_counts
 from steadyeye.review.protocol.reviewers import Reviewer
@@ -36,6 +35,7 @@ from steadyeye.review.web.pages import (
     get_rules,
     show_page,
 )
+from steadyeye.review.web.pictures import Pictures
 from steadyeye.review.web.refusals import add_refusals
 from steadyeye.review.workflow import decisions, queue, quiz, sequences
 from steadyeye.review.workflow.changes import serve_again
@@ -92,7 +92,7 @@ def build_app(
     app = FastAPI(title="steadyeye review", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.database, app.state.folder, app.state.rules = database, folder, rules
     app.state.background = BackgroundMeasurement(database, rules.plan)
-    app.state.access = entrance or Access()
+    app.state.access, app.state.pictures = entrance or Access(), Pictures(folder.root)
     with database.writing() as connection:
         queue.add_set_items(connection, folder, rules.plan)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
@@ -170,21 +170,8 @@ def _add_pages(app: FastAPI) -> None:
         if not IMAGE.fullmatch(name) or name not in folder.images:
             raise HTTPException(404, "this set has no such image")
         headers = {"Cache-Control": "private, max-age=31536000, immutable"}
-        return Response(_read_image(folder.root, name), media_type="image/jpeg", headers=headers)
-
-
-def _read_image(root: Path, name: str) -> bytes:
-    """The bytes of an image of a set; 404 where they are missing, or not those of its name."""
-    path, content = image_path(root, name), b""
-    with suppress(OSError, RuntimeError):  # a loop of links is a RuntimeError
-        # a link to elsewhere, also one of its folders, is not of the set
-        if path.is_file() and path.resolve() == image_path(root.resolve(), name):
-            content = path.read_bytes()
-    if not content:
-        raise HTTPException(404, f"the image {name} is missing from the set's folder")
-    if image_name(content) != name:
-        raise HTTPException(404, f"the image {name} is damaged in the set's folder")
-    return content
+        content = request.app.state.pictures.read(name)
+        return Response(content, media_type="image/jpeg", headers=headers)
 
 
 def _add_decisions(app: FastAPI) -> None:
@@ -228,7 +215,8 @@ def _add_administration(app: FastAPI) -> None:
             plan = get_rules(request).plan
             measurement = request.app.state.background.read(connection)
             summary = status.summarise(connection, request.app.state.folder, plan, measurement)
-        return show_page(request, "dashboard.html", reviewer, summary)
+        faults = {"pictures": request.app.state.pictures.list_faults()}
+        return show_page(request, "dashboard.html", reviewer, {**summary, **faults})
 
     @app.post("/reviewers", dependencies=[Depends(access.require_own_page)])
     def add_reviewer(body: Newcomer, request: Request, reviewer: Admin) -> JSONResponse:
@@ -287,7 +275,8 @@ def _serve_next(
     if question is not None:
         return {"next": [], "paused": "", "quiz": _show_item(asdict(question), stage, hidden)}
     again = serve_again(connection, reviewer, stage, change) if change else None
-    served = queue.serve_items(connection, plan, reviewer, stage)
+    lacks = request.app.state.pictures.lacks
+    served = queue.serve_items(connection, plan, reviewer, stage, lacks=lacks)
     content = [again, *served] if again else served
     items = [_show_item(asdict(item), stage, hidden) for item in content]
     return {"next": items, "paused": reviewer.paused, "quiz": None}

@@ -7,7 +7,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.sql import ColumnElement
 
 from steadyeye import __version__
-from steadyeye.core.errors import UsageError, shorten, unknown
+from steadyeye.core.errors import unknown
 from steadyeye.core.seeds import stream
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.bulk import skip_pairs
@@ -24,7 +24,7 @@ from steadyeye.review.protocol import counts
 from steadyeye.review.protocol.objects import describe_object, hide_source
 from steadyeye.review.protocol.reviewers import Reviewer, count_reviewers, lock_reviewer
 from steadyeye.review.protocol.stages import ReviewPlan, list_gold
-from steadyeye.review.workflow import quality
+from steadyeye.review.workflow.gold import set_gold
 from steadyeye.review.workflow.remaining import are_late, count_free, may_answer, was_in_quiz
 from steadyeye.review.workflow.sequences import find_videos, prefer_video
 
@@ -217,31 +217,6 @@ def close_item(connection: Connection, stage: str, key: str) -> None:
     connection.execute(update(items).where(pending).values(state="withdrawn"))
 
 
-def set_gold(connection: Connection, stage: str, key: str, answer: Mapping[str, Any]) -> int:
-    """The id of an item, made a gold question: everybody is asked, `answer` is what holds of it.
-
-    Raises `UsageError` for a key that the stage does not have.
-    """
-    same = (items.c.stage == stage) & (items.c.key == key)
-    item = connection.execute(select(items.c.id).where(same)).scalar()
-    if item is None:
-        raise UsageError(
-            f"set.json: review.gold.answers.{stage}: no item '{shorten(key)}' in this stage; give "
-            "an id of the set that is reviewed (no neighbour across a scene cut)"
-        )
-    change = update(items).where(items.c.id == item)
-    connection.execute(change.values(gold=dict(answer), state="open"))
-    if stage in ("anchors", "classification"):
-        unit = connection.execute(select(items.c.unit).where(items.c.id == item)).scalar_one()
-        counts.write_parents(connection, stage, unit)
-    elif stage == "pairs":
-        counts.write_pair(connection, key)
-    people = select(assignments.c.reviewer).where(assignments.c.item == item)
-    for reviewer in connection.execute(people).scalars().all():
-        quality.write_marks(connection, reviewer)
-    return int(item)
-
-
 @dataclass(frozen=True)
 class ServedItem:
     """An item given to a reviewer; `nonce` must come back with the answer.
@@ -257,30 +232,38 @@ class ServedItem:
 
 
 def serve_items(
-    connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str, most: int = 2
+    connection: Connection,
+    plan: ReviewPlan,
+    reviewer: Reviewer,
+    stage: str,
+    most: int = 2,
+    *,
+    lacks: Callable[[Payload], bool] = lambda payload: False,
 ) -> list[ServedItem]:
     """Up to `most` items for a reviewer: first what they were given and did not answer.
 
-    A paused reviewer gets none. No item is ever given twice to the same reviewer.
+    A paused reviewer gets none. No item is ever given twice to the same reviewer. What `lacks`
+    says cannot be shown is kept for later.
     """
     if stage not in plan.votes:
         raise unknown("stage", stage, plan.votes)
     lock_reviewer(connection, reviewer)
     if reviewer.paused:
         return []
-    served = _list_unanswered(connection, reviewer, stage, most)
+    served = [
+        item for item in _list_unanswered(connection, reviewer, stage) if not lacks(item.payload)
+    ][:most]
     while len(served) < most:
         row = _pick(connection, plan, reviewer, stage)
         if row is None:
             break
         assignment, nonce = assign_item(connection, row.id, reviewer)
-        served.append(ServedItem(assignment, nonce, row.stage, hide_source(row.payload)))
+        if not lacks(row.payload):
+            served.append(ServedItem(assignment, nonce, row.stage, hide_source(row.payload)))
     return served
 
 
-def _list_unanswered(
-    connection: Connection, reviewer: Reviewer, stage: str, most: int
-) -> list[ServedItem]:
+def _list_unanswered(connection: Connection, reviewer: Reviewer, stage: str) -> list[ServedItem]:
     # in two steps: few are open, whatever a database's planner believes of a table that has grown
     assigned = connection.execute(
         select(assignments.c.id, assignments.c.nonce, assignments.c.item)
@@ -294,12 +277,11 @@ def _list_unanswered(
         items.c.state.in_(("open", "done")),
     )
     known = {row.id: row for row in connection.execute(query)} if assigned else {}
-    served = [
+    return [
         ServedItem(row.id, row.nonce, known[row.item].stage, hide_source(known[row.item].payload))
         for row in assigned
         if row.item in known
     ]
-    return served[:most]
 
 
 def _pick(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> Any:

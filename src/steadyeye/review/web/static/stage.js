@@ -17,7 +17,10 @@ const setup = JSON.parse(find("#setup").textContent);
 const time = clock();
 const loaded = pictures(() => trouble("The picture is not loaded yet: the server does not answer. Trying again."));
 const lacking = new Set(); // assignments without a picture
+const MANY = 20; // of these, one after the other, of which the page asks for no more by itself
 let lack = ""; // why the last of them has none
+let lost = 0; // how many of them came since one was shown
+let before = 0; // how many there were when others were asked for
 let next = []; // items that wait
 let shown = null; // the item on the screen
 let ready = false; // its pictures are on the screen too
@@ -100,12 +103,19 @@ function arrived(known, paused) {
     .then((all) => { told.loaded = all.length; }, () => {});
   const [item] = whole;
   if (!item) {
-    if (!kept.unsaved()) rest(paused);
+    // the server knows of them now, and gives others
+    if (lacking.size > before && lost < MANY) askOthers();
+    else if (!kept.unsaved()) rest(paused);
     return;
   }
   rested = false;
   if (item.assignment !== shown?.assignment) show(item);
   tally();
+}
+
+function askOthers() {
+  before = lacking.size;
+  kept.reload();
 }
 
 async function show(item) {
@@ -130,6 +140,7 @@ async function show(item) {
   if (!kept.unsaved()) trouble(lack);
   say("#now", `Next: ${form.words(item.payload)}`);
   ready = true;
+  lost = 0;
   find("#item").scrollTop = 0;
   wordConnection();
   time.start();
@@ -139,6 +150,7 @@ async function show(item) {
 // goes on with the others: what has no picture cannot be answered
 function leaveOut(item, reason) {
   lacking.add(item.assignment);
+  lost += 1;
   lack = `Left out: ${reason}. Tell the admin.`;
   trouble(lack);
   if (shown !== item) return;
@@ -162,13 +174,14 @@ function measure() {
 
 async function rest(paused) {
   shown = null;
+  if (!paused && lacking.size) trouble(lack);
   if (rested) return;
   rested = true;
   find("#item").hidden = true;
   find("#rest").hidden = false;
   const headline = find("#rest .headline");
   headline.textContent = paused ? `You are paused: ${paused}` : "No open decisions for you in this stage now.";
-  if (!paused && next.length) headline.textContent = "What is next for you cannot be shown: its pictures are missing.";
+  if (!paused && lacking.size) headline.textContent = "What is next for you cannot be shown: its pictures are missing.";
   find("#rest").focus({ preventScroll: true });
   say("#now", headline.textContent);
   const go = find("#rest .go");
@@ -207,6 +220,7 @@ function act(name) {
     rested = false;
     lacking.clear();
     lack = "";
+    lost = before = 0;
     trouble("");
     kept.reload();
   } else if (shown && ready) {
