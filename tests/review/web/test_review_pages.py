@@ -11,6 +11,7 @@ import threading
 import time
 from contextlib import closing
 
+import encoded
 import forked
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from steadyeye.data.annotations.review_set import image_path
 from steadyeye.data.sources.video import video
 from steadyeye.review import database
 from steadyeye.review.database import decisions, items
+from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.protocol import reviewers, votes
 from steadyeye.review.protocol.stages import REASONS, read_plan
 from steadyeye.review.results.verdicts import judge_frames
@@ -395,6 +397,31 @@ def test_what_has_no_picture_is_left_out_until_it_has(site, visit):
     assert boss.page.locator("section[aria-labelledby=pictures]").count() == 0
     assert len(here.said()) == 8
     ann.complaints[:] = [text for text in ann.complaints if "404" not in text]
+
+
+def test_the_time_of_an_anchor_counts_from_the_first_frame(tmp_path, visit):
+    """Of a video whose first frame has the time 1.6 s; the export says the same."""
+    times = [40 + 2 * number for number in range(6)]
+    path = encoded.write(tmp_path / "late.mkv", "mpeg4", count=6, group=3, times=times)
+    how = Sampling("set", {"k": 0}, Classes(("cat",)))
+    draw([video(path=str(path), labels="cat", anchors="all", k=0)], tmp_path / "set", how)
+    here = Site(review_set.read(tmp_path / "set"), stages={"anchors": 1})
+    try:
+        ann = visit(here.join("ann")).stage("anchors")
+        seen = []
+        while ann.page.locator(READY).count():
+            seen.append(ann.text("#away"))
+            ann.decide("g")
+        ann.saved()
+        with here.db.reading() as c:
+            export_set(c, here.folder, here.plan, tmp_path / "out")
+    finally:
+        here.stop()
+    expected = {n: 2 * n / encoded.RATE for n in range(6)}
+    lines = [f"late.mkv, frame {n}, {seconds:.2f} s" for n, seconds in expected.items()]
+    assert sorted(seen) == lines
+    exported = review_set.read(tmp_path / "out").frames.to_pylist()
+    assert {row["frame"]: row["seconds"] for row in exported} == pytest.approx(expected)
 
 
 def test_the_admin_adds_pauses_and_lets_go_on(site, visit):
