@@ -8,6 +8,7 @@ from review_boxes import FINE, write
 from test_review_pages import REST, Site, boxes_on, choose, outcomes, visit
 
 from steadyeye.data.annotations import review_set
+from steadyeye.data.annotations.review_set import image_path
 from steadyeye.review.database import quiz_answers
 from steadyeye.review.sampling.box_sampling import sample_boxes
 
@@ -120,6 +121,21 @@ def test_what_is_in_the_box_after_a_quiz_that_is_no_vote(detected, visit):
     told = sorted(one.reason for key, one in outcomes(here, "classification").items() if one.reason)
     assert told == ["cannot tell what it is", "occluded", "the detector was right"]
     assert found == {name: [] for name in found}
+
+
+def test_a_quiz_goes_on_without_a_question_whose_picture_is_missing(detected, visit):
+    here = detected(**ask_quiz())
+    ann = visit(here.join("ann"))
+    first = ann.json("stages/classification")["quiz"]
+    path = image_path(here.folder.root, first["payload"]["image"])
+    path.rename(path.with_suffix(".away"))
+    ann.stage("classification")
+    assert ann.page.get_attribute("#item", "data-assignment") != f"quiz {first['item']}"
+    assert ann.text("#quiz .headline").startswith("Entry quiz, question 1 of 2.")
+    assert answer_quiz(ann, "dog") == "Right: dog, well sized."
+    proceed(ann)
+    assert "2 of 2 were right: you passed." in answer_quiz(ann, "dog")
+    ann.complaints[:] = [text for text in ann.complaints if "404" not in text]
 
 
 def test_who_fails_the_quiz_asks_the_admin_and_goes_on(detected, visit):

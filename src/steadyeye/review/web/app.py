@@ -190,7 +190,8 @@ def _add_decisions(app: FastAPI) -> None:
 
         def work(connection: Connection) -> Mapping[str, Any]:
             reply = body.item, body.answer
-            result = quiz.answer_question(connection, get_rules(request), reviewer, name, reply)
+            rules, lacks = get_rules(request), request.app.state.pictures.lacks
+            result = quiz.answer_question(connection, rules, reviewer, name, reply, lacks)
             return asdict(result)
 
         return JSONResponse(get_database(request).write(work))
@@ -271,11 +272,11 @@ def _serve_next(
     """
     plan = get_rules(request).plan
     hidden = () if plan.show_offset else WHERE
-    question = quiz.find_question(connection, plan, reviewer, stage)
+    lacks = request.app.state.pictures.lacks
+    question = quiz.find_question(connection, plan, reviewer, stage, lacks)
     if question is not None:
         return {"next": [], "paused": "", "quiz": _show_item(asdict(question), stage, hidden)}
     again = serve_again(connection, reviewer, stage, change) if change else None
-    lacks = request.app.state.pictures.lacks
     served = queue.serve_items(connection, plan, reviewer, stage, lacks=lacks)
     content = [again, *served] if again else served
     items = [_show_item(asdict(item), stage, hidden) for item in content]

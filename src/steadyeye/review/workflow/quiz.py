@@ -6,7 +6,7 @@ and is not asked of the same reviewer again.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,12 +49,17 @@ class QuizResult:
 
 
 def find_question(
-    connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str
+    connection: Connection,
+    plan: ReviewPlan,
+    reviewer: Reviewer,
+    stage: str,
+    lacks: Callable[[Mapping[str, Any]], bool] = lambda payload: False,
 ) -> QuizQuestion | None:
     """The question of the quiz that a reviewer is to answer next; None: none stands before votes.
 
     That is so where they passed, where the plan has no quiz or the stage no gold questions, where
-    they are paused, and where the admin let them go on though they were asked everything.
+    they are paused, and where the admin let them go on though they were asked everything. What
+    `lacks` says cannot be shown comes after what can.
     """
     if not plan.quiz.size or reviewer.paused:
         return None
@@ -65,7 +70,8 @@ def find_question(
     place = len(marks) % plan.quiz.size
     if len(left) < plan.quiz.size - place:
         return None
-    return QuizQuestion(left[0].id, hide_source(left[0].payload), place + 1, plan.quiz.size)
+    row = next((row for row in left if not lacks(row.payload)), left[0])
+    return QuizQuestion(row.id, hide_source(row.payload), place + 1, plan.quiz.size)
 
 
 def answer_question(
@@ -74,6 +80,7 @@ def answer_question(
     reviewer: Reviewer,
     stage: str,
     reply: tuple[int, Mapping[str, Any]],
+    lacks: Callable[[Mapping[str, Any]], bool] = lambda payload: False,
 ) -> QuizResult:
     """The result of an answer in a quiz; `reply`: the item it is to, and the answer.
 
@@ -84,7 +91,7 @@ def answer_question(
     item, answer = reply[0], dict(STAGES[stage].check(reply[1], rules.classes))
     before = _list_answers(connection, reviewer, stage)
     if not before or before[-1].item != item:
-        question = find_question(connection, rules.plan, reviewer, stage)
+        question = find_question(connection, rules.plan, reviewer, stage, lacks)
         if question is None or question.item != item:
             raise RefusedError("this is not your next question; reload the page")
         gold = connection.execute(select(items.c.gold).where(items.c.id == item)).scalar_one()

@@ -50,6 +50,7 @@ export function quiz(setup, on) {
 
   return {
     start: ask,
+    another: next, // in the place of a question whose picture cannot be shown
     proceed: () => proceed(),
     async answer(answer) {
       proceed = () => {};

@@ -115,7 +115,8 @@ function arrived(known, paused) {
 
 function askOthers() {
   before = lacking.size;
-  kept.reload();
+  if (entry) entry.another();
+  else kept.reload();
 }
 
 async function show(item) {
