@@ -1,5 +1,6 @@
 """The frames of a video through PyAV: by number, in any order, as decoding in order gives them."""
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -19,8 +20,8 @@ from steadyeye.data.video.video_index import (
     VideoIndex,
     decode_in_order,
     index,
+    open_video,
     picture_stream,
-    readable,
 )
 
 __all__ = ["UNSEEN", "Frame", "VideoIndex", "every_frame", "frame", "index"]
@@ -129,7 +130,7 @@ class _Cursor:
     def _open(self) -> None:
         if self.container is not None:
             self.container.close()
-        self.container = av.open(readable(self.video.path))
+        self.container = open_video(self.video.path)
         self.stream = picture_stream(self.container)
         self.stream.thread_type = "NONE"  # the runner's workers are the parallelism
         context = self.stream.codec_context
@@ -187,7 +188,7 @@ def every_frame(video: VideoIndex) -> Iterator[tuple[int, Any]]:
 
 def _frames(video: VideoIndex, strict: bool) -> Iterator[tuple[int, Any]]:
     """`strict`: with all cores, up to the first error: patched pictures depend on the threads."""
-    with av.open(readable(video.path)) as container:
+    with open_video(video.path) as container:
         stream = picture_stream(container)
         stream.thread_type = "AUTO" if strict else "NONE"
         if strict:
@@ -233,12 +234,25 @@ def _damaged_frame(video: VideoIndex, number: int, why: str) -> Frame:
 
 
 _open = threading.local()
+_of_parent: list[object] = []
+
+
+def _leave_to_parent() -> None:
+    """Keeps what the parent of a forked process decodes with: freeing it waits for its threads."""
+    _of_parent.append(_open.__dict__.pop("cursors", None))
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def frame(video: VideoIndex, number: int) -> Frame:
     """Frame `number` of a video, decoded by the calling thread's own decoder."""
     cursors: OrderedDict[Place, _Cursor] = _open.__dict__.setdefault("cursors", OrderedDict())
-    if video.path not in cursors:
+    cursor = cursors.get(video.path)
+    # another index of the same path: the file was replaced since it was opened
+    if cursor is None or cursor.video is not video:
+        if cursor is not None:
+            cursor.close()
         cursors[video.path] = _Cursor(video)
         if len(cursors) > OPEN_VIDEOS:
             cursors.popitem(last=False)[1].close()

@@ -23,7 +23,7 @@ from steadyeye.data.images.image_header import VARIABLE, read_max_pixels
 from steadyeye.data.video.key_frames import SINGLE, examiner
 from steadyeye.data.video.random_access import Examiner, UnprovenError
 
-EDGES = 2**14  # pixels that a decoder adds around the smallest frames
+EDGES = 2**16  # pixels that a decoder adds around the smallest frames
 MOST_OF_FFMPEG = 2**31 - 1  # the highest limit that it takes
 
 TIMED = frozenset({"mov", "matroska", "mpegts", "flv"})
@@ -150,9 +150,13 @@ class VideoIndex:
             raise SampleError(f"cannot read the video '{self.path}': {error.strerror}") from error
 
 
-def readable(path: Place) -> Any:
-    """What PyAV opens: the name of a file, or an object of a store read a piece at a time."""
-    return path.open("rb") if isinstance(path, Remote) else str(path)
+def open_video(path: Place, **options: Any) -> Any:
+    """A file as PyAV opens it, or an object of a store, which is read a piece at a time.
+
+    Words in it (titles, names of encoders) may be of any encoding.
+    """
+    file = path.open("rb") if isinstance(path, Remote) else str(path)
+    return av.open(file, metadata_errors="replace", **options)
 
 
 def picture_stream(container: Any) -> Any:
@@ -208,11 +212,11 @@ def _index_of_version(path: Place, *stamp: int) -> VideoIndex:
 
 def _index(path: Place) -> VideoIndex:
     try:
-        with av.open(readable(path)) as container:
+        with open_video(path) as container:
             stream = picture_stream(container)
-            if stream is None:
+            if stream is None or stream.codec_context is None:
                 hint = "give a video or a folder of videos"
-                raise UsageError(f"'{path}' has no video stream; {hint}")
+                raise UsageError(f"'{path}' has no video stream that can be read; {hint}")
             _check_pixels(path, stream.codec_context)
             packets = read_packets(container, stream)
             _check_whole(path, stream.frames, packets)
@@ -239,7 +243,7 @@ def _check_whole(path: Place, promised: int, packets: Packets) -> None:
         raise _empty(path)
     if packets.count >= promised:
         return
-    with av.open(readable(path), options={"ignore_editlist": "1"}) as container:
+    with open_video(path, options={"ignore_editlist": "1"}) as container:
         # frames that an edit list cuts away are there as well
         count = sum(1 for packet in container.demux(picture_stream(container)) if packet.size)
     if count < promised:
@@ -264,7 +268,7 @@ def _of_packets(path: Place, stream: Any, packets: Packets) -> VideoIndex:
 def _of_frames(path: Place, why: str) -> VideoIndex:
     times: list[int | None] = []
     lost = 0
-    with av.open(readable(path)) as container:
+    with open_video(path) as container:
         stream = picture_stream(container)
         stream.thread_type = "NONE"
         base, rate = stream.time_base, _rate(stream)
