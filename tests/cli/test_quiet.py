@@ -59,7 +59,7 @@ BROKEN = {
     "cut WebP": (WEBP[: len(WEBP) // 2], "the WebP 'x': it is damaged or cut off"),
     "cut BMP": (BMP[: len(BMP) // 2], "the BMP 'x': it is damaged or cut off"),
     "cut JPEG": (JPEG[: len(JPEG) // 2], "the JPEG 'x': Premature end of JPEG file"),
-    "text": (b"hello", "its format is unknown"),
+    "text": (b"hello", "its format is none of JPEG, PNG, "),
     "nothing": (b"", "it is empty"),
 }
 

@@ -4,7 +4,7 @@ import encoded
 import pytest
 
 from steadyeye.core.errors import UsageError
-from steadyeye.data.images.image_header import VARIABLE
+from steadyeye.data.images.image_file import VARIABLE
 from steadyeye.data.sources.every_frame import every_frame
 from steadyeye.data.video import video_index
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,19 +14,17 @@ import numpy as np
 import simplejpeg
 from numpy.typing import NDArray
 
-from steadyeye.core.errors import SampleError, unknown
+from steadyeye.core.errors import SampleError, UsageError, unknown
 from steadyeye.core.storage import contents
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.types import Image
-from steadyeye.data.images.image_header import (
-    MAGIC,
-    VARIABLE,
-    count_pixels,
-    name_format,
-    read_max_pixels,
-    read_size,
-)
+from steadyeye.data.images import image_header
+
+VARIABLE = "STEADYEYE_MAX_PIXELS"
+
+MAX_PIXELS = 2**27
+"""Pixels of an image or a frame, where `$STEADYEYE_MAX_PIXELS` says no other number."""
 
 RAISE_THE_LIMIT = f"make it smaller, or set {VARIABLE} to a higher number"
 
@@ -38,11 +37,13 @@ MOST_SCANS = 500
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
 
+JPEG_START = b"\xff\xd8"
 JPEG_SCAN = b"\xff\xda"
 
 PNG_START = b"\x89PNG\r\n\x1a\n"
 PIECE = 2**24  # bytes that are unpacked at a time
 PNG_END = b"\x00\x00\x00\x00IEND\xaeB`\x82"
+CUT_OFF = "it is cut off after {:,} bytes"
 PNG_NEEDED = frozenset({b"IHDR", b"PLTE", b"IDAT"})
 """Chunks without which there is no picture."""
 
@@ -55,6 +56,19 @@ PNG_IGNORED = frozenset(
 if "OPENCV_LOG_LEVEL" not in os.environ:
     # it prints what it makes of odd files; what matters of it is raised
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+
+
+def read_max_pixels() -> int:
+    """The most pixels that an image or a frame may have.
+
+    Raises `UsageError` where `$STEADYEYE_MAX_PIXELS` is no number.
+    """
+    text = os.environ.get(VARIABLE, "")
+    if not text:
+        return MAX_PIXELS
+    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 12 and int(text)):
+        raise UsageError(f"{VARIABLE}={text!r} is no number of pixels; give one, as {MAX_PIXELS}")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -141,10 +155,10 @@ def decode(data: bytes, name: str) -> Image:
     """The image in encoded bytes; `name` is what an error calls it.
 
     Raises `SampleError` for one that is damaged or of another format, and, before it is decoded,
-    for one that promises more pixels than `image_header.read_max_pixels` allows.
+    for one that promises more pixels than `read_max_pixels` allows.
     """
-    if data[:2] == b"\xff\xd8":
-        check_pixels(data, name)
+    if data.startswith(JPEG_START):
+        _check_jpeg(data, name)
         try:
             return simplejpeg.decode_jpeg(data, "RGB")  # type: ignore[no-any-return]
         except ValueError as error:
@@ -175,19 +189,51 @@ def check_pixels(data: bytes, name: str) -> str:
     Raises `SampleError` for others, for formats that are not read, and for a JPEG file that would
     take hours.
     """
-    form = name_format(data)
+    if data.startswith(JPEG_START):
+        _check_jpeg(data, name)
+        return "JPEG"
+    if data.startswith(PNG_START):
+        height, width = _read_png_size(data, name)
+        _check_limit(height * width, name)
+        return "PNG"
+    form = image_header.name_format(data)
     if form is None:
-        why = f"its format is none of {', '.join(MAGIC)}; convert it" if data else "it is empty"
+        formats = ", ".join(("JPEG", "PNG", *image_header.MAGIC))
+        why = f"its format is none of {formats}; convert it" if data else "it is empty"
         raise SampleError(f"cannot decode the image '{name}': {why}")
-    pixels, most = count_pixels(data), read_max_pixels()
+    _check_limit(image_header.count_pixels(data), name)
+    return form
+
+
+def _check_jpeg(data: bytes, name: str) -> None:
+    height, width = _read_jpeg_size(data, name)
+    _check_limit(height * width, name)
+    values = np.frombuffer(data, dtype=np.uint8)
+    scans = np.count_nonzero((values[:-1] == JPEG_SCAN[0]) & (values[1:] == JPEG_SCAN[1]))
+    if scans > MOST_SCANS:
+        raise SampleError(f"'{name}' has {scans:,} scans, over {MOST_SCANS}; save it again")
+
+
+def _read_jpeg_size(data: bytes, name: str) -> tuple[int, int]:
+    try:
+        height, width, *_ = simplejpeg.decode_jpeg_header(data)
+    except ValueError as error:
+        raise SampleError(f"cannot decode the JPEG '{name}': {error}") from error
+    return int(height), int(width)
+
+
+def _read_png_size(data: bytes, name: str) -> tuple[int, int]:
+    try:
+        width, height = struct.unpack_from(">II", data, 16)
+    except struct.error as error:
+        raise SampleError(f"cannot decode the PNG '{name}': {CUT_OFF.format(len(data))}") from error
+    return height, width
+
+
+def _check_limit(pixels: int, name: str) -> None:
+    most = read_max_pixels()
     if pixels > most:
         raise SampleError(f"'{name}' promises {pixels:,} pixels, over {most:,}: {RAISE_THE_LIMIT}")
-    if form == "JPEG":
-        values = np.frombuffer(data, dtype=np.uint8)
-        scans = np.count_nonzero((values[:-1] == JPEG_SCAN[0]) & (values[1:] == JPEG_SCAN[1]))
-        if scans > MOST_SCANS:
-            raise SampleError(f"'{name}' has {scans:,} scans, over {MOST_SCANS}; save it again")
-    return form
 
 
 def _strip(data: bytes, form: str) -> bytes:
@@ -205,7 +251,7 @@ def strip_png_chunks(data: bytes) -> bytes:
     for kind, start, end in _list_png_chunks(data):
         if end > len(data):
             if kind in PNG_NEEDED or not image_chunks:
-                raise ValueError(f"it is cut off after {len(data):,} bytes")
+                raise ValueError(CUT_OFF.format(len(data)))
             break
         if kind in PNG_NEEDED:
             image_chunks += kind == b"IDAT"
@@ -222,7 +268,7 @@ def strip_png_chunks(data: bytes) -> bytes:
             pixels.decompress(rest, PIECE)
             rest = pixels.unconsumed_tail
     if not pixels.eof:
-        raise ValueError(f"it is cut off after {len(data):,} bytes")
+        raise ValueError(CUT_OFF.format(len(data)))
     return b"".join([*parts, PNG_END])
 
 
@@ -243,14 +289,25 @@ def size(path: Place) -> tuple[int, int]:
     try:
         with path.open("rb") as file:
             start = file.read(START)
-            is_said = name_format(start) not in (None, "AVIF")
-            sides = is_said and (read_size(start) or read_size(path.read_bytes()))
     except OSError as error:
         raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
+    sides = _read_size(start) or _read_size(read_content(path))
     if sides:
         return sides
     height, width = read(path).shape[:2]
     return height, width
+
+
+def _read_size(data: bytes) -> tuple[int, int] | None:
+    try:
+        if data.startswith(JPEG_START):
+            return _read_jpeg_size(data, "")
+        if data.startswith(PNG_START):
+            return _read_png_size(data, "")
+    except SampleError:
+        return None
+    is_turned = image_header.name_format(data) == "AVIF"
+    return None if is_turned else image_header.read_size(data)
 
 
 def encode(image: Image, suffix: str) -> bytes:

@@ -1,24 +1,12 @@
-"""The format and the size of an image file by its first bytes, before it is decoded."""
+"""Format and size by the first bytes of image files of all formats but JPEG and PNG."""
 
-import os
 import re
 import struct
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-import simplejpeg
-
-from steadyeye.core.errors import UsageError
-
-VARIABLE = "STEADYEYE_MAX_PIXELS"
-
-MAX_PIXELS = 2**27
-"""Pixels of an image or a frame, where `$STEADYEYE_MAX_PIXELS` says no other number."""
-
 MAGIC = MappingProxyType(
     {
-        "JPEG": re.compile(rb"\xff\xd8"),
-        "PNG": re.compile(rb"\x89PNG\r\n\x1a\n"),
         "TIFF": re.compile(rb"II\*\x00|MM\x00\*|II\+\x00|MM\x00\+"),
         "WebP": re.compile(rb"RIFF....WEBP", re.DOTALL),
         "GIF": re.compile(rb"GIF8[79]a"),
@@ -27,7 +15,7 @@ MAGIC = MappingProxyType(
         "AVIF": re.compile(rb"....ftypavi[fs]", re.DOTALL),
     }
 )
-"""How the files of each format that is read begin."""
+"""How the files of each format begin."""
 
 PNM_SIZE = re.compile(rb"P[1-6](?:\s+|#[^\n]*\n)+(\d{1,10})(?:\s+|#[^\n]*\n)+(\d{1,10})\s")
 TIFF_WIDTH, TIFF_HEIGHT, TILE_WIDTH, TILE_HEIGHT = 256, 257, 322, 323
@@ -36,21 +24,8 @@ TIFF_NUMBERS = MappingProxyType({3: "H", 4: "I", 16: "Q"})
 """The types of a number of a TIFF file: as `struct` writes them."""
 
 
-def read_max_pixels() -> int:
-    """The most pixels that an image or a frame may have.
-
-    Raises `UsageError` where `$STEADYEYE_MAX_PIXELS` is no number.
-    """
-    text = os.environ.get(VARIABLE, "")
-    if not text:
-        return MAX_PIXELS
-    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 12 and int(text)):
-        raise UsageError(f"{VARIABLE}={text!r} is no number of pixels; give one, as {MAX_PIXELS}")
-    return int(text)
-
-
 def name_format(data: bytes) -> str | None:
-    """The format of an image file that begins so; None for one that is not read."""
+    """The format of an image file that begins so; None for another."""
     return next((name for name, magic in MAGIC.items() if magic.match(data)), None)
 
 
@@ -71,16 +46,6 @@ def count_pixels(data: bytes) -> int:
     # a tile may be larger than the picture, and is decoded whole
     tags = _read_tiff_tags(data)
     return max(height * width, tags.get(TILE_HEIGHT, 0) * tags.get(TILE_WIDTH, 0))
-
-
-def _read_jpeg(data: bytes) -> tuple[int, int]:
-    height, width, *_ = simplejpeg.decode_jpeg_header(data)
-    return int(height), int(width)
-
-
-def _read_png(data: bytes) -> tuple[int, int]:
-    width, height = struct.unpack_from(">II", data, 16)
-    return height, width
 
 
 def _read_gif(data: bytes) -> tuple[int, int]:
@@ -148,8 +113,6 @@ def _read_avif(data: bytes) -> tuple[int, int] | None:
 
 READERS: Mapping[str, Callable[[bytes], tuple[int, int] | None]] = MappingProxyType(
     {
-        "JPEG": _read_jpeg,
-        "PNG": _read_png,
         "TIFF": _read_tiff,
         "WebP": _read_webp,
         "GIF": _read_gif,

@@ -19,7 +19,7 @@ from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.remote_path import Remote
-from steadyeye.data.images.image_header import VARIABLE, read_max_pixels
+from steadyeye.data.images.image_file import VARIABLE, read_max_pixels
 from steadyeye.data.video.key_frames import SINGLE, examiner
 from steadyeye.data.video.random_access import Examiner, UnprovenError
 

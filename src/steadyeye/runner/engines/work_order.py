@@ -21,14 +21,14 @@ from steadyeye.core.spec import parse
 from steadyeye.core.storage import confinement
 from steadyeye.core.storage.files import place, write_lightly
 from steadyeye.core.storage.retry import StorageError
-from steadyeye.data.images import image_header
+from steadyeye.data.images import image_file
 from steadyeye.predictions.shard_store import Cell
 from steadyeye.runner import sweep
 from steadyeye.runner.cache.lookup import SharedStore, share_store
 from steadyeye.runner.job import Job
 from steadyeye.runner.task import Task, task
 
-VARIABLES = (plugin_folder.VARIABLE, confinement.VARIABLE, image_header.VARIABLE)
+VARIABLES = (plugin_folder.VARIABLE, confinement.VARIABLE, image_file.VARIABLE)
 """What of the environment a worker on another machine takes over."""
 
 
