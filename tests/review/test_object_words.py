@@ -98,7 +98,7 @@ def test_reviewers_agree_who_use_other_words(detected):
     review = Boxes(detected, 2, stages={"classification": 2})
     answer(review, ("lorry", "Trucks"))
     with review.db.reading() as c:
-        measured = agreement.measure_agreement(c, "classification")
+        measured = agreement.measure_agreement(c, ["classification"])[0]
     assert (measured.alpha, measured.n) == (1.0, 2)
     other = [check_object({**FINE, "object": name}, ()) for name in ("lorry", "bus")]
     assert quality.fold_answer("classification", other[0]) != quality.fold_answer(

@@ -44,7 +44,7 @@ def review(tmp_path):
 
 def test_agreement_is_that_of_the_votes(review):
     with review.db.reading() as c:
-        measured = measure_agreement(c, "pairs")
+        measured = measure_agreement(c, ["pairs"])[0]
     # of the four offsets of each of four anchors
     said = [[0, 1, 1, 1], [0, 1, 0, 1], [1, 1, 0, 1]]
     table = np.tile(np.array(said, float), 4)

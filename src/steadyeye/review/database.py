@@ -173,7 +173,8 @@ decisions = Table(
     Column("version", String(60), nullable=False),
     Column("made_at", Float, nullable=False),
     Index("decisions_of_item", "item", "reviewer", "id"),
-    Index("decisions_of_reviewer", "reviewer", "id"),
+    # with all that the pace is read of, lest a planner walk through the decisions of everybody
+    Index("decisions_of_reviewer", "reviewer", "id", postgresql_include=["kind", "seconds"]),
     Index(
         "decisions_commented",
         "id",

@@ -18,6 +18,9 @@ from steadyeye.data.annotations.coco_geometry import corners, of_segmentation
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.classes.wordnet import of_sense
 
+OUTSIDE = "ood"
+"""What the category of objects outside the classes is called unless somebody says otherwise."""
+
 LARGEST_SIDE = 2**31  # pixels
 LARGEST_AREA = float(LARGEST_SIDE) ** 2
 Box: TypeAlias = tuple[float, float, float, float]

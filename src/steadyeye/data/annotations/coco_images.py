@@ -17,7 +17,7 @@ from steadyeye.core.storage.sha256sums import check_sums, find_listing
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.annotations import coco_file
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages
-from steadyeye.data.annotations.coco_file import distinct, key_entry
+from steadyeye.data.annotations.coco_file import OUTSIDE, distinct, key_entry
 from steadyeye.data.annotations.coco_geometry import run_lengths
 
 
@@ -58,9 +58,6 @@ def _mask(segmentation: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
 
 Locate = Callable[[Mapping[str, Any]], Place | None]
 """Entry of an image → its file."""
-
-OUTSIDE = "ood"
-"""What the category of objects outside the classes is called unless somebody says otherwise."""
 
 
 def coco_images(

@@ -7,7 +7,8 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.files import Place
 from steadyeye.data.annotations.box_source import BoxedImages
-from steadyeye.data.annotations.coco_images import OUTSIDE, coco_images
+from steadyeye.data.annotations.coco_file import OUTSIDE
+from steadyeye.data.annotations.coco_images import coco_images
 from steadyeye.data.video.paths import resolve_path
 
 

@@ -17,7 +17,7 @@ from steadyeye.core.film_frames import away, set_rows
 from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Film, FilmFrame, Mark
-from steadyeye.data.annotations import coco_images
+from steadyeye.data.annotations import coco_file
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, Judged, share_of
 
 SAME = 0.5  # IoU above which two boxes of a class are one mistake, as NAO matches boxes
@@ -240,7 +240,7 @@ def _name_as_detector(predictions: Predictions, label: int) -> str:
     """What a true box is of, in the detector's word where one class of its own stands for it."""
     own = predictions.model_to_data_class
     if label == OOD:
-        return coco_images.OUTSIDE
+        return coco_file.OUTSIDE
     same = [] if own is None else np.flatnonzero(own == label).tolist()
     return predictions.model_classes[same[0]] if len(same) == 1 else name_of(predictions, label)
 

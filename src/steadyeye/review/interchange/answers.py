@@ -21,7 +21,7 @@ from steadyeye.review.protocol.drawn_boxes import drop_rejected
 from steadyeye.review.protocol.objects import CRITERIA
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import DRAWN, STAGES, list_labels
-from steadyeye.review.protocol.votes import add_decisions, find_standing, select_last
+from steadyeye.review.protocol.votes import STANDS, add_decisions, find_standing
 from steadyeye.review.workflow.decisions import Rules, refresh_item
 from steadyeye.review.workflow.quality import judge_reviewer
 from steadyeye.review.workflow.queue import assign_item, count_assigned
@@ -57,8 +57,7 @@ def list_answered(connection: Connection, stage: str) -> Sequence[AnsweredItem]:
         select(decisions, reviewers.c.name)
         .join(reviewers, reviewers.c.id == decisions.c.reviewer)
         .join(items, items.c.id == decisions.c.item)
-        .where(items.c.stage == stage, decisions.c.id.in_(select_last()))
-        .where(decisions.c.kind != "undo")
+        .where(items.c.stage == stage, STANDS)
         .order_by(decisions.c.id)
     ):
         facts = (row.id, row.reviewer, row.name, row.answer, row.comment, row.seconds, row.made_at)

@@ -13,7 +13,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.storage.files import encode, make_folder, write_file
 from steadyeye.core.storage.sha256sums import write_sums
-from steadyeye.data.annotations.coco_images import OUTSIDE
+from steadyeye.data.annotations.coco_file import OUTSIDE
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.data.images import image_file
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view

@@ -12,7 +12,7 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
-from steadyeye.data.annotations.coco_images import OUTSIDE
+from steadyeye.data.annotations.coco_file import OUTSIDE
 from steadyeye.data.classes.synonyms import fold_class, match_class
 
 FLAWS = ("blurry", "occluded", "depiction")

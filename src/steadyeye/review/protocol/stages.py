@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.data.annotations.coco_images import OUTSIDE
+from steadyeye.data.annotations.coco_file import OUTSIDE
 from steadyeye.data.classes.synonyms import fold_class
 from steadyeye.review.protocol.drawn_boxes import read_boxes
 from steadyeye.review.protocol.objects import RIGHT, check_object, find_object, majority

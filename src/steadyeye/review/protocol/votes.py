@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, func, insert, select
-from sqlalchemy.sql import ColumnElement, Select
+from sqlalchemy import Connection, insert, select
+from sqlalchemy.sql import ColumnElement
 
 from steadyeye import __version__
 from steadyeye.review.database import decisions, items
@@ -24,6 +24,15 @@ from steadyeye.review.protocol.stages import (
 
 LONGEST = 3_600.0  # seconds a decision can claim to have taken
 COMMENT = 2_000  # characters of a comment that are stored
+
+_later = decisions.alias("later")
+STANDS: ColumnElement[bool] = (decisions.c.kind != "undo") & ~(
+    select(_later.c.id)
+    .where(_later.c.item == decisions.c.item, _later.c.reviewer == decisions.c.reviewer)
+    .where(_later.c.id > decisions.c.id)
+    .exists()
+)
+"""The condition for decisions that stand."""
 
 Votes: TypeAlias = Sequence[tuple[int, Answer]]
 """(reviewer, answer) of each decision on an item that stands, in the order they were made."""
@@ -59,15 +68,6 @@ def _clip_seconds(seconds: float) -> float:
     return min(max(seconds, 0.0), LONGEST) if isfinite(seconds) else 0.0
 
 
-def select_last(*conditions: ColumnElement[bool]) -> Select[tuple[int]]:
-    """The query for the last decision of each reviewer on each item, also where it takes one back.
-
-    `conditions`: which decisions count.
-    """
-    last = select(func.max(decisions.c.id)).where(*conditions)
-    return last.group_by(decisions.c.item, decisions.c.reviewer)
-
-
 def find_standing(connection: Connection, item: int, reviewer: int) -> Any:
     """The decision of a reviewer on an item that stands, as a row of `decisions`; None: none."""
     own = (decisions.c.item == item) & (decisions.c.reviewer == reviewer)
@@ -83,14 +83,11 @@ def find_votes(
     block: str | None = None,
 ) -> Mapping[int, Votes]:
     """Item → the decisions on it that stand, of a stage, of an item, or of a block."""
-    conditions = []
+    query = select(decisions.c.item, decisions.c.reviewer, decisions.c.answer).where(STANDS)
     if item is not None:
-        conditions.append(decisions.c.item == item)
+        query = query.where(decisions.c.item == item)
     if block is not None:
-        conditions.append(decisions.c.item.in_(select(items.c.id).where(items.c.block == block)))
-    query = select(decisions.c.item, decisions.c.reviewer, decisions.c.answer).where(
-        decisions.c.id.in_(select_last(*conditions)), decisions.c.kind != "undo"
-    )
+        query = query.where(decisions.c.item.in_(select(items.c.id).where(items.c.block == block)))
     if stage is not None:
         query = query.join(items, items.c.id == decisions.c.item).where(items.c.stage == stage)
     votes: dict[int, list[tuple[int, Answer]]] = defaultdict(list)

@@ -3,9 +3,11 @@
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import krippendorff
 import numpy as np
@@ -16,13 +18,17 @@ from steadyeye.review.bulk import audit
 from steadyeye.review.database import decisions, items
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.stages import ReviewPlan
-from steadyeye.review.protocol.votes import select_last
+from steadyeye.review.protocol.votes import STANDS
 from steadyeye.review.transactions import Database, UnavailableError
 from steadyeye.review.workflow.quality import fold_answer
 
 FEWEST = 5  # items two reviewers must share for a kappa of theirs
 SMALL = 2_000  # decisions, up to which nobody notices the time that it takes
 PAUSE = 60.0  # seconds from one measurement in the background to the next
+
+
+Answers: TypeAlias = Sequence[tuple[int, int, str]]
+"""(item, reviewer, answer as JSON) of each decision of a stage."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,19 @@ class Agreement:
     kappa: Mapping[tuple[str, str], tuple[float, int]]
 
 
-def measure_agreement(connection: Connection, stage: str) -> Agreement:
-    """How far reviewers agree in a stage, over the decisions that stand, gold questions left out.
+def measure_agreement(connection: Connection, stages: Iterable[str]) -> Sequence[Agreement]:
+    """How far reviewers agree in each stage, over the decisions that stand.
 
-    These are chosen to be clear and asked of everybody, so that all agree on them.
+    Gold questions are left out: they are chosen to be clear and asked of everybody, so that all
+    agree on them.
     """
     names = {person.id: person.name for person in reviewers.list_reviewers(connection)}
-    verdicts, words = _read_verdicts(connection, stage, names)
+    answers = _read_answers(connection)
+    return [_measure_stage(stage, answers.get(stage, ()), names) for stage in stages]
+
+
+def _measure_stage(stage: str, answers: Answers, names: Mapping[int, str]) -> Agreement:
+    verdicts, words = _number_verdicts(stage, answers, names)
     shared = verdicts[:, (verdicts >= 0).sum(axis=0) > 1]
     alpha = None
     if len(np.unique(shared[shared >= 0])) > 1:
@@ -85,25 +97,31 @@ def measure_kappa(
         return np.where(expected == 1, 1.0, (agreed - expected) / (1 - expected)), n
 
 
-def _read_verdicts(
-    connection: Connection, stage: str, names: Mapping[int, str]
-) -> tuple[NDArray[np.int32], int]:
-    """(reviewers, items): the verdicts of a stage as numbers, -1 for none; and how many differ."""
+def _read_answers(connection: Connection) -> Mapping[str, Answers]:
+    """Stage → its decisions that stand, gold questions left out: all in one statement."""
     # as text: most answers are alike, and need not be read twice
     answer = type_coerce(cast(decisions.c.answer, Text), String)
     query = (
-        select(decisions.c.item, decisions.c.reviewer, answer)
+        select(items.c.stage, decisions.c.item, decisions.c.reviewer, answer)
         .join(items, items.c.id == decisions.c.item)
-        .where(items.c.stage == stage, ~items.c.known, decisions.c.kind != "undo")
-        .where(decisions.c.id.in_(select_last()))
+        .where(~items.c.known, STANDS)
     )
-    rows = connection.execute(query).all()
+    answers: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for stage, *facts in connection.execute(query):
+        answers[stage].append(tuple(facts))
+    return answers
+
+
+def _number_verdicts(
+    stage: str, answers: Answers, names: Mapping[int, str]
+) -> tuple[NDArray[np.int32], int]:
+    """(reviewers, items): the verdicts of a stage as numbers, -1 for none; and how many differ."""
     people = {number: place for place, number in enumerate(names)}
     columns: dict[int, int] = {}
     codes: dict[str, int] = {}
     numbers: dict[str, int] = {}
     places = []
-    for item, reviewer, text in rows:
+    for item, reviewer, text in answers:
         if reviewer in people:
             if text not in codes:
                 word = fold_answer(stage, json.loads(text))
@@ -132,7 +150,7 @@ class Measurement:
 def measure(connection: Connection, plan: ReviewPlan) -> Measurement:
     """The agreement in each stage of the plan, and whether the audit holds, as of now."""
     last, now = _find_last(connection), time.time()
-    agreement = [measure_agreement(connection, stage) for stage in plan.votes]
+    agreement = measure_agreement(connection, plan.votes)
     return Measurement(agreement, last, now, plan.shortcut and audit.holds(connection))
 
 

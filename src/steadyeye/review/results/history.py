@@ -12,6 +12,7 @@ from sqlalchemy.sql import ColumnElement, Select
 from steadyeye.core.errors import unknown
 from steadyeye.review.database import COMMENTED, decisions, items, reviewers
 from steadyeye.review.protocol.stages import STAGES, Answer
+from steadyeye.review.protocol.votes import STANDS
 from steadyeye.review.workflow.quality import word_answer
 
 PAGE = 24  # entries on a page
@@ -48,15 +49,6 @@ ANSWERS: Mapping[str, ColumnElement[bool]] = {
     "with a comment": COMMENTED,
 }
 """Name of an answer → the condition for decisions that give it."""
-
-_later = decisions.alias("later")
-STANDS: ColumnElement[bool] = (decisions.c.kind != "undo") & ~(
-    select(_later.c.id)
-    .where(_later.c.item == decisions.c.item, _later.c.reviewer == decisions.c.reviewer)
-    .where(_later.c.id > decisions.c.id)
-    .exists()
-)
-"""The condition for decisions that stand: the last of their reviewer on an item, and no undo."""
 
 
 def list_own(connection: Connection, reviewer: int, search: HistoryFilter) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
-from steadyeye.data.annotations.coco_images import OUTSIDE
+from steadyeye.data.annotations.coco_file import OUTSIDE
 from steadyeye.data.annotations.review_set import SCENE_CUT, UNDECIDED, SetFolder
 from steadyeye.review.bulk import audit, skip_pairs
 from steadyeye.review.protocol.drawn_boxes import drop_rejected

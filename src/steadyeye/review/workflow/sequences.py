@@ -18,7 +18,7 @@ from steadyeye.review.database import assignments, decisions, items
 from steadyeye.review.protocol.drawn_boxes import drop_rejected
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import ReviewPlan
-from steadyeye.review.protocol.votes import select_last
+from steadyeye.review.protocol.votes import STANDS
 
 Boxes = Sequence[Mapping[str, Any]]
 
@@ -132,7 +132,7 @@ def find_nearby(connection: Connection, reviewer: int, assignment: int) -> Mappi
         select(number.label("frame"), decisions.c.answer, items.c.payload)
         .join(items, items.c.id == decisions.c.item)
         .where(items.c.stage == item.stage, items.c.sequence == item.sequence)
-        .where(decisions.c.id.in_(select_last()), decisions.c.kind == "answer")
+        .where(STANDS, decisions.c.kind == "answer")
         .where(or_(decisions.c.reviewer == reviewer, items.c.needed == 1))
     )
     nearest = (
