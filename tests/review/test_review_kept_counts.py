@@ -15,11 +15,11 @@ from steadyeye.review.bulk import skip_pairs
 from steadyeye.review.database import assignments, decisions, items
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.counts import SPARED, compact_counts
-from steadyeye.review.protocol.votes import find_standing
+from steadyeye.review.protocol.votes import STANDS, find_standing
 from steadyeye.review.results import agreement, status
 from steadyeye.review.results.recount import check_counts
 from steadyeye.review.sampling.sampling import Sampling
-from steadyeye.review.workflow import queue
+from steadyeye.review.workflow import quality, queue
 from steadyeye.review.workflow.decisions import Submission, decide, undo
 from steadyeye.review.workflow.gold import set_gold
 
@@ -147,7 +147,25 @@ def test_kept_counts_equal_a_recount(review, seed, actions):
             except UsageError:  # refused: nothing was written
                 pass
         assert check_counts(c, review.plan) == []
+        check_standing(c)
         transaction.rollback()
+
+
+def check_standing(c):
+    """What stands, and how long the last answers took, against plain loops over all decisions."""
+    rows = c.execute(select(decisions).order_by(decisions.c.id)).all()
+    last = {(row.item, row.reviewer): row for row in rows}
+    standing = {row.id for row in last.values() if row.kind != "undo"}
+    assert {*c.execute(select(decisions.c.id).where(STANDS)).scalars()} == standing
+    took = {person.id: [] for person in reviewers.list_reviewers(c)}
+    for row in rows:
+        if row.kind == "answer" and row.seconds > 0 and row.reviewer in took:
+            took[row.reviewer].append(row.seconds)
+    for most in (1, 3, quality.RECENT):
+        recent = quality.read_recent_seconds(c, most)
+        assert {key: sorted(recent[key]) for key in took} == {
+            key: sorted(seconds[-most:]) for key, seconds in took.items()
+        }
 
 
 def _step(state):
@@ -155,12 +173,12 @@ def _step(state):
     return state[0] >> 33
 
 
-def count_statements(tmp_path, anchors):
+def count_statements(tmp_path, anchors, people=2):
     """Statements of each page's content, in a set that was answered by half."""
     draw([source(anchors)], tmp_path / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
     rare = {"every": 10**6}  # a gold question would be one more statement
-    review = Review(folder, 2, stages={"anchors": 1, "pairs": 2}, gold=rare)
+    review = Review(folder, people, stages={"anchors": 1, "pairs": 2}, gold=rare)
     for number in (0, 1):
         review.everything("anchors", lambda _: GOOD, number)
         for _ in range(anchors):
@@ -188,9 +206,12 @@ def measure_now(review):
         return agreement.measure(c, review.plan)
 
 
-def test_statements_of_a_page_do_not_grow_with_the_set(tmp_path):
-    few, many = (count_statements(tmp_path / str(n), n) for n in (2, 6))
-    assert few == many
+def test_statements_of_a_page_do_not_grow_with_the_set_or_its_reviewers(tmp_path):
+    few, many, crowd = (
+        count_statements(tmp_path / f"{n} {people}", n, people)
+        for n, people in ((2, 2), (6, 2), (2, 9))
+    )
+    assert few == many == crowd
     assert max(many) < 20
     assert min(many) >= 1
 

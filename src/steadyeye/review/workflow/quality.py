@@ -86,17 +86,19 @@ def measure_paces(connection: Connection) -> Sequence[Pace]:
     return paces
 
 
-def read_recent_seconds(connection: Connection) -> Mapping[int, Sequence[float]]:
-    """Reviewer → how long their last `RECENT` answers took, seconds; those without a time left out.
+def read_recent_seconds(
+    connection: Connection, most: int = RECENT
+) -> Mapping[int, Sequence[float]]:
+    """Reviewer → how long their last answers took, seconds, in any order; at most so many of each.
 
-    All in one statement: of fifty reviewers a page would wait for fifty.
+    Answers without a time are left out. It is one statement, lest a page wait for fifty.
     """
     recent = (
         select(decisions.c.seconds)
         .where(decisions.c.reviewer == people.c.id, decisions.c.kind == "answer")
         .where(decisions.c.seconds > 0)
         .order_by(decisions.c.id.desc())
-        .limit(RECENT)
+        .limit(most)
         .correlate(people)
         .subquery()
     )
