@@ -387,7 +387,7 @@ def test_cvat_answers_are_taken_and_the_unanswered_counted(folder, tmp_path):
     with pytest.raises(UsageError, match=r"1 picture cannot be read, .*it belongs to no item"):
         send(stray, annotator="ann")
     path.write_text('<!DOCTYPE a [<!ENTITY b "c">]><annotations>&b;</annotations>')
-    with pytest.raises(UsageError, match="defines entities, which CVAT never does"):
+    with pytest.raises(UsageError, match="defines entities, which annotations never need"):
         taken(review, "cvat", path)
     path.write_text("<annotations><track/></annotations>")
     with pytest.raises(UsageError, match=r"is not 'CVAT for images 1\.1'"):

@@ -239,9 +239,16 @@ def parse_json(
 ) -> Any:
     """What a text of JSON holds; `title`: "the class list 'a.json'"."""
     try:
-        return json.loads(text, object_pairs_hook=hook)
+        content = json.loads(text, object_pairs_hook=hook)
+        if _HALF_PAIR.search(text):
+            json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise UsageError(f"cannot read {title}: {_word_json(error)}") from None
+    return content
+
+
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape that may be half of a surrogate pair, which is no letter and cannot be written out."""
 
 
 def _word_json(error: Exception) -> str:
@@ -249,6 +256,8 @@ def _word_json(error: Exception) -> str:
         return "lists or objects in it are nested too deep; correct it"
     if isinstance(error, json.JSONDecodeError):
         return f"{error}; correct it"
+    if isinstance(error, UnicodeEncodeError):
+        return "a text in it has half of a surrogate pair, which is no letter; correct it"
     return "it has a number of too many digits; correct it"
 
 

@@ -27,7 +27,7 @@ from steadyeye.core.boxes import EMPTY, Boxes, boxes, present
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
-from steadyeye.core.storage.text_files import Row, read_table
+from steadyeye.core.storage.text_files import Row, read_table, read_whole
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations import coco_file
 from steadyeye.data.annotations.coco_geometry import once, repeats
@@ -115,12 +115,12 @@ def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:
     name = PurePosixPath(str(image.get("file_name", "")))
     video = image.get("video", str(name.parent))
     number = str(image.get("frame", "") if "video" in image else name.stem)
-    if not video or video == "." or not number.isdecimal():
+    if not video or video == "." or not (number.isascii() and number.isdecimal()):
         raise UsageError(
             f"'{path}': image {image['id']} is no frame of a video; give video and frame, or a "
             "file_name such as clip.mp4/000012.jpg"
         )
-    return str(video), int(number)
+    return str(video), read_whole(number, f"'{path}': the frame of image {image['id']}")
 
 
 def _of_csv(path: str) -> BoxFile:

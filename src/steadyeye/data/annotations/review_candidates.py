@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.text_files import read_json
+from steadyeye.core.errors import UsageError, shorten
+from steadyeye.core.storage.text_files import check_text, read_json
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.coco_geometry import corners
 from steadyeye.data.classes.class_lists import classes_of_names
 
 LISTS = ("annotations", "results")
+LARGEST = 1e6  # of a score; some detectors give logits
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,18 @@ def _content(path: Path) -> Mapping[str, Any]:
         )
     if not any(isinstance(content.get(key), list) for key in LISTS):
         raise UsageError(f"'{path}' has no list of annotations or results; add one")
-    for part, key in (("images", "file_name"), ("categories", "name")):
+    for part, key, kind in (("images", "file_name", int | str), ("categories", "name", int)):
+        if not isinstance(content[part], list):
+            raise UsageError(f"'{path}': {part} is no list; give a list of objects")
         for number, entry in enumerate(content[part], start=1):
             if not isinstance(entry, dict) or not {"id", key} <= set(entry):
                 raise UsageError(f"'{path}': number {number} of {part} needs id and {key}")
+            if not isinstance(entry["id"], kind) or isinstance(entry["id"], bool):
+                raise UsageError(
+                    f"'{path}': number {number} of {part} has the id {shorten(repr(entry['id']))}; "
+                    "give a whole number"
+                )
+            check_text(entry[key], f"'{path}': {key} of number {number} of {part}")
     return content
 
 
@@ -103,6 +112,12 @@ def _box(
     where = f"'{path}': box {number}"
     if not isinstance(entry, dict) or not {"image_id", "category_id", "bbox"} <= set(entry):
         raise UsageError(f"{where} needs image_id, category_id and bbox")
+    for key in ("image_id", "category_id"):
+        if not isinstance(entry[key], int | str):
+            raise UsageError(f"{where} has the {key} {shorten(repr(entry[key]))}; give an id")
+    score = entry.get("score", math.nan)
+    if not isinstance(score, int | float) or (not abs(score) <= LARGEST and not math.isnan(score)):
+        raise UsageError(f"{where} has the score {shorten(repr(score))}; give a number")
     if entry["image_id"] not in files:
         raise UsageError(f"{where} is of image {entry['image_id']}, which is not listed; list it")
     if entry["category_id"] not in names:
@@ -112,7 +127,7 @@ def _box(
         files[entry["image_id"]],
         _corners(where, entry["bbox"]),
         names[entry["category_id"]],
-        float(entry.get("score", math.nan)),
+        float(score),
         str(entry["annotated"] or "") if "annotated" in entry else None,
     )
 
@@ -121,7 +136,11 @@ def _corners(where: str, box: Sequence[float]) -> tuple[float, float, float, flo
     try:
         ends = corners(box)
     except (TypeError, ValueError):
-        raise UsageError(f"{where} has the bbox {box}; give x, y, width, height") from None
+        raise UsageError(
+            f"{where} has the bbox {shorten(repr(box))}; give x, y, width, height"
+        ) from None
     if not all(map(math.isfinite, ends)) or not (ends[0] < ends[2] and ends[1] < ends[3]):
-        raise UsageError(f"{where} has the bbox {box}; give a width and a height above 0")
+        raise UsageError(
+            f"{where} has the bbox {shorten(repr(box))}; give a width and a height above 0"
+        )
     return ends

@@ -27,6 +27,7 @@ from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import encode, write_output
 from steadyeye.core.storage.sha256sums import check_sums, read_sums
+from steadyeye.core.storage.text_files import read_json
 from steadyeye.core.types import Classes
 
 VERSION = 1
@@ -148,11 +149,10 @@ def read(root: str | Path) -> SetFolder:
     tables = [name for name in TABLES if (base / name).is_file()]
     # of a set that waits for people set.json is theirs to write into
     check_sums(base, [*tables, *({"set.json"} & read_sums(base).keys())])
+    content = read_json(path, "set")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        json.dumps(content, ensure_ascii=False).encode()  # half of a surrogate pair is no letter
         manifest = msgspec.convert(content, _Manifest)
-    except (ValueError, RecursionError) as error:
+    except msgspec.ValidationError as error:
         raise UsageError(f"cannot read '{path}': {error}; sample the set again") from error
     if manifest.version > VERSION:
         raise UsageError(
@@ -202,7 +202,9 @@ def _table(path: Path, schema: pa.Schema) -> pa.Table:
         return schema.empty_table()
     try:
         rows = pq.read_table(path)
-        return rows.select(schema.names).cast(schema)
+        table = rows.select(schema.names).cast(schema)
+        table.validate(full=True)  # texts that are no UTF-8, too
+        return table
     # what cannot be decoded pyarrow raises as an OSError, over several lines
     except (pa.ArrowException, KeyError, OSError) as error:
         raise UsageError(

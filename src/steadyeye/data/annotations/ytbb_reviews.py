@@ -10,7 +10,6 @@
 folders in front. Where a key occurs several times the last holds, as in the released scorer.
 """
 
-import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.core.storage.text_files import read_json
 
 SIMILAR, BAD_ANCHOR = "similar", "bad-anchor"
 FLAWS = (
@@ -124,12 +124,9 @@ def _pair(key: str, path: Path) -> tuple[str, str]:
 
 def _content(path: Path) -> tuple[list[str], list[Any]]:
     """The names of the labels, in their order, and the annotations."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise UsageError(f"no '{path}'; root must hold the released metadata folder") from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"cannot read '{path}': {error}") from error
+    if not path.is_file():
+        raise UsageError(f"no '{path}'; root must hold the released metadata folder")
+    content = read_json(path, "metadata")
     names = content.get("labels") if isinstance(content, dict) else None
     if isinstance(names, dict) and sorted(names) == sorted(map(str, range(len(names)))):
         names = [names[str(i)] for i in range(len(names))]

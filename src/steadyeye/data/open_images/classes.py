@@ -80,7 +80,7 @@ def _read_descriptions(path: Path) -> tuple[tuple[str, ...], Classes]:
 
 def _tree(path: Path) -> Mapping[str, tuple[str, ...]]:
     content = read_json(path, "hierarchy")
-    if not isinstance(content, dict) or "LabelName" not in content:
+    if not isinstance(content, dict) or not isinstance(content.get("LabelName"), str):
         raise UsageError(f"'{path}' is no hierarchy; give bbox_labels_600_hierarchy.json")
     parents: dict[str, tuple[str, ...]] = {}
     for parent, child in _edges(path, content):
@@ -92,9 +92,13 @@ def _tree(path: Path) -> Mapping[str, tuple[str, ...]]:
 def _edges(path: Path, node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(parent, child) of every is-a; within the parts of something too, but not from it to them."""
     for key in ("Subcategory", "Part"):
-        for child in node.get(key, ()):
-            if "LabelName" not in child:
-                raise UsageError(f"'{path}' has a class without LabelName below {node}"[:200])
+        children = node.get(key, [])
+        if not isinstance(children, list):
+            raise UsageError(f"'{path}': {key} of '{node['LabelName']}' is no list; correct it")
+        for child in children:
+            if not isinstance(child, dict) or not isinstance(child.get("LabelName"), str):
+                above = node["LabelName"]
+                raise UsageError(f"'{path}' has a class without LabelName below '{above}'; add it")
             if key == "Subcategory":
                 yield node["LabelName"], child["LabelName"]
             yield from _edges(path, child)

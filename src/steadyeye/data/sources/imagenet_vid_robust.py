@@ -1,9 +1,10 @@
 """ImageNet-Vid-Robust as released."""
 
-import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.sha256sums import check_sums
+from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.classes.class_lists import read, shipped_classes
 from steadyeye.data.video.frame_folders import absentees, sampler
 from steadyeye.data.video.paths import resolve
@@ -40,6 +42,12 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     metadata = base / "metadata"
     sets, labels = _load(metadata / "pmsets.json"), _load(metadata / "labels.json")
     names = None if videos is None else set(videos)
+    for anchor, neighbours in sets.items():
+        if not all(isinstance(frame, str) for frame in neighbours):
+            raise UsageError(
+                f"'{metadata / 'pmsets.json'}' gives the anchor '{anchor}' neighbours that are no "
+                "texts; take the released file"
+            )
     available = {Path(anchor).parent.name for anchor in sets}
     for video in sorted((names or set()) - available):
         raise unknown("video", video, available)
@@ -95,12 +103,9 @@ def _name(folder: str, every: Sequence[Member], members: int, *, own_classes: bo
 
 
 def _load(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
-    except OSError:
-        raise UsageError(f"no '{path}'; root must hold the released metadata folder") from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"cannot read '{path}': {error}") from error
+    if not path.is_file():
+        raise UsageError(f"no '{path}'; root must hold the released metadata folder")
+    content = read_json(path, "metadata", partial(_once, path))
     if not isinstance(content, dict):
         raise UsageError(f"'{path}' is not a JSON object; take the released file")
     for key, frames_ in content.items():
@@ -109,12 +114,12 @@ def _load(path: Path) -> dict[str, Any]:
     return content
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of its members, each key once."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
-        raise UsageError(f"the metadata have '{twice}' twice; take the released files")
+        twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        raise UsageError(f"the metadata '{path}' have '{twice}' twice; take the released files")
     return entries
 
 

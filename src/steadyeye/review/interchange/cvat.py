@@ -28,6 +28,7 @@ from sqlalchemy import Connection
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import make_folder, write_file
+from steadyeye.core.storage.text_files import read_xml
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange.answers import (
@@ -243,16 +244,7 @@ def _mark_flags(row: AnsweredItem, answer: Mapping[str, Any]) -> Mapping[str, st
 
 def parse_file(path: Path) -> Element:
     """The root of a file of CVAT. Raises `UsageError` for one that is none."""
-    try:
-        content = path.read_bytes()
-        # entities can grow without bound, and CVAT writes none
-        if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-            raise UsageError(f"'{path}' defines entities, which CVAT never does; export it again")
-        root = ElementTree.fromstring(content)  # noqa: S314 - entities are refused above
-    except OSError as error:
-        raise UsageError(f"cannot read the annotations '{path}': {error.strerror}") from error
-    except ElementTree.ParseError as error:
-        raise UsageError(f"cannot read the annotations '{path}': {error}") from error
+    root = read_xml(path, "annotations")
     if root.tag != "annotations" or root.findall("track"):
         raise UsageError(f"'{path}' is not 'CVAT for images 1.1'; export it in that format")
     twice = [n for n, t in Counter(i.get("name") for i in root.iter("image")).items() if t > 1]

@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import make_folder, write_file
+from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange.answers import (
@@ -252,10 +253,7 @@ def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Anno
 
 
 def _read_tasks(path: Path) -> Sequence[Entry]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"cannot read the annotations '{path}': {error}") from error
+    content = read_json(path, "annotations")
     if not isinstance(content, list) or not all(isinstance(task, dict) for task in content):
         raise UsageError(f"'{path}' is no list of tasks; export from Label Studio as JSON")
     return content
@@ -263,7 +261,8 @@ def _read_tasks(path: Path) -> Sequence[Entry]:
 
 def _read_annotation(folder: SetFolder, task: Entry, entry: Entry, where: str) -> Annotation:
     data = task["data"]
-    if not {"stage", "key", "image"} <= set(data) or data["stage"] not in STAGES:
+    named = {"stage", "key", "image"} <= set(data)
+    if not named or data["stage"] not in STAGES or not isinstance(data["key"], str):
         raise UsageError("its task names no stage and key of a set; annotate exported tasks")
     answer, comment = _read_answer(folder, data, entry["result"])
     time = entry.get("updated_at") or entry.get("created_at")

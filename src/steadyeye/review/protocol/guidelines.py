@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.text_files import read_text
 from steadyeye.review.database import shown_guidelines
 
 FOLDER = "guidelines"  # of a set, beside set.json: a file STAGE.md, and pictures
@@ -40,10 +40,7 @@ def read_guidelines(root: Path, stage: str) -> Guidelines:
     """
     own = find_file(root, f"{stage}.md")
     path = own or DEFAULTS / f"{stage}.md"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the guidelines '{path}': {error}") from error
+    text = read_text(path, "guidelines")
     pictures = [(file.name, file.stat().st_size) for file in list_pictures(root)] if own else []
     digest = hashlib.sha256(repr((text, pictures)).encode())
     return Guidelines(stage, text, digest.hexdigest()[:12])

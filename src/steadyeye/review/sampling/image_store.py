@@ -38,9 +38,12 @@ def store_image(out: Path, image: Callable[[], Image]) -> tuple[str, Image]:
 
 
 def read_size(path: Path) -> tuple[int, int]:
-    """Width and height of a stored picture, from its header."""
-    height, width, *_ = simplejpeg.decode_jpeg_header(path.read_bytes())
-    return int(width), int(height)
+    """Width and height of a stored picture, from its header.
+
+    Raises `SampleError` where it cannot be read.
+    """
+    height, width = image_file.size(path)
+    return width, height
 
 
 def copy_image(root: Path, name: str, target: Path) -> None:

@@ -1,0 +1,140 @@
+"""A set under review, and what comes back from other tools."""
+
+import json
+import shutil
+from functools import partial
+from pathlib import PurePosixPath
+
+from fuzzing import Parser
+from review_exports import review_boxes, review_frames
+
+from steadyeye.core.storage import sha256sums
+from steadyeye.data.annotations import review_set
+from steadyeye.review import database
+from steadyeye.review.interchange import answers, formats
+from steadyeye.review.protocol.guidelines import read_guidelines
+from steadyeye.review.protocol.links import read_key
+from steadyeye.review.protocol.stages import read_plan
+from steadyeye.review.results.recount import check_counts
+from steadyeye.review.results.status import summarise
+from steadyeye.review.web.access import Access
+from steadyeye.review.web.app import build_app
+from steadyeye.review.workflow import queue
+from steadyeye.review.workflow.decisions import read_rules
+
+KINDS = {"frames": review_frames, "boxes": review_boxes}
+EXPORTS = {"frames": ("set", "pmsets"), "boxes": ("coco",)}
+GOLD = {"every": 5, "least": 0.8, "minimum": 2, "window": 4}
+
+
+def build_review(kind, folder):
+    """A set that people reviewed and its database; without sums, as every change is noticed."""
+    review = KINDS[kind](folder)
+    review.db.engine.dispose()
+    root = folder / "set"
+    (root / sha256sums.NAME).unlink()
+    content = json.loads((root / "set.json").read_text())
+    content["review"] = {"stages": dict(review.plan.votes), "gold": GOLD, "minutes": 5, "seed": 1}
+    (root / "set.json").write_text(json.dumps(content))
+    (root / "guidelines").mkdir()
+    (root / "guidelines" / "anchors.md").write_text("# Anchors\n\n![ä](a.png)\n", encoding="utf-8")
+    read_key(root)
+
+
+def serve_review(folder):
+    """Opens a review as the server does."""
+    root = folder / "set"
+    content = review_set.read(root)
+    data = database.connect(database.default_url(root))
+    try:
+        build_app(content, data, ["localhost"], Access(None, key=read_key(root)))
+        for stage in read_plan(content.content).votes:
+            read_guidelines(root, stage)
+    finally:
+        data.engine.dispose()
+
+
+def export_review(kind, folder):
+    """The status of a review, and its exports."""
+    root = folder / "set"
+    content = review_set.read(root)
+    plan = read_plan(content.content)
+    data = database.connect(database.default_url(root))
+    try:
+        with data.reading() as connection:
+            summarise(connection, content, plan)
+            check_counts(connection, plan)
+            for name in (*EXPORTS[kind], *formats.TOOLS):
+                out = folder / f"out-{name}"
+                formats.export_formats(connection, content, plan, out, names=[name], partial=True)
+    finally:
+        data.engine.dispose()
+
+
+def import_answers(tool, folder):
+    """Imports what another tool answered into a review that nobody began."""
+    root = folder / "set"
+    (root / "review.sqlite").unlink()
+    content = review_set.read(root)
+    path = next(path for path in sorted(folder.iterdir()) if path.suffix in (".json", ".xml"))
+    given = formats.find_reader(tool)(content, path, "Ann")
+    rules = read_rules(content)
+    data = database.connect(database.default_url(root))
+    try:
+        with data.writing() as connection:
+            queue.add_set_items(connection, content, rules.plan)
+            answers.import_annotations(connection, rules, given)
+    finally:
+        data.engine.dispose()
+
+
+def parse_import(tool, kind, stage, form):
+    """An import of the answers of one stage; stages before it are not decided then."""
+    path = {"label_studio": f"{stage}.results.json", "cvat": f"{stage}/results/r0.xml"}[tool]
+    file = f"answers{PurePosixPath(path).suffix}"
+
+    def build(folder):
+        build_review(kind, folder)
+        export_review(kind, folder)
+        (folder / f"out-{tool}" / tool / path).rename(folder / file)
+        for out in folder.glob("out-*"):
+            shutil.rmtree(out)
+
+    return Parser(f"import-{tool}-{stage}", build, partial(import_answers, tool), {file: form})
+
+
+PARSERS = [
+    Parser(
+        "review-of-frames-served",
+        partial(build_review, "frames"),
+        serve_review,
+        {
+            "set/set.json": "json",
+            "set/frames.parquet": "bytes",
+            "set/review.key": "lines",
+            "set/guidelines/anchors.md": "text",
+        },
+    ),
+    Parser(
+        "review-of-boxes-served",
+        partial(build_review, "boxes"),
+        serve_review,
+        {"set/set.json": "json", "set/boxes.parquet": "bytes"},
+    ),
+    Parser(
+        "review-of-frames-exported",
+        partial(build_review, "frames"),
+        partial(export_review, "frames"),
+        {"set/set.json": "json", "set/images/*/*.jpg": "bytes"},
+    ),
+    Parser(
+        "review-of-boxes-exported",
+        partial(build_review, "boxes"),
+        partial(export_review, "boxes"),
+        {"set/set.json": "json", "set/images/*/*.jpg": "bytes"},
+    ),
+    parse_import("label_studio", "frames", "anchors", "json"),
+    parse_import("label_studio", "boxes", "classification", "json"),
+    parse_import("cvat", "frames", "anchors", "text"),
+    parse_import("cvat", "boxes", "classification", "text"),
+]
