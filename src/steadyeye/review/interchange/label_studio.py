@@ -261,8 +261,8 @@ def _read_tasks(path: Path) -> Sequence[Entry]:
 
 def _read_annotation(folder: SetFolder, task: Entry, entry: Entry, where: str) -> Annotation:
     data = task["data"]
-    named = {"stage", "key", "image"} <= set(data)
-    if not named or data["stage"] not in STAGES or not isinstance(data["key"], str):
+    is_whole = {"stage", "key", "image"} <= set(data)
+    if not is_whole or data["stage"] not in STAGES or not isinstance(data["key"], str):
         raise UsageError("its task names no stage and key of a set; annotate exported tasks")
     answer, comment = _read_answer(folder, data, entry["result"])
     time = entry.get("updated_at") or entry.get("created_at")
