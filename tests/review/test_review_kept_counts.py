@@ -30,7 +30,7 @@ ANCHORS = [
     {"quality": "bad", "labels": []},
 ]
 DOUBT = {"correct": "no", "similar": "no", "reasons": ["motion", "blur"]}
-PAIRS = [YES, YES, NO, DOUBT, {"correct": "yes", "similar": "unsure"}]
+PAIRS = [YES, YES, NO, DOUBT, {"correct": "yes", "similar": "unsure", "reasons": []}]
 ACTIONS = (*["answer"] * 8, "undo", "undo", "change", "gold", "late", "bulk", "join", "compact")
 
 
@@ -65,6 +65,7 @@ class Session:
         """A reviewer, and a decision of theirs."""
         who = self.who()
         query = select(decisions.c.id, decisions.c.item).where(decisions.c.reviewer == who.id)
+        query = query.order_by(decisions.c.id)
         return who, self.pick(self.c.execute(query).all())
 
     def undo(self):
