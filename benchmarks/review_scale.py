@@ -22,7 +22,7 @@ from pathlib import Path
 import httpx2 as httpx
 import numpy as np
 from review_load import Server, make_set
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select, text, update
 
 from steadyeye.data.annotations.review_set import read
 from steadyeye.review import database
@@ -152,6 +152,13 @@ def fill(connection, plan) -> None:
     compact_counts(connection)
 
 
+def settle(data) -> None:
+    """Does what PostgreSQL's autovacuum has long done where votes came in over days."""
+    if data.engine.dialect.name == "postgresql":
+        with data.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+            connection.execute(text("VACUUM ANALYZE"))
+
+
 @dataclass(frozen=True)
 class Job:
     """The load: `think` is the mean of the pauses between two answers of a reviewer, seconds."""
@@ -254,6 +261,7 @@ def measure(url: str, root: Path, job: Job) -> dict[str, str]:
     first = time.perf_counter() - began
     with data.writing() as connection:
         fill(connection, plan)
+    settle(data)
     times = Times()
     server = Server(root, url)
     try:

@@ -192,3 +192,11 @@ def test_the_rest_of_a_set_json_that_was_written_by_hand(folder, key):
             continue
         may_be.add(value)
     assert may_be == REST[key]
+
+
+def test_a_window_holds_as_many_gold_questions_as_are_judged():
+    with pytest.raises(UsageError, match="review.gold.minimum is 9, and review.gold.window is 8"):
+        read_plan({"review": {"gold": {"minimum": 9, "window": 8}}})
+    gold = read_plan({"review": {"gold": {"window": 3}}}).gold
+    assert (gold.minimum, gold.window) == (3, 3)
+    assert read_plan({"review": {"gold": {"minimum": 8, "window": 8}}}).gold.minimum == 8

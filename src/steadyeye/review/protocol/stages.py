@@ -6,7 +6,7 @@ pairs, joint verification); Lau et al., "Natural Adversarial Objects", 2021, Sec
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
@@ -344,7 +344,7 @@ def read_plan(content: Mapping[str, Any]) -> ReviewPlan:
         ordered.setdefault("joint", 0)
     if "boxes" in ordered:
         ordered.setdefault("box_check", 1)
-    gold, quiz = Gold(**record.get("gold", {})), Quiz(**record.get("quiz", {}))
+    gold, quiz = _read_gold(record.get("gold", {})), Quiz(**record.get("quiz", {}))
     for name, answers in gold.answers.items():
         if name not in ordered:
             cure = f"choose from {', '.join(ordered)}, or add it to stages"
@@ -356,6 +356,20 @@ def read_plan(content: Mapping[str, Any]) -> ReviewPlan:
             )
     rest = {key: record[key] for key in record.keys() - {"stages", "gold", "quiz"}}
     return ReviewPlan(ordered, gold, quiz=quiz, **rest)
+
+
+def _read_gold(record: Mapping[str, Any]) -> Gold:
+    """The gold questions of a plan; those that are judged are at most those of the window."""
+    gold = Gold(**record)
+    if gold.minimum <= gold.window:
+        return gold
+    if "minimum" in record:
+        raise UsageError(
+            f"set.json: review.gold.minimum is {gold.minimum}, and review.gold.window is "
+            f"{gold.window}: nobody would ever be judged; make the window larger, or the minimum "
+            "smaller"
+        )
+    return replace(gold, minimum=gold.window)
 
 
 def list_gold(gold: Gold, classes: Sequence[str]) -> Iterator[tuple[str, str, Answer]]:

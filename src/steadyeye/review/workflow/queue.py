@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, select, text, update
 from sqlalchemy.sql import ColumnElement
 
 from steadyeye import __version__
@@ -71,6 +71,9 @@ def add_set_items(connection: Connection, folder: SetFolder, plan: ReviewPlan) -
     skip_pairs.advance_all(connection, plan)
     connection.execute(insert(added_sets).values(fingerprint=fingerprint))
     counts.compact_counts(connection)
+    if connection.dialect.name == "postgresql":
+        # before its autovacuum comes by, it would plan as for a few rows; SQLite plans by the schema
+        connection.execute(text("ANALYZE items"))
     return len(new)
 
 
