@@ -133,7 +133,7 @@ def test_every_count_is_that_of_the_votes(tmp_path, seed):
         folder,
         3,
         stages={"anchors": draws.choice([1, 3]), "pairs": draws.choice([1, 2])},
-        gold={"every": 3, "minimum": 99, "answers": gold},
+        gold={"every": 3, "least": 0.0, "answers": gold},
     )
     for step in range(150):
         stage = draws.choice(["anchors", "pairs", "pairs", "joint", "joint"])
@@ -154,7 +154,7 @@ def test_gold_questions_are_no_review(tmp_path):
     draw([source(3)], tmp_path / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
     known = {row["id"]: YES for row in folder.frames.to_pylist()[1:5] if row["offset"]}
-    gold = {"every": 1, "minimum": 99, "answers": {"pairs": known}}
+    gold = {"every": 1, "least": 0.0, "answers": {"pairs": known}}
     planned = {"stages": {"pairs": 2}, "gold": gold}
     manifest = folder.root / "set.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "review": planned}))

@@ -115,7 +115,7 @@ def review(request):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         draw([source(3)], root / "set", Sampling("set", {}, CLASSES))
-        said = {"stages": {"anchors": 1, "pairs": 2}, "gold": {"every": 2, "minimum": 99}}
+        said = {"stages": {"anchors": 1, "pairs": 2}, "gold": {"every": 2, "least": 0.0}}
         made = review_set.read(root / "set")
         if request.param == "sqlite":
             yield Review(made, 2, **said)

@@ -195,7 +195,7 @@ def test_the_rest_of_a_set_json_that_was_written_by_hand(folder, key):
 
 
 def test_a_window_holds_as_many_gold_questions_as_are_judged():
-    with pytest.raises(UsageError, match="review.gold.minimum is 9, and review.gold.window is 8"):
+    with pytest.raises(UsageError, match=r"gold\.minimum is 9, and review\.gold\.window is 8"):
         read_plan({"review": {"gold": {"minimum": 9, "window": 8}}})
     gold = read_plan({"review": {"gold": {"window": 3}}}).gold
     assert (gold.minimum, gold.window) == (3, 3)

@@ -202,7 +202,7 @@ def test_what_is_left_for_each(folder):
 
 
 def test_of_a_gold_question_the_known_answer_stands(folder):
-    review = Review(folder, stages={"pairs": 1}, gold={"every": 1, "minimum": 99})
+    review = Review(folder, stages={"pairs": 1}, gold={"every": 1, "least": 0.0})
     wanted = next(r["id"] for r in folder.frames.to_pylist() if r["offset"])
     with review.db.writing() as c:
         set_gold(c, "pairs", wanted, NO)

@@ -72,7 +72,7 @@ def add_set_items(connection: Connection, folder: SetFolder, plan: ReviewPlan) -
     connection.execute(insert(added_sets).values(fingerprint=fingerprint))
     counts.compact_counts(connection)
     if connection.dialect.name == "postgresql":
-        # before its autovacuum comes by, it would plan as for a few rows; SQLite plans by the schema
+        # else planned as for a few rows, until autovacuum comes by; SQLite plans by the schema
         connection.execute(text("ANALYZE items"))
     return len(new)
 
