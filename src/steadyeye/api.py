@@ -13,7 +13,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from steadyeye.core import notebook, plugins
@@ -23,7 +22,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
 from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import parse
-from steadyeye.core.storage.files import Place, place
+from steadyeye.core.storage.files import Place, make_temporary_folder, place
 from steadyeye.core.types import Model, Result, Source, results_html
 from steadyeye.data.classes.class_lists import read as read_classes
 from steadyeye.models.runtimes.python_function import FunctionClassifier
@@ -179,13 +178,13 @@ def evaluate(
 
     `model`: a spec string, a `Model`, or any callable on (n, h, w, 3) uint8 RGB that returns (n,
     classes) scores. `classes`: what a callable's scores are over (`imagenet1k` or a class file);
-    the data's classes if left out. `out`: the folder of the run, resumed if it holds the same; a
-    temporary folder if left out. `options`: `workers`, `batch`, `on_error`, `reduce`, `class_map`
-    and `class_list` as in a job; `operators` ("all" or a list of specs), `levels`, `seed` and
-    `fast` degrade the images, as `steadyeye degrade` does; `cache`: the folder where answers are
-    kept, or `off`; `engine`: `local(processes=4)` or `ray(…)`, where objects must be such that
-    another process can import them, and `address`. Raises `UsageError` for everything a user can
-    get wrong.
+    the data's classes if left out. `out`: the folder of the run, resumed if it holds the same; if
+    left out a temporary one, which is gone when the program ends. `options`: `workers`, `batch`,
+    `on_error`, `reduce`, `class_map` and `class_list` as in a job; `operators` ("all" or a list of
+    specs), `levels`, `seed` and `fast` degrade the images, as `steadyeye degrade` does; `cache`:
+    the folder where answers are kept, or `off`; `engine`: `local(processes=4)` or `ray(…)`, where
+    objects must be such that another process can import them, and `address`. Raises
+    `UsageError` for everything a user can get wrong.
 
     Example, a function that sees a cat in every image:
 
@@ -199,7 +198,7 @@ def evaluate(
     """
     named_model, built_model = _model(model, classes)
     named_source, built_source = _source(source)
-    folder = place(out if out is not None else mkdtemp(prefix="steadyeye-"))
+    folder = place(out) if out is not None else make_temporary_folder()
     unknown_options = set(options) - OPTIONS
     if unknown_options:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import os
 import pydoc
 import re
 import runpy
@@ -169,3 +170,28 @@ def test_a_users_script_is_typed(clip, tmp_path):
         "3", "4", "5",
     ]  # fmt: skip
     assert all(isinstance(each, Result) for each in steady(clip, str(tmp_path / "run")))
+
+
+PROGRAM = """
+import os, sys
+import steadyeye as se
+from steadyeye.testing import example_source, tell_example_classes
+
+runs = [se.evaluate(tell_example_classes, example_source()) for _ in range(2)]
+if not os.fork():
+    sys.exit()
+os.wait()
+print(*(run.folder for run in runs), sep="\\n")
+assert se.open_run(runs[0].folder).accuracy().value == 1
+{end}
+"""
+
+
+@pytest.mark.parametrize("end", ["", "sys.exit(1)", "1 / 0"])
+def test_a_run_without_a_folder_leaves_none_behind(end, tmp_path):
+    words = [sys.executable, "-c", PROGRAM.format(end=end)]
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(words, env=env, capture_output=True, text=True)
+    assert bool(done.returncode) == bool(end), done.stderr
+    assert {Path(line).parent for line in done.stdout.splitlines()} == {tmp_path}
+    assert not list(tmp_path.glob("steadyeye-*"))

@@ -9,6 +9,7 @@ One without either key is of an earlier version: it is read, and whoever reads i
 Hand-written, as the package for atomic writes, `atomicwrites`, is not maintained any more.
 """
 
+import atexit
 import errno
 import hashlib
 import json
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from glob import escape
 from pathlib import Path, PurePath
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, BinaryIO, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -282,6 +283,19 @@ def temporary_folder() -> Iterator[Path]:
             yield folder
         finally:
             _temporaries.discard(folder)
+
+
+def make_temporary_folder() -> Path:
+    """A folder of the system's own for temporary files, gone when this program ends."""
+    folder, maker = Path(mkdtemp(prefix="steadyeye-")), os.getpid()
+
+    def remove() -> None:
+        # a process that was forked from this one ends earlier
+        if os.getpid() == maker:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
 
 
 def remove_temporaries() -> None:
