@@ -5,11 +5,11 @@
     python tools/look_at_review.py --out /tmp/review              # two sets, two servers, all pages
     python tools/look_at_review.py --out /tmp/review --pictures   # and the pictures of docs/images
 
-Each page is opened at 390 and 1280 pixels, light and dark, as a reviewer or the admin meets it.
-Screenshots go to `OUT/shots`; everything that is cut, empty, asked of another address or refused by
-axe-core is printed, and the exit status is 1 if there is any. The frames are those of the packaged
-video; `--data`: the folder of real data, of which the frames of DAVIS and the mistakes of a
-detector on COCO are reviewed instead.
+Each page is opened in five windows, from a desktop's to a small phone's, and dark in two of them,
+as a reviewer or the admin meets it. Screenshots go to `OUT/shots`; everything that is cut, empty,
+asked of another address or refused by axe-core is printed, and the exit status is 1 if there is
+any. The frames are those of the packaged video; `--data`: the folder of real data, of which the
+frames of DAVIS and the mistakes of a detector on COCO are reviewed instead.
 """
 
 import argparse
@@ -165,6 +165,9 @@ OF_FRAMES = (
     Visit("pairs-flip", "Ann", "/stages/pairs", ("f",)),
     Visit("pairs-comment", "Ann", "/stages/pairs", ("c",)),
     Visit("joint", "Chi", "/stages/joint"),
+    Visit("pairs-guidelines", "Ann", "/stages/pairs", ("h",)),
+    Visit("decisions", "Ann", "/decisions"),
+    Visit("items", "admin", "/items"),
     Visit("paused", "Dee", "/stages/pairs"),
     Visit("paused-overview", "Dee", "/"),
     Visit("dashboard", "admin", "/dashboard"),
@@ -176,7 +179,8 @@ OF_FRAMES = (
 OF_BOXES = (
     Visit("boxes-overview", "Ann", "/"),
     Visit("objects", "Ann", "/stages/classification"),
-    Visit("objects-second", "Ann", "/stages/classification", ("y",)),
+    Visit("objects-another", "Ann", "/stages/classification", ("o",)),
+    Visit("objects-second", "Ann", "/stages/classification", ("1", "y")),
     Visit("boxes", "Ann", "/stages/boxes", ("Tab",)),
     Visit("boxes-outside", "Ann", "/stages/boxes", ("Tab", "o")),
     Visit("rest", "Ann", "/stages/box_check"),
@@ -195,12 +199,12 @@ PLAYED = {
         ("Bob", "pairs", ("n", "l"), 2),
     ),
     "boxes": (
-        ("Ann", "classification", ("a",), 2),
-        ("Bob", "classification", ("a",), 40),
+        ("Ann", "classification", ("1", "a"), 2),
+        ("Bob", "classification", ("1", "a"), 40),
         ("Ann", "boxes", ("s",), 1),
     ),
     # all objects, and no boxes: those are for the picture
-    "pictured": (("Bob", "classification", ("a",), 40),),
+    "pictured": (("Bob", "classification", ("1", "a"), 40),),
 }
 """Set → who decides what in which stage, by keys, and how many times at most."""
 
@@ -253,23 +257,33 @@ def visit(browser: Any, served: Served, target: Visit, **window: Any) -> page_ch
     return entrance_page
 
 
+WINDOWS = (
+    *(((width, height), "light") for width, height in ((1280, 720), (820, 1180), (390, 780))),
+    *(((width, height), "light") for width, height in ((844, 390), (320, 568))),
+    *(((width, height), "dark") for width, height in ((1280, 720), (390, 780))),
+)
+"""Width and height in pixels, and theme."""
+
+
 def look_at_all(browser: Any, served: Served, visits: tuple[Visit, ...], shots: Path) -> int:
     """Takes the pictures of pages and prints what is wrong with them; how many faults."""
     total = 0
     for target in visits:
         where: dict[str, list[str]] = {}
-        for look in page_checks.LOOKS:
-            opened_page = visit(browser, served, target, look=look)
+        for (width, height), theme in WINDOWS:
+            look = page_checks.Look(width, theme)
+            opened_page = visit(browser, served, target, look=look, height=height)
             page = opened_page.page
-            page.screenshot(path=shots / f"{target.name}-{look.width}-{look.theme}.png")
-            whole = shots / f"{target.name}-{look.width}-{look.theme}-whole.png"
+            stem = f"{target.name}-{width}x{height}-{theme}"
+            page.screenshot(path=shots / f"{stem}.png")
+            whole = shots / f"{stem}-whole.png"
             if page.evaluate("document.documentElement.scrollHeight > innerHeight"):
                 page.screenshot(path=whole, full_page=True)
             own = ("asks for " + served.base, "complains: Failed to load resource")
             faults = [*page_checks.find_faults(opened_page), *page_checks.find_violations(page)]
             for line in faults:
                 if not line.startswith(own):
-                    where.setdefault(line, []).append(f"{look.width} {look.theme}")
+                    where.setdefault(line, []).append(f"{width}x{height} {theme}")
             page.context.close()
         total += len(where)
         print(f"{target.name}: {len(where)} faults", flush=True)

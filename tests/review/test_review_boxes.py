@@ -404,7 +404,8 @@ def test_table_one_and_the_impact_of_a_review(tmp_path):
         ("anchor labels updated", None, 1),
         ("frame pairs", 12, 11),
     ]
-    done = steadyeye("review-status", folder.root, "--runs", tmp_path / "run", check=True)
+    words = ("review-status", folder.root, "--runs", tmp_path / "run", *made.option)
+    done = steadyeye(*words, check=True)
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "0.0 % 0.0–60.2 % 4 pm-2 without told" in lines
     assert "33.3 % 0.8–90.6 % 3 drop with told" in lines
@@ -445,14 +446,15 @@ def test_the_command_line_from_candidates_to_status(tmp_path):
     made = Boxes(review_set.read(tmp_path / "set"), 2, stages={"classification": 5, "boxes": 1})
     for number in range(2):
         made.everything("classification", lambda shown: FINE, number)
-    code, told = run("review-status", "set")
+    code, told = run("review-status", "set", *made.option)
     assert code == 0
     assert "suggested boxes" in told
     assert "r0" in told
-    assert json.loads(run("review-status", "set", "--format", "json")[1])["set"] == "set"
+    code, told = run("review-status", "set", "--format", "json", *made.option)
+    assert json.loads(told)["set"] == "set"
     code, told = run("review-export", "set", "--out", "out", "--format", "csv")
     assert (code, told) == (2, "steadyeye: no format named 'csv'; did you mean 'cvat'?\n")
-    code, told = run("review-export", "set", "--out", "out", "--partial")
+    code, told = run("review-export", "set", "--out", "out", "--partial", *made.option)
     assert code == 0
     assert "undecided: 3" in told
     assert next(itertools.islice(reversed(told.splitlines()), 1)).startswith("next: steadyeye run")

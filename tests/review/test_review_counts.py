@@ -2,14 +2,13 @@
 
 import json
 import random
-import sqlite3
 
 import pytest
 from forked import steadyeye
 from review_toys import CLASSES, GOOD, NO, YES, Review, draw, source
+from sqlalchemy import text
 
 from steadyeye.data.annotations import review_set
-from steadyeye.review import database
 from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.results import status
 from steadyeye.review.results.recount import check_counts
@@ -24,27 +23,32 @@ ANCHORS = [
 PAIRS = [YES, YES, NO, {"correct": "no", "similar": "yes"}, {"correct": "yes", "similar": "unsure"}]
 
 
-def rows(folder, table):
-    path = database.default_url(folder.root).removeprefix("sqlite:///")
-    with sqlite3.connect(path) as connection:
-        connection.row_factory = sqlite3.Row
-        return list(connection.execute(f"SELECT * FROM {table} ORDER BY id"))
+def rows(review, table):
+    """The rows of a table in their order; JSON as it is stored."""
+    with review.db.reading() as connection:
+        chosen = text(f"SELECT * FROM {table} ORDER BY id")
+        return connection.execute(chosen).mappings().all()
+
+
+def load(value):
+    """What a column of JSON holds; PostgreSQL's driver has read it already."""
+    return json.loads(value) if isinstance(value, str) else value
 
 
 def most(said):
     return 2 * sum(said) > len(said)
 
 
-def by_the_votes(folder):
+def by_the_votes(review):
     """(reviewed, accepted) anchors and pairs, and anchors with other labels, from the tables."""
     last = {}
-    for row in rows(folder, "decisions"):
+    for row in rows(review, "decisions"):
         last[row["item"], row["reviewer"]] = row
     votes = {}
     for row in last.values():
         if row["kind"] == "answer":
-            votes.setdefault(row["item"], []).append(json.loads(row["answer"]))
-    asked = {(row["stage"], row["key"]): row for row in rows(folder, "items")}
+            votes.setdefault(row["item"], []).append(load(row["answer"]))
+    asked = {(row["stage"], row["key"]): row for row in rows(review, "items")}
 
     def heard(stage, key):
         """The votes on an item, None while there are too few, and whether its answer was known."""
@@ -52,7 +56,7 @@ def by_the_votes(folder):
         if row is None or row["state"] == "withdrawn":
             return None, False
         if row["gold"] is not None:
-            return [json.loads(row["gold"])], True
+            return [load(row["gold"])], True
         said = votes.get(row["id"], [])
         return (said if len(said) >= row["needed"] else None), False
 
@@ -95,7 +99,7 @@ def answer_at_random(review, draws, number, stage):
 
 
 def compare(review):
-    anchors, pairs, updated = by_the_votes(review.folder)
+    anchors, pairs, updated = by_the_votes(review)
     with review.db.reading() as c:
         told = status.summarise(c, review.folder, review.plan)
     by_stage = {each["stage"]: each for each in told["table"]}
@@ -174,6 +178,6 @@ def test_gold_questions_are_no_review(tmp_path):
     ]
     assert told["agreement"][0]["n"] == 9
     assert told["stages"][0]["done"] == 9
-    printed = steadyeye("review-status", folder.root).stdout
+    printed = steadyeye("review-status", folder.root, *review.option).stdout
     rows = [line.split() for line in printed.splitlines()]
     assert ["9", "9", "frame", "pairs"] in [row[-4:] for row in rows if row[:2] == ["100.0", "%"]]

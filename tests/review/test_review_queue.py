@@ -1,11 +1,12 @@
 """The review's queue and decisions: who is asked what, what stands, and what follows from it."""
 
-import sqlite3
 from dataclasses import replace
 
 import pytest
 import simplejpeg
 from review_toys import GOOD, NO, YES, Review, draw, source
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
@@ -130,10 +131,10 @@ def test_undo_is_a_new_decision(folder):
 def test_decisions_cannot_be_altered(folder):
     review = Review(folder)
     review.say(review.next("anchors")[0], GOOD)
-    connection = sqlite3.connect(folder.root / "review.sqlite")
     for statement in ("UPDATE decisions SET seconds = 0", "DELETE FROM decisions"):
-        with pytest.raises(sqlite3.IntegrityError, match="only ever added"):
-            connection.execute(statement)
+        refused = pytest.raises(DBAPIError, match="only ever added")
+        with refused, review.db.engine.begin() as connection:
+            connection.execute(text(statement))
 
 
 def test_an_answer_must_be_ones_own_and_allowed(folder):

@@ -435,7 +435,8 @@ def test_the_command_line_takes_what_it_wrote(folder, tmp_path):
     formats = "set,label_studio,cvat"
     code, told = run("review-export", again, "--out", "asked", "--format", "cvat")
     assert (code, told.splitlines()[:2]) == (0, ["pictures: 2", "answers: 0"])
-    code, told = run("review-export", folder.root, "--out", "out", "--format", formats)
+    first = (folder.root, *review.option)
+    code, told = run("review-export", *first, "--out", "out", "--format", formats)
     assert code == 0, told
     for stage in ("anchors", "pairs", "joint"):
         file = f"out/label_studio/{stage}.results.json"
@@ -446,7 +447,7 @@ def test_the_command_line_takes_what_it_wrote(folder, tmp_path):
     assert told.startswith("steadyeye: 'out/set.json' is no list of tasks")
     told = run("review-import", again, "out/set.json", "--from", "labelbox")[1]
     assert "no tool named 'labelbox'" in told
-    one = json.loads(run("review-status", folder.root, "--format", "json")[1])
+    one = json.loads(run("review-status", *first, "--format", "json")[1])
     other = json.loads(run("review-status", again, "--format", "json")[1])
     for key in ("table", "table_one", "agreement", "reviewers"):
         assert one[key] == other[key]

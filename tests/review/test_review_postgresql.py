@@ -1,0 +1,35 @@
+"""The tests of a review once more, on PostgreSQL: queue, quiz, counts, history, boxes, exports."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from review_toys import SERVER
+
+HERE = Path(__file__).parent
+AGAIN = (
+    *("test_review_agreement.py", "test_review_boxes.py"),
+    *("test_review_counts.py", "test_review_guidelines.py", "test_review_history.py"),
+    *("test_review_queue.py", "interchange/test_interchange.py"),
+    "interchange/test_rejected_boxes.py",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:XDG_RUNTIME_DIR is not set")
+def test_a_review_is_the_same_on_postgresql():
+    import pgserver
+
+    # not in tmp_path: PostgreSQL runs as a user of its own, whom pytest's folders are closed to
+    with tempfile.TemporaryDirectory() as folder:
+        server = pgserver.get_server(folder)
+        try:
+            words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *AGAIN]
+            where = {**os.environ, SERVER: server.get_uri()}
+            done = subprocess.run(words, cwd=HERE, env=where, capture_output=True, text=True)
+        finally:
+            server.cleanup()
+    assert done.returncode == 0, done.stdout[-5000:]
