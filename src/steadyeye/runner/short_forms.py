@@ -194,18 +194,9 @@ def _model_of_path(path: Path) -> str:
 
 
 def _onnx_spec(path: Path) -> str:
-    import onnxruntime
+    from steadyeye.models.runtimes.onnx_session import open_session
 
-    from steadyeye.models.runtimes.onnx_session import FATAL
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = FATAL  # what fails is raised
-    try:
-        session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
-    except Exception as error:
-        # onnxruntime's exceptions share no base class of their own
-        line = " ".join(str(error).split())[:200]
-        raise UsageError(f"cannot load '{path}' into ONNX Runtime: {line}") from error
+    session = open_session(path, str(path))
     shapes = [output.shape for output in session.get_outputs()]
     if len(shapes[0]) != 2 or not isinstance(shapes[0][1], int):
         raise UsageError(

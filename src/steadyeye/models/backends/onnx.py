@@ -10,6 +10,7 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.runtimes.classifier import classifier, read_recipe
+from steadyeye.models.runtimes.onnx_files import list_contents
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import with_output
 
@@ -55,7 +56,5 @@ def _read_input_axes(shape: tuple[int | None, ...], path: str) -> dict[str, Any]
 
 
 def _weights(file: Path) -> str:
-    # exporters put weights beyond 2 GB into <name>.data
-    beside = file.with_name(f"{file.name}.data")
-    data = beside.read_bytes() if beside.is_file() else b""
-    return fingerprint(file.read_bytes(), data)
+    content, *data = list_contents(file)
+    return fingerprint(content, *(data or [b""]))

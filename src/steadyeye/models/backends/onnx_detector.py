@@ -11,6 +11,7 @@ from steadyeye.core.types import Detector
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.detectors.decoders import DECODERS
 from steadyeye.models.detectors.onnx_detector import DetectorRecipe, OnnxDetector
+from steadyeye.models.runtimes.onnx_files import list_contents
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 
 RECIPES: Mapping[str, Mapping[str, Any]] = {
@@ -68,7 +69,7 @@ def onnx_detector(
     record["precision"] = "as in the file"
     record = json.loads(json.dumps(record))
     names = read(classes)
-    mark = fingerprint(file.read_bytes(), json.dumps(record, sort_keys=True), *names.names)
+    mark = fingerprint(*list_contents(file), json.dumps(record, sort_keys=True), *names.names)
     decode, device = DECODERS[decoder], session.device
     return OnnxDetector(file.stem, names, settings, session.outputs, decode, record, mark, device)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.abilities import PASSES, largest
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.models.runtimes.onnx_files import data_files, list_entries
 
 RUNTIMES = ("onnx", "cuda")
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -34,7 +35,7 @@ class OnnxSession:
         self.model = model
         self.name = name
         self.runtime = runtime
-        self._session = _open(model, name, runtime)
+        self._session = open_session(model, name, runtime)
         self._turn = threading.Semaphore(PASSES) if runtime == "cuda" else nullcontext()
         if len(self._session.get_inputs()) != 1:
             inputs = ", ".join(tensor.name for tensor in self._session.get_inputs())
@@ -101,7 +102,11 @@ class OnnxSession:
         return [np.asarray(output, dtype=np.float32) for output in outputs]
 
 
-def _open(model: Path | bytes, name: str, runtime: str) -> ort.InferenceSession:
+def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.InferenceSession:
+    """The session over a model whose data beside it, if it has any, lie in its folder.
+
+    Raises `UsageError` for what cannot be loaded; arguments as of `OnnxSession`.
+    """
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
@@ -109,8 +114,12 @@ def _open(model: Path | bytes, name: str, runtime: str) -> ort.InferenceSession:
     # warnings about the graph are no business of the user's, and what fails is raised
     options.log_severity_level = FATAL
     source = str(model) if isinstance(model, Path) else model
-    if isinstance(model, Path) and not model.is_file():
-        raise UsageError(f"there is no ONNX file '{model}'")
+    if isinstance(model, Path):
+        if not model.is_file():
+            raise UsageError(f"there is no ONNX file '{model}'")
+        data_files(model)
+    elif list_entries(model, name):
+        raise UsageError(f"'{name}' keeps data in other files; give the file, not its bytes")
     providers = _providers(runtime)
     try:
         # with its fallback a session would go on upon the processor where the GPU fails
