@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "fixtures")]
 
 import faulty_commands  # noqa: E402
+import signal_trials  # noqa: E402
 
 ERRORS = (errno.ENOSPC, errno.EIO)
 AGAIN = 0.4
@@ -151,6 +152,16 @@ def try_failures(world, case, every=False):
     return outcome
 
 
+def try_signals(world, case, count, random):
+    """The outcome of so many signals of each way to stop a command."""
+    outcome = Outcome(case.name)
+    for way in signal_trials.WAYS:
+        for _ in range(count):
+            stopped, fault = signal_trials.try_signal(world, case, way, random)
+            outcome.add(way if stopped else "had ended", fault and f"{way} at {fault}")
+    return outcome
+
+
 def write_table(outcomes):
     """The Markdown table of outcomes, a column for all that was done."""
     kinds = list(dict.fromkeys(kind for outcome in outcomes for kind in outcome.tried))
@@ -182,9 +193,10 @@ def write_page(page, mark, table):
 def main(words):
     """Tries kills or failures on all commands or those named; prints the table and the faults."""
     reading = argparse.ArgumentParser(description=main.__doc__)
-    reading.add_argument("kind", choices=["kills", "failures"])
+    reading.add_argument("kind", choices=["kills", "failures", "signals"])
     reading.add_argument("cases", nargs="*")
     reading.add_argument("--count", type=int, default=200, help="kills over all commands")
+    reading.add_argument("--each", type=int, default=3, help="signals of a way, of a command")
     reading.add_argument("--seed", type=int, default=0)
     reading.add_argument("--every", action="store_true", help="all calls, not one of a kind")
     reading.add_argument("--write", type=Path, help="a page whose table is renewed")
@@ -202,6 +214,8 @@ def main(words):
         for case, count in zip(cases, counts, strict=True):
             if asked.kind == "failures":
                 outcomes.append(try_failures(world, case, asked.every))
+            elif asked.kind == "signals":
+                outcomes.append(try_signals(world, case, asked.each, Random(asked.seed)))
             else:
                 outcomes.append(try_kills(world, case, count, Random(f"{asked.seed}{case.name}")))
             if asked.kind == "kills" and case.cluster:

@@ -26,7 +26,7 @@ INTERRUPTED = 130
 def main() -> None:
     """Runs the command line; a `UsageError` is its one line on stderr and exit code 2.
 
-    After Ctrl-C the exit code is 130, after SIGTERM 143.
+    After Ctrl-C the exit code is 130, after SIGTERM 143, after SIGHUP 129.
     """
     import typer
 

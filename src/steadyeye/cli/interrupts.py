@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: the work ends, what is finished is kept, and one line says so.
+"""Ctrl-C, SIGTERM and SIGHUP: the work ends, what is finished is kept, and one line says so.
 
 The first raises `KeyboardInterrupt`: threads end at their next batch, a training after its step. A
-second, of either, ends the process at once, without what it was writing.
+second, of any of them, ends the process at once, without what it was writing.
 """
 
 import os
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from steadyeye.cli.terminal import progress_console, say
+from steadyeye.core.stop_signals import STOPS, leave_closed_terminal
 from steadyeye.core.storage.files import remove_temporaries
 
 STOPPED = "stopped; run the same command again to go on"
@@ -27,21 +28,22 @@ class Interrupts:
         """Listens from now on, as if nothing had come before."""
         self.number = 0
         self.say = _say_line
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOPS:
             # one that is ignored (`nohup`, a shell's background) stays so
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._handle)
 
     @property
     def exit_code(self) -> int:
-        """130 after Ctrl-C, 143 after SIGTERM, as shells have it; 0: none came."""
+        """130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP, as shells have it; 0: none came."""
         return 128 + self.number if self.number else 0
 
     def _handle(self, number: int, _: object) -> None:
+        leave_closed_terminal()
         if not self.number:
             self.number = number
             raise KeyboardInterrupt
-        for stop in (signal.SIGINT, signal.SIGTERM):
+        for stop in STOPS:
             signal.signal(stop, signal.SIG_IGN)
         # threads may take long to end: nothing is waited for, and what they write does not count
         remove_temporaries()

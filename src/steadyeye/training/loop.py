@@ -14,6 +14,7 @@ from torch import nn
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.core.stop_signals import STOPS, leave_closed_terminal
 from steadyeye.training import batches as training_batches
 from steadyeye.training import checkpoint, hyperparameters, metrics_log
 from steadyeye.training.batches import EpochSteps, ImageCache, Lesson
@@ -211,7 +212,7 @@ class _Training:
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Ctrl-C is remembered, for the step to be finished; a second one interrupts it.
 
-    So is SIGTERM where it interrupts as well, as on the command line.
+    So are SIGTERM and SIGHUP where they interrupt as well, as on the command line.
 
     What is yielded says whether there was one. Only in the main thread; elsewhere as ever.
     """
@@ -219,6 +220,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
     first: list[int] = []
 
     def remember(number: int, frame: FrameType | None) -> None:
+        leave_closed_terminal()
         if interrupted.is_set():
             before[number](number, frame)
         interrupted.set()
@@ -227,8 +229,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupted.is_set
         return
-    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
-    handlers = {number: signal.getsignal(number) for number in numbers}
+    handlers = {number: signal.getsignal(number) for number in STOPS}
     before = {number: handler for number, handler in handlers.items() if callable(handler)}
     for number in before:
         signal.signal(number, remember)
