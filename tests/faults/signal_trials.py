@@ -50,7 +50,12 @@ def start(world, words, **more):
         env=env,
         start_new_session=True,
         text=True,
-        **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more},
+        **{
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            **more,
+        },
     )
 
 

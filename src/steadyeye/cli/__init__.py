@@ -30,7 +30,7 @@ def main() -> None:
     """
     import typer
 
-    from steadyeye.cli.interrupts import STOPPED, interrupts
+    from steadyeye.cli.interrupts import interrupts
     from steadyeye.cli.options import ParsingError, app, check_given_once, keep_text
     from steadyeye.cli.terminal import quiet_packages
     from steadyeye.core.errors import UsageError, describe_failure
@@ -51,8 +51,7 @@ def main() -> None:
         code = command(standalone_mode=False) or 0
         if code == INTERRUPTED:
             # Typer turns the interrupt into this exit code without a word
-            interrupts.say(STOPPED)
-            code = interrupts.exit_code
+            code = interrupts.end()
         sys.exit(code)
     except UsageError as error:
         _end_with(str(error))
@@ -63,8 +62,7 @@ def main() -> None:
         _end_with(describe_failure(error))
     except KeyboardInterrupt:
         # where Typer does not see it, as in an import
-        interrupts.say(STOPPED)
-        sys.exit(interrupts.exit_code or INTERRUPTED)
+        sys.exit(interrupts.end() or INTERRUPTED)
     except typer.Abort:
         sys.exit(1)
 

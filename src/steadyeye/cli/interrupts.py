@@ -4,6 +4,7 @@ The first raises `KeyboardInterrupt`: threads end at their next batch, a trainin
 second, of any of them, ends the process at once, without what it was writing.
 """
 
+import atexit
 import os
 import signal
 from collections.abc import Callable
@@ -22,12 +23,16 @@ class Interrupts:
     """The signals that came. `say`: prints the last line; a command may print it another way."""
 
     number = 0
+    said = False
     say: Say
 
     def begin(self) -> None:
         """Listens from now on, as if nothing had come before."""
         self.number = 0
+        self.said = False
         self.say = _say_line
+        # a Python that takes itself down would die of a signal, with another exit code
+        atexit.register(_ignore_stops)
         for number in STOPS:
             # one that is ignored (`nohup`, a shell's background) stays so
             if signal.getsignal(number) != signal.SIG_IGN:
@@ -35,21 +40,32 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
-        """130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP, as shells have it; 0: none came."""
+        """As of shells: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP; 0: none came."""
         return 128 + self.number if self.number else 0
+
+    def end(self) -> int:
+        """Says that the work ended; the exit code. A later signal ends the process at once."""
+        self.said = True
+        self.say(STOPPED)
+        return self.exit_code
 
     def _handle(self, number: int, _: object) -> None:
         leave_closed_terminal()
         if not self.number:
             self.number = number
             raise KeyboardInterrupt
-        for stop in STOPS:
-            signal.signal(stop, signal.SIG_IGN)
+        _ignore_stops()
         # threads may take long to end: nothing is waited for, and what they write does not count
         remove_temporaries()
-        with suppress(RuntimeError):  # the first may have come in the middle of a line
-            self.say(STOPPED)
+        if not self.said:
+            with suppress(RuntimeError):  # the first may have come in the middle of a line
+                self.say(STOPPED)
         os._exit(self.exit_code)
+
+
+def _ignore_stops() -> None:
+    for number in STOPS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _say_line(text: str) -> None:

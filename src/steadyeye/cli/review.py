@@ -116,7 +116,7 @@ def _list_links(data: Any, plan: Any, key: bytes, people: People) -> list[tuple[
     """
     from steadyeye.review.protocol import reviewers
 
-    with data.writing() as connection:
+    with data.name_failures(), data.writing() as connection:
         present = reviewers.list_reviewers(connection)
         known = {person.name for person in present}
         if not any(person.admin for person in present):
@@ -159,7 +159,7 @@ def review_status(
     from steadyeye.review.results.status import summarise
 
     folder, plan, data = _open_set(root, database)
-    with data.reading() as connection:
+    with data.name_failures(), data.reading() as connection:
         faults = check_counts(connection, plan) if check else ()
         if faults:
             raise UsageError(f"the stored counts differ from a recount: {'; '.join(faults)}")
@@ -196,7 +196,8 @@ def review_audit(
     _, plan, data = _open_set(root, database)
     from steadyeye.review.bulk.audit import run_audit
 
-    say(data.write(lambda connection: run_audit(connection, plan, most, seed)))
+    with data.name_failures():
+        say(data.write(lambda connection: run_audit(connection, plan, most, seed)))
 
 
 @app.command("review-export")
@@ -224,9 +225,9 @@ def review_export(
     asks = bool(set(names) & set(interchange.TOOLS))
     folder, plan, data = _open_set(root, database, begin=asks)
     if asks:
-        with data.writing() as connection:
+        with data.name_failures(), data.writing() as connection:
             queue.add_set_items(connection, folder, plan)
-    with data.reading() as connection:
+    with data.name_failures(), data.reading() as connection:
         every = interchange.export_formats(
             connection, folder, plan, out, names=names, partial=partial
         )
@@ -259,7 +260,7 @@ def review_import(
     annotations = formats.find_reader(tool)(review_set.read(root), file, annotator)
     folder, plan, data = _open_set(root, database, begin=True)
     rules = read_rules(folder)
-    with data.writing() as connection:
+    with data.name_failures(), data.writing() as connection:
         queue.add_set_items(connection, folder, plan)
         counts = import_annotations(connection, rules, annotations, prefix)
     for kind, count in counts.items():

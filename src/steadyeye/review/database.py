@@ -48,6 +48,7 @@ from steadyeye.review.transactions import (
     Database,
     DatabaseFile,
     describe_failure,
+    describe_place,
     read_token,
 )
 
@@ -294,8 +295,8 @@ def connect(url: str) -> Database:
             token = _prepare_tables(connection, shown_url)
         return Database(engine, token, DatabaseFile(path) if path else None)
     except (*FAILURES, OSError) as error:
-        reason, detail = describe_failure(error)
-        raise UsageError(f"cannot open the database '{shown_url}': {reason} ({detail})") from error
+        text = describe_place(place, *describe_failure(error))
+        raise UsageError(f"cannot open {text}") from error
 
 
 def _make_engine(place: URL, path: Path | None) -> Engine:

@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import (
     DataError,
     DBAPIError,
@@ -84,6 +84,13 @@ def describe_failure(error: BaseException) -> tuple[str, str]:
     if isinstance(error, TimeoutError):
         return "too many requests wait for the database", _first_line(error)
     return "the database does not answer", _first_line(getattr(error, "orig", None) or error)
+
+
+def describe_place(url: URL, reason: str, detail: str) -> str:
+    """A database and what is the matter with it, for whoever runs it."""
+    shown = url.render_as_string(hide_password=True)
+    more = f" ({detail})" if detail else ""
+    return f"the database '{shown}': {reason}{more}; mend that and run the same command again"
 
 
 def _first_line(error: BaseException) -> str:
@@ -212,6 +219,15 @@ class Database:
         """A connection to read from. Raises `UnavailableError` where that fails."""
         with self._transaction(reads_only=True) as connection:
             yield connection
+
+    @contextmanager
+    def name_failures(self) -> Iterator[None]:
+        """A block in which `UnavailableError` becomes `UsageError` for who may know the place."""
+        try:
+            yield
+        except UnavailableError as error:
+            text = describe_place(self.engine.url, str(error), error.cause)
+            raise UsageError(f"cannot use {text}") from error
 
     @contextmanager
     def _transaction(self, *, reads_only: bool = False) -> Iterator[Connection]:

@@ -75,7 +75,8 @@ def _move_files(out: Path) -> Sequence[str]:
     for name in files:
         if name != Path(FORMATS):
             make_folder(out / name.parent)
-            (whole / name).replace(out / name)
+            with explain_failure(out / name):
+                (whole / name).replace(out / name)
     for folder in {out / name.parent for name in files}:
         sync_folder(folder / "*")
     (whole / FORMATS).unlink()
