@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: one line, the exit code of shells, what is finished stays, nothing else."""
+"""Ctrl-C, SIGTERM and SIGHUP: one line, the exit code of shells, what is finished stays, nothing else."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from whole_runs import tree
 from steadyeye.core.storage import files
 
 LINE = "steadyeye: stopped; run the same command again to go on"
-CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SQUARES = "callable_detector(path='py:explain_toys:slow', classes='classes.json')"
 STUCK = SQUARES.replace("explain_toys:slow", "explain_toys:stuck")
 BOXES = "coco(annotations='boxes.json', images='images')"
@@ -123,3 +123,21 @@ def test_what_is_being_written_is_removed_by_an_end_at_once(tmp_path, monkeypatc
     with files.temporary_folder() as folder:
         files.remove_temporaries()
         assert not folder.exists()
+
+
+def test_a_terminal_that_is_closed_stops_the_command(folder, whole):
+    out = folder / "closed"
+    main, terminal = os.openpty()
+    asked = [word for word in words(out.name, "--workers", "1") if word != "--quiet"]
+    with open(terminal, "wb", closefd=False) as stream:
+        running = Command(*asked, cwd=folder, env=environment(0.02), files=[stream, stream])
+    os.close(terminal)
+    wait_for(running, lambda: list(out.glob("cells/*/*.arrow")))
+    os.close(main)
+    running.send_signal(signal.SIGHUP)
+    assert running.wait() == 129
+    assert not list(out.rglob("*.tmp"))
+    done = steadyeye(*asked, cwd=folder, env=environment(0))
+    assert done.returncode == 0, done.stderr
+    ended = {name: data for name, data in tree(out).items() if name.startswith("cells")}
+    assert ended == {name: data for name, data in whole.items() if name.startswith("cells")}
