@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: one line, the exit code of shells, what is finished stays, nothing else."""
+"""Ctrl-C, SIGTERM and SIGHUP: one line, the exit code of shells, and what is finished stays."""
 
 import json
 import os
