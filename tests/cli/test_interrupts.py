@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import suppress
 
@@ -141,3 +143,19 @@ def test_a_terminal_that_is_closed_stops_the_command(folder, whole):
     assert done.returncode == 0, done.stderr
     ended = {name: data for name, data in tree(out).items() if name.startswith("cells")}
     assert ended == {name: data for name, data in whole.items() if name.startswith("cells")}
+
+
+@pytest.mark.parametrize("sent", CODES, ids=lambda number: number.name)
+def test_an_interrupt_within_an_exec_has_the_same_exit_code(sent, tmp_path):
+    # Python remembers such a one, and would end itself by SIGINT whatever was asked of it
+    (tmp_path / "slow_model.py").write_text(
+        "open('begun', 'w').close()\nexec('import time; time.sleep(60)')"
+    )
+    asked = ["check", "--model", "callable(path='py:slow_model:f', classes='imagenet1k')"]
+    words = [sys.executable, "-m", "steadyeye", *asked, "--data", "video(path='a.mp4')"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
+    running = subprocess.Popen(words, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
+    wait_for(running, (tmp_path / "begun").exists)
+    running.send_signal(sent)
+    _, stderr = running.communicate()
+    assert (running.returncode, stderr.splitlines()) == (CODES[sent], [LINE])

@@ -20,8 +20,6 @@ COMMANDS = (
 )
 """The files of this package that register commands."""
 
-INTERRUPTED = 130
-
 
 def main() -> None:
     """Runs the command line; a `UsageError` is its one line on stderr and exit code 2.
@@ -30,7 +28,7 @@ def main() -> None:
     """
     import typer
 
-    from steadyeye.cli.interrupts import interrupts
+    from steadyeye.cli.interrupts import INTERRUPTED, interrupts
     from steadyeye.cli.options import ParsingError, app, check_given_once, keep_text
     from steadyeye.cli.terminal import quiet_packages
     from steadyeye.core.errors import UsageError, describe_failure

@@ -7,6 +7,7 @@ second, of any of them, ends the process at once, without what it was writing.
 import atexit
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -14,6 +15,7 @@ from steadyeye.cli.terminal import progress_console, say
 from steadyeye.core.stop_signals import STOPS, leave_closed_terminal
 from steadyeye.core.storage.files import remove_temporaries
 
+INTERRUPTED = 130
 STOPPED = "stopped; run the same command again to go on"
 
 Say = Callable[[str], None]
@@ -31,8 +33,8 @@ class Interrupts:
         self.number = 0
         self.said = False
         self.say = _say_line
-        # a Python that takes itself down would die of a signal, with another exit code
-        atexit.register(_ignore_stops)
+        # registered first, it is the last that runs
+        atexit.register(self._leave)
         for number in STOPS:
             # one that is ignored (`nohup`, a shell's background) stays so
             if signal.getsignal(number) != signal.SIG_IGN:
@@ -48,6 +50,15 @@ class Interrupts:
         self.said = True
         self.say(STOPPED)
         return self.exit_code
+
+    def _leave(self) -> None:
+        """Keeps the exit code: Python ends itself by SIGINT where one came within an `exec`."""
+        _ignore_stops()
+        if self.said:
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(self.exit_code or INTERRUPTED)
 
     def _handle(self, number: int, _: object) -> None:
         leave_closed_terminal()

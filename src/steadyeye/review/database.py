@@ -275,10 +275,9 @@ CONNECTION = {
 
 
 def connect(url: str) -> Database:
-    """The database at a URL; its tables are made in one that is empty.
+    """The database at `sqlite:///path` or `postgresql://user@host/name`; tables are made if need be.
 
-    `url`: `sqlite:///path` or `postgresql://user@host/name`. Raises `UsageError` where it cannot
-    be reached, is damaged, is of another version, or holds something else.
+    Raises `UsageError` where it cannot be reached, is damaged, of another version or another thing.
     """
     url = url.replace("postgresql://", "postgresql+psycopg://", 1)
     try:
@@ -295,8 +294,8 @@ def connect(url: str) -> Database:
             token = _prepare_tables(connection, shown_url)
         return Database(engine, token, DatabaseFile(path) if path else None)
     except (*FAILURES, OSError) as error:
-        text = describe_place(place, *describe_failure(error))
-        raise UsageError(f"cannot open {text}") from error
+        where = describe_place(place, *describe_failure(error))
+        raise UsageError(f"cannot open {where}") from error
 
 
 def _make_engine(place: URL, path: Path | None) -> Engine:
