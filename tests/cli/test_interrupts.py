@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 
@@ -110,6 +111,7 @@ def test_a_second_one_ends_at_once_what_would_not_end(folder, form, tmp_path):
 
 def test_what_is_being_written_is_removed_by_an_end_at_once(tmp_path, monkeypatch):
     seen = []
+    monkeypatch.setattr(files, "_ending", threading.Event())
 
     def end_at_once(_):
         seen.extend(path.name for path in tmp_path.iterdir())
@@ -122,6 +124,11 @@ def test_what_is_being_written_is_removed_by_an_end_at_once(tmp_path, monkeypatc
         files.write_file(tmp_path / "a", b"text")
     assert seen[0].startswith(".a.")
     assert seen[1] == 0
+    # whoever begins to write now waits for the end
+    late = threading.Thread(target=files.write_file, args=(tmp_path / "b", b""), daemon=True)
+    late.start()
+    late.join(0.2)
+    assert not list(tmp_path.iterdir())
     with files.temporary_folder() as folder:
         files.remove_temporaries()
         assert not folder.exists()

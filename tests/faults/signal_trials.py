@@ -27,6 +27,8 @@ WAYS = {
 """What is sent, and whether to all processes of the session, as a terminal does."""
 SOON = 15.0
 """Seconds after the end of a command in which what it began has to end."""
+SPARE = ("torchinductor", "ray", ".ses")
+"""Beginnings of what torch, Ray and ONNX Runtime keep in the folder for temporary files."""
 LONGEST = 60.0
 """Seconds in which a command has to end."""
 
@@ -114,8 +116,8 @@ def find_orphans(below):
 def find_leftovers(world):
     """The files and folders for a while that a stopped command has left."""
     left = [*(world.root / "temporary").iterdir(), *world.work.rglob(".*.tmp")]
-    # what torch keeps for its compiler, and Ray for its logs, is for later
-    said = [str(path) for path in left if not path.name.startswith(("torchinductor", "ray"))]
+    # other packages keep these for later
+    said = [str(path) for path in left if not path.name.startswith(SPARE)]
     for path in left:
         if path.is_dir():
             faulty_commands.shutil.rmtree(path)

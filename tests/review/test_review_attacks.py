@@ -1,13 +1,16 @@
 """The review app under attack: what is not allowed is refused, and told in one line."""
 
 import json
+import multiprocessing
 import os
 import re
 import shutil
+import signal
 import sqlite3
 import struct
 import sys
 import tempfile
+import time
 import zlib
 from contextlib import closing
 from itertools import chain
@@ -522,6 +525,35 @@ def test_a_file_that_hangs_the_decoder_is_given_up(tmp_path):
             read_frames([spec], tmp_path, nothing, 5), tmp_path / "set", Sampling("set", {}, None)
         )
     assert not (tmp_path / "set" / "set.json").exists()
+
+
+class EndedError(Exception):
+    """What ends a sampling in the middle."""
+
+
+def test_a_sampling_that_ends_leaves_nothing_half_written(tmp_path):
+    folder = tmp_path / "clip"
+    folder.mkdir()
+    noise = np.random.default_rng(0).integers(0, 256, (1000, 1000, 3), np.uint8)
+    for number in range(8):
+        (folder / f"{number}.bmp").write_bytes(image_file.encode(noise + number, ".bmp"))
+    stored, seen = tmp_path / "set" / "images", []
+
+    def end(_):
+        # the other process is held while it writes
+        (process,) = multiprocessing.active_children()
+        for _ in range(10_000):
+            os.kill(process.pid, signal.SIGSTOP)
+            seen.extend(stored.rglob(".*.tmp"))
+            if seen:
+                raise EndedError
+            os.kill(process.pid, signal.SIGCONT)
+            time.sleep(0.0005)
+
+    spec = Spec("frames", {"path": str(folder), "k": 1, "anchors": "all"})
+    with pytest.raises(EndedError):
+        list(read_frames([spec], tmp_path / "set", lambda name, rows: end))
+    assert not list(stored.rglob(".*.tmp"))
 
 
 def png_of(side):

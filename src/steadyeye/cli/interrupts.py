@@ -8,7 +8,7 @@ import atexit
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from steadyeye.cli.terminal import progress_console, say
@@ -27,6 +27,7 @@ class Interrupts:
     number = 0
     said = False
     say: Say
+    _heard: Sequence[int] = ()
 
     def begin(self) -> None:
         """Listens from now on, as if nothing had come before."""
@@ -35,10 +36,13 @@ class Interrupts:
         self.say = _say_line
         # registered first, it is the last that runs
         atexit.register(self._leave)
-        for number in STOPS:
-            # one that is ignored (`nohup`, a shell's background) stays so
-            if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, self._handle)
+        # one that is ignored (`nohup`, a shell's background) stays so
+        self._heard = [n for n in STOPS if signal.getsignal(n) != signal.SIG_IGN]
+        self._listen()
+
+    def _listen(self) -> None:
+        for number in self._heard:
+            signal.signal(number, self._handle)
 
     @property
     def exit_code(self) -> int:
@@ -47,8 +51,10 @@ class Interrupts:
 
     def end(self) -> int:
         """Says that the work ended; the exit code. A later signal ends the process at once."""
-        self.said = True
+        _ignore_stops()  # while the line is written
         self.say(STOPPED)
+        self.said = True
+        self._listen()
         return self.exit_code
 
     def _leave(self) -> None:

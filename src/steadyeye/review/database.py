@@ -275,7 +275,7 @@ CONNECTION = {
 
 
 def connect(url: str) -> Database:
-    """The database at `sqlite:///path` or `postgresql://user@host/name`; tables are made if need be.
+    """The database at `sqlite:///path` or `postgresql://user@host/name`; its tables are made.
 
     Raises `UsageError` where it cannot be reached, is damaged, of another version or another thing.
     """

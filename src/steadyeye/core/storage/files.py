@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -59,6 +60,9 @@ CURES = {
 TEMPORARY = re.compile(r"\.(.*\.)?([0-9]+|[0-9a-f]{16})\.tmp", re.DOTALL)
 """The name of a file that is being written."""
 _temporaries: set[Path] = set()
+_ending = threading.Event()
+STEP = 0.05
+"""Seconds in which a thread that has begun to open a file has opened it."""
 
 FORMAT, CHECKSUM = "format", "checksum"
 VERSION = 2
@@ -212,6 +216,8 @@ def sha256(path: Place) -> str:
 def _replace(path: Path, content: bytes, synced: bool) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     _temporaries.add(temporary)
+    if _ending.is_set():
+        threading.Event().wait()  # for the end
     try:
         with explain_failure(path):
             with _open_locked(temporary) as file:
@@ -299,19 +305,23 @@ def make_temporary_folder() -> Path:
 
 
 def remove_temporaries() -> None:
-    """Removes what this process is writing just now, as it ends at once."""
-    for path in list(_temporaries):
-        with suppress(OSError):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    """Removes what this process is writing just now, as it ends at once; other threads stop."""
+    _ending.set()
+    for _ in range(2):
+        for path in list(_temporaries):
+            with suppress(OSError):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        time.sleep(STEP)
 
 
-def clear_folder(folder: Place) -> None:
-    """Removes what a process that was killed was writing below a folder; other files are not ours.
+def clear_folder(folder: Place, process: int | str = "") -> None:
+    """Removes what processes that were killed were writing below a folder; others' files stay.
 
-    Only who holds the folder may.
+    `process`: the number of the one that was; without it only who holds the folder may ask.
     """
     if isinstance(folder, Path):
-        for left in folder.rglob(".*.tmp"):
+        pattern = f".*.{process}.*.tmp" if process else ".*.tmp"
+        for left in folder.rglob(pattern):
             if TEMPORARY.fullmatch(left.name):
                 left.unlink(missing_ok=True)
 

@@ -5,10 +5,15 @@ drawn uniformly, and the frames within ±k.
 """
 
 import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,7 +25,8 @@ from steadyeye.core.errors import UsageError, describe_failure, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import Spec
-from steadyeye.core.storage.files import write_output
+from steadyeye.core.stop_signals import STOPS
+from steadyeye.core.storage.files import clear_folder, remove_temporaries, write_output
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.core.types import Classes, Model, Sample, Source, Tag
 from steadyeye.data.annotations.review_set import (
@@ -186,13 +192,37 @@ def read_frames(
     for spec in specs:
         receiver, sender = context.Pipe(duplex=False)
         process = context.Process(target=_send_frames, args=(spec, out, sender), daemon=True)
-        process.start()
+        with _blocked_stops():
+            process.start()
         sender.close()
         try:
             yield from _receive_frames(spec, receiver, begin, seconds)
-        finally:
-            process.kill()
-            process.join()
+        except BaseException:
+            _kill(process)
+            clear_folder(out, process.pid or "")
+            raise
+        _kill(process)
+
+
+@contextmanager
+def _blocked_stops() -> Iterator[None]:
+    """Signals that stop a command wait until the block ends; a process begun in it has none.
+
+    One of the terminal goes to all processes: the one that decodes is ended by the other.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _kill(process: BaseProcess) -> None:
+    process.kill()
+    process.join()
 
 
 def _receive_frames(
@@ -218,6 +248,21 @@ def _receive_frames(
 
 
 def _send_frames(spec: Spec, out: Path, sender: Connection) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(BrokenPipeError):
+        _send_all(spec, out, sender)
+
+
+def _end_with_parent() -> None:
+    """Ends this process, also within a frame, once the one that began it is gone."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "it is begun by another process"
+    parent.join()
+    remove_temporaries()
+    os._exit(1)
+
+
+def _send_all(spec: Spec, out: Path, sender: Connection) -> None:
     try:
         source = plugins.build("sources", spec)
         sender.send(len(source))
@@ -225,6 +270,8 @@ def _send_frames(spec: Spec, out: Path, sender: Connection) -> None:
             sender.send(frame)
     except UsageError as error:
         sender.send(str(error))
+    except BrokenPipeError:
+        raise
     except OSError as error:
         # as a full disk where the folder of a picture is made
         sender.send(describe_failure(error))
