@@ -25,23 +25,23 @@ class Interrupts:
     """The signals that came. `say`: prints the last line; a command may print it another way."""
 
     number = 0
-    said = False
+    has_ended = False
     say: Say
-    _heard: Sequence[int] = ()
+    _numbers: Sequence[int] = ()
 
     def begin(self) -> None:
         """Listens from now on, as if nothing had come before."""
         self.number = 0
-        self.said = False
+        self.has_ended = False
         self.say = _say_line
         # registered first, it is the last that runs
         atexit.register(self._leave)
         # one that is ignored (`nohup`, a shell's background) stays so
-        self._heard = [n for n in STOPS if signal.getsignal(n) != signal.SIG_IGN]
+        self._numbers = [n for n in STOPS if signal.getsignal(n) != signal.SIG_IGN]
         self._listen()
 
     def _listen(self) -> None:
-        for number in self._heard:
+        for number in self._numbers:
             signal.signal(number, self._handle)
 
     @property
@@ -53,14 +53,14 @@ class Interrupts:
         """Says that the work ended; the exit code. A later signal ends the process at once."""
         _ignore_stops()  # while the line is written
         self.say(STOPPED)
-        self.said = True
+        self.has_ended = True
         self._listen()
         return self.exit_code
 
     def _leave(self) -> None:
         """Keeps the exit code: Python ends itself by SIGINT where one came within an `exec`."""
         _ignore_stops()
-        if self.said:
+        if self.has_ended:
             for stream in (sys.stdout, sys.stderr):
                 with suppress(OSError, ValueError):
                     stream.flush()
@@ -74,7 +74,7 @@ class Interrupts:
         _ignore_stops()
         # threads may take long to end: nothing is waited for, and what they write does not count
         remove_temporaries()
-        if not self.said:
+        if not self.has_ended:
             with suppress(RuntimeError):  # the first may have come in the middle of a line
                 self.say(STOPPED)
         os._exit(self.exit_code)

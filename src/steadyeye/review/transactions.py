@@ -88,9 +88,9 @@ def describe_failure(error: BaseException) -> tuple[str, str]:
 
 def describe_place(url: URL, reason: str, detail: str) -> str:
     """A database and what is the matter with it, for whoever runs it."""
-    shown = url.render_as_string(hide_password=True)
+    address = url.render_as_string(hide_password=True)
     more = f" ({detail})" if detail else ""
-    return f"the database '{shown}': {reason}{more}; mend that and run the same command again"
+    return f"the database '{address}': {reason}{more}; mend that and run the same command again"
 
 
 def _first_line(error: BaseException) -> str:
