@@ -14,7 +14,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
-from steadyeye.core.storage.text_files import parse_json, read_text
+from steadyeye.core.storage.text_files import UTF_16, parse_json, read_text
 from steadyeye.core.types import Classes, Image
 from steadyeye.predictions.schema import Rows
 from steadyeye.runner import detect, saved_boxes, saved_ids
@@ -53,10 +53,12 @@ class SavedDetections:
 def are_detections(path: Place) -> bool:
     """Whether a file is a list, as COCO's results are; saved scores are an object."""
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            return file.read(64).lstrip().startswith("[")
-    except (OSError, ValueError):
+        with path.open("rb") as file:
+            start = file.read(128)
+    except OSError:
         return False  # whoever reads it whole says what is wrong
+    coding = "utf-16" if start.startswith(UTF_16) else "utf-8-sig"
+    return start.decode(coding, errors="replace").lstrip().startswith("[")
 
 
 def load(path: Place, classes: Classes | None, base: str | None = None) -> SavedDetections:

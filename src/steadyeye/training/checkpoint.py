@@ -74,7 +74,7 @@ def latest(folder: Path, say: Callable[[str], None]) -> State | None:
 def read(file: Path) -> State:
     """The checkpoint in a file. Raises `UsageError` where it is not what was written."""
     try:
-        recorded = _digest(file).read_text(encoding="ascii").partition(" ")[0]
+        recorded = _digest(file).read_text("ascii", errors="replace").partition(" ")[0]
         with file.open("rb") as stream:
             actual = hashlib.file_digest(stream, "sha256").hexdigest()
     except FileNotFoundError:

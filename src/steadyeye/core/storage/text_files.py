@@ -11,6 +11,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -50,7 +51,8 @@ def decode_text(content: bytes, title: str) -> str:
     coding = "utf-16" if content.startswith(UTF_16) else "utf-8"
     if coding == "utf-8" and b"\0" in content:
         line = content.count(b"\n", 0, content.index(b"\0")) + 1
-        raise UsageError(f"cannot read {title}: it is no text (line {line} has a zero byte)")
+        cure = "; save it as UTF-8" if _looks_like_utf_16(content) else ""
+        raise UsageError(f"cannot read {title}: it is no text (line {line} has a zero byte){cure}")
     try:
         text = content.decode(coding)
     except UnicodeDecodeError as error:
@@ -65,6 +67,13 @@ def decode_text(content: bytes, title: str) -> str:
         raise UsageError(f"cannot read {title}: it is no text (it has a zero in it)")
     # files that were joined have marks inside as well, which nobody sees
     return text.replace(BYTE_ORDER_MARK, "")
+
+
+def _looks_like_utf_16(content: bytes) -> bool:
+    """Whether most of every second byte at the start is zero, as of Latin letters in UTF-16."""
+    start = content[:200]
+    halves = start[0::2], start[1::2]
+    return max(half.count(0) for half in halves) > len(start) / 4
 
 
 class Row(NamedTuple):
@@ -92,15 +101,19 @@ class Row(NamedTuple):
         return read_whole(self.cells.get(column, ""), f"{self.place}, column {column}")
 
 
-def read_table(path: Place, title: str, needed: Sequence[str] = ()) -> list[Row]:
+def read_table(
+    path: Place, title: str, needed: Sequence[str] = (), optional: Sequence[str] = ()
+) -> list[Row]:
     """The rows of a CSV file: cells parted by commas, semicolons or tabs, as in its first line.
 
-    Short rows are filled, empty ones left out. `needed`: the columns it may not lack. Raises
-    `UsageError` for a file that is none, a column that is missing or there twice, and a row with
-    more cells than the first line.
+    Short rows are filled, empty ones left out. `needed`: the columns it may not lack; `optional`:
+    the others that are read. Their case does not count, nor whether blanks, hyphens or underscores
+    part their words. Raises `UsageError` for a file that is none, a column that is missing, there
+    twice or nearly one that is read, and a row with more cells than the first line.
     """
     rows = read_rows(path, title)
-    _, header = next(rows, (1, []))
+    _, written = next(rows, (1, []))
+    header = _name_columns(written, (*needed, *optional), f"the {title} '{path}'")
     twice = [name for i, name in enumerate(header) if name and name in header[:i]]
     if twice:
         raise UsageError(
@@ -123,6 +136,25 @@ def read_table(path: Place, title: str, needed: Sequence[str] = ()) -> list[Row]
             cells.extend([""] * (width - len(cells)))
         table.append(Row(path, line, dict(zip(header, cells, strict=False))))
     return table
+
+
+def _name_columns(header: Sequence[str], known: Sequence[str], title: str) -> list[str]:
+    """The columns as they are known. Raises `UsageError` for one that is nearly another."""
+    plain = {_plain(name): name for name in known}
+    columns = [plain.get(_plain(name), name) for name in header]
+    lacking = [_plain(name) for name in known if name not in columns]
+    for name in columns:
+        near = () if name in known else get_close_matches(_plain(name), lacking, n=1, cutoff=0.8)
+        if near:
+            raise UsageError(
+                f"{title} has a column '{shorten(name)}'; did you mean '{plain[near[0]]}'? "
+                "rename it, or take it out"
+            )
+    return columns
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", "_", name.strip()).casefold()
 
 
 def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:
@@ -264,7 +296,8 @@ def _word_json(error: Exception) -> str:
 def read_toml(path: Place, title: str, hint: str = "") -> dict[str, Any]:
     """What a TOML file holds. `hint`: what to do about one that is none. Raises `UsageError`."""
     try:
-        return tomllib.loads(read_text(path, title))
+        # a line end of old Macs is none of TOML's
+        return tomllib.loads(re.sub("\r\n?", "\n", read_text(path, title)))
     except UsageError as error:
         raise UsageError(f"{error}{hint}") from None
     except (ValueError, RecursionError) as error:
@@ -275,7 +308,8 @@ def read_ini(path: Place, title: str) -> configparser.ConfigParser:
     """The sections of an INI file, in which `%` has no meaning. Raises `UsageError`."""
     sections = configparser.ConfigParser(interpolation=None)
     try:
-        sections.read_string(read_text(path, title), str(path))
+        text = "\n".join(read_text(path, title).splitlines())
+        sections.read_string(text, str(path))
     except configparser.Error as error:
         raise UsageError(
             f"cannot read the {title} '{path}': {_reason(error)}; correct it or delete it"

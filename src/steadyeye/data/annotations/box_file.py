@@ -125,7 +125,7 @@ def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:
 
 def _of_csv(path: str) -> BoxFile:
     rows: dict[str, dict[int, list[Entry]]] = defaultdict(lambda: defaultdict(list))
-    table = read_table(resolve_path(path), "boxes", NEEDED)
+    table = read_table(resolve_path(path), "boxes", NEEDED, ("crowd",))
     for video, frame, entry in every(table, _row):
         rows[video][frame].append(entry)
     names = sorted({name for f in rows.values() for e in f.values() for _, name, _ in e})

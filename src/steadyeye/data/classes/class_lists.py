@@ -181,7 +181,7 @@ def _line(line: str) -> Entry:
 
 
 def _rows(path: Place) -> list[Entry]:
-    rows = read_table(path, WHAT)
+    rows = read_table(path, WHAT, optional=("name", "wnid"))
     if rows and not {"name", "wnid"} & rows[0].cells.keys():
         raise UsageError(f"the {WHAT} '{path}' has no column name; give the columns name, wnid")
     return [(row.get("name"), row.get("wnid")) for row in rows]

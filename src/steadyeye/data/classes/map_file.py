@@ -21,6 +21,7 @@ from steadyeye.data.classes.class_map import ClassMap, of_destinations
 
 WHAT = "class map"
 COLUMNS = ("model_index", "model_wnid", "model", "data_index", "data")
+READ = (*COLUMNS, "data_wnid")
 
 Link: TypeAlias = tuple[str, int, int]
 """Where it stands, model class, data class."""
@@ -117,7 +118,7 @@ def _at(side: _Side, index: str, where: str) -> int:
 
 def _rows(path: Place, model: _Side, data: _Side) -> list[Link]:
     links = []
-    for row in read_table(path, WHAT):
+    for row in read_table(path, WHAT, optional=READ):
         where = f"the {WHAT} {row.place}"
         model_index, data_index = _cell(row, model, where), _cell(row, data, where)
         if model_index is not None and data_index is not None:

@@ -72,7 +72,7 @@ def check_columns(path: Path, needed: Sequence[str]) -> None:
     if lacking:
         raise UsageError(
             f"'{path}' has no column {', '.join(lacking)}; its columns are "
-            f"{shorten(', '.join(columns))}"
+            f"{shorten(', '.join(columns))}; take the released file, cells parted by commas"
         )
 
 

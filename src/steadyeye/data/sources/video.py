@@ -7,6 +7,7 @@ from steadyeye.core.boxes import present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place, relative_path
+from steadyeye.core.storage.text_files import read_text
 from steadyeye.core.types import Classes, Sample, Tag
 from steadyeye.data.annotations import box_file
 from steadyeye.data.video import decoder, label_sidecar
@@ -116,7 +117,7 @@ def _marks(videos: Mapping[str, decoder.VideoIndex], boxes: str | None) -> list[
     marks = [
         f"{name}:{len(index_)}:{index_.path.stat().st_size}" for name, index_ in videos.items()
     ]
-    return marks + ([resolve_path(boxes).read_text(encoding="utf-8")] if boxes else [])
+    return marks + ([read_text(resolve_path(boxes), "boxes")] if boxes else [])
 
 
 def _name(file: Place, root: Place) -> str:

@@ -31,6 +31,7 @@ from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.video.paths import resolve_path
 
 WHOLE = 2**62
+COLUMNS = ("video", "labels", "label", "first", "last")
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _csv(path: Place) -> dict[str, Any]:
     videos: dict[str, Any] = {}
-    for row in read_table(path, "labels"):
+    for row in read_table(path, "labels", optional=COLUMNS):
         video, labels = (
             row.get("video"),
             _names((row.get("labels") or row.get("label")).split("|")),

@@ -1,0 +1,118 @@
+"""Tables and settings as editors and spreadsheets write them: the same content, or one line."""
+
+import itertools
+import json
+
+import pytest
+from fixtures.tiny_sources import COUNT, film
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec
+from steadyeye.core.storage.text_files import (
+    decode_text,
+    read_ini,
+    read_json,
+    read_table,
+    read_toml,
+)
+from steadyeye.data.classes import class_lists
+from steadyeye.data.video import label_sidecar
+from steadyeye.runner.saved_detections import are_detections
+
+CODINGS = ("utf-8", "utf-8-sig", "utf-16")
+ENDS = ("\n", "\r\n", "\r")
+ROWS = [{"video": "a", "x": "1"}, {"video": "b é", "x": "2"}]
+
+
+@pytest.mark.parametrize(("coding", "end"), [*itertools.product(CODINGS, ENDS)])
+def test_codings_and_line_ends_change_nothing(coding, end, tmp_path):
+    def write(name, *lines):
+        (tmp_path / name).write_bytes(end.join([*lines, ""]).encode(coding))
+        return tmp_path / name
+
+    for separator in ",;\t":
+        lines = (separator.join(cells) for cells in (["video", "x"], ["a", "1"], ["b é", "2"]))
+        table = read_table(write("a.csv", *lines), "table", ("video", "x"))
+        assert [dict(row.cells) for row in table] == ROWS
+        assert [row.line for row in table] == [2, 3]
+    assert read_toml(write("a.toml", "# é", "a = 1", "b = 'é'"), "job") == {"a": 1, "b": "é"}
+    ini = read_ini(write("a.ini", "[Sequence]", "imDir=é", "seqLength=3"), "sequence")
+    assert dict(ini["Sequence"]) == {"imdir": "é", "seqlength": "3"}
+    assert read_json(write("a.json", "[1,", '"é"]'), "list") == [1, "é"]
+    assert class_lists.read(str(write("a.txt", "dark", "é"))).names == ("dark", "é")
+
+
+@pytest.mark.parametrize("coding", ["latin-1", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["a.csv", "a.toml", "a.ini", "a.json", "a.txt"])
+def test_what_cannot_be_read_is_named_with_the_cure(name, coding, tmp_path):
+    path = tmp_path / name
+    path.write_bytes("name\né\n".encode(coding))
+    readers = {"csv": read_table, "toml": read_toml, "ini": read_ini, "json": read_json}
+    read = readers.get(name[2:], lambda path, title: class_lists.read(str(path)))
+    with pytest.raises(UsageError) as raised:
+        read(path, "file")
+    text = str(raised.value)
+    assert f"'{path}'" in text
+    assert text.endswith("save it as UTF-8")
+
+
+HEADERS = ["\ufeffvideo,time ms", "\ufeff Video ; TIME-MS", "VIDEO\tTime_ms", '"video","time__ms "']
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_marks_case_and_blanks_hide_no_column(header, tmp_path):
+    separator = next(sign for sign in ";\t," if sign in header)
+    (tmp_path / "a.csv").write_text(f"{header}\na{separator}5\n", "utf-8")
+    (row,) = read_table(tmp_path / "a.csv", "table", ("video",), ("time_ms",))
+    assert dict(row.cells) == {"video": "a", "time_ms": "5"}
+
+
+def test_a_column_that_is_nearly_one_is_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("video,lables\na,b\n")
+    with pytest.raises(UsageError) as raised:
+        read_table(path, "labels", ("video",), ("labels", "first"))
+    assert str(raised.value) == (
+        f"the labels '{path}' has a column 'lables'; did you mean 'labels'? rename it, or take it "
+        "out"
+    )
+    path.write_text("video,labels,notes,lables\na,b,c,d\n")
+    (row,) = read_table(path, "labels", ("video",), ("labels", "first"))
+    assert row.get("notes") == "c"
+    path.write_text("video,Video\na,b\n")
+    with pytest.raises(UsageError, match="has the column 'video' twice"):
+        read_table(path, "labels", ("video",))
+
+
+def test_ranges_of_labels_hold_whatever_the_case_of_their_columns(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("Video,First,Last,Labels\na.mp4,3,5,dark\n")
+    sidecar = label_sidecar.read(str(path))
+    assert [sidecar.of("a.mp4").at(frame) for frame in (2, 3, 5, 6)] == [(), (0,), (0,), ()]
+    path.write_text("Video,Frist,Last,Labels\na.mp4,3,5,dark\n")
+    with pytest.raises(UsageError, match="did you mean 'first'"):
+        label_sidecar.read(str(path))
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_detections_are_a_list_in_any_coding(coding, tmp_path):
+    for content in ([{"image_id": 1}], {"a": 1}):
+        (tmp_path / "a.json").write_bytes(json.dumps(content, indent=1).encode(coding))
+        assert are_detections(tmp_path / "a.json") == isinstance(content, list)
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_boxes_of_videos_are_read_in_any_coding(coding, tmp_path):
+    file = tmp_path / "clip.avi"
+    film(file, 0)
+    lines = [f"{file.name},{frame},é,1,1,5,5" for frame in range(COUNT)]
+    boxes = "\n".join(["video,frame,label,x0,y0,x1,y1", *lines])
+    (tmp_path / "boxes.csv").write_bytes(boxes.encode(coding))
+    kwargs = {"path": str(file), "boxes": str(tmp_path / "boxes.csv"), "k": 1}
+    source = plugins.build("sources", Spec("video", kwargs))
+    assert source.classes.names == ("é",)
+
+
+def test_a_mark_within_a_text_is_no_letter():
+    assert decode_text("\ufeffcar\n\ufeffbus".encode(), "list") == "car\nbus"
