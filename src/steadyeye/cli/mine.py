@@ -126,8 +126,8 @@ def _write(
     present = _read_fingerprint(out)
     if present not in (None, origin["fingerprint"]):
         raise UsageError(
-            f"'{out}' holds a set of other candidates, which people may be reviewing; "
-            "choose another --out"
+            f"'{out}' holds a set of other candidates, which people may be reviewing"
+            f"{_describe_other_settings(out, content['info'])}; choose another --out"
         )
     write_file(out / "candidates.json", encode(content))
     if mined.ranked and mined.pictured and present is None:
@@ -152,6 +152,19 @@ def _read_fingerprint(out: Path) -> str | None:
         return None
     sources = review_set.read(out).content.get("sources") or [{}]
     return str(sources[0].get("fingerprint", ""))
+
+
+def _describe_other_settings(out: Path, after: Mapping[str, Any]) -> str:
+    """In words, the first setting that the candidates in a folder have another of; '' for none."""
+    from steadyeye.core.difference import describe_difference
+    from steadyeye.core.storage.text_files import read_json
+
+    path = out / "candidates.json"
+    before = read_json(path, "candidates") if path.is_file() else None
+    before = before.get("info") if isinstance(before, dict) else None
+    if not isinstance(before, dict) or before == after:
+        return ""
+    return f": {describe_difference('candidates', before, after)}"
 
 
 def _command(out: Path, selection: "MiningSettings", runs: Sequence["Place"]) -> str:

@@ -7,6 +7,13 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.spec import Spec, parse
 
+FINGERPRINT = "fingerprint"
+CONTENTS = {
+    "model": "the file, weights, classes or code of the model changed",
+    "base": "the file, weights, classes or code of the base model changed",
+    "data": "the samples, labels or boxes of the data changed",
+}
+"""Of what a fingerprint is, where all that a record says beside it is the same."""
 MOST = 80
 """Letters of a value that are shown."""
 CONTEXT = 20
@@ -33,7 +40,10 @@ def describe_difference(name: str, before: object, after: object) -> str:
 
 def _of_keys(place: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     keys = [key for key in dict.fromkeys((*before, *after)) if not _same(key, before, after)]
-    first = keys[0]
+    # what a fingerprint is made of says more, where that is on record too
+    first = min(keys, key=lambda key: key == FINGERPRINT)
+    if first == FINGERPRINT and place.removeprefix(" of ") in CONTENTS:
+        return CONTENTS[place.removeprefix(" of ")]
     if first not in before:
         return f"{first}{place} was not given, now it is {_cut(repr(after[first]), 0)}"
     if first not in after:

@@ -9,8 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
 
 from steadyeye.core.abilities import OfFiles
+from steadyeye.core.difference import describe_difference
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
@@ -18,8 +21,9 @@ from steadyeye.core.storage import contents
 from steadyeye.core.storage.contents import ContentHashes
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Sample, Source
+from steadyeye.predictions.json_record import read_content
 from steadyeye.predictions.read import cells
-from steadyeye.predictions.shard_store import open_cell
+from steadyeye.predictions.shard_store import Cell, open_cell
 
 if TYPE_CHECKING:
     # a report reads what was kept and needs neither
@@ -61,6 +65,60 @@ def keep(out: Place, spec: str, source: Source, store: "Store | None" = None) ->
             return now.mark
     contents.write_contents(path, now)
     return now.mark
+
+
+def refuse_other_samples(folder: Place, task: "Task") -> None:
+    """Raises `UsageError` where a cell is of the same data with other samples, labels or boxes.
+
+    It names the first sample of those that are computed that is another one now.
+    """
+    path = folder / "cell.json"
+    before = read_content(path) if path.is_file() else None
+    if before is None or not isinstance(data := before.get("data"), dict):
+        return
+    now = task.identity["data"]
+    if data.get("spec") != now["spec"] or data.get("fingerprint") == now["fingerprint"]:
+        return
+    change = _find_other_sample(open_cell(folder), task.source, before["classes"])
+    raise UsageError(
+        f"'{folder}' holds predictions of other samples: "
+        f"{change or 'some that are not computed yet changed'}; choose another --out"
+    )
+
+
+def _find_other_sample(cell: Cell, source: Source, classes: Sequence[str]) -> str:
+    """In words, how the first computed sample that changed did; '' for none."""
+    names = source.classes.names if source.classes else ()
+    for shard in cell.list_finished():
+        with pa.ipc.open_file(cell.path(shard).read_bytes()) as file:
+            table = file.read_all()
+        for number, row in zip(cell.span(shard), table.to_pylist(), strict=False):
+            if number >= len(source):
+                return f"there were {cell.rows:,}, now there are {len(source):,}"
+            sample = source[number]
+            boxes = sample.boxes
+            pairs = {
+                "id": (row["id"], sample.id),
+                "group": (row["group"], sample.group),
+                "truth": (_list_names(row["truth"], classes), _list_names(sample.truth, names)),
+            }
+            if "box" in row and boxes is not None:
+                labels = _list_names(row["box_label"], classes)
+                pairs["classes of the boxes"] = labels, _list_names(boxes.labels.tolist(), names)
+                pairs["boxes"] = _list_corners(row["box"]), _list_corners(boxes.boxes)
+            for name, (old, new) in pairs.items():
+                if old != new:
+                    title = f"the {name} of sample {number + 1:,}, '{row['id']}',"
+                    return describe_difference(title, old, new)
+    return ""
+
+
+def _list_corners(boxes: ArrayLike) -> list[str]:
+    return [" ".join(f"{end:g}" for end in box) for box in np.reshape(boxes, (-1, 4))]
+
+
+def _list_names(labels: Sequence[int], names: Sequence[str]) -> list[str]:
+    return [names[label] if label < len(names) else str(label) for label in labels]
 
 
 def refuse_changed(run: Place, data: Mapping[str, str]) -> None:

@@ -148,7 +148,9 @@ class Cells:
 
     def complete(self, task: Task) -> Place:
         """Computes the shards of a task's cell that are not there and seals it; its folder."""
-        cell = begin_cell(self.out, self.out / "cells" / task.folder, task.identity, self.watcher)
+        folder = self.out / "cells" / task.folder
+        data_changes.refuse_other_samples(folder, task)
+        cell = begin_cell(self.out, folder, task.identity, self.watcher)
         resumed = len(cell.list_finished())
         if resumed:
             self.watcher.report_resumed(task.folder, resumed, cell.shards)

@@ -122,8 +122,8 @@ def test_the_same_command_changes_nothing_and_another_is_refused(mined):
     code, told = steadyeye(folder, *again, "--score", "0.93")
     assert (code, told) == (
         2,
-        f"steadyeye: '{out}' holds a set of other candidates, which people may be reviewing; "
-        "choose another --out\n",
+        f"steadyeye: '{out}' holds a set of other candidates, which people may be reviewing: "
+        "score_above of candidates is 0.8, not 0.93; choose another --out\n",
     )
     assert (out / "candidates.json").read_bytes() == before[0]
 

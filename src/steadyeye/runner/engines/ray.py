@@ -118,7 +118,8 @@ def _connect(cluster: Cluster) -> Iterator[None]:
     try:
         yield
     finally:
-        ray.shutdown()
+        with _keep_handlers():
+            ray.shutdown()
 
 
 def _check_reachable(address: str) -> None:
@@ -141,7 +142,7 @@ def _quieten_ray() -> None:
 
 @contextmanager
 def _keep_handlers() -> Iterator[None]:
-    """A block after which SIGTERM does what it did before: Ray would end the process with 1."""
+    """A block after which SIGTERM does what it did before: Ray sets other handlers for it."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
