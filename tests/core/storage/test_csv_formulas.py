@@ -2,15 +2,22 @@
 
 import csv
 import io
+import re
+from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 
+import steadyeye as se
 from steadyeye.cli.terminal import name_controls
 from steadyeye.core.storage.text_files import protect_cells, read_rows
 from steadyeye.core.types import Classes
 from steadyeye.data.classes.class_mapping import from_file, identity, to_csv
 
-ATTACKS = ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "'=1+1", "''=1", '=HYPERLINK("http://a")']
+WIDE = ["\N{FULLWIDTH EQUALS SIGN}1+1", "\N{FULLWIDTH COMMERCIAL AT}SUM(A1)"]
+ROOT = Path(se.__file__).parent
+ATTACKS = [*WIDE, "=1+1", "+1+1", "-1+1", "@SUM(A1)", "'=1+1", "''=1", '=HYPERLINK("http://a")']
 PLAIN = ["cat", "", "a=b", "'quoted'", "-5", "+1.5e3", "-", "it's", "0"]
 
 
@@ -45,3 +52,38 @@ def test_a_class_map_with_classes_like_formulas_is_read_back(tmp_path):
 
 def test_control_characters_are_written_out():
     assert name_controls("a\x1b[31mb\x07\u202e\x9bc\td é") == r"a\x1b[31mb\x07\u202e\x9bc" + "\td é"
+
+
+def test_every_exported_table_is_protected(tmp_path):
+    writers = [
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        if re.search(r"csv\.(writer|DictWriter)|to_csv\(path|write_csv", path.read_text("utf-8"))
+    ]
+    assert sorted(writers) == ["data/classes/map_file.py", "report/render/formats.py"]
+    names = ("=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0")
+    for number, name in enumerate(names):
+        (tmp_path / "=data" / name.replace("/", "|")).mkdir(parents=True)
+        image = np.full((8, 8, 3), 100 * number, np.uint8)
+        cv2.imwrite(str(tmp_path / "=data" / name.replace("/", "|") / "0.png"), image)
+
+    def guess(images):
+        return np.tile([0.2, 0.5, 0.3], (len(images), 1))
+
+    guess.__name__ = "=model()"
+    run = se.evaluate(
+        guess, f"image_folder(root={str(tmp_path / '=data')!r})", out=tmp_path / "run"
+    )
+    run.report(tmp_path / "results.csv")
+    rows = list(csv.reader(io.StringIO((tmp_path / "results.csv").read_text("utf-8"))))
+    assert {"'=model()", "'=data"} <= {cell for row in rows for cell in row}
+    cells = [cell for row in rows for cell in row if cell and not is_number(cell)]
+    assert not [cell for cell in cells if cell[0] in "=+-@\t\r\n"]
+
+
+def is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -181,8 +181,9 @@ def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:
 def protect_cells(row: Iterable[object]) -> list[object]:
     """The cells of a row for a CSV file, so that a spreadsheet takes no text for a formula.
 
-    A text that begins like one, with `=`, `+`, `-`, `@`, a tab or a line end, gets an apostrophe in
-    front, which `read_rows` takes away again. Numbers stay, also those that are texts.
+    A text that begins like one, with `=`, `+`, `-`, `@` (in full width too), a tab or a line end,
+    gets an apostrophe in front, which `read_rows` takes away again. Numbers stay, also those that
+    are texts.
     """
     return [
         f"'{cell}"
@@ -202,7 +203,10 @@ def _is_formula(text: str) -> bool:
 
 
 # apostrophes before it count too, so that what is read back is what was written
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+_FORMULA = re.compile(
+    r"'*[=+\-@\t\r\n\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}"
+    r"\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}]"
+)
 
 
 def find_separator(text: str) -> str:
