@@ -104,6 +104,5 @@ def test_other_weights_are_named(folder):
         net[1].bias += 1
     torch.save(net, folder / "net.pt")
     assert told(folder, *words).endswith(
-        "holds predictions with another model: the file, weights, classes or code of the model "
-        "changed"
+        "holds predictions with another model: model file, weights, classes or code changed"
     )

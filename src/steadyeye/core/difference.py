@@ -9,9 +9,9 @@ from steadyeye.core.spec import Spec, parse
 
 FINGERPRINT = "fingerprint"
 CONTENTS = {
-    "model": "the file, weights, classes or code of the model changed",
-    "base": "the file, weights, classes or code of the base model changed",
-    "data": "the samples, labels or boxes of the data changed",
+    "model": "model file, weights, classes or code changed",
+    "base": "base model, its weights, classes or code changed",
+    "data": "samples, labels or boxes of the data changed",
 }
 """Of what a fingerprint is, where all that a record says beside it is the same."""
 MOST = 80

@@ -313,6 +313,6 @@ def _check_same(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) 
             old = {key: old.get(key, defaults.get(key)) for key in new}
         if old != new:
             raise UsageError(
-                f"'{out}' holds another training: {describe_difference(part, old, new)}; "
+                f"'{out}' holds another training: its {describe_difference(part, old, new)}; "
                 "choose another --out"
             )
