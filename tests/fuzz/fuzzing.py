@@ -90,7 +90,14 @@ def find_parsers():
 
 def make_case(parser, examples, number):
     """The case of a number: the same whatever was tried before it."""
-    files = sorted({(p, form) for glob, form in parser.files.items() for p in examples.glob(glob)})
+    files = sorted(
+        {
+            (p, form)
+            for glob, form in parser.files.items()
+            for p in examples.glob(glob)
+            if p.is_file()
+        }
+    )
     assert files, f"{parser.name}: no example file"
     random = Random(f"{parser.name} {number}")
     path, form = random.choice(files)

@@ -94,6 +94,12 @@ def shorten(text: str, most: int = 200) -> str:
     return line if len(text) <= most else f"{line[:most]}…"
 
 
+def one_line(error: BaseException, most: int = 240) -> str:
+    """What an error of a library says, in one line; its kind where it says nothing or one word."""
+    text = shorten(" ".join(str(error).split()), most)
+    return text if " " in text else f"{type(error).__name__} {text}".strip()
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for `name` not being among `known`, with the nearest known name if one is near."""
     choices, name = sorted(known), shorten(name)

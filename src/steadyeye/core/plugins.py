@@ -9,6 +9,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -235,6 +236,10 @@ def build(kind: str, spec: Spec) -> Any:
     except ModuleNotFoundError as error:
         extra = declaration(kind, spec.name).extra
         raise not_installed(f"the {_singular(kind)} '{spec.name}'", error, extra) from error
+    except UsageError as error:
+        if kind == "models" and len(error.args) == 1:
+            raise _with_file(error, spec) from error
+        raise
     except UnicodeEncodeError as error:
         raise UsageError(
             f"cannot build {spec}: a name in {error.object!r:.300} is not UTF-8; rename the file"
@@ -243,6 +248,15 @@ def build(kind: str, spec: Spec) -> Any:
         # the user's own factory or file, or an argument of the wrong type; the rest is chained
         reason = " ".join(str(error).split())[:300]
         raise UsageError(f"cannot build {spec}: {type(error).__name__}: {reason}") from error
+
+
+def _with_file(error: UsageError, spec: Spec) -> UsageError:
+    """The error itself where it names something of the spec, else one that names its files."""
+    texts = [value for value in spec.kwargs.values() if isinstance(value, str)]
+    if not texts or any(text in str(error) for text in texts):
+        return error
+    files = [text for text in texts if os.path.exists(text)]
+    return type(error)(f"{', '.join(files or texts[:1])}: {error}")
 
 
 def check_arguments(plugin: Callable[..., Any], spec: Spec, positional: int = 0) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from PIL.Image import Resampling
 from torch import Tensor, nn
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, list_texts, one_line
 from steadyeye.core.imports import library
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.data.classes.class_lists import from_names, read
@@ -47,14 +47,16 @@ def hf(
         processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil", **OWN_CODE)
         if _detects(transformers.AutoConfig.from_pretrained(name, **OWN_CODE)):
             return _detector(name, processor, classes, execution)
-        module = transformers.AutoModelForImageClassification.from_pretrained(
-            name, use_safetensors=True, **OWN_CODE
-        )
-    except (OSError, ValueError) as error:
-        line = " ".join(str(error).split())[:240]
-        raise UsageError(f"transformers cannot load '{name}': {line}") from error
-    labels = read(classes) if classes else _labels(module.config)
-    settings = Recipe(preprocessing(processor))
+        module = _load(name, transformers.AutoModelForImageClassification)
+        labels = read(classes) if classes else _labels(module.config)
+        settings = Recipe(preprocessing(processor))
+    except (UsageError, ModuleNotFoundError):
+        raise
+    except Exception as error:
+        # transformers takes what a folder says as it is
+        raise UsageError(
+            f"transformers cannot load '{name}': {one_line(error)}; download or save it again"
+        ) from error
     return torch_classifier(_Logits(module).eval(), _short(name), labels, settings, execution)
 
 
@@ -66,11 +68,21 @@ def _detects(config: Any) -> bool:
 
 def _detector(name: str, processor: Any, classes: str | None, execution: Execution) -> Detector:
     runtime = execution.detecting()
-    module = transformers.AutoModelForObjectDetection.from_pretrained(
-        name, use_safetensors=True, **OWN_CODE
-    )
+    module = _load(name, transformers.AutoModelForObjectDetection)
     names = read(classes) if classes else hf_detector.labels(module.config)
     return hf_detector.hf_detector(_short(name), module.eval(), processor, names, runtime)
+
+
+def _load(name: str, kind: Any) -> Any:
+    """The module with all its weights; where some are missing, transformers draws them anew."""
+    options = {"use_safetensors": True, "output_loading_info": True, **OWN_CODE}
+    module, loading = kind.from_pretrained(name, **options)
+    if missing := sorted(loading["missing_keys"]):
+        raise UsageError(
+            f"the weights of '{name}' lack {list_texts(missing, 2)}; give a model that was trained "
+            "for this task, or save it again"
+        )
+    return module
 
 
 def _short(name: str) -> str:

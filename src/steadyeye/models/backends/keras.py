@@ -1,6 +1,7 @@
 """Keras models, run by its torch backend."""
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ os.environ.setdefault("KERAS_TORCH_DEVICE", "cpu")
 import keras as keras_library
 from torch import Tensor, nn
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.runtimes.classifier import read_recipe
@@ -47,11 +48,21 @@ def keras(
         # of older formats Keras runs the code that a file holds
         raise UsageError(f"'{path}' is no .keras file; save it as one with model.save()")
     try:
-        model = keras_library.saving.load_model(path, compile=False, safe_mode=True)
-    except (OSError, ValueError) as error:
-        line = " ".join(str(error).split())[:200]
-        raise UsageError(f"cannot load the Keras model '{path}': {line}") from error
-    height, width = model.input_shape[1:3]
+        with warnings.catch_warnings():
+            # Keras goes on with random weights where a file lacks some
+            warnings.filterwarnings("error", message=".*(freshly|no matching group)")
+            model = keras_library.saving.load_model(path, compile=False, safe_mode=True)
+    except Exception as error:
+        # zipfile, h5py and Keras's own layers raise what they like
+        raise UsageError(
+            f"cannot load the Keras model '{path}': {one_line(error, 200)}; save it again"
+        ) from error
+    shape = getattr(model, "input_shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 4:
+        raise UsageError(
+            f"'{path}' takes input {str(shape)[:100]}; give a model of one image, (None, h, w, 3)"
+        )
+    height, width = shape[1:3]
     size = {"size": (height, width)} if height and width else {}
     settings = read_recipe(recipe, **{"output": "probabilities", **size})
     module = _ChannelsFirst(model).eval()

@@ -71,7 +71,9 @@ def onnx_detector(
     names = read(classes)
     mark = fingerprint(*list_contents(file), json.dumps(record, sort_keys=True), *names.names)
     decode, device = DECODERS[decoder], session.device
-    return OnnxDetector(file.stem, names, settings, session.outputs, decode, record, mark, device)
+    return OnnxDetector(
+        file.stem, names, settings, session.outputs, decode, record, mark, device, path
+    )
 
 
 def _size(shape: tuple[int | None, ...], path: str) -> tuple[int, int]:

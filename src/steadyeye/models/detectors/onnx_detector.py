@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Detections
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError, one_line, unknown
 from steadyeye.core.model_stages import Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image
+from steadyeye.models.preprocessing.recipe import check_size
 
 FITS = ("letterbox", "stretch")
 
@@ -51,6 +52,7 @@ class DetectorRecipe:
             raise unknown("fit", self.fit, FITS)
         if self.order not in ("bgr", "rgb"):
             raise unknown("channel order", self.order, ("bgr", "rgb"))
+        check_size(self.size, "the size of a detector's input")
 
     def record(self) -> dict[str, Any]:
         """The recipe as plain values, for run.json."""
@@ -63,7 +65,8 @@ class DetectorRecipe:
         scale = min(tall / height, wide / width)
         inner = (tall, wide)
         if self.fit == "letterbox":
-            inner = (int(height * scale), int(width * scale))
+            # of a very long image no side is nothing
+            inner = (max(1, int(height * scale)), max(1, int(width * scale)))
         resized = cv2.resize(image, inner[::-1], interpolation=cv2.INTER_LINEAR)
         page = np.full((tall, wide, 3), 114, dtype=np.float32)
         page[: inner[0], : inner[1]] = resized[..., ::-1] if self.order == "bgr" else resized
@@ -83,7 +86,7 @@ Decode = Callable[[Sequence[NDArray[np.float32]], InputFrame], Detections]
 class OnnxDetector:
     """A `Detector` over an ONNX session; safe from many threads, one image a forward pass.
 
-    `device`: the GPU it computes on, none of what it is.
+    `device`: the GPU it computes on, and `file`: what errors name, none of what it is.
     """
 
     name: str
@@ -94,6 +97,7 @@ class OnnxDetector:
     recipe: Mapping[str, Any]
     fingerprint: str
     device: str = ""
+    file: str = ""
     detects: bool = True
     cacheable: bool = True
 
@@ -120,10 +124,20 @@ class OnnxDetector:
         return [self._detect(batch, frame) for batch, frame in prepared]
 
     def _detect(self, batch: NDArray[np.float32], frame: InputFrame) -> Detections:
-        detections = self.decode(self.outputs(batch), frame)
+        outputs = self.outputs(batch)
+        try:
+            # what is no number is told by the sample
+            with np.errstate(all="ignore"):
+                detections = self.decode(outputs, frame)
+        except (ValueError, IndexError) as error:
+            shapes = ", ".join(str(output.shape) for output in outputs)
+            raise UsageError(
+                f"'{self.file}' gives {shapes}, which the decoder does not read "
+                f"({one_line(error)}); choose another decoder, or export it again"
+            ) from error
         if len(detections) and detections.labels.max() >= len(self.classes):
             raise UsageError(
-                f"{self.name} predicts more classes than the {len(self.classes)} given; give "
+                f"'{self.file}' predicts more classes than the {len(self.classes)} given; give "
                 "the class list it was trained on"
             )
         return suppress_overlaps(detections, self.settings.threshold, self.settings.overlap)

@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 from steadyeye.core.boxes import Detections
+from steadyeye.core.errors import UsageError
 from steadyeye.core.model_stages import Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
@@ -18,7 +20,7 @@ from steadyeye.core.types import Classes, Image
 from steadyeye.models.detectors.trainable import DetectionTensors, Trainable
 from steadyeye.models.introspection.differentiable import FixedCandidates
 from steadyeye.models.runtimes.devices import gpus, name_gpus
-from steadyeye.models.runtimes.torch_module import ThreadCopies, one_thread
+from steadyeye.models.runtimes.torch_module import FAILURES, ThreadCopies, first_line, one_thread
 from steadyeye.models.runtimes.weights import is_covered, weights_fingerprint
 
 THRESHOLD = 0.001
@@ -76,14 +78,28 @@ class TorchDetector:
             return self.asking.fix_candidates(module, image)
 
     def _prepare(self, image: Image) -> tuple[Any, Image]:
-        with one_thread():
+        with one_thread(), self._explain(image):
             return self.asking.prepare(image), image
+
+    @contextmanager
+    def _explain(self, image: Image) -> Iterator[None]:
+        """A block of the library's code: what its settings do not fit raises whatever comes up."""
+        try:
+            yield
+        except torch.OutOfMemoryError:
+            raise
+        except FAILURES as error:
+            height, width = image.shape[:2]
+            raise UsageError(
+                f"{self.name} cannot detect in an image of {width} × {height}: "
+                f"{first_line(error)}; check the settings of its processor and its weights"
+            ) from error
 
     def _infer(self, prepared: Iterable[tuple[Any, Image]]) -> list[Detections]:
         return [self._detect(*pair) for pair in prepared]
 
     def _detect(self, prepared: Any, image: Image) -> Detections:
-        with self.copies.infer_pass() as (module, _):
+        with self.copies.infer_pass() as (module, _), self._explain(image):
             detections = self.asking.detections(module, prepared, image)
             boxes, labels, scores = (column.cpu().numpy() for column in detections)
         scores = scores.astype(np.float64)

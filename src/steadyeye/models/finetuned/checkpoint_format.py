@@ -10,11 +10,13 @@ import hashlib
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
+from msgspec import Meta
 from torch import Tensor
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, one_line, shorten
 from steadyeye.core.storage.files import encode_record, read_checked, sha256, write_file
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.models.runtimes.torch_classifier import Execution
@@ -28,6 +30,64 @@ BARE = (
     "be detected"
 )
 
+CURE = "copy the folder again, or run finetune again"
+
+Entry = TypeVar("Entry")
+
+
+class Head(msgspec.Struct):
+    """What model.json says of every kind."""
+
+    version: Annotated[int, Meta(ge=1, le=2**31)]
+    kind: str
+
+
+class Names(msgspec.Struct):
+    """The classes."""
+
+    names: Annotated[list[str], Meta(min_length=1)]
+    wnids: list[str] | None = None
+
+
+class Trained(msgspec.Struct):
+    """What model.json says of a model of any kind that is built again."""
+
+    classes: Names
+    build: str
+    sha256: str
+
+
+class HeadOfClassifier(msgspec.Struct):
+    """Whether the head is that of the model trained further."""
+
+    is_kept: bool = msgspec.field(name="kept")
+
+
+class TrainedClassifier(Trained):
+    """What model.json says of a classifier."""
+
+    several: bool
+    bare: bool
+    head: HeadOfClassifier
+    recipe: dict[str, Any]
+
+
+class NetworkOfDetector(msgspec.Struct):
+    """What a detector is built from; the rest is its library's."""
+
+    library: Literal["torchvision", "transformers"]
+
+
+class TrainedDetector(Trained):
+    """What model.json says of a detector."""
+
+    detector: NetworkOfDetector
+
+
+RECORDS: Mapping[str, type[Trained]] = {
+    "classifier": TrainedClassifier,
+    "detector": TrainedDetector,
+}
 READERS = {
     "classifier": "steadyeye.models.finetuned.tuned_classifier:read_classifier",
     "detector": "steadyeye.models.finetuned.tuned_detector:read_detector",
@@ -63,7 +123,16 @@ def read(folder: Path, execution: Execution) -> Model | Detector:
         raise UsageError(
             f"'{folder / WEIGHTS}' does not match {FILE}; copy both, or run finetune again"
         )
-    model: Model | Detector = build(folder, record, load_content(folder / WEIGHTS), execution)
+    weights = load_content(folder / WEIGHTS)
+    try:
+        model: Model | Detector = build(folder, record, weights, execution)
+    except (UsageError, ModuleNotFoundError):
+        raise
+    except Exception as error:
+        # the libraries of the networks take what a damaged record says as it is
+        raise UsageError(
+            f"cannot build the model of '{folder / FILE}': {one_line(error)}; {CURE}"
+        ) from error
     return model
 
 
@@ -76,15 +145,22 @@ def content(folder: Path) -> Mapping[str, Any]:
     if checked is None:
         raise UsageError(f"'{path}' is not what was written; copy it again or run finetune again")
     record = checked.content if checked.protected else {**checked.content, UNPROTECTED: BARE}
-    try:
-        version, kind = int(record["version"]), record["kind"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"cannot read '{path}': {error}; run finetune again") from error
-    if version > VERSION or kind not in READERS:
+    head = _check(record, Head, path)
+    if head.version > VERSION or head.kind not in RECORDS:
         raise UsageError(
-            f"'{path}' holds a {kind} of version {version}; this steadyeye reads {VERSION}"
+            f"'{path}' holds a {shorten(head.kind, 40)} of version {head.version}; this steadyeye "
+            f"reads {VERSION}"
         )
+    _check(record, RECORDS[head.kind], path)
     return record
+
+
+def _check(record: Mapping[str, Any], kind: type[Entry], path: Path) -> Entry:
+    """A record with the entries that a kind of it has to have. Raises `UsageError`."""
+    try:
+        return msgspec.convert(record, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"cannot read '{path}': {one_line(error)}; {CURE}") from error
 
 
 def base_record(model: Any, spec: str) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """Classifiers that `steadyeye finetune` trained, built again from their folder."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor, nn
 
@@ -13,7 +15,6 @@ from steadyeye.core.errors import UsageError
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.models.finetuned.heads import heads, with_head
 from steadyeye.models.introspection.multilabel_head import Independent, logits
-from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.classifier import Classifier, Recipe
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 from steadyeye.models.runtimes.torch_export import probes
@@ -72,9 +73,12 @@ def buildable(record: Mapping[str, Any], module: nn.Module) -> dict[str, Any]:
 
 
 def recipe_of(record: Mapping[str, Any]) -> Recipe:
-    """The recipe that `Recipe.record` made plain values of."""
-    plain = {key: _as_tuple(value) for key, value in record["preprocessing"].items()}
-    return Recipe(Preprocessing(**plain), record["output"], record["layout"])
+    """The recipe that `Recipe.record` made plain values of. Raises an error for other values."""
+    plain = json.loads(json.dumps(record))
+    recipe = msgspec.convert(plain, Recipe)
+    if json.loads(json.dumps(recipe.record())) != plain:
+        raise UsageError("its recipe has other entries than those of a recipe")
+    return recipe
 
 
 def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:
@@ -88,7 +92,3 @@ def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:
     if not isinstance(gradient, TorchGradient):
         raise UsageError(f"'{folder}' is built from {spec}, which is no torch model any more")
     return gradient.module
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

@@ -16,6 +16,25 @@ from steadyeye.models.preprocessing.resample import FILTERS, normalise, resample
 OFFSETS: dict[str, Callable[[float], int]] = {"even": round, "down": math.floor}
 
 
+LARGEST_INPUT = 2**25
+"""Pixels of a model's input; more a damaged file says, for which there is no memory."""
+
+
+def check_size(size: Any, title: str) -> None:
+    """Raises `UsageError` unless `size` is a height and a width that a network can have."""
+    sides = size if isinstance(size, tuple) and len(size) == 2 else ()
+    whole = [side for side in sides if isinstance(side, int) and side >= 1]
+    if len(whole) != 2 or whole[0] * whole[1] > LARGEST_INPUT:
+        raise UsageError(
+            f"{title} is {repr(size)[:60]}; give a height and a width from 1 on, together of at "
+            f"most {LARGEST_INPUT:,} pixels"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
 @dataclass(frozen=True)
 class Preprocessing:
     """Resize (antialiased, as Pillow does), centre crop, then `(x − mean) / std` a channel.
@@ -35,6 +54,14 @@ class Preprocessing:
     offset: str = "even"
 
     def __post_init__(self) -> None:
+        check_size(self.size, "the size of a model's input")
+        if not isinstance(self.resize, int):
+            check_size(self.resize, "resize")
+        for key, values in (("mean", self.mean), ("std", self.std)):
+            if len(values) != 3 or not all(map(_is_number, values)):
+                raise UsageError(f"{key}={values!r} of a recipe is not three numbers; correct it")
+        if min(self.std) <= 0:
+            raise UsageError(f"std={self.std} of a recipe is not above 0; correct it")
         if self.interpolation not in FILTERS:
             raise unknown("interpolation", self.interpolation, FILTERS)
         if self.offset not in OFFSETS:

@@ -17,6 +17,9 @@ from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image, Scores
 from steadyeye.models.preprocessing.recipe import Preprocessing
 
+OUTPUTS = ("logits", "probabilities")
+LAYOUTS = ("nchw", "nhwc")
+
 
 class Forward(Protocol):
     """The network: (n, 3, h, w) or (n, h, w, 3) float32 → (n, classes) float32, thread-safe.
@@ -36,12 +39,18 @@ class Recipe:
     """What surrounds a network.
 
     `output`: "logits" (softmax is applied) or "probabilities" (nothing is). `layout`: "nchw" or
-    "nhwc", the order of its input's axes.
+    "nhwc", the order of its input's axes. Raises `UsageError` for others.
     """
 
     preprocessing: Preprocessing
     output: str = "logits"
     layout: str = "nchw"
+
+    def __post_init__(self) -> None:
+        if self.output not in OUTPUTS:
+            raise unknown("output", str(self.output), OUTPUTS)
+        if self.layout not in LAYOUTS:
+            raise unknown("layout", str(self.layout), LAYOUTS)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -202,8 +211,10 @@ def check_width(scores: NDArray[np.float32], classes: Classes | None) -> None:
 
 def softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     """Probabilities along the rows, float32: softmax must not round as fp16 does (0.23 % flips)."""
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True), dtype=np.float32)
+    # of infinite logits come NaN, which a run tells of as a fault of the sample
+    with np.errstate(invalid="ignore", over="ignore"):
+        shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(shifted / shifted.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
 DEFAULTS: Mapping[str, Any] = {
@@ -217,9 +228,6 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """What a recipe leaves out. The mean and std are ImageNet's, 255 × (0.485, 0.456, 0.406) …"""
 
-OUTPUTS = ("logits", "probabilities")
-LAYOUTS = ("nchw", "nhwc")
-
 
 def read_recipe(record: Mapping[str, Any] | None, **defaults: Any) -> Recipe:
     """The `Recipe` a dict writes down, over what a file says, `defaults`, over `DEFAULTS`.
@@ -232,10 +240,6 @@ def read_recipe(record: Mapping[str, Any] | None, **defaults: Any) -> Recipe:
         if key not in DEFAULTS:
             raise unknown("key of a recipe", key, DEFAULTS)
     settings = {**DEFAULTS, **defaults, **(record or {})}
-    if settings["output"] not in OUTPUTS:
-        raise unknown("output", str(settings["output"]), OUTPUTS)
-    if settings["layout"] not in LAYOUTS:
-        raise unknown("layout", str(settings["layout"]), LAYOUTS)
     return Recipe(_preprocessing(settings), settings["output"], settings["layout"])
 
 

@@ -10,7 +10,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from steadyeye.core.abilities import PASSES, largest
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError, one_line, unknown
 from steadyeye.models.runtimes.onnx_files import data_files, list_entries
 
 RUNTIMES = ("onnx", "cuda")
@@ -43,6 +43,8 @@ class OnnxSession:
         self._input = self._session.get_inputs()[0]
         if self._input.type != "tensor(float)":
             raise UsageError(f"'{name}' takes {self._input.type}; export it with a float32 input")
+        if not self._session.get_outputs():
+            raise UsageError(f"'{name}' has no output; export it with its scores as the output")
         self._output = self._session.get_outputs()[0].name
 
     def __reduce__(self) -> tuple[type["OnnxSession"], tuple[Path | bytes, str, str]]:
@@ -97,9 +99,20 @@ class OnnxSession:
         except Exception as error:
             # onnxruntime's exceptions share no base class of their own
             raise UsageError(
-                f"'{self.name}' cannot run on input {batch.shape}: {_line(error)}"
+                f"'{self.name}' cannot run on input {batch.shape}: {one_line(error)}; "
+                "check the size in the recipe, or export it again"
             ) from error
-        return [np.asarray(output, dtype=np.float32) for output in outputs]
+        return [self._read_output(output) for output in outputs]
+
+    def _read_output(self, output: Any) -> NDArray[np.float32]:
+        try:
+            with np.errstate(over="ignore"):  # infinite scores are told by the sample
+                return np.asarray(output, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise UsageError(
+                f"'{self.name}' has an output that is no tensor of numbers ({one_line(error)}); "
+                "export it with its scores as the output"
+            ) from error
 
 
 def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.InferenceSession:
@@ -125,7 +138,9 @@ def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.I
         # with its fallback a session would go on upon the processor where the GPU fails
         session = ort.InferenceSession(source, options, providers=providers, enable_fallback=0)
     except Exception as error:
-        raise UsageError(f"cannot load '{name}' into ONNX Runtime: {_line(error)}") from error
+        raise UsageError(
+            f"cannot load '{name}' into ONNX Runtime: {one_line(error)}; export it again"
+        ) from error
     # without the libraries that it needs, a provider is left out with no more than a warning
     if runtime == "cuda" and CUDA not in session.get_providers():
         raise UsageError(f"runtime='cuda': ONNX Runtime found no GPU it can use for '{name}'")
@@ -147,7 +162,3 @@ def _providers(runtime: str) -> list[Any]:
     # what it has no kernel for it computes on the processor; fp32 is fp32, not TF32, and a search
     # for the quickest kernel would find another one each time
     return [(CUDA, {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}), CPU]
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:240]

@@ -17,6 +17,7 @@ from torch import nn
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import cache_home, temporary_folder, write_lightly
+from steadyeye.core.storage.text_files import read_json
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import patterns
@@ -56,9 +57,18 @@ def export(module: nn.Module, preprocessing: Preprocessing, weights: str) -> Exp
         result = _compare_outputs(path.read_bytes(), inputs, expected)
         if result.session:
             return result
-    elif refused.is_file():
-        return Export(None, json.loads(refused.read_text(encoding="utf-8"))["note"])
+    elif (note := _read_note(refused)) is not None:
+        return Export(None, note)
     return _export(module, inputs, expected, path)
+
+
+def _read_note(refused: Path) -> str | None:
+    """Why an export was refused before; None where that is not known, or no longer to be read."""
+    try:
+        note = read_json(refused, "note")["note"]
+    except (UsageError, KeyError, TypeError, IndexError):
+        return None
+    return note if isinstance(note, str) else None
 
 
 def cache_folder() -> Path:

@@ -16,7 +16,17 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.models.runtimes.classifier import Recipe
 from steadyeye.models.runtimes.devices import CPU, exact, turn
 
+FAILURES = (
+    *(RuntimeError, TypeError, ValueError, AssertionError),
+    *(AttributeError, LookupError, ArithmeticError),
+)
+"""What the code of a module raises that cannot take its input."""
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says; its kind where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 class _Own(threading.local):
@@ -118,9 +128,11 @@ class TorchModule:
                 scores = module(torch.from_numpy(batch).to(device, non_blocking=True))
             except torch.OutOfMemoryError:
                 raise
-            except (RuntimeError, TypeError, ValueError, AssertionError) as error:
-                line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-                raise UsageError(f"the module cannot take input {batch.shape}: {line}") from error
+            except FAILURES as error:
+                raise UsageError(
+                    f"the module cannot take input {batch.shape}: {first_line(error)}; check the "
+                    "size in its recipe, and its weights"
+                ) from error
             if not isinstance(scores, Tensor):
                 raise UsageError(
                     f"the module returns a {type(scores).__name__}; "

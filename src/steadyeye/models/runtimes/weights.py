@@ -2,10 +2,13 @@
 
 import io
 import pickle
+import pickletools
 import re
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from steadyeye.core.code_permission import check_code
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.imports import attribute
 from steadyeye.core.seeds import fingerprint
 from steadyeye.models.runtimes.python_function import read_fingerprint
@@ -53,7 +56,11 @@ def state_dict(path: Path) -> dict[str, Tensor]:
 def load_content(path: Path) -> Any:
     """What `torch.save` wrote to a file, tensors and plain containers only (`weights_only`)."""
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        if zipfile.is_zipfile(path):
+            return torch.load(path, map_location="cpu", weights_only=True)
+        # of older files torch reads texts as long as they say, which a mapped file bounds
+        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+            return torch.load(content, map_location="cpu", weights_only=True)  # type: ignore[arg-type]
     except FileNotFoundError as error:
         raise UsageError(f"there is no file '{path}'") from error
     except pickle.UnpicklingError as error:
@@ -61,8 +68,12 @@ def load_content(path: Path) -> Any:
             f"'{path}' holds pickled objects, which may run code when they are loaded; "
             "save the state dict instead: torch.save(model.state_dict(), path)"
         ) from error
-    except (RuntimeError, EOFError, ValueError, OSError) as error:
-        raise UsageError(f"'{path}' is no file of torch.save, or it is cut short") from error
+    except Exception as error:
+        # the reader of pickles takes what a damaged file says as it is
+        raise UsageError(
+            f"'{path}' is no file of torch.save, or it is cut short ({one_line(error)}); copy it "
+            "again"
+        ) from error
 
 
 def serialise(content: Any) -> bytes:
@@ -102,8 +113,9 @@ def fill_from(module: nn.Module, weights: Mapping[str, Tensor], path: Path) -> n
     """
     try:
         missing, unexpected = module.load_state_dict(weights, strict=False)
-    except RuntimeError as error:
-        misfit = str(error).strip().splitlines()[-1].strip()
+    except Exception as error:
+        # tensors of other kinds, as of layouts and quantised ones, each raise their own
+        misfit = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
         raise UsageError(f"'{path}' does not fit {type(module).__name__}: {misfit}") from error
     # they count the batches of training, and nothing reads them afterwards
     missing = [name for name in missing if not name.endswith(".num_batches_tracked")]
@@ -162,7 +174,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
     except FileNotFoundError as error:
         raise UsageError(f"there is no file '{path}'") from error
     except SafetensorError as error:
-        raise UsageError(f"'{path}' is no safetensors file: {error}") from error
+        raise UsageError(f"'{path}' is no safetensors file: {error}; copy it again") from error
 
 
 def _bytes(value: Any) -> bytes:
@@ -185,18 +197,54 @@ def load_module(path: str, allow_pickle: bool = False) -> nn.Module:
     if not file.is_file():
         raise UsageError(f"there is no model file '{path}'")
     entries = _entries(file)
-    try:
-        if any("/code/" in entry for entry in entries):
-            scripted: nn.Module = torch.jit.load(file, "cpu")  # type: ignore[no-untyped-call]
-            return scripted.eval()
-        if any(entry.endswith(("/archive_format", "/models/model.json")) for entry in entries):
-            _check_pickle(file, allow_pickle, "torch reads a .pt2 file with pickle and eval")
-            # an exported program is frozen as it was exported: it has no eval()
-            return torch.export.load(file).module()
-    except RuntimeError as error:
-        line = str(error).strip().splitlines()[0][:200]
-        raise UsageError(f"cannot load the model file '{path}': {line}") from error
+    if any("/code/" in entry for entry in entries):
+        return _load_scripted(file)
+    if any(entry.endswith(("/archive_format", "/models/model.json")) for entry in entries):
+        _check_pickle(file, allow_pickle, "torch reads a .pt2 file with pickle and eval")
+        return _load_exported(file)
     return _load_pickled(file, allow_pickle)
+
+
+def _load_scripted(file: Path) -> nn.Module:
+    with _explain_damage(file):
+        _check_pickles(file)
+        scripted: nn.Module = torch.jit.load(file, "cpu")  # type: ignore[no-untyped-call]
+        return scripted.eval()
+
+
+def _check_pickles(file: Path) -> None:
+    """Raises an error for a pickle that gives an object a number beyond its own length.
+
+    Torch's reader of TorchScript makes a table of that many places, whatever the memory.
+    """
+    with zipfile.ZipFile(file) as archive:
+        for entry in archive.infolist():
+            if not entry.filename.endswith(".pkl"):
+                continue
+            if entry.file_size > file.stat().st_size:
+                raise ValueError(f"{entry.filename} is larger than the file")
+            content = archive.read(entry)
+            for operation, argument, _ in pickletools.genops(content):
+                if operation.name.endswith("PUT") and int(argument or 0) > len(content):
+                    raise ValueError(f"{entry.filename} numbers an object {argument}")
+
+
+def _load_exported(file: Path) -> nn.Module:
+    with _explain_damage(file):
+        # an exported program is frozen as it was exported: it has no eval()
+        return torch.export.load(file).module()
+
+
+@contextmanager
+def _explain_damage(file: Path) -> Iterator[None]:
+    """A block in which torch reads a file: of a damaged one it raises whatever comes up."""
+    try:
+        yield
+    except Exception as error:
+        raise UsageError(
+            f"cannot load the model file '{file}': {one_line(error)}; save it again with this "
+            "version of torch, or copy it again"
+        ) from error
 
 
 def _check_pickle(file: Path, allowed: bool, why: str = "") -> None:
@@ -220,7 +268,7 @@ def _build_module(path: str) -> nn.Module:
 def _entries(file: Path) -> list[str]:
     if not zipfile.is_zipfile(file):
         return []
-    with zipfile.ZipFile(file) as archive:
+    with _explain_damage(file), zipfile.ZipFile(file) as archive:
         return archive.namelist()
 
 

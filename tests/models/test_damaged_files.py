@@ -1,0 +1,154 @@
+"""Files of models that are damaged in ways that once passed in silence, or ended in no one line."""
+
+import json
+import pickle
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+import tiny_onnx
+import tiny_vit
+import torch
+import toy_networks
+from safetensors.torch import load_file, save_file
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec
+from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.runtimes import torch_export
+from steadyeye.models.runtimes.classifier import read_recipe, softmax
+from steadyeye.models.runtimes.weights import load_module, state_dict
+from steadyeye.runner.cache.codec import CHECK, CachedAnswer, _checksum, decode, encode
+
+VIT = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
+
+
+def build(backend, **options):
+    return plugins.build("models", Spec(backend, options))
+
+
+@pytest.fixture
+def names(tmp_path):
+    path = tmp_path / "names.txt"
+    path.write_text("\n".join(f"class {i}" for i in range(10)))
+    return path
+
+
+def test_an_error_of_a_class_list_names_the_model_and_the_list(names):
+    net = names.with_name("net.onnx")
+    tiny_onnx.save_classifier(net)
+    names.write_text("cat\ndog")
+    with pytest.raises(
+        UsageError, match="scores have 10 columns but the class list has 2"
+    ) as error:
+        build("onnx", path=str(net), classes=str(names))
+    assert str(net) in str(error.value)
+    assert str(names) in str(error.value)
+
+
+def test_infinite_logits_are_no_probabilities():
+    """NaN, which a run tells of as a fault of the sample; of numbers as it always was."""
+    logits = np.array([[np.inf, 1], [np.inf, np.inf], [-np.inf, 1], [3e38, -3e38]], np.float32)
+    scores = softmax(logits)
+    assert np.isnan(scores[:2]).any(axis=1).all()
+    np.testing.assert_array_equal(scores[2:], [[0, 1], [1, 0]])
+
+
+def test_a_torchscript_file_cannot_ask_for_any_memory(tmp_path):
+    whole, bad = tmp_path / "whole.pt", tmp_path / "bad.pt"
+    torch.jit.trace(toy_networks.net(), torch.zeros(1, 3, 32, 32)).save(whole)
+    assert load_module(str(whole)) is not None
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(bad, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.endswith("/constants.pkl"):
+                # an empty tuple that is to be kept at place 2^28, 8 GB of places
+                content = pickle.PROTO + b"\x02)r" + (2**28).to_bytes(4, "little") + b"."
+            new.writestr(name, content)
+    with pytest.raises(UsageError, match=r"bad\.pt': .*numbers an object 268435456; save it again"):
+        load_module(str(bad))
+
+
+def test_a_text_of_an_old_checkpoint_is_no_longer_than_the_file(tmp_path):
+    path = tmp_path / "net.pth"
+    torch.save(toy_networks.net().state_dict(), path, _use_new_zipfile_serialization=False)
+    assert set(state_dict(path)) == set(toy_networks.net().state_dict())
+    content = path.read_bytes()
+    at = content.index(b"X\x10\x00\x00\x00protocol_version")
+    path.write_bytes(content[: at + 1] + b"\xff\xff\xff\xff" + content[at + 5 :])
+    tracemalloc.start()
+    with pytest.raises(UsageError, match=r"net\.pth' is no file of torch\.save"):
+        state_dict(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**26
+
+
+def test_weights_that_are_missing_are_not_drawn_anew(tmp_path, torchvision):
+    folder = tmp_path / "vit"
+    tiny_vit.save_vit(folder, VIT, ["cat", "dog"])
+    build("hf", name=str(folder), runtime="torch")
+    weights = load_file(folder / "model.safetensors")
+    weights.pop("classifier.weight")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UsageError, match=r"the weights of '.*vit' lack classifier\.weight; give"):
+        build("hf", name=str(folder), runtime="torch")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"size": (0, 32)}, "size of a model's input is"),
+        ({"size": (-5, 32)}, "size of a model's input is"),
+        ({"size": (10**5, 10**5)}, "at most 33,554,432 pixels"),
+        ({"size": (True, 1.5)}, "size of a model's input is"),
+        ({"resize": (0, 0)}, "resize is"),
+        ({"mean": (float("nan"), 0.0, 0.0)}, "three numbers"),
+        ({"std": (1.0, float("inf"), 1.0)}, "three numbers"),
+        ({"std": (1.0, 0.0, 1.0)}, "not above 0"),
+        ({"mean": (1.0, 1.0)}, "three numbers"),
+    ],
+)
+def test_a_recipe_of_no_sense_is_refused(options, words):
+    whole = {"size": (32, 32), "resize": 32, "mean": (0.0,) * 3, "std": (1.0,) * 3}
+    Preprocessing(**whole)
+    with pytest.raises(UsageError, match=words):
+        Preprocessing(**(whole | options))
+
+
+def test_a_very_long_image_has_no_side_of_nothing(tmp_path, names):
+    tiny_onnx.save_detector(tmp_path / "net.onnx")
+    options = {"decoder": "boxes", "classes": str(names), "recipe": {"fit": "letterbox"}}
+    model = build("onnx_detector", path=str(tmp_path / "net.onnx"), **options)
+    (detections,) = model([np.zeros((1, 4000, 3), np.uint8)])
+    assert len(detections) == 2
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"note": 3}', "[" * 100_000, "\udcff"])
+def test_a_damaged_note_of_an_export_is_forgotten(text, tmp_path):
+    path = tmp_path / "net.refused.json"
+    assert torch_export._read_note(path) is None
+    path.write_text(json.dumps({"note": "why"}))
+    assert torch_export._read_note(path) == "why"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert torch_export._read_note(path) is None
+
+
+@pytest.mark.parametrize("head", [b"{}", b"[]", b"{", b'{"tags": 1}', b"\xff", b"[" * 100_000])
+def test_an_answer_of_the_cache_that_is_none_is_inferred_anew(head):
+    key = b"key"
+    entry = encode(key, CachedAnswer(np.zeros(3, np.float32)))
+    assert decode(key, entry) is not None
+    assert decode(key, entry[:-1]) is None
+    body = len(head).to_bytes(4, "little") + head
+    assert len(_checksum(key, body)) == CHECK
+    assert decode(key, _checksum(key, body) + body) is None
+
+
+def test_a_recipe_of_the_users_own_is_read_as_before():
+    settings = read_recipe({"size": 32, "mean": 0, "std": 255, "output": "probabilities"})
+    assert settings.preprocessing.std == (255.0,) * 3
+    with pytest.raises(UsageError, match="no output named 'x'"):
+        read_recipe({"output": "x"})
