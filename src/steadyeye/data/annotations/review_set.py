@@ -187,10 +187,11 @@ def _sampled_classes(path: Path) -> list[str]:
     """The names that the labels of a table are indices of; none where it does not say."""
     if not path.is_file():
         return []
-    metadata = pq.read_schema(path).metadata or {}
     try:
+        metadata = pq.read_schema(path).metadata or {}
         classes = json.loads(metadata.get(CLASSES, b"[]"))
-    except (ValueError, RecursionError) as error:
+    # names of columns that are no UTF-8 are a ValueError of pyarrow, too
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"cannot read the classes in '{path}': {error}; copy it again") from None
     if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
         raise UsageError(f"the classes in '{path}' are no list of names; copy it again")
@@ -206,7 +207,7 @@ def _table(path: Path, schema: pa.Schema) -> pa.Table:
         table.validate(full=True)  # texts that are no UTF-8, too
         return table
     # what cannot be decoded pyarrow raises as an OSError, over several lines
-    except (pa.ArrowException, KeyError, OSError) as error:
+    except (pa.ArrowException, UnicodeDecodeError, KeyError, OSError) as error:
         raise UsageError(
             f"cannot read '{path}': {shorten(str(error))}; sample the set again"
         ) from error

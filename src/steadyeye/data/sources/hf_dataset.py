@@ -188,7 +188,7 @@ def _read(path: Place, image: str, label: str | None) -> tuple[_Groups, _Labels 
         sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
         column = file.read(columns=[label])[label] if label in names else None
         version = path.version() if isinstance(path, Remote) else ""
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())[:200]
         raise UsageError(
             f"cannot read the Parquet file '{path}': {reason}; copy it again"

@@ -220,20 +220,21 @@ def _places(shard: TarSamples, known: Classes | None) -> NDArray[np.int32]:
     numbers_ = []
     for index, label in enumerate(shard.distinct_labels):
         if isinstance(label, str) and label not in places:
-            raise unknown(f"class (of '{_first(shard, index)}')", label, places)
+            raise unknown(f"class (of {_first(shard, index)})", label, places)
         number = places[label] if isinstance(label, str) else label
         if not 0 <= number < len(known):
             raise UsageError(
-                f"'{_first(shard, index)}' has the label {number}; classes go to {len(known) - 1}"
+                f"{_first(shard, index)} has the label {number}; classes go to {len(known) - 1}"
             )
         numbers_.append(number)
     return np.array(numbers_, dtype=np.int32)
 
 
 def _first(shard: TarSamples, number: int) -> str:
-    """The first sample of which a label is said."""
+    """The first sample of which a label is said, and its tar."""
     place = int(np.flatnonzero(shard.labels == number)[0])
-    return shard.id(int(np.searchsorted(shard.starts, place, side="right")) - 1)
+    sample = shard.id(int(np.searchsorted(shard.starts, place, side="right")) - 1)
+    return f"'{sample}' in '{shard.tar}'"
 
 
 def _refuse_bare_among_boxed(shards: Sequence[TarSamples]) -> None:
