@@ -10,7 +10,7 @@
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,9 @@ from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import Place, make_temporary_folder, place
 from steadyeye.core.types import Model, Result, Source, results_html
-from steadyeye.data.classes.class_lists import read as read_classes
+from steadyeye.data.classes.class_lists import read_given
+from steadyeye.data.python_data import read_items
+from steadyeye.models.runtimes.maite_model import adapt_classifier, is_maite_model
 from steadyeye.models.runtimes.python_function import FunctionClassifier
 from steadyeye.predictions.covariate_table import join_measures
 from steadyeye.predictions.read import cells, read
@@ -168,22 +170,24 @@ class Analyses:
 
 def evaluate(
     model: str | Model | Callable[..., Any],
-    source: str | Source,
+    source: str | Source | Sequence[Any],
     *,
     out: str | Place | None = None,
-    classes: str | None = None,
+    classes: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Run:
     """Evaluates `model` on `source` and returns the finished `Run`.
 
-    `model`: a spec string, a `Model`, or any callable on (n, h, w, 3) uint8 RGB that returns (n,
-    classes) scores. `classes`: what a callable's scores are over (`imagenet1k` or a class file);
-    the data's classes if left out. `out`: the folder of the run, resumed if it holds the same; if
-    left out a temporary one, which is gone when the program ends. `options`: `workers`, `batch`,
-    `on_error`, `reduce`, `class_map` and `class_list` as in a job; `operators` ("all" or a list of
-    specs), `levels`, `seed` and `fast` degrade the images, as `steadyeye degrade` does; `cache`:
-    the folder where answers are kept, or `off`; `engine`: `local(processes=4)` or `ray(…)`, where
-    objects must be such that another process can import them, and `address`. Raises
+    `model`: a spec string, a `Model`, an image classifier of MAITE, or any callable on (n, h, w, 3)
+    uint8 RGB that returns (n, classes) scores. `source`: a spec string, a `Source`, or data of
+    Python: a list of (image, label), a dataset of PyTorch, Hugging Face or MAITE. `classes`: what a
+    callable's scores and numbers as labels are over (a list of names, `imagenet1k` or a class
+    file); the data's classes if left out. `out`: the folder of the run, resumed if it holds the
+    same; if left out a temporary one, which is gone when the program ends. `options`: `workers`,
+    `batch`, `on_error`, `reduce`, `class_map` and `class_list` as in a job; `operators` ("all" or a
+    list of specs), `levels`, `seed` and `fast` degrade the images, as `steadyeye degrade` does;
+    `cache`: the folder where answers are kept, or `off`; `engine`: `local(processes=4)` or
+    `ray(…)`, where objects must be such that another process can import them, and `address`. Raises
     `UsageError` for everything a user can get wrong.
 
     Example, a function that sees a cat in every image:
@@ -192,20 +196,24 @@ def evaluate(
         >>> from steadyeye.testing import example_source
         >>> def see_cats(images):
         ...     return np.tile([0.2, 0.5, 0.3], (len(images), 1))
-        >>> run = evaluate(see_cats, example_source())
-        >>> print(run.accuracy())
+        >>> print(evaluate(see_cats, example_source()).accuracy())
         accuracy 25.0 % (95 % interval 5.9–61.8 %, n = 12, among 3 classes)
+
+    And on a list, two of three images of which are cats:
+
+        >>> data = [(np.zeros((32, 32, 3), np.uint8), name) for name in ("cat", "dog", "cat")]
+        >>> print(evaluate(see_cats, data, classes=["bird", "cat", "dog"]).accuracy())
+        accuracy 66.7 % (95 % interval 9.4–99.2 %, n = 3, among 3 classes)
     """
     named_model, built_model = _model(model, classes)
-    named_source, built_source = _source(source)
+    named_source, built_source = _source(source, classes)
     folder = place(out) if out is not None else make_temporary_folder()
-    unknown_options = set(options) - OPTIONS
-    if unknown_options:
+    if unknown_options := set(options) - OPTIONS:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
     job = Job(models=(named_model,), data=(named_source,), out=str(folder), **options)
     validate.present(named_source, built_source)
-    parts = ((model, named_model, built_model), (source, named_source, built_source))
-    objects = {name: built for argument, name, built in parts if not isinstance(argument, str)}
+    objects: dict[str, Any] = {} if isinstance(model, str) else {named_model: built_model}
+    objects |= {} if isinstance(source, str) else {named_source: built_source}
     checked = validate.of_objects(job, [built_model], [(named_source, built_source)], objects)
     complete(checked, Silent())
     build.store_pictures(folder, [built_source])
@@ -284,16 +292,30 @@ def _no_attribute(name: str) -> str:
     return f"a run has no '{name}': {unknown('metric', name, known)}"
 
 
-def _model(model: str | Model | Callable[..., Any], classes: str | None) -> tuple[str, Model]:
+def _model(
+    model: str | Model | Callable[..., Any], classes: str | Sequence[str] | None
+) -> tuple[str, Model]:
     if isinstance(model, str):
         return model, plugins.build("models", parse(model))
     if isinstance(model, Model):
         return model.name, model
+    if not callable(model):
+        raise UsageError(
+            f"cannot evaluate {type(model).__name__}; give a spec string such as "
+            "onnx(path='model.onnx'), or a function of (n, h, w, 3) uint8 that returns scores"
+        )
+    known = read_given(classes) if classes else None
+    if is_maite_model(model):
+        adapted = adapt_classifier(model, known)
+        return adapted.name, adapted
     name = getattr(model, "__name__", type(model).__name__)
-    return name, FunctionClassifier(model, read_classes(classes) if classes else None, name=name)
+    return name, FunctionClassifier(model, known, name=name)
 
 
-def _source(source: str | Source) -> tuple[str, Source]:
+def _source(
+    source: str | Source | Sequence[Any], classes: str | Sequence[str] | None
+) -> tuple[str, Source]:
     if isinstance(source, str):
         return source, plugins.build("sources", parse(source))
-    return source.name, source
+    built = source if isinstance(source, Source) else read_items(source, classes)
+    return built.name, built

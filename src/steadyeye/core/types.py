@@ -73,6 +73,7 @@ class Sample:
     key: Callable[[], str] | None = None
 
 
+@runtime_checkable
 class Source(Protocol):
     """A sequence of samples with what can be known about them before any is decoded.
 

@@ -106,6 +106,26 @@ def read(text: str) -> Classes:
         raise UsageError(f"cannot use the {WHAT} '{path}': {error}") from error
 
 
+def read_given(classes: str | Sequence[str]) -> Classes:
+    """The whole class list that names, a known list or a file gives."""
+    if isinstance(classes, str):
+        return read(classes)
+    return close_list(from_names([str(name) for name in classes]))
+
+
+def read_index_to_label(metadata: object) -> Sequence[str] | None:
+    """The names of the classes in the metadata of a MAITE model or dataset, None without any.
+
+    Raises `UsageError` for indices that do not go from 0 without gaps.
+    """
+    names = metadata.get("index2label") if isinstance(metadata, Mapping) else None
+    if not names:
+        return None
+    if sorted(names) != list(range(len(names))):
+        raise UsageError("metadata['index2label'] must go from 0 without gaps; give classes=[…]")
+    return [str(names[index]) for index in range(len(names))]
+
+
 def _classes(entries: Sequence[Entry]) -> Classes:
     if _is_ilsvrc(entries):
         return shipped_classes("imagenet1k")

@@ -137,6 +137,7 @@ def source_text(function: Callable[..., Any]) -> str:
     """The text of a function, or of the class of a callable object; its name without a source."""
     if isinstance(function, partial):
         return f"{source_text(function.func)} {function.args} {function.keywords}"
+    function = inspect.unwrap(function)
     routine = function if inspect.isroutine(function) else type(function)
     try:
         return inspect.getsource(routine)

@@ -1,0 +1,277 @@
+"""Data as Python objects: lists of (image, label), datasets of PyTorch, Hugging Face and MAITE.
+
+Whatever has a length and is indexed by numbers is taken. An item is (image, label), (image, label,
+metadata) as MAITE gives it, a mapping with `image` and `label`, or an image alone. Every item is
+asked for once at the start: its label has to be known before a run, and a hash of its pixels
+tells a change of the data when the run is resumed.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import SampleError, UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.short_repr import source_in_short
+from steadyeye.core.storage.files import place
+from steadyeye.core.types import Classes, Image, Labels, Sample, Source
+from steadyeye.data.annotations.string_columns import NumberedNames
+from steadyeye.data.classes.class_lists import from_names, read_given, read_index_to_label
+from steadyeye.data.images import image_file
+
+IMAGE_KEYS = ("image", "img")
+LABEL_KEYS = ("label", "labels", "target", "class")
+CHANNELS = (1, 3, 4)
+EXAMPLE = "evaluate(model, [(image, 'cat'), (image, 'dog')]), images as (h, w, 3) uint8 arrays"
+
+
+@source_in_short
+@dataclass(frozen=True, eq=False)
+class _Items:
+    """A `Source` over the items of `data`; `keys`: the hash of the pixels of each, as they were."""
+
+    name: str
+    classes: Classes | None
+    columns: tuple[str, ...]
+    fingerprint: str
+    notes: tuple[str, ...]
+    data: Any = field(repr=False)
+    truths: Sequence[Labels] = field(repr=False)
+    keys: Sequence[str] = field(repr=False)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The name and the number of every item."""
+        return NumberedNames(f"{self.name}/", len(self))
+
+    def missing(self) -> Sequence[str]:
+        """Nothing: every item was read once."""
+        return ()
+
+    def __len__(self) -> int:
+        return len(self.truths)
+
+    def __getitem__(self, index: int) -> Sample:
+        index = range(len(self))[index]
+        name = self.ids[index]
+
+        def image() -> Image:
+            pixels = to_rgb(_split(_ask(self.data, index), name)[0], name)
+            if _hash(pixels) != self.keys[index]:
+                raise SampleError(
+                    f"'{name}' is another image than before; leave random transforms out"
+                )
+            return pixels
+
+        return Sample(name, image, self.truths[index], key=lambda: self.keys[index])
+
+
+def read_items(data: Any, classes: str | Sequence[str] | None = None) -> Source:
+    """A source over a dataset of another library, or a list.
+
+    Images are NumPy arrays ((h, w), (h, w, 3) or (3, h, w); uint8, or floats of 0 to 1), tensors,
+    PIL images, or paths; labels are names, numbers, lists of these, scores over the classes, or
+    None. `classes`: the names of the classes, a known list or a file; those that the data name
+    themselves otherwise (`data.classes`, `data.features`, `data.metadata`), or the labels' own.
+
+    Raises `UsageError` for anything else, and for labels that no class is known of.
+    """
+    if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")) or _is_no_list(data):
+        raise UsageError(
+            f"cannot evaluate on {_describe(data)}; give a spec string, a list or a dataset with "
+            f"a length, as in {EXAMPLE}"
+        )
+    name = "items" if isinstance(data, list | tuple) else type(data).__name__.lower()
+    if not len(data):
+        raise UsageError(f"the data ({_describe(data)}) are empty; give at least one item")
+    labels, keys = [], []
+    for index in range(len(data)):
+        where = f"{name}/{index:08d}"
+        image, label = _split(_ask(data, index), where)
+        labels.append(_read_label(label, where))
+        keys.append(_hash(to_rgb(image, where)))
+    known = _find_classes(data, labels, classes)
+    truths = [_number(label, known, f"{name}/{i:08d}") for i, label in enumerate(labels)]
+    return _Items(
+        name=name,
+        classes=known,
+        columns=("truth",) if known else (),
+        fingerprint=fingerprint("items", *keys, repr(truths), repr(known)),
+        notes=(f"{number_of(len(truths), 'image')} of {_describe(data)}",),
+        data=data,
+        truths=truths,
+        keys=keys,
+    )
+
+
+def to_rgb(image: Any, name: str) -> Image:
+    """An image of Python as (h, w, 3) uint8 RGB.
+
+    Of arrays with three axes the channels are last, unless only the first can be; of tensors of
+    PyTorch they are first. Raises `SampleError` for what is no image, and for normalised values.
+    """
+    if isinstance(image, str | PathLike):
+        return image_file.read(place(str(image)))
+    if type(image).__module__.partition(".")[0] == "PIL":
+        return np.ascontiguousarray(np.asarray(image.convert("RGB")))
+    is_tensor = callable(getattr(image, "detach", None))
+    values = np.asarray(image.detach().cpu().numpy() if is_tensor else image)
+    if values.ndim == 2:
+        values = values[..., None]
+    elif values.ndim == 3 and (is_tensor or values.shape[-1] not in CHANNELS):
+        values = np.moveaxis(values, 0, -1)
+    if values.ndim != 3 or values.shape[-1] not in CHANNELS or not values.size:
+        raise SampleError(
+            f"'{name}' is {_describe(image)}, no image; give (h, w, 3), (3, h, w) or (h, w)"
+        )
+    pixels = _to_bytes(values, name)[..., :3]
+    return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)))
+
+
+def _to_bytes(values: NDArray[Any], name: str) -> NDArray[np.uint8]:
+    """Values as bytes: uint8 as they are, floats of 0 to 1 times 255."""
+    if values.dtype == np.uint8:
+        return values
+    if not np.issubdtype(values.dtype, np.floating):
+        raise SampleError(f"the pixels of '{name}' are {values.dtype}; give uint8, or 0.0 to 1.0")
+    low, high = float(values.min()), float(values.max())
+    if not (low >= 0 and high <= 1):
+        raise SampleError(
+            f"the pixels of '{name}' go from {low:.3g} to {high:.3g}; give uint8, or 0.0 to 1.0, "
+            "as they are before Normalize"
+        )
+    return np.asarray(np.rint(values * 255), np.uint8)
+
+
+def _is_no_list(data: Any) -> bool:
+    """Whether an object with a length and items is none of samples: text, a mapping, one array."""
+    return isinstance(data, str | bytes | Mapping) or (
+        isinstance(data, np.ndarray) and data.ndim not in (3, 4)
+    )
+
+
+def _ask(data: Any, index: int) -> Any:
+    """An item of data that are not ours: whatever it raises is told of that item."""
+    try:
+        return data[index]
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise SampleError(
+            f"item {index} of the data cannot be read: {type(error).__name__}: {reason}"
+        ) from error
+
+
+def _split(item: Any, name: str) -> tuple[Any, Any]:
+    """The image and the label of an item."""
+    if isinstance(item, Mapping):
+        image = next((item[key] for key in IMAGE_KEYS if key in item), None)
+        if image is None:
+            raise unknown(f"key of '{name}'", IMAGE_KEYS[0], [str(key) for key in item])
+        return image, next((item[key] for key in LABEL_KEYS if key in item), None)
+    if isinstance(item, tuple | list):
+        if len(item) not in (1, 2, 3):
+            raise UsageError(f"'{name}' has {len(item)} parts; give (image, label)")
+        return item[0], item[1] if len(item) > 1 else None
+    return item, None
+
+
+Label = int | str | tuple[int | str, ...] | None
+
+
+def _read_label(label: Any, name: str) -> Label:
+    """A label as a number or a name, several of them, or None.
+
+    Floats in a row are scores over the classes, as MAITE gives the truth: the highest counts.
+    """
+    if label is None or isinstance(label, str):
+        return label
+    if isinstance(label, list | tuple | set | frozenset) and all(
+        isinstance(part, str) for part in label
+    ):
+        return tuple(sorted(label))
+    if isinstance(label, Mapping) or hasattr(label, "boxes"):
+        raise UsageError(
+            f"the label of '{name}' is {_describe(label)}; boxes are evaluated from files, as "
+            "coco(annotations='…', images='…')"
+        )
+    is_tensor = callable(getattr(label, "detach", None))
+    numbers = np.asarray(label.detach().cpu().numpy() if is_tensor else label)
+    if numbers.ndim == 1 and np.issubdtype(numbers.dtype, np.floating) and len(numbers) > 1:
+        return int(numbers.argmax())
+    if numbers.ndim > 1 or not np.issubdtype(numbers.dtype, np.integer):
+        raise UsageError(
+            f"the label of '{name}' is {_describe(label)}; give a number or the name of a class"
+        )
+    return int(numbers) if numbers.ndim == 0 else tuple(sorted(numbers.tolist()))
+
+
+def _find_classes(
+    data: Any, labels: Sequence[Label], classes: str | Sequence[str] | None
+) -> Classes | None:
+    """The classes that are given, that the data name, or whose names the labels are."""
+    names = classes or _read_names(data)
+    if names:
+        return read_given(names)
+    parts = [part for label in labels for part in _list(label)]
+    if not parts:
+        return None
+    if any(isinstance(part, int) for part in parts):
+        raise UsageError(
+            "the labels are numbers and the data name no classes; give classes=[…] in the order "
+            "of the numbers, a known list or a file"
+        )
+    return from_names(sorted({str(part) for part in parts}))
+
+
+def _read_names(data: Any) -> Sequence[str] | None:
+    """The names of the classes as torchvision, Hugging Face `datasets` and MAITE keep them."""
+    if names := getattr(data, "classes", None):
+        return list(names)
+    features = getattr(data, "features", None)
+    if isinstance(features, Mapping):
+        kinds = [features[key] for key in LABEL_KEYS if key in features]
+        return next((list(kind.names) for kind in kinds if getattr(kind, "names", None)), None)
+    return read_index_to_label(getattr(data, "metadata", None))
+
+
+def _number(label: Label, known: Classes | None, name: str) -> Labels:
+    """The places of a label among the classes."""
+    if known is None:
+        return ()
+    places = []
+    for part in _list(label):
+        if isinstance(part, str):
+            if part not in known.names:
+                raise unknown(f"class of '{name}'", part, known.names)
+            places.append(known.names.index(part))
+        elif not 0 <= part < len(known):
+            if part == -1:  # datasets write −1 where a label is not told
+                continue
+            raise UsageError(f"the label of '{name}' is {part}; classes go to {len(known) - 1}")
+        else:
+            places.append(part)
+    return tuple(sorted(set(places)))
+
+
+def _list(label: Label) -> tuple[int | str, ...]:
+    if label is None:
+        return ()
+    return label if isinstance(label, tuple) else (label,)
+
+
+def _hash(pixels: Image) -> str:
+    """What names an image: its size and its pixels."""
+    return hashlib.sha256(repr(pixels.shape).encode() + pixels.tobytes()).hexdigest()
+
+
+def _describe(thing: Any) -> str:
+    """An object in a few words: its type, and the shape of an array."""
+    name = f"{type(thing).__module__}.{type(thing).__qualname__}".removeprefix("builtins.")
+    shape: Callable[..., Any] | Any = getattr(thing, "shape", None)
+    return f"{name} of shape {tuple(shape)}" if isinstance(shape, tuple) else name

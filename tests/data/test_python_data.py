@@ -1,0 +1,232 @@
+"""Data as Python objects, with the real packages: the numbers are those of the same files."""
+
+import datasets
+import maite.protocols.image_classification as ic
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+import steadyeye as se
+from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.data.python_data import read_items, to_rgb
+
+NAMES = ["cat", "dog", "owl"]
+LABELS = [0, 2, 1, 1, 0, 2, 2, 0]
+
+
+def draw():
+    rng = np.random.default_rng(0)
+    return [rng.integers(0, 256, (24, 20 + n, 3), np.uint8) for n in range(len(LABELS))]
+
+
+def tell(images):
+    """Scores that depend on every pixel."""
+    means = images.astype(float).mean(axis=(1, 2)) + images[:, 0, 0]
+    return means / means.sum(axis=1, keepdims=True)
+
+
+class Photos(torch.utils.data.Dataset):
+    """A dataset of PyTorch as torchvision makes them: tensors of 0 to 1, and `classes`."""
+
+    classes = NAMES
+
+    def __len__(self):
+        return len(LABELS)
+
+    def __getitem__(self, index):
+        pixels = torch.from_numpy(draw()[index]).permute(2, 0, 1)
+        return pixels.float() / 255, LABELS[index]
+
+
+class MaitePhotos:
+    """A dataset of MAITE: (3, h, w) arrays, one-hot truth, metadata."""
+
+    metadata = {"id": "photos", "index2label": dict(enumerate(NAMES))}  # noqa: RUF012
+
+    def __len__(self):
+        return len(LABELS)
+
+    def __getitem__(self, index):
+        return draw()[index].transpose(2, 0, 1), np.eye(3)[LABELS[index]], {"id": index}
+
+
+class MaiteClassifier:
+    """A model of MAITE that does what `tell` does."""
+
+    metadata = {"id": "teller", "index2label": dict(enumerate(NAMES))}  # noqa: RUF012
+
+    def __call__(self, batch):
+        return list(tell(np.stack(batch).transpose(0, 2, 3, 1)))
+
+
+def hugging_face():
+    features = datasets.Features(
+        {"image": datasets.Image(), "label": datasets.ClassLabel(names=NAMES)}
+    )
+    rows = {"image": [Image.fromarray(pixels) for pixels in draw()], "label": LABELS}
+    return datasets.Dataset.from_dict(rows, features=features)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The same images as files, and what is said of these."""
+    root = tmp_path_factory.mktemp("photos")
+    for number, (pixels, label) in enumerate(zip(draw(), LABELS, strict=True)):
+        path = root / NAMES[label] / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(pixels).save(path)
+    return root
+
+
+@pytest.fixture(scope="module")
+def native(folder):
+    """Image number → scores and truth by the road of files."""
+    table = se.evaluate(tell, f"image_folder(root='{folder}')").predictions
+    order = np.argsort([int(name.split("/")[1].removesuffix(".png")) for name in table.ids])
+    return table.scores[order], table.truth[order]
+
+
+PAIRS = list(zip(draw(), LABELS, strict=True))
+DATA = {
+    "a list of arrays": lambda: [(p, NAMES[i]) for p, i in PAIRS],
+    "PIL images": lambda: [(Image.fromarray(p), NAMES[i]) for p, i in PAIRS],
+    "mappings": lambda: [{"image": p, "label": [NAMES[i]]} for p, i in PAIRS],
+    "PyTorch": Photos,
+    "Hugging Face": hugging_face,
+    "MAITE": MaitePhotos,
+}
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_the_numbers_are_those_of_the_same_files(kind, native):
+    table = se.evaluate(tell, DATA[kind]()).predictions
+    assert list(table.classes) == NAMES
+    np.testing.assert_array_equal(table.truth, native[1])
+    np.testing.assert_array_equal(table.scores, native[0])
+
+
+def test_a_model_of_maite_gives_the_same_numbers(native):
+    model, data = MaiteClassifier(), MaitePhotos()
+    assert isinstance(model, ic.Model)
+    assert isinstance(data, ic.Dataset)
+    run = se.evaluate(model, data)
+    assert (run.predictions.model, list(run.predictions.model_classes)) == ("teller", NAMES)
+    np.testing.assert_array_equal(run.predictions.scores, native[0])
+
+
+def test_paths_are_read(folder, native):
+    paths = sorted(folder.glob("*/*.png"), key=lambda path: int(path.stem))
+    table = se.evaluate(tell, [(path, path.parent.name) for path in paths]).predictions
+    np.testing.assert_array_equal(table.scores, native[0])
+    table = se.evaluate(tell, [(str(path), None) for path in paths], classes=NAMES).predictions
+    np.testing.assert_array_equal(table.scores, native[0])
+    assert not table.truth.any()
+
+
+def test_every_kind_of_image_is_the_same_image():
+    pixels = draw()[0]
+    first = pixels.transpose(2, 0, 1)
+    same = [
+        *(pixels, first, pixels / 255, (first / 255).astype(np.float32)),
+        *(torch.from_numpy(first.copy()), torch.from_numpy(first / 255), Image.fromarray(pixels)),
+        np.concatenate([pixels, np.full((24, 20, 1), 7, np.uint8)], axis=2),  # alpha is left out
+    ]
+    for image in same:
+        np.testing.assert_array_equal(to_rgb(image, "one"), pixels)
+    grey = pixels[..., 0]
+    for image in (grey, grey[..., None], grey[None], torch.from_numpy(grey.copy())):
+        assert (to_rgb(image, "one") == grey[..., None]).all()
+    # three rows of three pixels: an array has its channels last, a tensor first
+    small = np.arange(27, dtype=np.uint8).reshape(3, 3, 3)
+    np.testing.assert_array_equal(to_rgb(small, "one"), small)
+    np.testing.assert_array_equal(to_rgb(torch.from_numpy(small), "one")[..., 0], small[0])
+
+
+@pytest.mark.parametrize(("image", "words"), [
+    (np.linspace(-1, 1, 300).reshape(10, 10, 3), "go from -1 to 1; give uint8.*before Normalize"),
+    (np.full((10, 10, 3), np.nan), "go from nan to nan"),
+    (np.full((10, 10, 3), 300, np.uint16), "are uint16; give uint8"),
+    (np.zeros((2, 10, 10), np.uint8), r"numpy.ndarray of shape \(2, 10, 10\), no image"),
+    (np.zeros((4, 3, 10, 10), np.uint8), "no image"),
+    (np.zeros((0, 10, 3), np.uint8), "no image"),
+    (torch.zeros(10, 10, 3), r"torch.Tensor of shape \(10, 10, 3\), no image"),
+])  # fmt: skip
+def test_what_is_no_image_is_refused(image, words):
+    with pytest.raises(SampleError, match=words):
+        to_rgb(image, "one")
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter([])
+
+
+class Broken(Photos):
+    def __getitem__(self, index):
+        raise OSError("the disk is away")
+
+
+ONE = np.zeros((8, 8, 3), np.uint8)
+
+
+@pytest.mark.parametrize(("data", "words"), [
+    ((item for item in []), "cannot evaluate on generator; give a spec string, a list"),
+    (Stream(), "cannot evaluate on .*Stream"),
+    (DataLoader(Photos()), "cannot evaluate on .*DataLoader"),
+    ({"image": ONE}, "cannot evaluate on dict"),
+    (7, "cannot evaluate on int"),
+    ([], "empty; give at least one item"),
+    ([(ONE, 1)], r"the labels are numbers and the data name no classes; give classes=\[…\]"),
+    ([(ONE, 0.5)], "the label of 'items/00000000' is float; give a number or the name"),
+    ([(ONE, {"boxes": []})], "boxes are evaluated from files"),
+    ([(ONE, 1, 2, 3)], "has 4 parts"),
+    ([{"picture": ONE}], "no key of 'items/00000000' named 'image'"),
+    (Broken(), "item 0 of the data cannot be read: OSError: the disk is away"),
+    (datasets.Dataset.from_dict({"text": ["a"]}), "named 'image'"),
+])  # fmt: skip
+def test_what_is_no_data_is_refused_in_one_line(data, words):
+    with pytest.raises(UsageError, match=words) as error:
+        se.evaluate(tell, data)
+    assert "\n" not in str(error.value)
+
+
+def test_labels_are_checked_against_the_classes():
+    with pytest.raises(UsageError, match="the label of 'items/00000000' is 3; classes go to 2"):
+        read_items([(ONE, 3)], NAMES)
+    with pytest.raises(UsageError, match="named 'cut'; did you mean 'cat'"):
+        read_items([(ONE, "cut")], NAMES)
+    labels = [-1, None, [2, 0], (), np.int64(1), torch.tensor(2), np.array([0.1, 0.2, 0.7])]
+    source = read_items([(ONE, label) for label in labels], NAMES)
+    assert list(source.truths) == [(), (), (0, 2), (), (1,), (2,), (2,)]
+
+
+def test_data_that_change_are_not_evaluated(tmp_path):
+    class Random(Photos):
+        def __init__(self):
+            self.draws = np.random.default_rng(0)
+
+        def __getitem__(self, index):
+            return self.draws.random((8, 8, 3)), 0
+
+    with pytest.raises(UsageError, match="another image than before; leave random transforms out"):
+        se.evaluate(tell, Random())
+    data = [(pixels, NAMES[label]) for pixels, label in PAIRS]
+    se.evaluate(tell, data, out=tmp_path / "run")
+    pixels = data[3][0].copy()
+    pixels[0, 0] ^= 1
+    with pytest.raises(UsageError, match="items"):
+        se.evaluate(tell, [*data[:3], (pixels, data[3][1]), *data[4:]], out=tmp_path / "run")
+    with pytest.raises(UsageError, match="items"):
+        se.evaluate(tell, [*data[:3], (data[3][0], "cat"), *data[4:]], out=tmp_path / "run")
+
+
+def test_a_dataset_of_tensors_and_what_the_run_says_of_it(tmp_path):
+    images = torch.from_numpy(np.stack([image[:, :20] for image in draw()])).permute(0, 3, 1, 2)
+    run = se.evaluate(tell, TensorDataset(images, torch.tensor(LABELS)), classes=NAMES)
+    assert run.accuracy().n == len(LABELS)
+    assert run.predictions.data == "tensordataset"
+    assert run.predictions.ids[0] == "tensordataset/00000000"
+    run.report(tmp_path / "report.html")
+    assert "tensordataset" in (tmp_path / "report.html").read_text()
