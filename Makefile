@@ -31,6 +31,7 @@ fuzz: $(VENV)/.test
 KILLS ?= 200
 faults: $(VENV)/.test
 	$(BIN)/python tests/faults/fault_trials.py kills --count $(KILLS) $(if $(WRITE),--write $(WRITE))
+	$(BIN)/python tests/faults/fault_trials.py signals $(if $(WRITE),--write $(WRITE))
 	$(BIN)/python tests/faults/fault_trials.py failures --every $(if $(WRITE),--write $(WRITE))
 
 lint: $(VENV)/.test
