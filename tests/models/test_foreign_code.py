@@ -12,6 +12,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+import tiny_vit
 import torch
 import toy_networks
 from fixtures.tiny_sources import of_image_folder
@@ -243,3 +244,83 @@ def test_a_keras_file_of_an_older_format_is_refused(tmp_path):
             "models",
             Spec("keras", {"path": "net.h5", "classes": "coco", "recipe": {"mean": 0, "std": 1}}),
         )
+
+
+ATTACKED = {
+    "a kind of model that nobody knows": {"model_type": "evil"},
+    "a kind of model that the library has": {},
+    "a detector": {"architectures": ["EvilForObjectDetection"]},
+}
+
+
+def save_hf(folder, marker, **config):
+    """A folder of transformers that names code of its own for all that is loaded; its spec."""
+    processor = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
+    tiny_vit.save_vit(folder, processor, ["cat", "dog"])
+    (folder / "evil.py").write_text(
+        f"open({str(marker)!r}, 'w').close()\n"
+        "from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor\n"
+        "class Config(ViTConfig):\n    model_type = 'evil'\n"
+        "class Network(ViTForImageClassification):\n    config_class = Config\n"
+        "class Processor(ViTImageProcessor):\n    pass\n"
+    )
+    named = {
+        "config.json": {
+            "AutoConfig": "evil.Config",
+            "AutoModelForImageClassification": "evil.Network",
+            "AutoModelForObjectDetection": "evil.Network",
+            "AutoImageProcessor": "evil.Processor",
+        },
+        "preprocessor_config.json": {"AutoImageProcessor": "evil.Processor"},
+    }
+    for file, names in named.items():
+        content = json.loads((folder / file).read_text())
+        more = config if file == "config.json" else {}
+        (folder / file).write_text(json.dumps({**content, "auto_map": names, **more}))
+    return f"hf(name='{folder}', runtime='torch')"
+
+
+@pytest.mark.parametrize("kind", ATTACKED)
+def test_a_folder_of_transformers_names_code_of_its_own(kind, tmp_path, torchvision, monkeypatch):
+    import transformers
+
+    code = transformers.dynamic_module_utils
+    monkeypatch.setattr(code, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr("builtins.input", lambda *_: "y")  # it would ask whether it may
+    marker = tmp_path / "marker"
+    spec = save_hf(tmp_path / "vit", marker, **ATTACKED[kind])
+    for _ in range(2):
+        with suppress(UsageError):  # what the library has itself it may build
+            attempt(spec)
+        assert not marker.exists()
+        # no name lets a folder of transformers run its code: none stands for it
+        allow_code(str(tmp_path / "vit"), "evil:Network", str(tmp_path / "vit" / "evil.py"))
+    with suppress(ValueError, ImportError):
+        transformers.AutoImageProcessor.from_pretrained(tmp_path / "vit", trust_remote_code=True)
+    assert marker.exists(), "the attack does nothing even when it is allowed"
+
+
+def test_a_trained_detector_names_code_of_its_library(tmp_path, torchvision):
+    marker = tmp_path / "marker"
+    save_hf(tmp_path / "vit", marker)
+    home = f"{tmp_path / 'vit'}--evil"
+    config = {
+        "model_type": "evil",
+        "architectures": ["EvilForObjectDetection"],
+        "auto_map": {
+            "AutoConfig": f"{home}.Config",
+            "AutoModelForObjectDetection": f"{home}.Network",
+        },
+    }
+    processor = {"auto_map": {"AutoImageProcessor": f"{home}.Processor"}}
+    record = {
+        "kind": "detector",
+        "base": {"spec": "hf(name='evil')", "name": "evil", "fingerprint": "0"},
+        "build": "hf(name='evil')",
+        "classes": {"names": ["cat", "dog"], "wnids": None},
+        "detector": {"library": "transformers", "config": config, "processor": processor},
+    }
+    checkpoint_format.write(tmp_path / "trained", record, toy_networks.net().state_dict())
+    with pytest.raises(UsageError, match=r"transformers cannot build|cannot build the model"):
+        attempt(f"torch(path='{tmp_path / 'trained'}', runtime='torch')")
+    assert not marker.exists()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT, TESTS
-from forked import Command, find_wide_lines, on_terminal
+from forked import Command, find_wide_lines, on_terminal, steadyeye
 from toy_training import BIKES, SCENES, Said
 
 from steadyeye.cli.finetune import TrainingOptions, finetune
@@ -191,9 +191,21 @@ def test_the_command_says_what_came_of_it(footage, done, capsys):
     finetune(options=TrainingOptions(**flags), display=ProgressOptions("json"))
     said = capsys.readouterr()
     assert "ended: all 21 steps are done" in said.out
-    assert f"next: steadyeye run --model \"torch(path='{done.out}')\" --data …" in said.out
+    model = f"torch(path='{done.out}')"
+    end = f'next: steadyeye run --model "{model}" --data … --allow-code toy_networks:net\n'
+    assert said.out.endswith(end)
     events = [json.loads(line) for line in said.err.splitlines()]
     assert events[0]["message"].startswith("training on 40 examples of 4 classes, held out 16:")
+
+
+def test_the_next_command_needs_the_options_that_are_named(footage, done, tmp_path):
+    data = job(footage, done.out).record()["data"]
+    model = f"torch(path='{done.out}')"
+    command = ("run", "--model", model, "--data", data, "--out", tmp_path / "run")
+    refused = steadyeye(*command, env=environment())
+    assert refused.returncode == 2
+    assert "add --allow-code 'toy_networks:net'" in refused.stderr
+    steadyeye(*command, "--allow-code", "toy_networks:net", env=environment(), check=True)
 
 
 def test_an_interrupt_keeps_a_checkpoint_and_exits_with_130(footage, tmp_path):

@@ -1,6 +1,7 @@
 """`steadyeye finetune`: a model trained further on the user's data; the result is a model."""
 
 from dataclasses import asdict, dataclass
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -8,6 +9,7 @@ import typer
 from steadyeye.cli.options import ClassMap, JobFile, Out, ProgressOptions, Workers, command
 from steadyeye.cli.progress import watching
 from steadyeye.cli.terminal import say, show
+from steadyeye.core.code_permission import OPTION
 
 
 def _option(help_: str, panel: str | None = None, name: str = "") -> Any:
@@ -82,6 +84,7 @@ class TrainingOptions:
 def finetune(*, job: JobFile = None, options: TrainingOptions, display: ProgressOptions) -> None:
     """Fine-tune a model on labelled data. If it stops, the same command resumes it."""
     try:
+        from steadyeye.models.finetuned import checkpoint_format
         from steadyeye.training import before_after, run
         from steadyeye.training import job as training_job
         from steadyeye.training import report as training_report
@@ -108,4 +111,5 @@ def finetune(*, job: JobFile = None, options: TrainingOptions, display: Progress
         report = (done.out / run.THEN / "report.html").resolve()
         show(f"before and after: {report}")
         return
-    show(f"next: steadyeye run --model \"torch(path='{done.out}')\" --data …")
+    flags = [f" {OPTION} {quote(name)}" for name in checkpoint_format.list_code(done.out)]
+    show(f"next: steadyeye run --model \"torch(path='{done.out}')\" --data …{''.join(flags)}")

@@ -15,6 +15,7 @@ from steadyeye.core.errors import UsageError
 OPTION = "--allow-code"
 
 _allowed_names: set[str] = set()
+_requested_names: ContextVar[dict[str, None] | None] = ContextVar("requested_names", default=None)
 _file: ContextVar[str | None] = ContextVar("file", default=None)
 
 
@@ -46,9 +47,23 @@ def distrust(file: object) -> Iterator[None]:
         _file.reset(token)
 
 
+@contextmanager
+def record_requests() -> Iterator[dict[str, None]]:
+    """A block that gives the code which files ask to run in it, allowed or not, in that order."""
+    names: dict[str, None] = {}
+    token = _requested_names.set(names)
+    try:
+        yield names
+    finally:
+        _requested_names.reset(token)
+
+
 def check_code(name: str) -> None:
     """Raises `UsageError` where a file, and not the user, has named this code."""
     file = _file.get()
+    requested = _requested_names.get()
+    if file is not None and requested is not None:
+        requested[name] = None
     if file is None:
         _allowed_names.add(_whole(name))
     elif _whole(name) not in _allowed_names:

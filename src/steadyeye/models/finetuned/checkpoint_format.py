@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 from torch import Tensor
 
+from steadyeye.core.code_permission import record_requests
 from steadyeye.core.errors import UsageError, one_line, shorten
 from steadyeye.core.storage.files import encode_record, read_checked, sha256, write_file
 from steadyeye.core.types import Classes, Detector, Model
@@ -134,6 +135,16 @@ def read(folder: Path, execution: Execution) -> Model | Detector:
             f"cannot build the model of '{folder / FILE}': {one_line(error)}; {CURE}"
         ) from error
     return model
+
+
+def list_code(folder: Path) -> tuple[str, ...]:
+    """The code that a trained model asks to run when it is read, which has to be allowed then.
+
+    It is read for that. Raises `UsageError` as `read` does.
+    """
+    with record_requests() as names:
+        read(folder, Execution("torch"))
+    return tuple(names)
 
 
 def content(folder: Path) -> Mapping[str, Any]:
