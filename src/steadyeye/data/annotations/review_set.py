@@ -29,6 +29,7 @@ from steadyeye.core.storage.files import encode, write_output
 from steadyeye.core.storage.sha256sums import check_sums, read_sums
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.core.types import Classes
+from steadyeye.data.annotations.coco_file import OUTSIDE
 
 VERSION = 1
 TABLES = ("frames.parquet", "boxes.parquet")
@@ -91,6 +92,7 @@ class _Manifest(msgspec.Struct):
     name: str
     kind: Literal["frames", "boxes"] = "frames"
     classes: _ClassList | None = None
+    category_ids: list[int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +163,7 @@ def read(root: str | Path) -> SetFolder:
     frames = _table(base / "frames.parquet", FRAMES)
     folder = SetFolder(base, content, frames, _table(base / "boxes.parquet", BOXES))
     _check_labels(folder)
+    _check_boxes(folder, manifest.category_ids)
     return folder
 
 
@@ -180,6 +183,22 @@ def _check_labels(folder: SetFolder) -> None:
         raise UsageError(
             f"the set in '{folder.root}' has {number_of(len(outside), 'label')} outside its "
             f"{number_of(classes, 'class')}, first {outside[0]}; sample it again"
+        )
+
+
+def _check_boxes(folder: SetFolder, category_ids: Sequence[int] | None) -> None:
+    """Raises `UsageError` where a box is of no class, or the numbers of the classes are not so."""
+    names = folder.class_names
+    if category_ids and (len(category_ids), len(set(category_ids))) != (len(names), len(names)):
+        raise UsageError(
+            f"'{folder.root / 'set.json'}' has {len(category_ids):,} category_ids for "
+            f"{number_of(len(names), 'class')}; give each class one of its own"
+        )
+    foreign = set(folder.boxes["label"].unique().to_pylist()) - {*names, OUTSIDE, None}
+    if foreign:
+        raise UsageError(
+            f"'{folder.root / 'set.json'}' lists no class {min(foreign)!r}, of which the set has "
+            "boxes; put it back, new ones go to the end"
         )
 
 

@@ -9,11 +9,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, select, update
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.review.database import assignments, decisions, items, reviewers
 from steadyeye.review.protocol import reviewers as people
 from steadyeye.review.protocol.counts import compact_counts
@@ -159,6 +161,7 @@ class Annotation:
 class Annotations:
     """The annotations in a file. `skipped`: why → how many of its entries hold no answer."""
 
+    path: Path
     answers: Sequence[Annotation]
     skipped: Mapping[str, int] = field(default_factory=dict)
 
@@ -196,7 +199,8 @@ def import_annotations(
     stray = [a.where for a in annotations.answers if a.stage not in STAGES]
     faults += [f"{where}: of an unknown stage" for where in stray]
     if faults:
-        raise UsageError(f"{len(faults):,} annotations cannot be taken, first {faults[0]}")
+        many = number_of(len(faults), "annotation")
+        raise UsageError(f"'{annotations.path}': {many} cannot be taken, first {faults[0]}")
     compact_counts(connection)
     for reviewer in annotators.values():
         judge_reviewer(connection, reviewer, rules.plan.gold)

@@ -290,7 +290,7 @@ def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Anno
         raise UsageError(
             f"'{path}': {number_of(len(faults), 'picture')} cannot be read, first {faults[0]}"
         )
-    return Annotations(annotations, skipped)
+    return Annotations(path, annotations, skipped)
 
 
 def _list_items(folder: SetFolder) -> Mapping[str, tuple[str, str]]:

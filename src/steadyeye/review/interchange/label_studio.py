@@ -236,7 +236,7 @@ def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Anno
     skipped = 0
     faults: list[str] = []
     for number, task in enumerate(_read_tasks(path), start=1):
-        for entry in task.get("annotations", ()):
+        for entry in _list_annotations(task, path):
             where = f"task {task.get('id', number)} annotation {entry.get('id', '?')}"
             if entry.get("was_cancelled"):
                 skipped += 1
@@ -249,7 +249,7 @@ def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Anno
                 faults.append(f"{where}: {fault}")
     if faults:
         raise UsageError(f"'{path}': {len(faults):,} annotations cannot be read, first {faults[0]}")
-    return Annotations(annotations, {"skipped_by_their_annotator": skipped})
+    return Annotations(path, annotations, {"skipped_by_their_annotator": skipped})
 
 
 def _read_tasks(path: Path) -> Sequence[Entry]:
@@ -257,6 +257,16 @@ def _read_tasks(path: Path) -> Sequence[Entry]:
     if not isinstance(content, list) or not all(isinstance(task, dict) for task in content):
         raise UsageError(f"'{path}' is no list of tasks; export from Label Studio as JSON")
     return content
+
+
+def _list_annotations(task: Entry, path: Path) -> Sequence[Entry]:
+    entries = task.get("annotations", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise UsageError(
+            f"'{path}': the annotations of task {task.get('id', '?')} are no list of annotations; "
+            "export from Label Studio as JSON"
+        )
+    return entries
 
 
 def _read_annotation(folder: SetFolder, task: Entry, entry: Entry, where: str) -> Annotation:
