@@ -98,6 +98,17 @@ def test_weights_that_are_missing_are_not_drawn_anew(tmp_path, torchvision):
 
 
 @pytest.mark.parametrize(
+    "size",
+    [{"height": 60_000, "width": 60_000}, {"shortest_edge": 60_000}, {"height": 0, "width": 1}],
+)
+def test_a_processor_cannot_ask_for_any_memory(size, tmp_path, torchvision):
+    folder = tmp_path / "vit"
+    tiny_vit.save_vit(folder, {**VIT, "size": size}, ["cat", "dog"])
+    with pytest.raises(UsageError, match=r"size of the image processor of '.*vit' is \("):
+        build("hf", name=str(folder), runtime="torch")
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"size": (0, 32)}, "size of a model's input is"),

@@ -13,7 +13,7 @@ from steadyeye.core.imports import library
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.data.classes.class_lists import from_names, read
 from steadyeye.models.detectors import hf_detector
-from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.preprocessing.recipe import Preprocessing, check_size
 from steadyeye.models.runtimes.classifier import Recipe, unit_range
 from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
@@ -45,6 +45,7 @@ def hf(
     execution = Execution(runtime, precision)
     try:
         processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil", **OWN_CODE)
+        _check_sides(processor, name)
         if _detects(transformers.AutoConfig.from_pretrained(name, **OWN_CODE)):
             return _detector(name, processor, classes, execution)
         module = _load(name, transformers.AutoModelForImageClassification)
@@ -58,6 +59,16 @@ def hf(
             f"transformers cannot load '{name}': {one_line(error)}; download or save it again"
         ) from error
     return torch_classifier(_Logits(module).eval(), _short(name), labels, settings, execution)
+
+
+def _check_sides(processor: Any, name: str) -> None:
+    """Raises `UsageError` for a processor that makes images for which there is no memory."""
+    settings = processor.to_dict()
+    for key in ("size", "crop_size"):
+        sides = dict(settings.get(key) or {})
+        edge = sides.get("shortest_edge") or sides.get("longest_edge") or 1
+        size = (sides.get("height", edge), sides.get("width", edge))
+        check_size(size, f"{key} of the image processor of '{name}'")
 
 
 def _detects(config: Any) -> bool:

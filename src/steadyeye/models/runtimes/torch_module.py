@@ -18,7 +18,7 @@ from steadyeye.models.runtimes.devices import CPU, exact, turn
 
 FAILURES = (
     *(RuntimeError, TypeError, ValueError, AssertionError),
-    *(AttributeError, LookupError, ArithmeticError),
+    *(AttributeError, LookupError, ArithmeticError, MemoryError),
 )
 """What the code of a module raises that cannot take its input."""
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
