@@ -65,13 +65,18 @@ def whole(folder):
     return tree(folder / "whole")
 
 
-ENGINES = [(), ("--engine", "local(processes=1)")]
+RAY = pytest.param(("--engine", "ray(most=1)"), marks=pytest.mark.slow, id="ray")
+ENGINES = [
+    pytest.param((), id="threads"),
+    pytest.param(("--engine", "local(processes=1)"), id="processes"),
+    RAY,
+]
 
 
 @pytest.mark.parametrize("sent", CODES, ids=lambda number: number.name)
-@pytest.mark.parametrize("engine", ENGINES, ids=["threads", "processes"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_an_interrupt_is_one_line_and_what_is_finished_stays(folder, whole, engine, sent):
-    out = folder / f"{sent.name}{len(engine)}"
+    out = folder / f"{sent.name}{len(''.join(engine))}"
     asked = words(out.name, "--workers", "1", *engine)
     running = Command(*asked, cwd=folder, env=environment(0.02))
     wait_for(running, lambda: list(out.glob("cells/*/*.arrow")))

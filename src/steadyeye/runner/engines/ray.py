@@ -12,6 +12,7 @@ import re
 import signal
 import socket
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -117,6 +118,10 @@ def _connect(cluster: Cluster) -> Iterator[None]:
         raise UsageError(f"cannot reach the Ray cluster '{cluster.address}': {reason}") from error
     try:
         yield
+    except BaseException as error:
+        # what Ray's frames hold ends with a word to the cluster; without one it would begin another
+        traceback.clear_frames(error.__traceback__)
+        raise
     finally:
         with _keep_handlers():
             ray.shutdown()
