@@ -130,7 +130,9 @@ def find_missing(places: Iterable[Place]) -> list[Place]:
 
     def is_file(place: Place) -> bool:
         if isinstance(place, Path) or place.size is not None:
-            return place.is_file()
+            with suppress(OSError):  # a name that no file can have
+                return place.is_file()
+            return False
         if place.parent not in listings:
             listings[place.parent] = frozenset(file.url for file in place.parent.below())
         return place.url in listings[place.parent]

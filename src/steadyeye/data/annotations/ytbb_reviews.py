@@ -27,7 +27,9 @@ FLAWS = (
 )
 """What makes a pair count as not similar, whatever else was said."""
 
-FRAME = re.compile(r"([^/]+_\d+)/([^/,]+-\d+\.\w+)$")
+SET, FILE = re.compile(r".+_\d+"), re.compile(r"[^,]+-\d+\.\w+")
+LONGEST = 255
+"""Bytes that the name of a file can have."""
 EXPECTED = '{"labels": [names], "annotations": [{"key": frame, "labels": [numbers]}]}'
 
 
@@ -105,10 +107,11 @@ def read_reviews(path: Path, needed: Sequence[str]) -> list[tuple[str, frozenset
 
 def frame_of(key: str, path: Path) -> tuple[str, str]:
     """The set and the file of a frame's key, whatever folders are in front."""
-    fits = FRAME.search(key)
-    if not fits:
+    *_, name, file = ["", *key.rsplit("/", 2)]
+    longest = max(len(part.encode()) for part in (name, file))
+    if not SET.fullmatch(name) or not FILE.fullmatch(file) or longest > LONGEST:
         raise UsageError(f"'{path}' has the key {_short(key)}; expected <video>_<ms>/frame-<n>.jpg")
-    return fits.group(1), fits.group(2)
+    return name, file
 
 
 def _pair(key: str, path: Path) -> tuple[str, str]:

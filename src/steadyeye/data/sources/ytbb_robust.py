@@ -131,7 +131,8 @@ def _anchors(metadata: Path, classes: Classes) -> dict[str, _Anchor]:
     for key, words in reviews:
         name, file = frame_of(key, metadata / "anchor_labels.json")
         if name not in annotated:
-            raise UsageError(f"the review of '{name}' has no anchor in the CSV; take one release")
+            path = metadata / "anchor_labels.json"
+            raise UsageError(f"'{path}': '{name}' is no anchor of {CSV}; take both of one release")
         if name in anchors and anchors[name].file != file:
             raise UsageError(
                 f"'{metadata / 'anchor_labels.json'}' has two anchors of the set '{name}', "
