@@ -19,6 +19,7 @@ from steadyeye.core.spec import Spec
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes import torch_export
 from steadyeye.models.runtimes.classifier import read_recipe, softmax
+from steadyeye.models.runtimes.torchscript_files import check_pickles
 from steadyeye.models.runtimes.weights import load_module, state_dict
 from steadyeye.runner.cache.codec import CHECK, CachedAnswer, _checksum, decode, encode
 
@@ -69,6 +70,45 @@ def test_a_torchscript_file_cannot_ask_for_any_memory(tmp_path):
             new.writestr(name, content)
     with pytest.raises(UsageError, match=r"bad\.pt': .*numbers an object 268435456; save it again"):
         load_module(str(bad))
+
+
+RANGE = (0, (([1, 0], 1, 4), 30, 61), 1)
+TABLE = ("FORMAT_WITH_STRING_TABLE", ("", "text"))
+
+
+@pytest.mark.parametrize(("ranges", "fine"), [
+    ((*TABLE, (RANGE,)), True),
+    ((*TABLE, ()), True),
+    (((0, (("text", None, 0), 0, 4)), (3, (("text", "file.py", 1), 0, 1), 2)), True),
+    ((*TABLE, ((0, (([2, 0], 1, 4), 30, 61), 1),)), False),  # no third text
+    ((*TABLE, ((0, (([-1], 1, 4), 30, 61), 1),)), False),
+    ((*TABLE, ((0, (("text", 1, 4), 30, 61), 1),)), False),
+    ((*TABLE, ((0, (([1], 1, 4), 61, 30), 1),)), False),
+    ((*TABLE, ((0, (([1], 1, 4), 30, 2**63), 1),)), False),
+    ((*TABLE, ((0, (([1], 1, 4), 30, 61.0), 1),)), False),
+    ((*TABLE, (RANGE, 7)), False),
+    ((*TABLE, [RANGE]), False),
+    ((TABLE[0], (1, 2), (RANGE,)), False),
+    (((0, ((5, None, 0), 0, 4)),), False),
+    ("text", False),
+])  # fmt: skip
+def test_source_ranges_that_torch_would_not_survive_are_refused(ranges, fine, tmp_path):
+    file = tmp_path / "net.pt"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("net/code/__torch__/net.py.debug_pkl", pickle.dumps(ranges, 2))
+    if fine:
+        check_pickles(file)
+        return
+    with pytest.raises(ValueError, match="holds no source ranges"):
+        check_pickles(file)
+
+
+def test_source_ranges_name_no_class(tmp_path):
+    file = tmp_path / "net.pt"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("net/code/net.py.debug_pkl", pickle.dumps(toy_networks.brightness))
+    with pytest.raises(ValueError, match=r"it names toy_networks\.brightness"):
+        check_pickles(file)
 
 
 def test_a_text_of_an_old_checkpoint_is_no_longer_than_the_file(tmp_path):

@@ -2,7 +2,6 @@
 
 import io
 import pickle
-import pickletools
 import re
 import sys
 import zipfile
@@ -20,6 +19,7 @@ from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.imports import attribute
 from steadyeye.core.seeds import fingerprint
 from steadyeye.models.runtimes.python_function import read_fingerprint
+from steadyeye.models.runtimes.torchscript_files import check_pickles
 
 WRAPPERS = ("state_dict", "model_state_dict", "model")
 """Keys under which training scripts keep the weights among other things."""
@@ -207,26 +207,9 @@ def load_module(path: str, allow_pickle: bool = False) -> nn.Module:
 
 def _load_scripted(file: Path) -> nn.Module:
     with _explain_damage(file):
-        _check_pickles(file)
+        check_pickles(file)
         scripted: nn.Module = torch.jit.load(file, "cpu")  # type: ignore[no-untyped-call]
         return scripted.eval()
-
-
-def _check_pickles(file: Path) -> None:
-    """Raises an error for a pickle that gives an object a number beyond its own length.
-
-    Torch's reader of TorchScript makes a table of that many places, whatever the memory.
-    """
-    with zipfile.ZipFile(file) as archive:
-        for entry in archive.infolist():
-            if not entry.filename.endswith(".pkl"):
-                continue
-            if entry.file_size > file.stat().st_size:
-                raise ValueError(f"{entry.filename} is larger than the file")
-            content = archive.read(entry)
-            for operation, argument, _ in pickletools.genops(content):
-                if operation.name.endswith("PUT") and int(argument or 0) > len(content):
-                    raise ValueError(f"{entry.filename} numbers an object {argument}")
 
 
 def _load_exported(file: Path) -> nn.Module:
