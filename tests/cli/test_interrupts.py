@@ -12,7 +12,7 @@ from contextlib import suppress
 import explain_toys
 import pytest
 from conftest import TESTS
-from forked import Command, steadyeye
+from forked import Command, reset_signals, steadyeye
 from whole_runs import tree
 
 from steadyeye.core.storage import files
@@ -165,8 +165,10 @@ def test_an_interrupt_within_an_exec_has_the_same_exit_code(sent, tmp_path):
     )
     asked = ["check", "--model", "callable(path='py:slow_model:f', classes='imagenet1k')"]
     words = [sys.executable, "-m", "steadyeye", *asked, "--data", "video(path='a.mp4')"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
-    running = subprocess.Popen(words, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
+    paths = [str(tmp_path), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    how = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": reset_signals}
+    running = subprocess.Popen(words, cwd=tmp_path, env=env, **how)
     wait_for(running, (tmp_path / "begun").exists)
     running.send_signal(sent)
     _, stderr = running.communicate()

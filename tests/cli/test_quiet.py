@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from forked import steadyeye
 
-from steadyeye.core.errors import SampleError
+from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.data.images.image_file import decode, strip_png_chunks
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 
@@ -86,9 +86,14 @@ def test_what_changes_no_pixel_is_not_handed_on():
     assert strip_png_chunks(with_alpha) == with_alpha
 
 
-def test_a_broken_network_is_an_error_with_its_reason_and_nothing_else(capfd):
-    with pytest.raises(Exception, match="cannot load 'x' into ONNX Runtime"):
-        OnnxSession(b"hello", "x")
+@pytest.mark.parametrize(
+    ("network", "why"),
+    [(b"hello", "'x': it is no ONNX file"), (b"\x08\x08", "'x' into ONNX Runtime: ")],
+    ids=["no ONNX", "no graph"],
+)
+def test_a_broken_network_is_an_error_with_its_reason_and_nothing_else(network, why, capfd):
+    with pytest.raises(UsageError, match=f"cannot load {why}"):
+        OnnxSession(network, "x")
     assert capfd.readouterr() == ("", "")
 
 

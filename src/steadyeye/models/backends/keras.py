@@ -51,13 +51,13 @@ def keras(
         with warnings.catch_warnings():
             # Keras goes on with random weights where a file lacks some
             warnings.filterwarnings("error", message=".*(freshly|no matching group)")
-            model = keras_library.saving.load_model(path, compile=False, safe_mode=True)
+            network = keras_library.saving.load_model(path, compile=False, safe_mode=True)
     except Exception as error:
         # zipfile, h5py and Keras's own layers raise what they like
         raise UsageError(
             f"cannot load the Keras model '{path}': {one_line(error, 200)}; save it again"
         ) from error
-    shape = getattr(model, "input_shape", None)
+    shape = getattr(network, "input_shape", None)
     if not isinstance(shape, tuple) or len(shape) != 4:
         raise UsageError(
             f"'{path}' takes input {str(shape)[:100]}; give a model of one image, (None, h, w, 3)"
@@ -65,7 +65,7 @@ def keras(
     height, width = shape[1:3]
     size = {"size": (height, width)} if height and width else {}
     settings = read_recipe(recipe, **{"output": "probabilities", **size})
-    module = _ChannelsFirst(model).eval()
+    module = _ChannelsFirst(network).eval()
     return torch_classifier(module, Path(path).stem, read(classes), settings, execution)
 
 
