@@ -28,10 +28,10 @@ class _Batches:
         return np.stack([_read_row(row) for row in rows])
 
 
-def is_maite_model(given: object) -> bool:
+def is_maite_model(value: object) -> bool:
     """Whether an object says of itself what a model of MAITE does: metadata with an id."""
-    metadata = getattr(given, "metadata", None)
-    return callable(given) and isinstance(metadata, Mapping) and "id" in metadata
+    metadata = getattr(value, "metadata", None)
+    return callable(value) and isinstance(metadata, Mapping) and "id" in metadata
 
 
 def adapt_classifier(model: Any, classes: Classes | None = None) -> FunctionClassifier:
