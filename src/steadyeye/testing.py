@@ -37,7 +37,7 @@ from steadyeye.core.types import (
 )
 from steadyeye.degradation.counter_rng import stream_key
 from steadyeye.degradation.operator import Context, Operator
-from steadyeye.explain.context import Probe, Subject
+from steadyeye.explain.context import Probe, ProbeGrid, Subject
 from steadyeye.explain.targets import targets
 
 SHAPES = ((64, 48, 3), (31, 57, 3), (40, 40), (1, 1, 3), (2, 2))
@@ -212,21 +212,23 @@ def check_analysis(
     return f"{name}: {len(tables[0]):,} rows{'' if predictions else ', right and wrong'}"
 
 
-def check_probe(probe: Callable[..., Any], spec: Spec) -> str:
-    """Of an example: images that decode the same, the first step of each target as the image is.
+def check_probe(probe: Callable[..., Any], spec: Spec, subject: Subject | None = None) -> str:
+    """Images that decode the same and, of targets × steps, the first as the image is.
 
-    Raises `UsageError` for what the probe refuses, such as a detector without gradients.
+    `subject`: what is explained, `example_subject()` if left out. Raises `UsageError` for what the
+    probe refuses, such as a detector without gradients.
     """
     _require(bool(inspect.signature(probe).parameters), "it takes no subject")
     plugins.check_arguments(probe, spec, positional=1)
-    subject = example_subject()
+    subject = subject or example_subject()
     results = [probe(subject, **spec.kwargs) for _ in range(2)]
     _require(all(isinstance(result, Probe) for result in results), "it returns no Probe")
     source, again = (result.source for result in results)
     _require(source.fingerprint == again.fingerprint, "its fingerprint changes")
     check_source(source, spec.name.rpartition(":")[2])
-    plain = subject.sample(subject.targets[0]).image()
-    _require(np.array_equal(source[0].image(), plain), "its first image is not the image itself")
+    if isinstance(source, ProbeGrid):
+        plain = subject.sample(source.targets[0]).image()
+        _require(np.array_equal(source[0].image(), plain), "its first image is not as it was")
     names = {tuple(source[row].tags) for row in (0, len(source) - 1)}
     _require(len(names) == 1, "its samples have different tags")
     return f"{spec.name}: {len(source):,} images of {len(subject.targets)} detections"

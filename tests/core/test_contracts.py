@@ -33,17 +33,18 @@ IN_OTHER_FILES = {
         "gradient_descent": "degradation/test_degrade.py",
     },
     "probes": {
-        "background": "explain/test_explain.py",
-        "blind_spots": "explain/test_blind_spots.py",
-        "integrated_gradients": "models/introspection/test_integrated_gradients.py",
+        "background": "explain/test_probe_contracts.py",
+        "blind_spots": "explain/test_probe_contracts.py",
+        "integrated_gradients": "explain/test_probe_contracts.py",
     },
     "analyses": {
-        "attribution": "explain/test_attribution.py",
-        "blind_spots": "explain/test_blind_spots.py",
+        "attribution": "explain/test_probe_contracts.py",
+        "blind_spots": "explain/test_probe_contracts.py",
     },
 }
 """Plugins whose files or networks are made in other tests: kind → name → where."""
-CHECKS = {"sources": "check_source(", "models": "check_model(", "operators": "check_operator("}
+CHECKS = {kind: f"check_{kind.removesuffix('s')}(" for kind in IN_OTHER_FILES}
+CHECKS["analyses"] = "check_analysis("
 
 
 def own(kind):
@@ -125,4 +126,4 @@ def test_the_others_are_tried_in_other_files(kind):
     for name, file in IN_OTHER_FILES[kind].items():
         text = (ROOT / "tests" / file).read_text(encoding="utf-8")
         assert name in text
-        assert CHECKS.get(kind, name) in text, file
+        assert CHECKS[kind] in text, file

@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import toy_detectors
 import vl_convert
-from toy_detectors import BOX, SIZE
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.report_types import Heat
 from steadyeye.core.types import Evaluated
-from steadyeye.data.images import image_file
 from steadyeye.explain import run
 from steadyeye.explain.attributions import attributions, similarity
 from steadyeye.explain.saliency import (
@@ -155,23 +154,7 @@ def test_heat_leaves_grey_where_there_is_none_and_the_image_as_it_was():
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
-    """Six pictures with a true box where the toys always see a cat: three cats and three dogs."""
-    folder = tmp_path_factory.mktemp("photos")
-    draw = np.random.default_rng(2)
-    x0, y0, x1, y1 = BOX
-    images, annotations = [], []
-    for i in range(6):
-        image = draw.integers(190, 256, (*SIZE, 3), dtype=np.uint8)
-        (folder / f"{i}.png").write_bytes(image_file.encode(image, ".png"))
-        images.append({"id": i, "file_name": f"{i}.png", "height": SIZE[0], "width": SIZE[1]})
-        box = [x0, y0, x1 - x0, y1 - y0]
-        annotations.append(
-            {"id": i, "image_id": i, "category_id": 1 + i % 2, "bbox": box, "area": 720}
-        )
-    categories = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
-    content = {"images": images, "annotations": annotations, "categories": categories}
-    (folder / "boxes.json").write_text(json.dumps(content))
-    return f"coco(annotations='{folder / 'boxes.json'}', images='{folder}')"
+    return toy_detectors.write(tmp_path_factory.mktemp("photos"))
 
 
 def explained(out, toy, data, analyses):

@@ -27,6 +27,8 @@ def test_a_review_is_the_same_on_postgresql():
     with tempfile.TemporaryDirectory() as folder:
         server = pgserver.get_server(folder)
         try:
+            # nothing here survives a power cut, and a database a test is many writes
+            server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")
             words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *AGAIN]
             where = {**os.environ, SERVER: server.get_uri()}
             done = subprocess.run(words, cwd=HERE, env=where, capture_output=True, text=True)
