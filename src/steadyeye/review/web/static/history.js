@@ -11,6 +11,8 @@ find("#search").addEventListener("submit", (event) => {
   const asked = [...new FormData(event.target)].filter(([, value]) => value.trim());
   location.search = new URLSearchParams(asked);
 });
+// until here a click would have been refused
+find("#search button").disabled = false;
 
 async function takeBack(button) {
   button.disabled = true;
