@@ -286,6 +286,26 @@ def example_video(frames: int = 120, seed: int = 0) -> Predictions:
     return replace(table, columns=("group", *tags))
 
 
+def example_tracks(frames: int = 120, seed: int = 0) -> Predictions:
+    """`example_video` of a detector: two objects a video, and now and then a box of nothing.
+
+    Of an object's frames one in ten has a score below 0.5, one in twenty no box, and one in fifty
+    another class.
+    """
+    rng = np.random.default_rng(seed)
+    table = example_video(frames, seed)
+    answers = []
+    for frame in table.tags["frame"]:
+        left, right = 10.0 + frame, 300.0 - 2 * frame
+        corners = np.array([[left, 20, left + 40, 60], [right, 80, right + 60, 120], [0, 0, 9, 9]])
+        fate, noise = rng.random(3), rng.normal(0, 0.5, (3, 4))
+        present = fate < [0.95, 0.95, 0.02]
+        scores = np.where(fate < [0.1, 0.1, 0.0], 0.3, 0.8) + 0.1 * rng.random(3)
+        labels = np.where(rng.random(3) < 0.02, 1, [0, 2, 0]).astype(np.int32)
+        answers.append(Detections((corners + noise)[present], labels[present], scores[present]))
+    return replace(table, raw_detections=detection_table(answers))
+
+
 def example_sweep(images: int = 20, levels: int = 4, seed: int = 0) -> Predictions:
     """A sweep of two operators over `images` photos, levels 0 to `levels`, ever harder to tell."""
     rng = np.random.default_rng(seed)

@@ -57,7 +57,7 @@ def tables():
     """Predictions of every sort: plain, of videos, swept, detected, probed."""
     examples = [testing.example_predictions(margin=margin) for margin in (1.0, 0.5)]
     examples += [testing.example_predictions(margin=0.5, k=10), testing.example_video()]
-    examples += [testing.example_sweep(), testing.example_detections()]
+    examples += [testing.example_sweep(), testing.example_detections(), testing.example_tracks()]
     worlds = [group[0] for kind in ("tiny", "clear") for group in title_worlds.worlds(kind)]
     return [*examples, *worlds]
 
@@ -71,6 +71,7 @@ def test_metrics_and_analyses(kind, check, tables):
         least = plugins.declaration(kind, name).largest_offset
         fitting = [table for table in tables if readable(plugin, table.columns)]
         fitting = [table for table in fitting if not least or max(table.tags["offset"]) >= least]
+        fitting = [table for table in fitting if not plugin.when or plugin.when(table)]
         assert fitting, name
         for table in fitting:
             assert check(plugin, table)

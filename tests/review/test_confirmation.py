@@ -7,8 +7,8 @@ import pytest
 from fastapi.testclient import TestClient
 from forked import steadyeye
 
+from steadyeye.core.boxes import iou
 from steadyeye.data.annotations import review_set
-from steadyeye.metrics.detection.error_types import iou
 from steadyeye.review import database
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.web.app import build_app

@@ -105,6 +105,28 @@ def areas(corners: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1]))
 
 
+def iou(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, m) intersection over union of (n, 4) and (m, 4) half-open boxes; 0 for empty ones."""
+    shared, sizes = (
+        intersect_boxes(boxes, other),
+        [np.prod(b[:, 2:] - b[:, :2], axis=1) for b in (boxes, other)],
+    )
+    return divide_areas(shared, sizes[0][:, None] + sizes[1][None, :] - shared)
+
+
+def intersect_boxes(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, m) square pixels that both boxes hold."""
+    low = np.maximum(boxes[:, None, :2], other[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], other[None, :, 2:])
+    return np.asarray(np.prod(np.clip(high - low, 0, None), axis=-1), dtype=np.float64)
+
+
+def divide_areas(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The share that square pixels are of others, of one shape; 0 of none."""
+    share = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+    return np.asarray(share, dtype=np.float64)
+
+
 def present(objects: Boxes) -> tuple[int, ...]:
     """The classes that are there, crowds and objects outside the classes aside, rising."""
     labels = objects.labels[~objects.crowd & (objects.labels != OOD)]

@@ -14,7 +14,8 @@ METRICS = (
     *("accuracy", "pm_k", "drop", "flip_rate", "dwell_time", "self_consistency"),
     *("confidence_jump", "conditional_robustness", "degraded_accuracy", "degraded_probability"),
     *("degraded_rank", "effective_robustness", "failure_points", "localization", "map"),
-    *("map_drop", "map_without_ood", "mar", "pm_k_map", "random_neighbour"),
+    *("map_drop", "map_without_ood", "mar", "pm_k_map", "random_neighbour", "blink_rate"),
+    *("flicker_rate", "class_change_rate", "box_jitter", "confidence_swing"),
 )
 """Computed wherever the predictions have the columns for them; in the order they are read."""
 
@@ -23,7 +24,15 @@ ANALYSES = (
     *("confident_mistakes", "confusion_pairs", "degradation_gains", "degradation_map"),
     *("degradation_profiles", "degradation_ranking", "failure_levels", "failure_strips"),
     *("failures", "flips", "frame_rates", "frame_types", "gains", "linf_distances", "lost_boxes"),
-    *("map_breakdown", "map_curve", "offset_errors", "patch_shuffle", "per_class", "pm_curve"),
+    *(
+        "map_breakdown",
+        "map_curve",
+        "object_steadiness",
+        "offset_errors",
+        "patch_shuffle",
+        "per_class",
+        "pm_curve",
+    ),
     *("precision_recall", "published_detectors", "published_models", "published_nao"),
     *("review_impact", "static_transfer", "timeline", "unstable_clips", "what_changed"),
     "wrong_predictions",

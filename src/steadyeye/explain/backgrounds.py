@@ -15,6 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import iou
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import fingerprint, stream
@@ -22,7 +23,6 @@ from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.data.images import image_file
 from steadyeye.explain.context import Subject
 from steadyeye.explain.targets import OVERLAP, Target
-from steadyeye.metrics.detection.error_types import iou
 
 Size: TypeAlias = tuple[int, int]
 

@@ -6,12 +6,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable
+from steadyeye.core.boxes import BoxTable, iou
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import Interval
-from steadyeye.metrics.detection.error_types import iou
 
 FEW = "none: too few"
 """How the method of a difference begins that has no interval for want of images or videos."""

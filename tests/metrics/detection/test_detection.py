@@ -13,12 +13,12 @@ from pycocotools.cocoeval import COCOeval
 
 import steadyeye as se
 from steadyeye.core import plugins
-from steadyeye.core.boxes import BoxTable, boxes, truth_table
+from steadyeye.core.boxes import BoxTable, boxes, iou, truth_table
 from steadyeye.core.errors import UsageError
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.spec import parse
 from steadyeye.data.annotations.coco_geometry import of_segmentation, run_lengths
-from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors, gains, iou
+from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors, gains
 from steadyeye.metrics.detection.frame_ap import Frames, frame_quality, frames, worst
 from steadyeye.models.detectors.onnx_detector import DetectorRecipe, suppress_overlaps
 from steadyeye.predictions.read import cells, read

@@ -12,13 +12,12 @@ from ood_tables import asked, rows, sets
 
 import steadyeye as se
 from steadyeye.core import plugins
-from steadyeye.core.boxes import OOD, boxes, in_classes, present
+from steadyeye.core.boxes import OOD, boxes, in_classes, iou, present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse
 from steadyeye.core.stats.class_means import FEWEST
 from steadyeye.metrics.covariates.pm_set_measures import box_changes
 from steadyeye.metrics.detection.average_precision import dataset_ap
-from steadyeye.metrics.detection.error_types import iou
 from steadyeye.metrics.detection.frame_ap import (
     by_class,
     frames,

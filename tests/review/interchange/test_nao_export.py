@@ -12,14 +12,13 @@ from review_boxes import BOX, Boxes, candidates, fine, write
 from review_toys import keys
 
 import steadyeye as se
-from steadyeye.core.boxes import OOD, in_classes
+from steadyeye.core.boxes import OOD, in_classes, iou
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.data.images import image_file
 from steadyeye.data.images.near_duplicates import NEAR, find_near_duplicates, make_view
 from steadyeye.data.sources.coco import coco
 from steadyeye.data.sources.nao import nao
-from steadyeye.metrics.detection.error_types import iou
 from steadyeye.review import database
 from steadyeye.review.interchange import cvat, label_studio
 from steadyeye.review.interchange.coco import count_objects, export_coco

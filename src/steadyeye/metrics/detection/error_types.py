@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, take
+from steadyeye.core.boxes import BoxTable, divide_areas, intersect_boxes, iou, take
 from steadyeye.core.stats.class_means import less, mean_difference
 from steadyeye.core.types import Result
 from steadyeye.metrics.detection.average_precision import dataset_ap
@@ -90,27 +90,6 @@ def frame_errors(truth: BoxTable, detections: BoxTable) -> Errors:
     return Errors(kind, target, taken, missed)
 
 
-def iou(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, m) intersection over union of (n, 4) and (m, 4) half-open boxes; 0 for empty ones."""
-    shared, sizes = (
-        _intersect_boxes(boxes, other),
-        [np.prod(b[:, 2:] - b[:, :2], axis=1) for b in (boxes, other)],
-    )
-    return _share(shared, sizes[0][:, None] + sizes[1][None, :] - shared)
-
-
-def _intersect_boxes(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, m) square pixels that both boxes hold."""
-    low = np.maximum(boxes[:, None, :2], other[None, :, :2])
-    high = np.minimum(boxes[:, None, 2:], other[None, :, 2:])
-    return np.asarray(np.prod(np.clip(high - low, 0, None), axis=-1), dtype=np.float64)
-
-
-def _share(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    share = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
-    return np.asarray(share, dtype=np.float64)
-
-
 def _hits(
     own: NDArray[np.float64], score: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -131,9 +110,9 @@ def _in_crowd(truth: BoxTable, detections: BoxTable, same: NDArray[np.bool_]) ->
     """Detections of which half or more lies in a crowd of their class, as COCO ignores them."""
     crowd = truth.crowd
     boxes = detections.boxes
-    shared = _intersect_boxes(boxes, truth.boxes[crowd])
+    shared = intersect_boxes(boxes, truth.boxes[crowd])
     area = np.broadcast_to(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)[:, None], shared.shape)
-    return np.asarray(((_share(shared, area) >= FOREGROUND) & same[:, crowd]).any(axis=1))
+    return np.asarray(((divide_areas(shared, area) >= FOREGROUND) & same[:, crowd]).any(axis=1))
 
 
 def _rows(image: NDArray[np.int64], images: int) -> Iterator[NDArray[np.intp]]:

@@ -83,6 +83,17 @@ def _state_detection(name: str, model: Evaluated) -> str | None:
     )
 
 
+def _state_objects(name: str, model: Evaluated) -> str | None:
+    """How often a detector loses an object that it finds again, without labels."""
+    blinks = find(model.results, "blink_rate")
+    if blinks is None or blinks.value is None:
+        return None
+    return (
+        f"{name} does not give an object in {percent(blinks.value)} of "
+        f"{number_of(blinks.n, 'frame')} between its first and last detection{_ends(blinks)}."
+    )
+
+
 def _flips(name: str, model: Evaluated) -> str | None:
     """How often the answer changes, without labels."""
     flips = find(model.results, "flip_rate")
@@ -231,4 +242,7 @@ def _ends(number: Result | Interval, first: bool = True) -> str:
 
 
 # the first that has something to say is heard
-TELLERS = (_state_degradation, _state_search, _state_detection, _steady, _wavers, _flips)
+TELLERS = (
+    *(_state_degradation, _state_search, _state_detection, _steady, _state_objects, _wavers),
+    _flips,
+)

@@ -1,0 +1,24 @@
+"""How often a detector loses an object that it found before and finds again; no labels needed."""
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.metrics.sequences.object_steadiness import count_blinks
+from steadyeye.metrics.sequences.tracklets import SCORE, has_detections
+
+
+@needs("group", "scene", "frame", "seconds", when=has_detections)
+def blink_rate(predictions: Predictions, score: float = SCORE) -> Result:
+    """The share of an object's frames, from its first to its last, in which it is not found.
+
+    Detections from `score` on are linked to objects; of a gap of up to a second every frame is
+    looked up among all detections. Where one from `score` on is there, or another object covers the
+    place, the frame does not count. `cells`: the share not found at all, and the share below the
+    threshold. n frames of objects with 5 detections or more; intervals as of `flip_rate`. Value
+    None without such objects.
+
+    Example, on made-up detections of which every tenth frame lacks one:
+
+        >>> from steadyeye.testing import example_tracks
+        >>> print(blink_rate(example_tracks()))
+    """
+    return count_blinks(predictions, score)

@@ -1,0 +1,22 @@
+"""How far boxes are off a smooth path; no labels needed."""
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.metrics.sequences.object_steadiness import measure_jitter
+from steadyeye.metrics.sequences.tracklets import SCORE, has_detections
+
+
+@needs("group", "scene", "frame", "seconds", when=has_detections)
+def box_jitter(predictions: Predictions, score: float = SCORE) -> Result:
+    """The mean distance of a box's centre from its smooth path, as a share of √area, n boxes.
+
+    The path is the parabola of least squares through the centres of a frame and the two before and
+    after it; a distance above 1 counts as 1. `cells`: "size", |ln| of √area over its own parabola.
+    Objects as of `blink_rate`; boxes below the threshold count as well.
+
+    Example:
+        >>> from steadyeye.testing import example_tracks
+        >>> print(box_jitter(example_tracks()))
+
+    """
+    return measure_jitter(predictions, score)

@@ -1,0 +1,20 @@
+"""How often the class of an object changes; no labels needed."""
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.metrics.sequences.object_steadiness import count_class_changes
+from steadyeye.metrics.sequences.tracklets import SCORE, has_detections
+
+
+@needs("group", "scene", "frame", "seconds", when=has_detections)
+def class_change_rate(predictions: Predictions, score: float = SCORE) -> Result:
+    """The share of neighbouring detections of one object whose classes differ, n pairs.
+
+    Objects as of `blink_rate`; of boxes on one another, the one with the highest score counts.
+
+    Example:
+        >>> from steadyeye.testing import example_tracks
+        >>> print(class_change_rate(example_tracks()))
+
+    """
+    return count_class_changes(predictions, score)

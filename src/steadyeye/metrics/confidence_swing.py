@@ -1,0 +1,21 @@
+"""How much the score of an object moves from frame to frame; no labels needed."""
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.metrics.sequences.object_steadiness import measure_swing
+from steadyeye.metrics.sequences.tracklets import SCORE, has_detections
+
+
+@needs("group", "scene", "frame", "seconds", when=has_detections)
+def confidence_swing(predictions: Predictions, score: float = SCORE) -> Result:
+    """The mean |Δ score| of an object in neighbouring frames, 0…1, n pairs.
+
+    Objects as of `blink_rate`; scores below the threshold count as well, frames in which it is not
+    found do not.
+
+    Example:
+        >>> from steadyeye.testing import example_tracks
+        >>> print(confidence_swing(example_tracks()))
+
+    """
+    return measure_swing(predictions, score)

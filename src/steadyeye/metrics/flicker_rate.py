@@ -1,0 +1,21 @@
+"""How many objects come and go within two frames; no labels needed."""
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.metrics.sequences.object_steadiness import count_flickers
+from steadyeye.metrics.sequences.tracklets import SCORE, has_detections
+
+
+@needs("group", "scene", "frame", "seconds", when=has_detections)
+def flicker_rate(predictions: Predictions, score: float = SCORE) -> Result:
+    """The share of objects that are found in two frames in a row at most, and never again.
+
+    Such are mostly false positives. Objects as of `blink_rate`, those left out that are there when
+    a scene begins or ends. n objects; the interval is clustered by video.
+
+    Example:
+        >>> from steadyeye.testing import example_tracks
+        >>> print(flicker_rate(example_tracks()))
+
+    """
+    return count_flickers(predictions, score)

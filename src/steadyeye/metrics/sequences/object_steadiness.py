@@ -1,0 +1,216 @@
+"""What is measured of linked objects: frames without them, changes of class, place and score."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import BoxTable
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats import block_bootstrap
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.core.types import Result
+from steadyeye.metrics.sequences.tracklets import (
+    DETECTED,
+    DIP,
+    MISS,
+    SCORE,
+    UNSURE,
+    WEAK,
+    Tracklets,
+    link,
+)
+
+LEAST = 5
+"""Detections from which an object counts; fewer may be a false one, which `flicker_rate` counts."""
+FEW = 2
+"""Frames up to which an object is a flicker."""
+AROUND = 2
+"""Frames on each side through which the smooth path of a box is laid."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blinks:
+    """The b runs of frames in which an object was not found, between frames in which it was.
+
+    `first`, `last`: (b,) rows of the `Tracklets`. `state`: (b,) `UNSURE`, as then all frames of it
+    are; else `MISS` where any is, else `DIP`.
+    """
+
+    first: NDArray[np.intp]
+    last: NDArray[np.intp]
+    state: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def find_blinks(objects: Tracklets) -> Blinks:
+    """All runs of frames without the object, in the order of objects and time."""
+    gap = objects.state != DETECTED
+    # an object begins and ends with a frame in which it was found: no run goes over two objects
+    first = np.flatnonzero(gap & ~np.append(False, gap[:-1]))
+    last = np.flatnonzero(gap & ~np.append(gap[1:], False))
+    missed = np.append(0, np.cumsum(objects.state == MISS))
+    state = np.where(missed[last + 1] > missed[first], MISS, objects.state[first])
+    return Blinks(first, last, state.astype(np.int8))
+
+
+def count_detections(objects: Tracklets) -> NDArray[np.int64]:
+    """(t,) in how many frames each object was found."""
+    return np.bincount(objects.track[objects.state == DETECTED], minlength=len(objects))
+
+
+def select_steady(objects: Tracklets) -> NDArray[np.bool_]:
+    """(m,) the frames of objects that were found at least `LEAST` times."""
+    return np.asarray(count_detections(objects)[objects.track] >= LEAST)
+
+
+def measure(
+    predictions: Predictions, rows: NDArray[np.intp], values: NDArray[np.floating | np.bool_]
+) -> Interval:
+    """The mean of values in 0…1 of rows of the predictions, clustered by video or in blocks."""
+    videos = predictions.clusters[0][predictions.clusters[1][rows]]
+    # objects of a frame follow each other, and a block is a stretch of time
+    frames = np.asarray(predictions.tags["frame"])[rows]
+    order = np.lexsort((frames, videos))
+    return block_bootstrap.mean(values[order], videos[order], block_bootstrap.length(len(order)))
+
+
+def count_blinks(predictions: Predictions, score: float) -> Result:
+    """`blink_rate`, with its parts as cells."""
+    objects = link(predictions, score)
+    sure = select_steady(objects) & (objects.state != UNSURE)
+    rows, state = objects.row[sure], objects.state[sure]
+    total = measure(predictions, rows, state != DETECTED)
+    cells = tuple(
+        Result.of(name, measure(predictions, rows, state == kind))
+        for name, kind in (("not found", MISS), ("below the threshold", DIP))
+    )
+    return Result.of(
+        _name("blink_rate", score), total, notes=_notes(predictions, objects), cells=cells
+    )
+
+
+def _notes(predictions: Predictions, objects: Tracklets) -> tuple[str, ...]:
+    frames = select_steady(objects)
+    blinks = find_blinks(objects)
+    states = blinks.state[frames[blinks.first]]
+    unsure = int((states == UNSURE).sum())
+    steady = int((count_detections(objects) >= LEAST).sum())
+    notes: tuple[str, ...] = (
+        f"{number_of(len(states) - unsure, 'blink')} of {number_of(steady, 'object')}; {unsure:,} "
+        "more are not counted, as the detector may not be their cause",
+    )
+    lowest = predictions.recipe.get("threshold")
+    if lowest is not None and float(lowest) > WEAK:
+        notes += (
+            f"{predictions.model} gives no score below {float(lowest):g}: an object whose score "
+            "falls below it counts as not found",
+        )
+    return notes
+
+
+def count_flickers(predictions: Predictions, score: float) -> Result:
+    """`flicker_rate`: objects of `FEW` frames at most among those not cut by a scene's ends."""
+    objects = link(predictions, score)
+    whole = ~objects.starts & ~objects.ends
+    first = np.flatnonzero(np.append(True, np.diff(objects.track) > 0)[: len(objects.track)])
+    frames = np.bincount(objects.track, minlength=len(objects))
+    estimate = measure(predictions, objects.row[first][whole], frames[whole] <= FEW)
+    cut = int((~whole).sum())
+    note = f"{number_of(cut, 'object')} cut off by the beginning or end of a scene are left out"
+    return Result.of(_name("flicker_rate", score), estimate, notes=(note,) if cut else ())
+
+
+def find_pairs(objects: Tracklets, *states: int) -> NDArray[np.intp]:
+    """(p, 2) rows of neighbouring frames of one object, at least `LEAST` times found, in `states`.
+
+    Other frames between them are left out, so that a pair may span a gap.
+    """
+    rows = np.flatnonzero(np.isin(objects.state, states) & select_steady(objects))
+    pairs = np.stack([rows[:-1], rows[1:]], axis=1)
+    same = objects.track[pairs[:, 0]] == objects.track[pairs[:, 1]]
+    return np.asarray(pairs[same], dtype=np.intp)
+
+
+def count_class_changes(predictions: Predictions, score: float) -> Result:
+    """`class_change_rate`: neighbouring detections of an object that have other classes."""
+    objects = link(predictions, score)
+    pairs = find_pairs(objects, DETECTED)
+    labels = _raw(predictions).label[objects.detection[pairs]]
+    estimate = measure(predictions, objects.row[pairs[:, 0]], labels[:, 0] != labels[:, 1])
+    return Result.of(_name("class_change_rate", score), estimate)
+
+
+def measure_swing(predictions: Predictions, score: float) -> Result:
+    """`confidence_swing`: mean |Δ score| of neighbouring frames, those below the threshold too."""
+    objects = link(predictions, score)
+    pairs = find_pairs(objects, DETECTED, DIP)
+    scores = _raw(predictions).score[objects.detection[pairs]]
+    moved = np.abs(scores[:, 1] - scores[:, 0])
+    return Result.of(
+        _name("confidence_swing", score), measure(predictions, objects.row[pairs[:, 0]], moved)
+    )
+
+
+def measure_jitter(predictions: Predictions, score: float) -> Result:
+    """`box_jitter`, with that of the size as its cell."""
+    objects = link(predictions, score)
+    rows, place, size = find_jitter(objects, np.asarray(predictions.tags["frame"]))
+    at = objects.row[rows]
+    cell = Result.of("size", measure(predictions, at, np.minimum(size, 1.0)))
+    estimate = measure(predictions, at, np.minimum(place, 1.0))
+    return Result.of(_name("box_jitter", score), estimate, cells=(cell,))
+
+
+def find_jitter(
+    objects: Tracklets, frame: NDArray[np.integer]
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """Where a box lies in the middle of 2 · `AROUND` + 1 frames with one, and how far it is off.
+
+    `frame`: (n,) the frame number of each row of the predictions; those of a window are equally far
+    apart. Returns three (j,) arrays: rows of the objects; the distance of the centre from the
+    parabola of least squares through the window's centres, as a share of √area; and |ln| of √area
+    over its own parabola.
+    """
+    boxed = np.isin(objects.state, (DETECTED, DIP)) & select_steady(objects)
+    rows = np.flatnonzero(boxed)
+    width = 2 * AROUND + 1
+    if len(rows) < width:
+        return np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0)
+    windows = np.lib.stride_tricks.sliding_window_view(rows, width)
+    # rows of an object follow each other frame by frame, so that a gap shows in the numbers
+    whole = windows[:, -1] - windows[:, 0] == width - 1
+    whole &= objects.track[windows[:, 0]] == objects.track[windows[:, -1]]
+    # a frame that was not predicted is no row
+    apart = np.diff(frame[objects.row[windows]], axis=1)
+    whole &= (apart == apart[:, :1]).all(axis=1)
+    windows = windows[whole]
+    middle = windows[:, AROUND]
+    sides = objects.boxes[..., 2:] - objects.boxes[..., :2]
+    centres = objects.boxes[..., :2] + sides / 2
+    length = np.sqrt(np.maximum(sides.prod(axis=1), 1e-9))
+    off = _residual(centres[windows])
+    place = np.hypot(off[:, 0], off[:, 1]) / length[middle]
+    size = np.abs(_residual(np.log(length)[windows][..., None])[:, 0])
+    return middle, place, size
+
+
+def _residual(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(w, d) the middle of (w, 2 · AROUND + 1, d) values less the parabola through all."""
+    steps = np.arange(-AROUND, AROUND + 1)
+    powers = np.stack([np.ones(len(steps)), steps, steps**2], axis=1)
+    weights = np.linalg.pinv(powers)[0]
+    return np.asarray(values[:, AROUND] - np.einsum("s,wsd->wd", weights, values))
+
+
+def _name(metric: str, score: float) -> str:
+    return metric if score == SCORE else f"{metric}(score={score:g})"
+
+
+def _raw(predictions: Predictions) -> BoxTable:
+    raw = predictions.raw_detections
+    assert raw is not None, "they were linked"
+    return raw

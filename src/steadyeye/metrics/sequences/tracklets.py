@@ -1,0 +1,303 @@
+"""Detections of one object linked along the frames of a scene, without labels.
+
+Linking follows ByteTrack: boxes above the threshold are assigned to the objects of the frames
+before, boxes below it to those that are left; Zhang et al., "ByteTrack: Multi-Object Tracking by
+Associating Every Detection Box", 2022, algorithm 1. In place of a Kalman filter an object keeps
+its velocity, and it may change its class.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from steadyeye.core.boxes import BoxTable, iou
+from steadyeye.core.errors import UsageError
+from steadyeye.core.predictions import Predictions
+from steadyeye.metrics.sequences.answer_runs import in_time
+
+SCORE = 0.5
+"""Above it a detection is one that a user would be shown."""
+WEAK = 0.1
+"""Below it a box is noise and no sign of an object."""
+SAME = 0.5
+"""IoU above which a box in a gap is that of the object."""
+LINK = 0.3
+"""IoU with the predicted place from which a box is assigned to an object."""
+DUPLICATE = 0.7
+"""IoU above which two boxes of a frame are one object, whatever their classes."""
+COVERED = 0.5
+"""Share of a box that other objects cover, from which it may be hidden behind them."""
+GAP = 1.0
+"""Seconds after which an object that is not seen any more has gone."""
+SWITCH = 0.2
+"""What another class costs in an assignment, in IoU; it also has to reach `SAME`, or `DUPLICATE`
+after a frame in which the object was not found."""
+SMOOTHING = 0.5
+"""Weight of the newest step in an object's velocity."""
+
+DETECTED, DIP, MISS, UNSURE = range(4)
+"""What becomes of an object in a frame: found; found below the threshold; not found; not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tracklets:
+    """t objects and the m frames in which each was, or should have been, found.
+
+    Frames are those from an object's first detection to its last, object by object, in the order of
+    time. `track`: (m,) which object, 0…t−1. `row`: (m,) the row of the predictions. `state`: (m,)
+    `DETECTED`, `DIP`, `MISS` or `UNSURE`. `detection`: (m,) the row in the raw detections, of a dip
+    that of the weak box; −1 in other frames. `boxes`: (m, 4) the box found, else interpolated.
+    `starts`, `ends`: (t,) whether the scene begins or ends while the object is in it.
+    """
+
+    track: NDArray[np.intp]
+    row: NDArray[np.intp]
+    state: NDArray[np.int8]
+    detection: NDArray[np.intp]
+    boxes: NDArray[np.float64]
+    starts: NDArray[np.bool_]
+    ends: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+@dataclass
+class TrackedObject:
+    """An object while its scene is gone through: the places and rows of what was found of it."""
+
+    places: list[int]
+    detections: list[int]
+    box: NDArray[np.float64]
+    label: int
+    frame: int
+    velocity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(2))
+
+    def predict(self, frame: int) -> NDArray[np.float64]:
+        """Where its box should be in a frame, (4,)."""
+        return self.box + np.tile(self.velocity * (frame - self.frame), 2)
+
+    def move(self, box: NDArray[np.float64], frame: int) -> None:
+        """Takes a box as its own in a later frame."""
+        step = (box - self.box).reshape(2, 2).mean(axis=0) / (frame - self.frame)
+        weight = SMOOTHING if len(self.places) > 1 else 1.0
+        self.velocity = weight * step + (1 - weight) * self.velocity
+        self.box, self.frame = box, frame
+
+
+@dataclass(frozen=True, eq=False)
+class _Frames:
+    """The columns of `Tracklets` of one object."""
+
+    row: NDArray[np.intp]
+    state: NDArray[np.int8]
+    detection: NDArray[np.intp]
+    boxes: NDArray[np.float64]
+
+
+_linked: WeakKeyDictionary[Predictions, dict[float, Tracklets]] = WeakKeyDictionary()
+"""Of predictions in use: five numbers and a section of the report read the same objects."""
+
+
+def has_detections(predictions: Predictions) -> bool:
+    """Whether they are a detector's, with all that it gave."""
+    return predictions.raw_detections is not None
+
+
+def link(predictions: Predictions, score: float = SCORE) -> Tracklets:
+    """The objects that a detector finds in whole videos, rows with group, frame and seconds.
+
+    `score`: from it on a detection counts, above `WEAK` and below 1. Raises `UsageError` for
+    another score and for predictions that are no detector's.
+    """
+    if not WEAK < score < 1:
+        raise UsageError(f"score={score:g}: give a score between {WEAK:g} and 1, such as {SCORE:g}")
+    if predictions.raw_detections is None:
+        raise UsageError(
+            f"no detections of {predictions.model} were kept; objects are followed where a "
+            "detector was run"
+        )
+    updated = _linked.setdefault(predictions, {})
+    if score not in updated:
+        updated[score] = link_by(
+            assign_frame_by_frame, predictions, predictions.raw_detections, score
+        )
+    return updated[score]
+
+
+def link_by(linker: "Linker", predictions: Predictions, raw: BoxTable, score: float) -> Tracklets:
+    """As `link`, of detections that another tracker links, to see how little depends on it."""
+    objects = [
+        (scene, item)
+        for rows in _split_scenes(predictions)
+        for scene in [Scene(predictions, rows, raw, score)]
+        for item in linker(scene)
+    ]
+    frames = [scene.sort_frames(item) for scene, item in objects]
+    return Tracklets(
+        track=np.repeat(np.arange(len(objects)), [len(part.row) for part in frames]),
+        row=_join([part.row for part in frames], np.intp),
+        state=_join([part.state for part in frames], np.int8),
+        detection=_join([part.detection for part in frames], np.intp),
+        boxes=np.concatenate([np.zeros((0, 4)), *(part.boxes for part in frames)]),
+        starts=np.array([item.places[0] == 0 for _, item in objects], dtype=np.bool_),
+        ends=np.array(
+            [item.places[-1] == len(scene.rows) - 1 for scene, item in objects], dtype=np.bool_
+        ),
+    )
+
+
+def _split_scenes(predictions: Predictions) -> Iterator[NDArray[np.intp]]:
+    """The rows of each scene that were predicted, in the order of time."""
+    rows = in_time(predictions)
+    if len(rows):
+        groups = predictions.groups[rows]
+        yield from np.split(rows, np.flatnonzero(groups[1:] != groups[:-1]) + 1)
+
+
+def _join(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype=kind), *parts])
+
+
+class Scene:
+    """The frames of a scene, and the detections in each that are no noise, best first."""
+
+    def __init__(
+        self, predictions: Predictions, rows: NDArray[np.intp], raw: BoxTable, score: float
+    ) -> None:
+        self.rows, self.raw, self.score = rows, raw, score
+        self.frame = np.asarray(predictions.tags["frame"], dtype=np.int64)[rows]
+        self.seconds = np.asarray(predictions.tags["seconds"], dtype=np.float64)[rows]
+        # the table is in the order of its images
+        first, last = (np.searchsorted(raw.image, rows, side) for side in ("left", "right"))
+        self.detections: list[NDArray[np.intp]] = []
+        for start, stop in zip(first, last, strict=True):
+            inside = start + np.flatnonzero(raw.score[start:stop] >= WEAK)
+            self.detections.append(inside[np.argsort(-raw.score[inside], kind="stable")])
+
+    def sort_frames(self, item: TrackedObject) -> _Frames:
+        """What became of an object in each frame from its first detection to its last."""
+        places = np.arange(item.places[0], item.places[-1] + 1)
+        positions = np.asarray(item.places)
+        state = np.full(len(places), DETECTED, dtype=np.int8)
+        detection = np.full(len(places), -1, dtype=np.intp)
+        detection[positions - places[0]] = item.detections
+        corners = self.raw.boxes[item.detections]
+        boxes = np.stack(
+            [np.interp(self.frame[places], self.frame[positions], side) for side in corners.T],
+            axis=1,
+        )
+        for gap in np.split(empty := np.flatnonzero(detection < 0), _breaks(empty)):
+            looked_up = [self._look_up(int(places[at]), boxes[at]) for at in gap]
+            if any(kind == UNSURE for kind, _ in looked_up):
+                # who is hidden is so bit by bit: nothing is known of the frames around either
+                state[gap] = UNSURE
+                continue
+            for at, (kind, weak) in zip(gap, looked_up, strict=True):
+                state[at], detection[at] = kind, weak
+                boxes[at] = boxes[at] if weak < 0 else self.raw.boxes[weak]
+        return _Frames(self.rows[places], state, detection, boxes)
+
+    def _look_up(self, place: int, box: NDArray[np.float64]) -> tuple[int, int]:
+        """The state of an object whose box should be here, and the weak box of a dip, else −1."""
+        near = self.detections[place]
+        if not len(near):
+            return MISS, -1
+        overlap = iou(box[None], self.raw.boxes[near])[0]
+        strong = self.raw.score[near] >= self.score
+        if (overlap[strong] > SAME).any():
+            # the detector gave it: the link was not found
+            return UNSURE, -1
+        if (overlap > SAME).any():
+            return DIP, int(near[overlap.argmax()])
+        if _cover(box, self.raw.boxes[near[strong]]) >= COVERED:
+            return UNSURE, -1
+        return MISS, -1
+
+
+Linker: TypeAlias = Callable[[Scene], Sequence[TrackedObject]]
+"""Gives the objects of a scene, in the order in which they appear."""
+
+
+def assign_frame_by_frame(scene: Scene) -> list[TrackedObject]:
+    """The objects of a scene by the best assignment to those of the frames before."""
+    objects: list[TrackedObject] = []
+    active: list[TrackedObject] = []
+    for place, detections in enumerate(scene.detections):
+        since = scene.seconds[place] - GAP
+        active = [item for item in active if scene.seconds[item.places[-1]] >= since]
+        distinct = remove_duplicates(scene.raw, detections)
+        strong = scene.raw.score[distinct] >= scene.score
+        matched, new = _assign(scene, active, distinct[strong], place, LINK)
+        for item, detection in matched:
+            item.move(scene.raw.boxes[detection], int(scene.frame[place]))
+            item.places.append(place)
+            item.detections.append(detection)
+            item.label = int(scene.raw.label[detection])
+        updated = {id(item) for item, _ in matched}
+        rest = [item for item in active if id(item) not in updated]
+        for item, detection in _assign(scene, rest, distinct[~strong], place, SAME)[0]:
+            item.move(scene.raw.boxes[detection], int(scene.frame[place]))
+        begun = [_begin(scene, place, detection) for detection in new]
+        objects += begun
+        active += begun
+    return objects
+
+
+def _begin(scene: Scene, place: int, detection: int) -> TrackedObject:
+    box, label = scene.raw.boxes[detection], int(scene.raw.label[detection])
+    return TrackedObject([place], [detection], box, label, int(scene.frame[place]))
+
+
+def _assign(
+    scene: Scene,
+    objects: list[TrackedObject],
+    detections: NDArray[np.intp],
+    place: int,
+    least: float,
+) -> tuple[list[tuple[TrackedObject, int]], list[int]]:
+    """The objects with the detections of a frame that are theirs, and the detections left."""
+    if not objects or not len(detections):
+        return [], detections.tolist()
+    expected = np.array([item.predict(int(scene.frame[place])) for item in objects])
+    overlap = iou(expected, scene.raw.boxes[detections])
+    labels = np.array([item.label for item in objects])
+    switch = labels[:, None] != scene.raw.label[detections][None]
+    # across a gap another class is mostly another object
+    absent = np.array([item.frame < scene.frame[max(place - 1, 0)] for item in objects])
+    needed = np.where(switch, np.where(absent, DUPLICATE, SAME)[:, None], least)
+    worth = np.where(overlap >= needed, 1 + overlap - SWITCH * switch, 0.0)
+    rows, columns = linear_sum_assignment(worth, maximize=True)
+    matched = worth[rows, columns] > 0
+    rows, columns = rows[matched], columns[matched]
+    pairs = [
+        (objects[row], int(detections[column])) for row, column in zip(rows, columns, strict=True)
+    ]
+    return pairs, np.delete(detections, columns).tolist()
+
+
+def _breaks(places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where a gap ends and the next begins."""
+    return np.flatnonzero(np.diff(places) > 1) + 1
+
+
+def _cover(box: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """The largest share of a box that any of the others covers, 0…1."""
+    sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
+    area = float(np.prod(box[2:] - box[:2]))
+    return float(np.clip(sides, 0, None).prod(axis=1).max(initial=0.0)) / area if area else 0.0
+
+
+def remove_duplicates(raw: BoxTable, detections: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Detections of a frame, best first, without those that lie on a better one."""
+    overlap = iou(raw.boxes[detections], raw.boxes[detections]) > DUPLICATE
+    distinct: list[int] = []
+    for place in range(len(detections)):
+        if not overlap[place, distinct].any():
+            distinct.append(place)
+    return detections[distinct]

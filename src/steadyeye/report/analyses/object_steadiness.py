@@ -1,0 +1,256 @@
+"""Objects that a detector loses and finds again along videos, by class and in pictures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import BoxTable
+from steadyeye.core.format import clock, interval, number_of, percent
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import (
+    Exhibit,
+    Film,
+    FilmFrame,
+    Mark,
+    Picture,
+    Section,
+    Table,
+    Topic,
+)
+from steadyeye.core.result_lookup import find, limit
+from steadyeye.core.types import Evaluated, Result, needs
+from steadyeye.metrics.sequences.object_steadiness import (
+    find_blinks,
+    find_pairs,
+    measure,
+    select_steady,
+)
+from steadyeye.metrics.sequences.tracklets import (
+    DETECTED,
+    DIP,
+    GAP,
+    MISS,
+    SCORE,
+    UNSURE,
+    WEAK,
+    Tracklets,
+    link,
+)
+
+SHOWN = 8
+ROWS = 15
+FILM = 10
+"""Frames on each side of a blink in its film."""
+WORDS = {DETECTED: "found", DIP: "below the threshold", MISS: "not found", UNSURE: "not known"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Followed:
+    """The objects of a model at the threshold that its `blink_rate` was measured at."""
+
+    predictions: Predictions
+    raw: BoxTable
+    objects: Tracklets
+    score: float
+    rate: Result
+
+
+@needs("group", "scene", "frame", "seconds")
+def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Blink rate by class, and the blinks before and after which the detector is most confident.
+
+    None where no model has `blink_rate`, or no object has 5 detections.
+    """
+    followed = [model for model in map(_follow, evaluated) if model is not None]
+    if not followed:
+        return None
+    by_model = [_blinks(model) for model in followed]
+    exhibits = [exhibit for turn in zip_longest(*by_model) for exhibit in turn if exhibit]
+    return Section(
+        topic=Topic.WHEN,
+        place=12,
+        title="Objects lost and found again",
+        text=(
+            " ".join(_describe(model) for model in followed),
+            "No labels are needed: an object is a detection that is followed from frame to frame. "
+            "In the pictures the box of a frame without the object is where it should be.",
+        ),
+        tables=(_table(followed),),
+        exhibits=tuple(exhibits[:SHOWN]),
+        lead=_lead(exhibits),
+        method=_method(followed),
+    )
+
+
+def _follow(model: Evaluated) -> _Followed | None:
+    rate, raw = find(model.results, "blink_rate"), model.predictions.raw_detections
+    if rate is None or raw is None or not rate.n:
+        return None
+    score = float(rate.name.partition("score=")[2].rstrip(")") or SCORE)
+    return _Followed(model.predictions, raw, link(model.predictions, score), score, rate)
+
+
+def _describe(model: _Followed) -> str:
+    rate, parts = model.rate, {cell.name: cell for cell in model.rate.cells}
+    ends = interval(rate.low, rate.high)
+    certainty = limit(rate.interval) or f"95 % interval {ends}"
+    return (
+        f"{model.predictions.model} does not give an object in {percent(rate.value)} of "
+        f"{number_of(rate.n, 'frame')} between its first and its last ({certainty}): in "
+        f"{percent(parts['below the threshold'].value)} its score is below {model.score:g}, in "
+        f"{percent(parts['not detected'].value)} it is not found at all."
+    )
+
+
+def _method(followed: Sequence[_Followed]) -> tuple[str, ...]:
+    first = followed[0]
+    counts = " ".join(f"{model.predictions.model}: {model.rate.notes[0]}." for model in followed)
+    return (
+        f"Detections with a score of {first.score:g} or more are linked from frame to frame by the "
+        f"overlap of their boxes; an object may be gone for {GAP:g} second. Every frame of a gap "
+        f"is looked up among all detections above {WEAK:g}. Where one with a score of "
+        f"{first.score:g} or more lies at the place, the link may be wrong, and where another "
+        "object covers it, the object may be hidden: such gaps do not count. A real object that "
+        f"is hidden by what the detector does not know counts as lost. {counts}",
+    )
+
+
+def _table(followed: Sequence[_Followed]) -> Table:
+    """A row a model and class, the most frames first."""
+    rows = [row for model in followed for row in _rows(model)]
+    rows.sort(key=lambda row: row[0], reverse=True)
+    left = f", the {ROWS} with most frames of {len(rows)}" if len(rows) > ROWS else ""
+    header = ("class", "model", "objects", "frames", "blink rate", "95 % interval", "class changes")
+    return Table(f"Steadiness by class{left}", header, tuple(row for _, row in rows[:ROWS]))
+
+
+def _rows(model: _Followed) -> list[tuple[int, tuple[str, ...]]]:
+    predictions, objects = model.predictions, model.objects
+    label = _classes_of(model)
+    steady = select_steady(objects)
+    sure = steady & (objects.state != UNSURE)
+    pairs = find_pairs(objects, DETECTED)
+    changed = np.diff(model.raw.label[objects.detection[pairs]], axis=1)[:, 0] != 0
+    rows: list[tuple[int, tuple[str, ...]]] = []
+    for name in np.unique(label[objects.track[steady]]):
+        own = sure & (label[objects.track] == name)
+        share = measure(predictions, objects.row[own], objects.state[own] != DETECTED)
+        changes = changed[label[objects.track[pairs[:, 0]]] == name]
+        row = (
+            predictions.model_classes[name],
+            predictions.model,
+            f"{len(np.unique(objects.track[own])):,}",
+            f"{share.n:,}",
+            percent(share.value),
+            limit(share.method) or interval(share.low, share.high),
+            f"{int(changes.sum()):,} of {len(changes):,}",
+        )
+        rows.append((share.n, row))
+    return rows
+
+
+def _classes_of(model: _Followed) -> NDArray[np.int64]:
+    """(t,) the class that each object has most often, the lower of two."""
+    objects = model.objects
+    detected = objects.state == DETECTED
+    votes = np.zeros((len(objects), len(model.predictions.model_classes)), dtype=np.int64)
+    np.add.at(votes, (objects.track[detected], model.raw.label[objects.detection[detected]]), 1)
+    return np.asarray(votes.argmax(axis=1), dtype=np.int64)
+
+
+def _blinks(model: _Followed) -> list[Exhibit]:
+    """One blink an object, those first that are between the most confident detections."""
+    objects, blinks = model.objects, find_blinks(model.objects)
+    steady = select_steady(objects)[blinks.first] & (blinks.state != UNSURE)
+    first, last = blinks.first[steady], blinks.last[steady]
+    around = model.raw.score[objects.detection[np.stack([first - 1, last + 1])]].min(axis=0)
+    exhibits, tracks = [], set()
+    for place in np.argsort(-around, kind="stable"):
+        track = int(objects.track[first[place]])
+        if track not in tracks:
+            tracks.add(track)
+            exhibits.append(_exhibit(model, int(first[place]), int(last[place])))
+        if len(exhibits) == SHOWN:
+            break
+    return exhibits
+
+
+def _exhibit(model: _Followed, first: int, last: int) -> Exhibit:
+    objects, predictions = model.objects, model.predictions
+    middle = (first + last) // 2
+    name = predictions.model_classes[_classes_of(model)[objects.track[first]]]
+    when = clock(float(predictions.tags["seconds"][objects.row[first]]))
+    video = str(predictions.clusters[0][predictions.clusters[1][objects.row[first]]])
+    length = number_of(last - first + 1, "frame")
+    places = ((first - 1, "before"), (middle, "in between"), (last + 1, "after"))
+    return Exhibit(
+        title=f"{name} lost for {length} at {when} of {video}",
+        model=predictions.model,
+        data=predictions.data,
+        pictures=tuple(_picture(model, at, title) for at, title in places),
+        wide=True,
+        film=_film(model, first, last, middle),
+        labels=(name,),
+        kinds=(WORDS[int(objects.state[middle])],),
+    )
+
+
+def _film(model: _Followed, first: int, last: int, start: int) -> Film:
+    same = np.flatnonzero(model.objects.track == model.objects.track[first])
+    low, high = max(first - FILM, int(same[0])), min(last + FILM, int(same[-1]))
+    frames = tuple(_frame(model, at) for at in range(low, high + 1))
+    return Film(frames, start=start - low, bar="score")
+
+
+def _frame(model: _Followed, at: int) -> FilmFrame:
+    row = int(model.objects.row[at])
+    return FilmFrame(
+        sample=str(model.predictions.ids[row]),
+        at=clock(float(model.predictions.tags["seconds"][row])),
+        line=_line(model, at),
+        score=_score(model, at),
+        right=None
+        if model.objects.state[at] == UNSURE
+        else bool(model.objects.state[at] == DETECTED),
+        marks=(_mark(model, at),),
+        answer=WORDS[int(model.objects.state[at])],
+    )
+
+
+def _picture(model: _Followed, at: int, title: str) -> Picture:
+    sample = str(model.predictions.ids[model.objects.row[at]])
+    return Picture(
+        sample,
+        title,
+        (_line(model, at), sample),
+        right=bool(model.objects.state[at] == DETECTED),
+        marks=(_mark(model, at),),
+    )
+
+
+def _line(model: _Followed, at: int) -> str:
+    state, detection = int(model.objects.state[at]), int(model.objects.detection[at])
+    if detection < 0:
+        return WORDS[state]
+    name = model.predictions.model_classes[model.raw.label[detection]]
+    return f"{WORDS[state]}: {name} {model.raw.score[detection]:.2f}"
+
+
+def _score(model: _Followed, at: int) -> float:
+    detection = int(model.objects.detection[at])
+    return round(float(model.raw.score[detection]), 3) if detection >= 0 else 0.0
+
+
+def _mark(model: _Followed, at: int) -> Mark:
+    detected = model.objects.state[at] == DETECTED
+    box = tuple(float(side) for side in model.objects.boxes[at])
+    return Mark("right" if detected else "wrong", box, "")
+
+
+def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
+    if not exhibits:
+        return None
+    return replace(exhibits[0], title=f"The clearest lost object: {exhibits[0].title}")

@@ -1,0 +1,146 @@
+"""What the main numbers are, in a sentence each."""
+
+READING = (
+    ("accuracy", "accuracy", "the share of images for which the prediction is a true class."),
+    (
+        "pm_k",
+        "anchor, neighbour, set",
+        "an anchor is a frame of a video, its neighbours are the frames within ±k of it, and both "
+        "together are a set. Where there are sets, accuracy is that of the anchors.",
+    ),
+    (
+        "pm_k",
+        "pm-k",
+        "the share of anchors on which the model is right and on whose every neighbour it is "
+        "right too.",
+    ),
+    ("drop", "drop", "accuracy minus pm-k, in percentage points (pp)."),
+    (
+        "conditional_robustness",
+        "conditional robustness",
+        "of the frames exactly k away from a right anchor, the share that is right.",
+    ),
+    (
+        "random_neighbour",
+        "random neighbour",
+        "the share of anchors whose neighbour, drawn at random, is right; pm-k takes the worst.",
+    ),
+    (
+        "effective_robustness",
+        "effective robustness",
+        "pm-10 minus the pm-10 of published models of the same accuracy, in percentage points; "
+        "above 0 is steadier than these.",
+    ),
+    (
+        "flip_rate",
+        "flip rate",
+        "of the pairs of consecutive frames, the share with different predictions. No labels are "
+        "needed.",
+    ),
+    (
+        "self_consistency",
+        "self-consistency",
+        "the share of frames whose prediction is the same for every frame within ±k. No labels "
+        "are needed.",
+    ),
+    (
+        "dwell_time",
+        "dwell time",
+        "the median time for which a prediction stays the same; one that the end of a scene cuts "
+        "off counts as at least that long.",
+    ),
+    (
+        "confidence_jump",
+        "confidence jump",
+        "the mean change of confidence between consecutive frames.",
+    ),
+    (
+        "blink_rate",
+        "blink rate",
+        "of the frames between an object's first and last detection, the share in which the "
+        "detector does not give it. No labels are needed.",
+    ),
+    (
+        "flicker_rate",
+        "flicker rate",
+        "the share of objects that are there for two frames at most, mostly false positives.",
+    ),
+    (
+        "class_change_rate",
+        "class change rate",
+        "the share of neighbouring detections of one object that have different classes.",
+    ),
+    (
+        "box_jitter",
+        "box jitter",
+        "the mean distance of an object's box from its smooth path, as a share of its size.",
+    ),
+    (
+        "confidence_swing",
+        "confidence swing",
+        "the mean change of an object's score from frame to frame.",
+    ),
+    (
+        "map",
+        "mAP",
+        "average precision of a detector, averaged over classes; 100 % means that every object "
+        "is detected and nothing else.",
+    ),
+    (
+        "map_without_ood",
+        "mAP without OOD",
+        "mAP without the detections of objects of a class that the model does not have.",
+    ),
+    ("mar", "mAR", "the share of objects that are detected, averaged over IoU thresholds."),
+    (
+        "pm_k_map",
+        "pm-k mAP",
+        "mAP over the worst frame within ±k of each anchor.",
+    ),
+    ("map_drop", "mAP drop", "mAP minus pm-k mAP, in percentage points (pp)."),
+    ("localization", "localization", "pm-k mAP with all classes taken as one."),
+    (
+        "degraded_accuracy",
+        "operator, level",
+        "a way to degrade an image, and how strongly: level 0 is the image itself, 30 the last.",
+    ),
+    (
+        "degraded_accuracy",
+        "degraded accuracy",
+        "the share of images on which the model is right, averaged over levels and operators. "
+        "Where only images count that are right at level 0, 100 % means that nothing is lost.",
+    ),
+    (
+        "degraded_rank",
+        "degraded rank",
+        "the number of classes with a higher score than the true one, averaged alike; 0 is best.",
+    ),
+    (
+        "degraded_probability",
+        "degraded probability",
+        "the probability of the true class, averaged alike.",
+    ),
+    (
+        "confident_mistakes",
+        "confident mistake",
+        "a detection above the threshold that disagrees with the labels. The share is of all "
+        "detections above the threshold that the labels can check.",
+    ),
+    (
+        "misclassification",
+        "wrong class",
+        "misclassification, a confident mistake on an object of another class.",
+    ),
+    (
+        "out_of_distribution",
+        "out of distribution",
+        "a confident mistake on an object of a class that the detector does not have.",
+    ),
+    ("background", "background", "a confident mistake where no object is labelled."),
+    (
+        "failure_points",
+        "failure point",
+        "the first level at which accuracy is below a threshold.",
+    ),
+)
+"""(metric it goes with, term, what it means)."""

@@ -1,0 +1,262 @@
+"""Objects linked without labels: planted gaps come back; numbers are those of the definition."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steadyeye import testing
+from steadyeye.core.boxes import Detections, detection_table
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Evaluated
+from steadyeye.data.images.image_file import encode
+from steadyeye.metrics.blink_rate import blink_rate
+from steadyeye.metrics.box_jitter import box_jitter
+from steadyeye.metrics.class_change_rate import class_change_rate
+from steadyeye.metrics.confidence_swing import confidence_swing
+from steadyeye.metrics.flicker_rate import flicker_rate
+from steadyeye.metrics.sequences.object_steadiness import find_blinks, find_jitter
+from steadyeye.metrics.sequences.tracklets import DETECTED, DIP, MISS, UNSURE, link
+from steadyeye.predictions.read import read
+from steadyeye.report.analyses.object_steadiness import object_steadiness
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import Silent, run
+from steadyeye.runner.validate import check
+
+FRAMES = 30
+"""Of each of two videos, at 10 frames a second."""
+
+
+def film(objects, frames=FRAMES):
+    """Two videos; `objects(video, frame)` lists (box, label, score)."""
+    table = testing.example_video(frames)
+    answers = []
+    for video, frame in zip(table.tags["video"], table.tags["frame"], strict=True):
+        listed = objects(video, int(frame))
+        boxes = np.array([box for box, _, _ in listed], dtype=float).reshape(-1, 4)
+        labels, scores = (np.array([one[i] for one in listed]) for i in (1, 2))
+        answers.append(Detections(boxes, labels.astype(np.int32), scores.astype(float)))
+    return replace(table, raw_detections=detection_table(answers))
+
+
+def square(x, y=20.0, side=40.0):
+    return (x, y, x + side, y + side)
+
+
+def states_of(objects, number=0):
+    return objects.state[objects.track == number].tolist()
+
+
+SCORES = {DETECTED: 0.9, DIP: 0.3}
+FATES = st.lists(st.sampled_from([DETECTED] * 4 + [DIP, MISS]), min_size=FRAMES, max_size=FRAMES)
+
+
+@settings(deadline=None)
+@given(st.lists(FATES, min_size=1, max_size=3), st.integers(-4, 4), st.integers(0, 2**16))
+def test_planted_gaps_come_back(fates, speed, seed):
+    """Far apart objects that move evenly: of each, every frame from the first found to the last."""
+    noise = np.random.default_rng(seed).normal(0, 0.5, (len(fates), FRAMES, 4))
+
+    def objects(video, frame):
+        if video != "v0":
+            return []
+        return [
+            (
+                np.add(square(200 + speed * frame, 100.0 * number), noise[number, frame]),
+                number,
+                SCORES[fate[frame]],
+            )
+            for number, fate in enumerate(fates)
+            if fate[frame] != MISS
+        ]
+
+    linked = link(film(objects))
+    found = sorted(
+        (int(linked.row[linked.track == n][0]), tuple(states_of(linked, n)))
+        for n in range(len(linked))
+    )
+    expected = []
+    for fate in fates:
+        seen = [frame for frame in range(FRAMES) if fate[frame] == DETECTED]
+        # what is not found for more than a second is another object when it comes again
+        breaks = [i for i in range(1, len(seen)) if seen[i] - seen[i - 1] > 10]
+        for part in np.split(np.array(seen, dtype=int), breaks):
+            if len(part):
+                expected.append((int(part[0]), tuple(fate[part[0] : part[-1] + 1])))
+    assert found == sorted(expected)
+
+
+def test_numbers_by_hand():
+    def objects(video, frame):
+        if video != "v0":
+            return [(square(50), 0, 0.9)]
+        x = 100 + 2 * frame
+        if frame == 6:
+            return []
+        score = 0.2 if frame in (10, 11) else 0.7 if frame % 2 else 0.9
+        real = [(square(x), 1 if frame == 20 else 0, score)]
+        return [*real, (square(500), 2, 0.95)] if frame == 15 else real
+
+    table = film(objects)
+    linked = link(table)
+    assert len(linked) == 3
+    blinks = find_blinks(linked)
+    assert blinks.state.tolist() == [MISS, DIP]
+    assert (blinks.last - blinks.first).tolist() == [0, 1]
+    rate = blink_rate(table)
+    assert (rate.value, rate.n) == (3 / 60, 60)
+    assert [cell.value for cell in rate.cells] == [1 / 60, 2 / 60]
+    assert rate.notes == (
+        "2 blinks of 2 objects; 0 more are not counted, as the detector may not be their cause",
+    )
+    # 27 found of v0 make 26 pairs, 30 of v1 29; frame 20 differs from both its neighbours
+    changes = class_change_rate(table)
+    assert (changes.value, changes.n) == (pytest.approx(2 / 55), 55)
+    # one object is there from the first frame to the last of each video
+    flickers = flicker_rate(table)
+    assert (flickers.value, flickers.n) == (1.0, 1)
+    scores = [0.2 if f in (10, 11) else 0.7 if f % 2 else 0.9 for f in range(FRAMES) if f != 6]
+    swing = confidence_swing(table)
+    assert swing.value == pytest.approx(np.abs(np.diff(scores)).sum() / (28 + 29))
+    assert box_jitter(table).value == pytest.approx(0, abs=1e-9)
+
+
+def test_a_gap_in_which_a_box_of_the_threshold_lies_is_nobodys_fault():
+    """Frames 10 to 12: the neighbour's box may as well be the object's, of which it covers half."""
+
+    def objects(video, frame):
+        own = [] if 10 <= frame <= 12 else [(square(100), 0, 0.9)]
+        return [*own, (square(112), 0, 0.9)] if 5 <= frame <= 11 else own
+
+    linked = link(film(objects))
+    assert states_of(linked)[9:14] == [DETECTED, *[UNSURE] * 3, DETECTED]
+    assert blink_rate(film(objects)).value == 0
+
+
+def test_what_another_object_covers_is_not_a_miss():
+    def objects(video, frame):
+        small = [(square(100, 50, 20), 0, 0.9)] if not 10 <= frame <= 12 else []
+        return [*small, ((300 - 20 * frame, 0, 400 - 20 * frame, 120), 1, 0.9)]
+
+    table = film(objects)
+    linked = link(table)
+    rows = (linked.state != DETECTED).nonzero()[0]
+    assert len(rows) == 2 * 3
+    assert (linked.state[rows] == UNSURE).all()
+    # the same gap in the open is a miss
+    alone = link(film(lambda v, f: [one for one in objects(v, f) if one[1] == 0]))
+    assert states_of(alone)[10:13] == [MISS] * 3
+
+
+def test_two_classes_on_one_object_are_one_object():
+    def objects(video, frame):
+        return [(square(100), 0, 0.9), (square(101), 1, 0.8)]
+
+    assert len(link(film(objects))) == 2
+    assert class_change_rate(film(objects)).value == 0
+
+
+def test_frames_that_were_not_predicted_are_no_gaps_and_scenes_end_objects():
+    table = film(lambda video, frame: [(square(100 + 3 * frame), 0, 0.9)])
+    errors = table.errors.astype(object)
+    errors[5] = "cannot decode"
+    lost = replace(table, errors=errors.astype(str))
+    assert states_of(link(lost)) == [DETECTED] * (FRAMES - 1)
+    groups = np.where(table.tags["frame"] < 12, table.groups, np.char.add(table.groups, ":1"))
+    cut = link(replace(table, groups=groups))
+    assert len(cut) == 4
+    assert cut.starts.all()
+    assert cut.ends.all()
+
+
+def test_jitter_is_the_distance_from_a_parabola():
+    rng = np.random.default_rng(4)
+    offsets = rng.normal(0, 2, (FRAMES, 4))
+
+    def objects(video, frame):
+        box = square(100 + 0.2 * frame**2, 300 - 3 * frame)
+        return [(np.add(box, offsets[frame]), 0, 0.3 if frame % 7 == 3 else 0.9)]
+
+    table = film(objects)
+    linked = link(table)
+    rows, place, size = find_jitter(linked, table.tags["frame"])
+    assert len(rows) == 2 * (FRAMES - 4)
+    boxes = linked.boxes[linked.track == 0]
+    centres, sides = (boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]
+    length = np.sqrt(sides[:, 0] * sides[:, 1])
+    steps = np.arange(-2, 3)
+    for middle in range(2, FRAMES - 2):
+        window = slice(middle - 2, middle + 3)
+        smooth = [np.polyval(np.polyfit(steps, centres[window, axis], 2), 0) for axis in (0, 1)]
+        distance = np.hypot(*(centres[middle] - smooth)) / length[middle]
+        assert place[middle - 2] == pytest.approx(distance)
+        log = np.log(length)
+        over = log[middle] - np.polyval(np.polyfit(steps, log[window], 2), 0)
+        assert size[middle - 2] == pytest.approx(abs(over))
+    result = box_jitter(table)
+    assert result.value == pytest.approx(place.mean())
+    assert result.cells[0].value == pytest.approx(size.mean())
+
+
+def test_rows_in_any_order_give_the_same_objects():
+    table = testing.example_tracks()
+    turned = np.random.default_rng(0).permutation(len(table))
+    raw = table.raw_detections
+    parts = [np.flatnonzero(raw.image == row) for row in turned]
+    answers = [
+        Detections(raw.boxes[part], raw.label[part].astype(np.int32), raw.score[part])
+        for part in parts
+    ]
+    other = replace(testing._rows(table, turned), raw_detections=detection_table(answers))
+    for metric in (blink_rate, flicker_rate, class_change_rate, box_jitter, confidence_swing):
+        assert metric(other) == metric(table), metric.__name__
+
+
+def test_without_detections_it_is_said():
+    with pytest.raises(UsageError, match="no detections of example were kept"):
+        blink_rate(testing.example_video())
+    with pytest.raises(UsageError, match=r"score=0\.05: give a score between 0\.1 and 1"):
+        blink_rate(testing.example_tracks(), score=0.05)
+    nothing = film(lambda video, frame: [])
+    for metric in (blink_rate, flicker_rate, class_change_rate, box_jitter, confidence_swing):
+        assert metric(nothing).value is None
+
+
+@pytest.fixture(scope="module")
+def run_of_squares(tmp_path_factory):
+    """A run of a detector of bright squares on two videos in which it blinks as planted."""
+    root = tmp_path_factory.mktemp("squares")
+    for video, hidden in (("a", {8, 9, 10}), ("b", set())):
+        (root / "videos" / video).mkdir(parents=True)
+        for frame in range(25):
+            image = np.full((96, 160, 3), 30, dtype=np.uint8)
+            value = 90 if frame in hidden else 200 if frame == 15 else 250
+            image[30:60, 20 + 3 * frame : 50 + 3 * frame] = value
+            (root / "videos" / video / f"{frame:03d}.png").write_bytes(encode(image, ".png"))
+    (root / "classes.json").write_text('["dim", "bright"]')
+    model = f"callable_detector(path='object_toys:bright', classes='{root}/classes.json')"
+    data = f"every_frame(path='{root}/videos', cuts='none', fps=10)"
+    out = run(check(Job((model,), (data,), str(root / "run"), workers=1)), Silent())
+    return Path(str(out)) / "cells" / "bright@videos"
+
+
+def test_of_a_real_run_the_report_shows_what_was_lost(run_of_squares):
+    predictions = read(run_of_squares)
+    assert blink_rate(predictions).value == pytest.approx(3 / 50)
+    assert class_change_rate(predictions).value == pytest.approx(4 / (21 + 24))
+    section = object_steadiness([Evaluated(predictions, {"blink_rate": blink_rate(predictions)})])
+    (table,) = section.tables
+    assert [row[:4] for row in table.rows] == [("bright", "bright", "2", "50")]
+    assert table.rows[0][-1] == "4 of 45"
+    (exhibit,) = section.exhibits
+    assert exhibit.title == "bright lost for 3 frames at 0:00.8 of a"
+    assert [picture.sample for picture in exhibit.pictures] == ["a/000007", "a/000009", "a/000011"]
+    assert [picture.right for picture in exhibit.pictures] == [True, False, True]
+    # halfway between 41 and 53, where the square is
+    assert exhibit.pictures[1].marks[0].box == pytest.approx((47, 30, 77, 60))
+    assert exhibit.film.frames[exhibit.film.start].sample == "a/000009"
+    assert "6.0\u202f% of 50 frames" in section.text[0]
+    assert object_steadiness([Evaluated(predictions, {})]) is None
