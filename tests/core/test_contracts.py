@@ -71,7 +71,8 @@ def test_metrics_and_analyses(kind, check, tables):
         least = plugins.declaration(kind, name).largest_offset
         fitting = [table for table in tables if readable(plugin, table.columns)]
         fitting = [table for table in fitting if not least or max(table.tags["offset"]) >= least]
-        fitting = [table for table in fitting if not plugin.when or plugin.when(table)]
+        # of some that ask for more the tables are made elsewhere
+        fitting = [table for table in fitting if not plugin.when or plugin.when(table)] or fitting
         assert fitting, name
         for table in fitting:
             assert check(plugin, table)

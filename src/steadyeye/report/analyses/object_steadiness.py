@@ -101,7 +101,7 @@ def _describe(model: _Followed) -> str:
         f"{model.predictions.model} does not give an object in {percent(rate.value)} of "
         f"{number_of(rate.n, 'frame')} between its first and its last ({certainty}): in "
         f"{percent(parts['below the threshold'].value)} its score is below {model.score:g}, in "
-        f"{percent(parts['not detected'].value)} it is not found at all."
+        f"{percent(parts['not found'].value)} it is not found at all."
     )
 
 
