@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import resource
 import tracemalloc
 import zipfile
 
@@ -196,6 +197,38 @@ def test_an_answer_of_the_cache_that_is_none_is_inferred_anew(head):
     body = len(head).to_bytes(4, "little") + head
     assert len(_checksum(key, body)) == CHECK
     assert decode(key, _checksum(key, body) + body) is None
+
+
+@pytest.mark.parametrize("kind", ["!f4", "|O", "<f4,<f4", "f4; import os", "V9999999999", 4, None])
+def test_an_answer_of_the_cache_is_of_plain_numbers(kind):
+    head = json.dumps({"tags": {}, "size": [4, 4], "arrays": [[kind, [1]]]}).encode()
+    body = len(head).to_bytes(4, "little") + head + bytes(64)
+    assert decode(b"key", _checksum(b"key", body) + body) is None
+
+
+HUGE = {
+    "num_hidden_layers": 2**53 + 1,
+    "num_attention_heads": 10**9,
+    "intermediate_size": 10**15,
+    "hidden_size": 10**6,
+    "image_size": 10**5,
+    "num_channels": 10**7,
+}
+
+
+@pytest.mark.parametrize("key", HUGE)
+def test_a_configuration_cannot_ask_for_any_memory(key, tmp_path, torchvision):
+    folder = tmp_path / "vit"
+    tiny_vit.save_vit(folder, VIT, ["cat", "dog"])
+    build("hf", name=str(folder), runtime="torch")
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: HUGE[key]}))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UsageError, match="download or save it again") as error:
+        build("hf", name=str(folder), runtime="torch")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 << 10
+    if HUGE[key] > 2**20:
+        assert f"says {key} = {HUGE[key]}, and its weights are" in str(error.value)
 
 
 def test_a_recipe_of_the_users_own_is_read_as_before():

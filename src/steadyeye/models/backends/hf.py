@@ -15,6 +15,7 @@ from steadyeye.data.classes.class_lists import from_names, read
 from steadyeye.models.detectors import hf_detector
 from steadyeye.models.preprocessing.recipe import Preprocessing, check_size
 from steadyeye.models.runtimes.classifier import Recipe, unit_range
+from steadyeye.models.runtimes.network_sizes import check_config, read_size
 from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 
@@ -86,6 +87,8 @@ def _detector(name: str, processor: Any, classes: str | None, execution: Executi
 
 def _load(name: str, kind: Any) -> Any:
     """The module with all its weights; where some are missing, transformers draws them anew."""
+    config = transformers.AutoConfig.from_pretrained(name, **OWN_CODE)
+    check_config(config, kind.from_config, read_size(name), f"config.json of '{name}'")
     options = {"use_safetensors": True, "output_loading_info": True, **OWN_CODE}
     module, loading = kind.from_pretrained(name, **options)
     if missing := sorted(loading["missing_keys"]):

@@ -13,6 +13,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.imports import library
 from steadyeye.core.spec import Spec
 from steadyeye.core.types import Image
+from steadyeye.models.runtimes.network_sizes import check_config, read_size
 from steadyeye.models.runtimes.torch_module import one_thread
 from steadyeye.models.runtimes.weights import fill, weights_fingerprint
 
@@ -47,9 +48,10 @@ def _hf(name: str) -> tuple[Instances, nn.Module]:
     processor = transformers.AutoImageProcessor.from_pretrained(
         name, backend="pil", trust_remote_code=False
     )
-    module = transformers.AutoModelForUniversalSegmentation.from_pretrained(
-        name, use_safetensors=True, trust_remote_code=False
-    ).eval()
+    kind = transformers.AutoModelForUniversalSegmentation
+    config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
+    check_config(config, kind.from_config, read_size(name), f"config.json of '{name}'")
+    module = kind.from_pretrained(name, use_safetensors=True, trust_remote_code=False).eval()
 
     def segment(image: Image) -> NDArray[np.bool_]:
         with one_thread(), torch.inference_mode():

@@ -14,6 +14,7 @@ from steadyeye.core.types import Classes
 from steadyeye.models.detectors.hf_detector import answering, hf_detector
 from steadyeye.models.detectors.torch_detector import TorchDetector
 from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.models.runtimes.network_sizes import check_config, count_weights
 from steadyeye.models.runtimes.torch_classifier import Execution
 from steadyeye.models.runtimes.weights import fill_from
 
@@ -31,7 +32,7 @@ def read_detector(
     settings, origin = record["detector"], checkpoint_format.origin(record)
     if settings["library"] == "torchvision":
         return _of_torchvision(settings, classes, (folder, weights, origin), runtime)
-    module, processor = _of_transformers(settings, classes)
+    module, processor = _of_transformers(settings, classes, weights, folder)
     filled = fill_from(module, weights, folder / checkpoint_format.WEIGHTS).eval()
     return hf_detector(name, filled, processor, classes, runtime, origin)
 
@@ -53,8 +54,10 @@ def _of_torchvision(
     return torchvision_detector(name, module, classes, runtime, network, origin)
 
 
-def _of_transformers(settings: Mapping[str, Any], classes: Classes) -> tuple[nn.Module, Any]:
-    """A random network of the configuration, and the image processor."""
+def _of_transformers(
+    settings: Mapping[str, Any], classes: Classes, weights: Mapping[str, Tensor], trained: Path
+) -> tuple[nn.Module, Any]:
+    """A random network of the configuration, which `weights` can fill, and the image processor."""
     transformers = library("transformers")
     with temporary_folder() as folder:
         for file, key in (("config.json", "config"), ("preprocessor_config.json", "processor")):
@@ -65,7 +68,9 @@ def _of_transformers(settings: Mapping[str, Any], classes: Classes) -> tuple[nn.
                 folder, backend="pil", trust_remote_code=False
             )
             answering(config, classes)
-            module: nn.Module = transformers.AutoModelForObjectDetection.from_config(config)
+            build = transformers.AutoModelForObjectDetection.from_config
+            check_config(config, build, count_weights(weights), f"the detector of '{trained}'")
+            module: nn.Module = build(config)
         except (OSError, ValueError) as error:
             line = " ".join(str(error).split())[:240]
             raise UsageError(f"transformers cannot build the trained detector: {line}") from error

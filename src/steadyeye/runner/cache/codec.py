@@ -15,6 +15,8 @@ from steadyeye.core.boxes import Detections
 from steadyeye.core.types import Tag
 
 CHECK = 16  # bytes of the checksum that an entry begins with
+KINDS = ("<f4", "<f8", "<i4", "<i8")
+"""Numbers that answers are of; NumPy makes more of a text than a kind of numbers."""
 
 Answer: TypeAlias = NDArray[np.float32] | Detections
 """The scores of one image, (classes,) over the model's own, or the detections in it."""
@@ -79,7 +81,7 @@ def _head(
     head = json.loads(text)
     height, width = head["size"]
     tags = {name: _tag(value) for name, value in head["tags"].items()}
-    shapes = [(np.dtype(kind), tuple(shape)) for kind, shape in head["arrays"]]
+    shapes = [(np.dtype(KINDS[KINDS.index(kind)]), tuple(shape)) for kind, shape in head["arrays"]]
     return tags, (height, width), shapes
 
 
