@@ -300,19 +300,33 @@ def test_a_folder_of_transformers_names_code_of_its_own(kind, tmp_path, torchvis
     assert marker.exists(), "the attack does nothing even when it is allowed"
 
 
-def test_a_trained_detector_names_code_of_its_library(tmp_path, torchvision):
+@pytest.mark.parametrize("model", ["evil", "yolos"])
+def test_a_trained_detector_names_code_of_its_library(model, tmp_path, torchvision, monkeypatch):
+    import transformers
+
+    monkeypatch.setattr(
+        transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules")
+    )
+    monkeypatch.setattr("builtins.input", lambda *_: "y")  # it would ask whether it may
     marker = tmp_path / "marker"
     save_hf(tmp_path / "vit", marker)
     home = f"{tmp_path / 'vit'}--evil"
     config = {
-        "model_type": "evil",
+        "model_type": model,
         "architectures": ["EvilForObjectDetection"],
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
         "auto_map": {
             "AutoConfig": f"{home}.Config",
             "AutoModelForObjectDetection": f"{home}.Network",
         },
     }
-    processor = {"auto_map": {"AutoImageProcessor": f"{home}.Processor"}}
+    processor = {
+        "image_processor_type": "YolosImageProcessor",
+        "auto_map": {"AutoImageProcessor": f"{home}.Processor"},
+    }
     record = {
         "kind": "detector",
         "base": {"spec": "hf(name='evil')", "name": "evil", "fingerprint": "0"},
@@ -321,6 +335,7 @@ def test_a_trained_detector_names_code_of_its_library(tmp_path, torchvision):
         "detector": {"library": "transformers", "config": config, "processor": processor},
     }
     checkpoint_format.write(tmp_path / "trained", record, toy_networks.net().state_dict())
-    with pytest.raises(UsageError, match=r"transformers cannot build|cannot build the model"):
+    fault = r"transformers cannot build|cannot build the model|does not fit|asks for a network"
+    with pytest.raises(UsageError, match=fault):
         attempt(f"torch(path='{tmp_path / 'trained'}', runtime='torch')")
     assert not marker.exists()

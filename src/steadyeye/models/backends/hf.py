@@ -88,7 +88,7 @@ def _detector(name: str, processor: Any, classes: str | None, execution: Executi
 def _load(name: str, kind: Any) -> Any:
     """The module with all its weights; where some are missing, transformers draws them anew."""
     config = transformers.AutoConfig.from_pretrained(name, **OWN_CODE)
-    check_config(config, kind.from_config, read_size(name), f"config.json of '{name}'")
+    check_config(config, kind, read_size(name), f"config.json of '{name}'")
     options = {"use_safetensors": True, "output_loading_info": True, **OWN_CODE}
     module, loading = kind.from_pretrained(name, **options)
     if missing := sorted(loading["missing_keys"]):

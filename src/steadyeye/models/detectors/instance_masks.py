@@ -50,7 +50,7 @@ def _hf(name: str) -> tuple[Instances, nn.Module]:
     )
     kind = transformers.AutoModelForUniversalSegmentation
     config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
-    check_config(config, kind.from_config, read_size(name), f"config.json of '{name}'")
+    check_config(config, kind, read_size(name), f"config.json of '{name}'")
     module = kind.from_pretrained(name, use_safetensors=True, trust_remote_code=False).eval()
 
     def segment(image: Image) -> NDArray[np.bool_]:

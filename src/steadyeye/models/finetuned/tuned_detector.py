@@ -68,9 +68,9 @@ def _of_transformers(
                 folder, backend="pil", trust_remote_code=False
             )
             answering(config, classes)
-            build = transformers.AutoModelForObjectDetection.from_config
-            check_config(config, build, count_weights(weights), f"the detector of '{trained}'")
-            module: nn.Module = build(config)
+            kind = transformers.AutoModelForObjectDetection
+            check_config(config, kind, count_weights(weights), f"the detector of '{trained}'")
+            module: nn.Module = kind.from_config(config, trust_remote_code=False)
         except (OSError, ValueError) as error:
             line = " ".join(str(error).split())[:240]
             raise UsageError(f"transformers cannot build the trained detector: {line}") from error

@@ -5,7 +5,7 @@ take hours to build: what is asked for is compared with the weights first, and b
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import library
@@ -62,13 +62,12 @@ def read_size(name: str) -> WeightsSize | None:
     return None
 
 
-def check_config(
-    config: Any, build: Callable[[Any], nn.Module], size: WeightsSize | None, title: str
-) -> None:
+def check_config(config: Any, kind: Any, size: WeightsSize | None, title: str) -> None:
     """Raises `UsageError` for a configuration that asks for more than its weights hold.
 
-    `build`: makes the network of a configuration. `size`: of its weights; nothing is checked where
-    it is None. `title`: whose configuration it is, for the message.
+    `kind`: the class of transformers, such as `AutoModelForObjectDetection`, that builds it.
+    `size`: of its weights; nothing is checked where it is None. `title`: whose configuration it is,
+    for the message.
     """
     if size is None:
         return
@@ -81,7 +80,7 @@ def check_config(
             )
     try:
         with torch.device("meta"):
-            network = build(config)
+            network = kind.from_config(config, trust_remote_code=False)
     except Exception:
         # who loads it meets the same error, and says it
         return
