@@ -47,7 +47,8 @@ def serve_review(folder):
     content = review_set.read(root)
     data = database.connect(database.default_url(root))
     try:
-        build_app(content, data, ["localhost"], Access(None, key=read_key(root)))
+        with data.name_failures():
+            build_app(content, data, ["localhost"], Access(None, key=read_key(root)))
         for stage in read_plan(content.content).votes:
             read_guidelines(root, stage)
     finally:
@@ -61,7 +62,7 @@ def export_review(kind, folder):
     plan = read_plan(content.content)
     data = database.connect(database.default_url(root))
     try:
-        with data.reading() as connection:
+        with data.name_failures(), data.reading() as connection:
             summarise(connection, content, plan)
             check_counts(connection, plan)
             for name in (*EXPORTS[kind], *formats.TOOLS):
@@ -69,6 +70,12 @@ def export_review(kind, folder):
                 formats.export_formats(connection, content, plan, out, names=[name], partial=True)
     finally:
         data.engine.dispose()
+
+
+def open_database(kind, folder):
+    """Serves and exports a review whose database was damaged."""
+    serve_review(folder)
+    export_review(kind, folder)
 
 
 def import_answers(tool, folder):
@@ -132,6 +139,15 @@ PARSERS = [
         partial(build_review, "boxes"),
         partial(export_review, "boxes"),
         {"set/set.json": "json", "set/images/*/*.jpg": "bytes"},
+    ),
+    *(
+        Parser(
+            f"review-database-of-{kind}",
+            partial(build_review, kind),
+            partial(open_database, kind),
+            {"set/review.sqlite": "bytes"},
+        )
+        for kind in KINDS
     ),
     parse_import("label_studio", "frames", "anchors", "json"),
     parse_import("label_studio", "boxes", "classification", "json"),

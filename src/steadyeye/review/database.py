@@ -7,7 +7,6 @@ itself refuses to change or delete one.
 import secrets
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +46,11 @@ from steadyeye.review.transactions import (
     WAIT,
     Database,
     DatabaseFile,
+    begin_file,
+    check_pages,
     describe_failure,
     describe_place,
+    read_json,
     read_token,
 )
 
@@ -289,11 +291,12 @@ def connect(url: str) -> Database:
     shown_url = place.render_as_string(hide_password=True)
     try:
         if path is not None:
-            _begin_file(path)
+            begin_file(path)
         with engine.begin() as connection:
             token = _prepare_tables(connection, shown_url)
+            check_pages(connection)
         return Database(engine, token, DatabaseFile(path) if path else None)
-    except (*FAILURES, OSError) as error:
+    except (*FAILURES, OSError, UnicodeDecodeError) as error:
         where = describe_place(place, *describe_failure(error))
         raise UsageError(f"cannot open {where}") from error
 
@@ -312,16 +315,12 @@ def _make_engine(place: URL, path: Path | None) -> Engine:
         uri = f"{path.absolute().as_uri()}?mode=rw"
         return sqlite3.connect(uri, uri=True, timeout=WAIT, check_same_thread=False)
 
-    engine = create_engine(place, pool_size=20, max_overflow=30, creator=open_file)
+    # PostgreSQL looks at JSON itself
+    engine = create_engine(
+        place, pool_size=20, max_overflow=30, creator=open_file, json_deserializer=read_json
+    )
     _set_durable(engine)
     return engine
-
-
-def _begin_file(path: Path) -> None:
-    """Makes an SQLite file that is not there, with a random number that tells it from others."""
-    if not path.exists() or not path.stat().st_size:
-        with closing(sqlite3.connect(path, timeout=WAIT)) as file:
-            file.execute(f"PRAGMA application_id = {secrets.randbits(31)}")
 
 
 def _set_waits(connection: Any, _: Any) -> None:

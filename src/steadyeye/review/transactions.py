@@ -1,11 +1,13 @@
 """Transactions of a review's database: committed and on disk, or refused with the reason."""
 
+import json
 import os
+import secrets
 import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -51,6 +53,7 @@ FAILURES = (DBAPIError, TimeoutError, PendingRollbackError, ResourceClosedError,
 OWN_FAILURES = (IntegrityError, DataError)
 """Those that undo the statements of one writer, and leave the transaction of all as it was."""
 
+DAMAGED = "the database is damaged; the admin must put a copy of it back"
 REASONS = {
     sqlite3.SQLITE_BUSY: "another program holds the database",
     sqlite3.SQLITE_LOCKED: "another program holds the database",
@@ -58,8 +61,8 @@ REASONS = {
     sqlite3.SQLITE_READONLY: "the database is read-only",
     sqlite3.SQLITE_IOERR: "the disk of the database fails",
     sqlite3.SQLITE_CANTOPEN: "the file of the database cannot be opened",
-    sqlite3.SQLITE_CORRUPT: "the database is damaged; the admin must put a copy of it back",
-    sqlite3.SQLITE_NOTADB: "the database is damaged; the admin must put a copy of it back",
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
     "55P03": "another program holds the database",
     "53100": "the disk of the database is full",
     "25006": "the database is read-only",
@@ -84,6 +87,28 @@ def describe_failure(error: BaseException) -> tuple[str, str]:
     if isinstance(error, TimeoutError):
         return "too many requests wait for the database", _first_line(error)
     return "the database does not answer", _first_line(getattr(error, "orig", None) or error)
+
+
+def read_json(text: str) -> Any:
+    """A value that is stored as JSON; raises `UnavailableError` for what is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnavailableError(DAMAGED, f"{text[:40]!r} is no JSON") from error
+
+
+def check_pages(connection: Connection) -> None:
+    """Reads an SQLite file once, so that damage is found before anything is read or written.
+
+    Raises `sqlite3.DatabaseError` for pages that do not belong together, and for rows that lack
+    what every row has. PostgreSQL, whose server minds its pages, is left alone.
+    """
+    if connection.dialect.name == "sqlite":
+        answer = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+        if answer != "ok":
+            error = sqlite3.DatabaseError(str(answer))
+            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise error
 
 
 def describe_place(url: URL, reason: str, detail: str) -> str:
@@ -112,6 +137,13 @@ def explain_failures() -> Iterator[None]:
 
 
 NUMBER_AT = 68  # of `application_id`, SQLite's file format, Section 1.3
+
+
+def begin_file(path: Path) -> None:
+    """Makes an SQLite file that is not there, with a random number that tells it from others."""
+    if not path.exists() or not path.stat().st_size:
+        with closing(sqlite3.connect(path, timeout=WAIT)) as file:
+            file.execute(f"PRAGMA application_id = {secrets.randbits(31)}")
 
 
 class DatabaseFile:

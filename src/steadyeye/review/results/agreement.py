@@ -1,6 +1,5 @@
 """How far reviewers agree; of a large review it is measured while the pages are served."""
 
-import json
 import threading
 import time
 from collections import defaultdict
@@ -19,7 +18,7 @@ from steadyeye.review.database import decisions, items
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.stages import ReviewPlan
 from steadyeye.review.protocol.votes import STANDS
-from steadyeye.review.transactions import Database, UnavailableError
+from steadyeye.review.transactions import Database, UnavailableError, read_json
 from steadyeye.review.workflow.quality import fold_answer
 
 FEWEST = 5  # items two reviewers must share for a kappa of theirs
@@ -124,7 +123,7 @@ def _number_verdicts(
     for item, reviewer, text in answers:
         if reviewer in people:
             if text not in codes:
-                word = fold_answer(stage, json.loads(text))
+                word = fold_answer(stage, read_json(text))
                 codes[text] = numbers.setdefault(word, len(numbers))
             places.append((people[reviewer], columns.setdefault(item, len(columns)), codes[text]))
     verdicts = np.full((len(people), len(columns)), -1, np.int32)
