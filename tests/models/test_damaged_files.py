@@ -213,6 +213,7 @@ HUGE = {
     "hidden_size": 10**6,
     "image_size": 10**5,
     "num_channels": 10**7,
+    "num_labels": 10**8,
 }
 
 
@@ -229,6 +230,72 @@ def test_a_configuration_cannot_ask_for_any_memory(key, tmp_path, torchvision):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 << 10
     if HUGE[key] > 2**20:
         assert f"says {key} = {HUGE[key]}, and its weights are" in str(error.value)
+
+
+BOMB = 1 << 28
+
+
+def pack_bomb(whole, bomb, ending):
+    """A copy of an archive in which an entry unpacks to 256 MB."""
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            if name.endswith(ending):
+                with new.open(name, "w") as entry:
+                    for _ in range(16):
+                        entry.write(bytes(BOMB // 16))
+            else:
+                new.writestr(name, old.read(name))
+
+
+@pytest.mark.parametrize("ending", ["data.pkl", "data/0", "version", ".py", "constants/0"])
+@pytest.mark.parametrize("kind", ["weights", "module"])
+def test_an_archive_is_not_unpacked_beyond_its_size(kind, ending, tmp_path):
+    whole, bomb = tmp_path / "whole.pt", tmp_path / "bomb.pt"
+    if kind == "weights":
+        torch.save(toy_networks.net().state_dict(), whole)
+    else:
+        torch.jit.trace(toy_networks.net(), torch.zeros(1, 3, 32, 32)).save(whole)
+    read = state_dict if kind == "weights" else lambda path: load_module(str(path))
+    assert read(whole)
+    pack_bomb(whole, bomb, ending)
+    with zipfile.ZipFile(bomb) as archive:
+        if max(entry.file_size for entry in archive.infolist()) < BOMB:
+            return  # this kind has no such entry
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UsageError, match=r"bomb\.pt' has .* bytes and unpacks to") as error:
+        read(bomb)
+    assert len(str(error.value).splitlines()) == 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < BOMB >> 12
+
+
+def test_weights_that_are_all_alike_are_no_bomb(tmp_path):
+    path = tmp_path / "zeros.pth"
+    torch.save({"weight": torch.zeros(8 << 20)}, path)
+    assert not state_dict(path)["weight"].any()
+
+
+def test_a_keras_file_asks_for_no_more_than_it_holds(tmp_path, names):
+    from steadyeye.models.backends.keras import keras_library as keras
+
+    whole, bad = tmp_path / "net.keras", tmp_path / "bad.keras"
+    images = keras.Input((32, 32, 3))
+    pooled = keras.layers.GlobalAveragePooling2D()(images)
+    keras.Model(images, keras.layers.Dense(10, activation="softmax")(pooled)).save(whole)
+    recipe = {"mean": 0, "std": 255}
+
+    def read(path):
+        return build("keras", path=str(path), classes=str(names), recipe=recipe, runtime="torch")
+
+    assert read(whole).classes
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(bad, "w") as new:
+        for name in old.namelist():
+            content = old.read(name).replace(b'"units": 10', b'"units": 1000000000')
+            new.writestr(name, content)
+    with pytest.raises(UsageError, match=r"units = 1000000000, and its weights"):
+        read(bad)
+    pack_bomb(whole, bad, "model.weights.h5")
+    with pytest.raises(UsageError, match="unpacks to"):
+        read(bad)
 
 
 def test_a_recipe_of_the_users_own_is_read_as_before():

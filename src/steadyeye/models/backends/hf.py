@@ -15,7 +15,7 @@ from steadyeye.data.classes.class_lists import from_names, read
 from steadyeye.models.detectors import hf_detector
 from steadyeye.models.preprocessing.recipe import Preprocessing, check_size
 from steadyeye.models.runtimes.classifier import Recipe, unit_range
-from steadyeye.models.runtimes.network_sizes import check_config, read_size
+from steadyeye.models.runtimes.network_sizes import WeightsSize, check_config, check_file
 from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 
@@ -45,11 +45,12 @@ def hf(
     """
     execution = Execution(runtime, precision)
     try:
+        size = check_file(name)
         processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil", **OWN_CODE)
         _check_sides(processor, name)
         if _detects(transformers.AutoConfig.from_pretrained(name, **OWN_CODE)):
-            return _detector(name, processor, classes, execution)
-        module = _load(name, transformers.AutoModelForImageClassification)
+            return _detector((name, size), processor, classes, execution)
+        module = _load((name, size), transformers.AutoModelForImageClassification)
         labels = read(classes) if classes else _labels(module.config)
         settings = Recipe(preprocessing(processor))
     except (UsageError, ModuleNotFoundError):
@@ -78,17 +79,23 @@ def _detects(config: Any) -> bool:
     )
 
 
-def _detector(name: str, processor: Any, classes: str | None, execution: Execution) -> Detector:
+def _detector(
+    saved: tuple[str, WeightsSize | None],
+    processor: Any,
+    classes: str | None,
+    execution: Execution,
+) -> Detector:
     runtime = execution.detecting()
-    module = _load(name, transformers.AutoModelForObjectDetection)
+    module = _load(saved, transformers.AutoModelForObjectDetection)
     names = read(classes) if classes else hf_detector.labels(module.config)
-    return hf_detector.hf_detector(_short(name), module.eval(), processor, names, runtime)
+    return hf_detector.hf_detector(_short(saved[0]), module.eval(), processor, names, runtime)
 
 
-def _load(name: str, kind: Any) -> Any:
+def _load(saved: tuple[str, WeightsSize | None], kind: Any) -> Any:
     """The module with all its weights; where some are missing, transformers draws them anew."""
+    name, size = saved
     config = transformers.AutoConfig.from_pretrained(name, **OWN_CODE)
-    check_config(config, kind, read_size(name), f"config.json of '{name}'")
+    check_config(config, kind, size, f"config.json of '{name}'")
     options = {"use_safetensors": True, "output_loading_info": True, **OWN_CODE}
     module, loading = kind.from_pretrained(name, **options)
     if missing := sorted(loading["missing_keys"]):

@@ -1,7 +1,9 @@
 """Keras models, run by its torch backend."""
 
+import json
 import os
 import warnings
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,9 @@ from torch import Tensor, nn
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
+from steadyeye.models.runtimes.archive_sizes import check_unpacked_size
 from steadyeye.models.runtimes.classifier import read_recipe
+from steadyeye.models.runtimes.network_sizes import SMALLEST, WeightsSize, check_settings
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 
 PACKAGES = ("torch", "keras")
@@ -48,10 +52,13 @@ def keras(
         # of older formats Keras runs the code that a file holds
         raise UsageError(f"'{path}' is no .keras file; save it as one with model.save()")
     try:
+        _check_sizes(Path(path))
         with warnings.catch_warnings():
             # Keras goes on with random weights where a file lacks some
             warnings.filterwarnings("error", message=".*(freshly|no matching group)")
             network = keras_library.saving.load_model(path, compile=False, safe_mode=True)
+    except UsageError:
+        raise
     except Exception as error:
         # zipfile, h5py and Keras's own layers raise what they like
         raise UsageError(
@@ -67,6 +74,16 @@ def keras(
     settings = read_recipe(recipe, **{"output": "probabilities", **size})
     module = _ChannelsFirst(network).eval()
     return torch_classifier(module, Path(path).stem, read(classes), settings, execution)
+
+
+def _check_sizes(path: Path) -> None:
+    """Raises `UsageError` for a file that unpacks to, or asks for, much more than it holds."""
+    check_unpacked_size(path)
+    with zipfile.ZipFile(path) as archive:
+        settings = json.loads(archive.read("config.json"))
+        # a number takes a byte or more; how many tensors there are is left to Keras
+        size = WeightsSize(SMALLEST, archive.getinfo("model.weights.h5").file_size, SMALLEST)
+    check_settings(settings, size, f"config.json in '{path}'")
 
 
 class _ChannelsFirst(nn.Module):

@@ -13,7 +13,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.imports import library
 from steadyeye.core.spec import Spec
 from steadyeye.core.types import Image
-from steadyeye.models.runtimes.network_sizes import check_config, read_size
+from steadyeye.models.runtimes.network_sizes import check_config, check_file
 from steadyeye.models.runtimes.torch_module import one_thread
 from steadyeye.models.runtimes.weights import fill, weights_fingerprint
 
@@ -45,12 +45,13 @@ def instances(spec: Spec) -> tuple[Instances, str]:
 
 def _hf(name: str) -> tuple[Instances, nn.Module]:
     transformers = library("transformers")
+    size = check_file(name)
     processor = transformers.AutoImageProcessor.from_pretrained(
         name, backend="pil", trust_remote_code=False
     )
     kind = transformers.AutoModelForUniversalSegmentation
     config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
-    check_config(config, kind, read_size(name), f"config.json of '{name}'")
+    check_config(config, kind, size, f"config.json of '{name}'")
     module = kind.from_pretrained(name, use_safetensors=True, trust_remote_code=False).eval()
 
     def segment(image: Image) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from steadyeye.core.types import Classes
 from steadyeye.models.detectors.hf_detector import answering, hf_detector
 from steadyeye.models.detectors.torch_detector import TorchDetector
 from steadyeye.models.finetuned import checkpoint_format
-from steadyeye.models.runtimes.network_sizes import check_config, count_weights
+from steadyeye.models.runtimes.network_sizes import check_config, check_settings, count_weights
 from steadyeye.models.runtimes.torch_classifier import Execution
 from steadyeye.models.runtimes.weights import fill_from
 
@@ -59,6 +59,8 @@ def _of_transformers(
 ) -> tuple[nn.Module, Any]:
     """A random network of the configuration, which `weights` can fill, and the image processor."""
     transformers = library("transformers")
+    size, title = count_weights(weights), f"the detector of '{trained}'"
+    check_settings(settings["config"], size, title)
     with temporary_folder() as folder:
         for file, key in (("config.json", "config"), ("preprocessor_config.json", "processor")):
             (folder / file).write_text(json.dumps(settings[key]), encoding="utf-8")
@@ -69,7 +71,7 @@ def _of_transformers(
             )
             answering(config, classes)
             kind = transformers.AutoModelForObjectDetection
-            check_config(config, kind, count_weights(weights), f"the detector of '{trained}'")
+            check_config(config, kind, size, title)
             module: nn.Module = kind.from_config(config, trust_remote_code=False)
         except (OSError, ValueError) as error:
             line = " ".join(str(error).split())[:240]

@@ -18,6 +18,7 @@ from steadyeye.core.code_permission import check_code
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.imports import attribute
 from steadyeye.core.seeds import fingerprint
+from steadyeye.models.runtimes.archive_sizes import check_unpacked_size
 from steadyeye.models.runtimes.python_function import read_fingerprint
 from steadyeye.models.runtimes.torchscript_files import check_pickles
 
@@ -57,10 +58,13 @@ def load_content(path: Path) -> Any:
     """What `torch.save` wrote to a file, tensors and plain containers only (`weights_only`)."""
     try:
         if zipfile.is_zipfile(path):
+            check_unpacked_size(path)
             return torch.load(path, map_location="cpu", weights_only=True)
         # of older files torch reads texts as long as they say, which a mapped file bounds
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
             return torch.load(content, map_location="cpu", weights_only=True)  # type: ignore[arg-type]
+    except UsageError:
+        raise
     except FileNotFoundError as error:
         raise UsageError(f"there is no file '{path}'") from error
     except pickle.UnpicklingError as error:
@@ -223,6 +227,8 @@ def _explain_damage(file: Path) -> Iterator[None]:
     """A block in which torch reads a file: of a damaged one it raises whatever comes up."""
     try:
         yield
+    except UsageError:
+        raise
     except Exception as error:
         raise UsageError(
             f"cannot load the model file '{file}': {one_line(error)}; save it again with this "
@@ -252,6 +258,7 @@ def _entries(file: Path) -> list[str]:
     if not zipfile.is_zipfile(file):
         return []
     with _explain_damage(file), zipfile.ZipFile(file) as archive:
+        check_unpacked_size(file)
         return archive.namelist()
 
 
