@@ -22,7 +22,7 @@ import steadyeye as se
 from steadyeye import allow_code
 from steadyeye.core import code_permission, plugins
 from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.core.spec import Spec
+from steadyeye.core.spec import Spec, parse
 from steadyeye.core.storage.confinement import VARIABLE
 from steadyeye.core.storage.files import encode_record, write_file
 from steadyeye.data.annotations import review_set
@@ -285,3 +285,41 @@ def test_entries_of_a_cache_run_no_code(tmp_path):
     ]
     pickle.loads(planted)
     assert marker.exists(), "the attack does nothing even when it is read"
+
+
+@pytest.mark.parametrize("file", ["boxes", "labels"])
+@pytest.mark.parametrize("name", ["../secrets/frame-11", "ABSOLUTE", "linked"])
+def test_the_tables_of_open_images_name_no_picture_outside(
+    file, name, tmp_path, secret, monkeypatch
+):
+    images = tmp_path / "images"
+    (images / "deep").mkdir(parents=True)
+    cv2.imwrite(str(images / "0a.jpg"), np.zeros((16, 16, 3), np.uint8))
+    if name == "linked":
+        # a folder that a listing enters is the user's own; a name goes nowhere by it
+        (images / "way").symlink_to(secret.parent)
+        name = "way/frame-11"
+    id_ = str(secret.with_suffix("")) if name == "ABSOLUTE" else name
+    ids = {"boxes": ["0a"], "labels": ["0a"]}
+    ids[file].append(id_)
+    boxes = ["ImageID,LabelName,XMin,XMax,YMin,YMax,IsGroupOf,Width,Height"]
+    boxes += [f"{row},/m/01yrx,0.1,0.5,0.1,0.5,0,16,16" for row in ids["boxes"]]
+    labels = ["ImageID,LabelName,Confidence", *(f"{row},/m/01yrx,1" for row in ids["labels"])]
+    for table, lines in (("boxes", boxes), ("labels", labels)):
+        (tmp_path / f"{table}.csv").write_text("\n".join(lines) + "\n")
+    where = {table: f"'{tmp_path / table}.csv'" for table in ("boxes", "labels")}
+    text = f"open_images(boxes={where['boxes']}, labels={where['labels']}, images='{images}')"
+    seen = []
+
+    def look(pictures):
+        seen.extend(pictures.reshape(len(pictures), -1).mean(axis=1).tolist())
+        return np.tile(np.linspace(0, 1, 601, dtype=np.float32), (len(pictures), 1))
+
+    with pytest.raises(UsageError, match="outside of"):
+        se.evaluate(look, text, out=tmp_path / "run")
+    assert not any(abs(value - SECRET) < 2 for value in seen)
+    assert not find(tmp_path, secret.read_bytes(), but=secret.parent)
+    monkeypatch.setenv(VARIABLE, str(secret.parent))
+    source = plugins.build("sources", parse(text))
+    row = list(source.ids).index(id_)
+    assert abs(source[row].image().mean() - SECRET) < 1, "the attack does nothing when allowed"

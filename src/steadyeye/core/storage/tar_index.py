@@ -8,6 +8,7 @@ import os
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import IO, cast
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
@@ -17,6 +18,8 @@ from steadyeye.core.storage.remote_path import Remote
 VARIABLE = "STEADYEYE_INDEX"
 END = 512  # bytes of zeros that close a tar, at least
 BESIDE = frozenset({"cls", "json"})
+LONGEST = 1 << 24
+"""Bytes of the longest `.cls` or `.json`: they are read whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ def list_entries(tar: Place) -> Iterator[TarEntry]:
     count = 0
     with tar.open("rb") as file:
         try:
-            with tarfile.open(fileobj=file, mode="r:") as archive:
+            with tarfile.open(fileobj=cast("IO[bytes]", _Headers(file)), mode="r:") as archive:
                 while (member := archive.next()) is not None:
                     # tarfile would hold the header of every file until the end
                     archive.members.clear()  # type: ignore[attr-defined]
@@ -48,7 +51,9 @@ def list_entries(tar: Place) -> Iterator[TarEntry]:
                         count += 1
                         yield _read_header(tar, archive, member)
                 end = archive.offset
-        except (tarfile.TarError, EOFError) as error:
+        except UsageError:
+            raise
+        except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError) as error:
             reason = " ".join(str(error).split())
             hint = "copy it again; a compressed one is to be unpacked to .tar first"
             raise UsageError(
@@ -119,13 +124,40 @@ def _cache_path(tar: Place) -> Place:
     return folder / f"{hashlib.sha256(str(tar.resolve()).encode()).hexdigest()[:32]}.arrow"
 
 
+class _Headers:
+    """A tar as `tarfile` reads it, which believes every size; what is too long for a header is not.
+
+    Its data are skipped: what is read of them is read in pieces.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        """As that of a file. Raises `tarfile.ReadError` for a length that no header has."""
+        if not 0 <= size <= LONGEST:
+            raise tarfile.ReadError(f"a header says that it has {size} bytes")
+        return self._file.read(size)
+
+
 def _read_header(tar: Place, archive: tarfile.TarFile, member: tarfile.TarInfo) -> TarEntry:
+    if member.size < 0:
+        raise UsageError(
+            f"the tar '{tar}' says that '{member.name}' has {member.size} bytes; copy it again"
+        )
     if not member.isreg():
         raise UsageError(
             f"the tar '{tar}' holds '{member.name}', a link or a device; pack the file itself"
         )
     if member.issparse():
         raise UsageError(f"the tar '{tar}' holds '{member.name}' with holes; pack it without -S")
-    file = archive.extractfile(member) if member.name.rpartition(".")[2] in BESIDE else None
+    is_text = member.name.rpartition(".")[2] in BESIDE
+    if is_text and member.size > LONGEST:
+        raise UsageError(
+            f"the tar '{tar}' holds '{member.name}' of {member.size:,} bytes, and labels of one "
+            f"image are {LONGEST:,} at most; pack what belongs to the image alone"
+        )
+    file = archive.extractfile(member) if is_text else None
     text = file.read().decode("utf-8", "replace") if file else ""
     return TarEntry(member.name.removeprefix("./"), member.offset_data, member.size, text)

@@ -129,11 +129,17 @@ def read(path: Place) -> Image:
     return decode(read_content(path), str(path))
 
 
+def check_length(size: int, name: str) -> None:
+    """Raises `SampleError` for an image that has more bytes than any that is read."""
+    if size > BYTES_PER_PIXEL * read_max_pixels():
+        raise SampleError(f"'{name}' is larger than any image that is read: {RAISE_THE_LIMIT}")
+
+
 def read_content(path: Place) -> bytes:
     """The bytes of an image file. Raises `SampleError` as `read` does."""
     try:
-        if isinstance(path, Path) and path.stat().st_size > BYTES_PER_PIXEL * read_max_pixels():
-            raise SampleError(f"'{path}' is larger than any image that is read: {RAISE_THE_LIMIT}")
+        if isinstance(path, Path):
+            check_length(path.stat().st_size, str(path))
         return path.read_bytes()
     except OSError as error:
         raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error

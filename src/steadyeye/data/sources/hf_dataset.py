@@ -34,6 +34,10 @@ from steadyeye.data.images import image_file
 from steadyeye.data.video.paths import list_files, resolve_path
 
 PARQUET = frozenset({".parquet"})
+TIMES = 64
+"""How many times its size a column may unpack to."""
+SMALLEST = 1 << 28
+"""Bytes that the column of a row group may always unpack to."""
 _open = threading.local()
 
 
@@ -186,6 +190,8 @@ def _read(path: Place, image: str, label: str | None) -> tuple[_Groups, _Labels 
             raise unknown(f"column in '{path}'", image, names)
         meta = file.metadata
         sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+        for name in {image, label} & {*names}:
+            _check_sizes(path, meta, str(name))
         column = file.read(columns=[label])[label] if label in names else None
         version = path.version() if isinstance(path, Remote) else ""
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
@@ -212,10 +218,13 @@ def _read_features(path: Place, metadata: bytes) -> dict[str, Any]:
 
 
 def _read_labels(path: Place, label: str, column: pa.ChunkedArray) -> _Labels:
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        coded = pc.dictionary_encode(pa.concat_arrays(column.chunks))
-        numbers = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
-        return _Labels(np.asarray(numbers, dtype=np.int64), coded.dictionary.to_pylist())
+    if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
+        coded = column.unify_dictionaries().combine_chunks()
+        numbers = np.asarray(pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False))
+        # a file may list texts that no row has
+        used = np.unique(numbers[numbers >= 0])
+        places = np.where(numbers < 0, -1, np.searchsorted(used, numbers))
+        return _Labels(places.astype(np.int64), coded.dictionary.take(pa.array(used)).to_pylist())
     if not pa.types.is_integer(column.type):
         raise UsageError(
             f"the column '{label}' of '{path}' holds {column.type}, not classes; name the column "
@@ -257,8 +266,31 @@ def _lists(places: NDArray[np.int32]) -> Lists:
     return Lists(np.concatenate([[0], np.cumsum(is_labelled)]), places[is_labelled])
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _parquet(path: Place) -> pq.ParquetFile:
-    return pq.ParquetFile(path if isinstance(path, Path) else path.open("rb"))
+    """The file; equal texts and bytes are held once, as a page of a few bytes may repeat them."""
+    source = path if isinstance(path, Path) else path.open("rb")
+    metadata = pq.ParquetFile(source).metadata
+    leaves = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    return pq.ParquetFile(source, metadata=metadata, read_dictionary=texts)
+
+
+def _check_sizes(path: Place, metadata: pq.FileMetaData, name: str) -> None:
+    """Raises `UsageError` for a column of which a row group unpacks to far more than it takes."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for column in map(group.column, range(group.num_columns)):
+            packed, unpacked = column.total_compressed_size, column.total_uncompressed_size
+            own = column.path_in_schema.split(".")[0] == name
+            if own and unpacked > max(TIMES * packed, SMALLEST):
+                raise UsageError(
+                    f"the column '{name}' of '{path}' has {packed:,} bytes in a row group and "
+                    f"unpacks to {unpacked:,}; write it again with fewer rows a row group"
+                )
 
 
 def _group(path: Place, number: int, column: str) -> Any:

@@ -99,6 +99,7 @@ class _Packed:
         name, (start, size) = shard.id(row), shard.span(row)
 
         def content() -> bytes:
+            image_file.check_length(size, f"{shard.tar}:{name}")
             try:
                 return tar_index.read_entry(shard.tar, start, size)
             except OSError as error:
