@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.competing_classes import among_own
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of, percent
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
@@ -34,7 +35,7 @@ def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
     """
     if "offset" in predictions.tags:
         share, distance_limit = _of_sets(predictions, k)
-        notes: tuple[str, ...] = ()
+        notes = _say_bound(predictions, share, distance_limit)
     else:
         share, distance_limit, notes = _of_clips(predictions, k)
     name = f"self_consistency(k={distance_limit})"
@@ -49,6 +50,17 @@ def _of_sets(predictions: Predictions, k: int | None) -> tuple[Interval, int]:
     agrees = np.ones(len(sets), dtype=np.bool_)
     agrees[set_of[predictions.own[near] != own[set_of]]] = False
     return proportion(agrees, sets.videos), distance_limit
+
+
+def _say_bound(predictions: Predictions, share: Interval, k: int) -> tuple[str, ...]:
+    """What the share says of pm-k where nothing is labelled, with the premise."""
+    if share.value is None or "truth" in predictions.columns:
+        return ()
+    return (
+        f"without labels: pm_k(k={k}) of these {number_of(share.n, 'set')} is at most "
+        f"{percent(share.value)}, whatever is in them, if each shows one class on all its frames: "
+        "a set with two predictions is then wrong on a frame",
+    )
 
 
 def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, tuple[str, ...]]:

@@ -1,0 +1,194 @@
+"""Intervals and decisions from a few labels: exact on every small pool, by brute force."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import betaln
+from scipy.stats import betabinom, hypergeom
+
+from steadyeye import testing
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import percent
+from steadyeye.core.stats.label_budget import (
+    RequiredShare,
+    bound_without_labels,
+    count_ends,
+    require,
+    share_of_sets,
+)
+from steadyeye.metrics.pm_k import pm_k
+from steadyeye.metrics.self_consistency import self_consistency
+
+
+@pytest.mark.parametrize("consistent", [1, 2, 7, 30])
+def test_the_interval_holds_every_truth_with_95_percent(consistent):
+    for labelled in range(consistent + 1):
+        ends = [count_ends(right, labelled, consistent) for right in range(labelled + 1)]
+        for truth in range(consistent + 1):
+            chances = hypergeom.pmf(np.arange(labelled + 1), consistent, truth, labelled)
+            holds = [low <= truth <= high for low, high in ends]
+            assert chances[holds].sum() >= 0.95 - 1e-9, (labelled, truth)
+
+
+def test_the_ends_are_those_of_counting_samples():
+    """Five labelled of nine: which numbers of right sets 2.5 % of the samples would allow."""
+    samples = list(combinations(range(9), 5))
+    for right in range(6):
+        allowed = []
+        for truth in range(9 + 1):
+            counts = [sum(place < truth for place in sample) for sample in samples]
+            as_many = Fraction(sum(count >= right for count in counts), len(samples))
+            as_few = Fraction(sum(count <= right for count in counts), len(samples))
+            if min(as_many, as_few) > Fraction(25, 1000):
+                allowed.append(truth)
+        assert count_ends(right, 5, 9) == (allowed[0], allowed[-1])
+
+
+def test_a_share_is_of_all_sets():
+    result = share_of_sets(6, 10, 40, 100)
+    assert result.value == pytest.approx(0.6 * 40 / 100)
+    low, high = count_ends(6, 10, 40)
+    assert (result.low, result.high, result.n) == (low / 100, high / 100, 10)
+    every = share_of_sets(25, 40, 40, 100)
+    assert (every.low, every.value, every.high) == (0.25, 0.25, 0.25)
+    nothing = share_of_sets(0, 0, 0, 100)
+    assert (nothing.low, nothing.value, nothing.high) == (0, 0, 0)
+    none = share_of_sets(0, 0, 40, 100)
+    assert (none.low, none.value, none.high) == (0, None, 0.4)
+    bound = bound_without_labels(40, 100)
+    assert (bound.low, bound.value, bound.high) == (0, None, 0.4)
+    assert bound_without_labels(0, 0).high is None
+
+
+def reference(needed, consistent, right, labelled):
+    """The two ratios as they are published, with the beta-binomial posterior."""
+    if needed <= right:
+        return inf, 0
+    if needed > right + consistent - labelled:
+        return 0, inf
+    wrong = labelled - right
+    posterior = betabinom(consistent - labelled, 1 + right, 1 + wrong)
+    mixture = np.exp(betaln(1 + right, 1 + wrong))
+    below = posterior.cdf(needed - 1 - right) if needed > right else 0
+
+    def falling(x, m):
+        return np.prod([float(x - i) for i in range(m)])
+
+    def at(null):
+        chance = falling(null, right) * falling(consistent - null, wrong)
+        return chance / falling(consistent, labelled)
+
+    prior_above = (consistent - needed + 1) / (consistent + 1)
+    prior_below = needed / (consistent + 1)
+    passing = (1 - below) / prior_above * mixture / at(needed - 1) if prior_above else 0
+    failing = below / prior_below * mixture / at(needed) if prior_below else 0
+    return passing, failing
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_evidence_is_that_of_the_publication(data):
+    consistent = data.draw(st.integers(1, 60))
+    labelled = data.draw(st.integers(0, consistent))
+    right = data.draw(st.integers(0, labelled))
+    needed = data.draw(st.integers(1, consistent))
+    requirement = RequiredShare(needed, consistent, consistent)
+    verdict = requirement.decide(right, labelled)
+    expected = reference(needed, consistent, right, labelled)
+    assert verdict.evidence == pytest.approx(expected, rel=1e-6)
+    # one more right label never moves it towards failing
+    if labelled < consistent:
+        order = (False, None, True)
+        before, after = verdict.passes, requirement.decide(right + 1, labelled + 1).passes
+        assert order.index(after) >= order.index(before)
+
+
+@pytest.mark.parametrize(("consistent", "step"), [(5, 1), (20, 3), (60, 17)])
+def test_looked_at_after_every_label_it_errs_in_few_studies(consistent, step):
+    """The exact chance that a wrong verdict is ever shown, over all orders of the labels."""
+    worst = {True: 0.0, False: 0.0}
+    for needed in range(1, consistent + 1, step):
+        requirement = RequiredShare(needed, consistent, consistent)
+        ends = [requirement.boundaries(labelled) for labelled in range(consistent + 1)]
+        for truth, wrong in ((needed - 1, True), (needed, False)):
+            chance, shown = np.zeros(consistent + 2), 0.0
+            chance[0] = 1
+            for labelled, (passing, failing) in enumerate(ends):
+                gone = slice(passing, None) if wrong else slice(0, failing + 1)
+                shown += chance[gone].sum()
+                chance[gone] = 0
+                if labelled < consistent:
+                    right = np.arange(consistent + 2)
+                    share = np.clip((truth - right) / (consistent - labelled), 0, 1)
+                    chance = chance * (1 - share) + np.append(0, (chance * share)[:-1])
+            worst[wrong] = max(worst[wrong], shown)
+    assert max(worst.values()) <= 0.025
+    # it is no rule that never decides
+    if consistent >= 20:
+        assert min(worst.values()) > 0.004
+
+
+def test_labelled_to_the_end_it_is_the_truth():
+    for needed in range(12):
+        requirement = RequiredShare(needed, 10, 20)
+        for right in range(11):
+            assert requirement.decide(right, 10).passes is (right >= needed)
+
+
+def test_boundaries_are_those_of_the_decisions():
+    requirement = require("0.5", 80, 100)
+    for labelled in (0, 5, 20, 50, 80):
+        passing, failing = requirement.boundaries(labelled)
+        decisions = [requirement.decide(right, labelled).passes for right in range(labelled + 1)]
+        assert [passes is True for passes in decisions].count(True) == labelled + 1 - passing
+        assert decisions.count(False) == failing + 1
+        assert all(passes is None for passes in decisions[failing + 1 : passing])
+
+
+def test_a_requirement_is_read_as_it_is_written():
+    assert require("0.07", 100, 100).needed == 7
+    assert require(0.07, 100, 100).needed == 7
+    assert require("0.7", 10, 10).needed == 7
+    assert require("0.701", 1000, 1000).needed == 701
+    # too few consistent sets fail before anybody labels, and nothing required passes
+    assert require("0.7", 60, 100).decide(0, 0).passes is False
+    assert require("0.7", 70, 100).decide(0, 0).passes is None
+    assert require("0", 70, 100).decide(0, 0).passes is True
+    with pytest.raises(UsageError, match=r"a share of 1\.2 is required; give one in 0…1"):
+        require("1.2", 1, 1)
+    with pytest.raises(UsageError, match="3 right of 2 labelled sets, 5 consistent ones and 9"):
+        share_of_sets(3, 2, 5, 9)
+
+
+def test_of_ten_thousand_sets_it_decides_as_published():
+    """Labels until decided at 90 % right where 70 % is asked: 28 in the median."""
+    rng = np.random.default_rng(0)
+    requirement = require("0.7", 10_000, 10_000)
+    stops = []
+    for _ in range(21):
+        right = np.cumsum(rng.permutation(10_000) < 9_000)
+        decided = (n for n in range(5, 200) if requirement.decide(int(right[n - 1]), n).passes)
+        stops.append(next(decided))
+    assert 20 <= np.median(stops) <= 36
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0, 1))
+@settings(deadline=None)
+def test_pm_k_is_at_most_the_share_of_consistent_sets(seed, margin):
+    """Whatever the labels are, as long as a set has one class; without labels it is said."""
+    labelled = testing.example_predictions(12, seed, margin)
+    truth = np.zeros_like(labelled.truth)
+    plain = replace(
+        labelled, truth=truth, columns=tuple(c for c in labelled.columns if c != "truth")
+    )
+    consistent = self_consistency(plain)
+    assert pm_k(labelled).value <= consistent.value
+    bound = f"pm_k(k=2) of these 12 sets is at most {percent(consistent.value)}, whatever is in"
+    assert bound in consistent.notes[0]
+    assert self_consistency(labelled).notes == ()
