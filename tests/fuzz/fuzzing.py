@@ -44,7 +44,7 @@ class Parser:
 
     `build(folder)` writes the example files there, once. `read(folder)` reads a copy of them, one
     of which is damaged. `files`: which of them are damaged, glob → form (bytes, text, lines, csv,
-    json). `kept`: cases that once were faults, (file, bytes): they are tried in every run.
+    json, numbers). `kept`: cases that once were faults, (file, bytes): they are tried in every run.
     """
 
     name: str

@@ -49,6 +49,11 @@ VALUES = (
     *([], {}, [[]], [None], {"": None}, [0], ["a"], {"a": 1}, [1, 2, 3, 4], ["a", "b"]),
 )
 """Values of wrong type, size or form."""
+NUMBERS = (
+    *(0, 1, -1, 2, 3, 7, 255, 256, 257, 5_000, 10**5, 10**6, 10**7, 10**8, 10**9, 10**12),
+    *(2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1, 2**64, 0.1, 1.5, 1e4, 1e9, 1e308),
+)
+"""Numbers in the place of a number: of sizes that are built, and that no memory holds."""
 CELLS = (
     *("", " ", "0", "-1", "1.5", "NaN", "inf", "-inf", "1e999", DIGITS, "text", "é", "😀", '"'),
     *("a,b", "a;b", "a|b", "a\nb", "\x00", "../../x", "/etc/passwd", "%", "%(a)s", "x" * 200_000),
@@ -59,8 +64,8 @@ MARK = "\ue000{}\ue001"  # private characters, which no example has
 
 
 def mutate(content, form, random):
-    """The damaged bytes and what was done to them; `form`: bytes, text, lines, csv or json."""
-    ways = {"bytes": (_bytes,), "text": (_bytes, _text)}.get(form) or (
+    """The damaged bytes and what was done; `form`: bytes, text, lines, csv, json or numbers."""
+    ways = {"bytes": (_bytes,), "text": (_bytes, _text), "numbers": (_numbers,)}.get(form) or (
         *(_bytes, _text),
         *[{"json": _json, "csv": _csv, "lines": _lines}[form]] * 3,
     )
@@ -139,6 +144,23 @@ def _json(content, random):
     for mark in (MARK.format("raw"), json.dumps(MARK.format("raw"))[1:-1]):
         text = text.replace(f'"{mark}"', raw)
     return text.encode("utf-8", "surrogatepass"), f"{where}: {words}"
+
+
+def _numbers(content, random):
+    tree = json.loads(content)
+    path = random.choice([*_list_numbers(tree)])
+    value = random.choice(NUMBERS)
+    where = "$" + "".join(f"[{step!r}]" for step in path)
+    return json.dumps(_with(tree, path, value)).encode(), f"{where}: is {value}"
+
+
+def _list_numbers(tree):
+    """The paths to all numbers in a tree."""
+    if isinstance(tree, list | dict):
+        for step in tree if isinstance(tree, dict) else range(len(tree)):
+            yield from ([step, *path] for path in _list_numbers(tree[step]))
+    elif isinstance(tree, int | float) and not isinstance(tree, bool):
+        yield []
 
 
 def _choose(tree, random):

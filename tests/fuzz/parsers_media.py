@@ -8,11 +8,13 @@ import encoded
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from fuzzing import Parser
 from parsers_text import write
 from PIL import Image as Pillow
 
 from steadyeye.core.errors import SampleError
+from steadyeye.core.storage import tar_index
 from steadyeye.data.images import image_file
 from steadyeye.data.sources.davis import davis
 from steadyeye.data.sources.every_frame import every_frame
@@ -108,6 +110,24 @@ def build_tar(folder):
     (folder / "names.txt").write_text("cat\ndog\n")
 
 
+def read_index(folder):
+    """Reads a tar by an index that was kept of it; one that is damaged is made anew, or refused."""
+    tar = folder / "a.tar"
+    (index,) = (folder / "index").iterdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(tar_index.VARIABLE, str(folder / "index"))
+        # an index is named by where its tar lies
+        index.rename(tar_index._cache_path(tar))
+        read_samples(webdataset(str(tar), classes=str(folder / "names.txt")))
+
+
+def build_index(folder):
+    build_tar(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(tar_index.VARIABLE, str(folder / "index"))
+        webdataset(str(folder / "a.tar"), classes=str(folder / "names.txt"))
+
+
 def build_parquet(folder):
     picture = cv2.imencode(".png", PIXELS)[1].tobytes()
     rows = [{"image": {"bytes": picture, "path": None}, "label": n % 2} for n in range(4)]
@@ -132,6 +152,7 @@ PARSERS = [
         ),
         {"a.tar": "bytes"},
     ),
+    Parser("index-of-a-tar", build_index, read_index, {"index/*.arrow": "bytes"}),
     Parser(
         "parquet",
         build_parquet,

@@ -135,4 +135,11 @@ PARSERS = [
         partial(read_hf, "yolos"),
         {**JSON, "*/*.safetensors": "bytes"},
     ),
+    Parser("hf-classifier-numbers", build_vit, partial(read_hf, "vit"), {"vit/*.json": "numbers"}),
+    Parser(
+        "hf-detector-numbers",
+        lambda f: make_detector(f / "yolos"),
+        partial(read_hf, "yolos"),
+        {"yolos/*.json": "numbers"},
+    ),
 ]

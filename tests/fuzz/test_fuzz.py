@@ -39,7 +39,13 @@ def test_a_case_depends_on_its_number_alone(tmp_path):
 
 
 def test_no_form_leaves_the_files_it_is_for():
-    for form, text in {"json": b"[1]", "csv": b"a,b\n", "lines": b"a = 1\n", "bytes": b""}.items():
+    for form, text in {
+        "json": b"[1]",
+        "csv": b"a,b\n",
+        "lines": b"a = 1\n",
+        "bytes": b"",
+        "numbers": b'{"a": [1]}',
+    }.items():
         for seed in range(300):
             content, words = mutations.mutate(text, form, Random(seed))
             assert isinstance(content, bytes)

@@ -18,6 +18,8 @@ from steadyeye.core.storage.remote_path import Remote
 VARIABLE = "STEADYEYE_INDEX"
 END = 512  # bytes of zeros that close a tar, at least
 BESIDE = frozenset({"cls", "json"})
+CHECK = 16
+"""Bytes of the checksum that an index begins with."""
 LONGEST = 1 << 24
 """Bytes of the longest `.cls` or `.json`: they are read whole."""
 
@@ -95,12 +97,14 @@ def read_version(tar: Place) -> str:
 
 
 def read_index(tar: Place) -> bytes | None:
-    """The index that was written for a tar; None where none was."""
+    """The index that was written for a tar; None where none was, or it is damaged."""
     path = _cache_path(tar)
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except (OSError, UsageError):
         return None
+    check, index = content[:CHECK], content[CHECK:]
+    return index if check == _digest(index) else None
 
 
 def write_index(tar: Place, content: bytes) -> None:
@@ -112,10 +116,14 @@ def write_index(tar: Place, content: bytes) -> None:
     path = _cache_path(tar)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_lightly(path, content)
+        write_lightly(path, _digest(content) + content)
     except (OSError, UsageError):
         # a cache that cannot be written costs time at the next start, nothing else
         return
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()[:CHECK]
 
 
 def _cache_path(tar: Place) -> Place:
