@@ -11,8 +11,7 @@ from fractions import Fraction
 from math import ceil, exp, inf, isinf, log
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import betaln, gammaln
 from scipy.stats import hypergeom
 
 from steadyeye.core.errors import UsageError
@@ -141,26 +140,22 @@ def _evidence(right: int, labelled: int, consistent: int, null: int, *, passes: 
     The numerator is the mean of the chance of the labels over all numbers of right sets on the
     verdict's side, equally likely; the denominator that chance at `null`.
     """
-    wrong = labelled - right
-    most = consistent - wrong
-    totals = np.arange(max(null + 1, right), most + 1) if passes else np.arange(right, null)
     sides = consistent - null if passes else null
-    if not len(totals):
+    if not sides:
         return -inf
-    chance = _log_chance(totals, right, wrong, consistent)
-    (at_null,) = _log_chance(np.array([null]), right, wrong, consistent)
-    return float(logsumexp(chance) - log(sides) - at_null)
-
-
-def _log_chance(
-    totals: NDArray[np.int64], right: int, wrong: int, consistent: int
-) -> NDArray[np.float64]:
-    """(t,) log of [S]_right · [C − S]_wrong ÷ [C]_n, falling factorials, for S right sets of C."""
-    others = consistent - totals
-    chance = gammaln(totals + 1) - gammaln(totals - right + 1)
-    chance = chance + gammaln(others + 1) - gammaln(others - wrong + 1)
-    n = right + wrong
-    return np.asarray(chance - gammaln(consistent + 1) + gammaln(consistent - n + 1))
+    # P(more right sets than `null` | labels), after which it is a beta-binomial's tail, is that of
+    # so many marked among those drawn first when n + 1 are drawn of C + 1
+    wrong, least = labelled - right, null if passes else null - 1
+    tail = hypergeom(consistent + 1, least + 1, labelled + 1)
+    posterior = float(tail.cdf(right) if passes else tail.sf(right))
+    if posterior <= 0:
+        return -inf
+    others = consistent - null
+    at_null = gammaln(null + 1) - gammaln(null - right + 1)
+    at_null += gammaln(others + 1) - gammaln(others - wrong + 1)
+    at_null += gammaln(consistent - labelled + 1) - gammaln(consistent + 1)
+    prior = log(sides) - log(consistent + 1)
+    return float(log(posterior) - prior + betaln(1 + right, 1 + wrong) - at_null)
 
 
 def _first(stop: int, holds: Callable[[int], bool]) -> int:
