@@ -90,12 +90,12 @@ def print_decisions(tries: int) -> None:
         consistent, right = pool(distance)
         requirement = require(THRESHOLD, consistent, TOTAL)
         if requirement.decide(0, 0).passes is False:
-            print(f"| {100 * distance:+.0f} points | 0 | 0 | none |")
+            print(f"| {100 * distance:+.0f} pp | 0 | 0 | none |")
             continue
         passed, labels = study(rng, boundaries(requirement), right, tries)
         wrong = float(np.mean(passed != (right >= requirement.needed)))
         median, late = np.quantile(labels, (0.5, 0.9))
-        name = f"{100 * distance:+.0f} points" if distance else "one set too few"
+        name = f"{100 * distance:+.0f} pp" if distance else "one set too few"
         print(f"| {name} | {median:.0f} | {late:.0f} | {wrong:.2%} |")
     consistent, right = pool(0.0)
     passed, _ = study(rng, repeated_boundaries(consistent, right + 1), right, tries)
