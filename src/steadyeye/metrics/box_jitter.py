@@ -3,10 +3,10 @@
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.sequences.object_steadiness import measure_jitter
-from steadyeye.metrics.sequences.tracklets import SCORE, has_detections
+from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
-@needs("group", "scene", "frame", "seconds", when=has_detections)
+@needs("group", "scene", "frame", "seconds", when=can_follow)
 def box_jitter(predictions: Predictions, score: float = SCORE) -> Result:
     """The mean distance of a box's centre from its smooth path, as a share of √area, n boxes.
 

@@ -3,10 +3,10 @@
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.sequences.object_steadiness import count_class_changes
-from steadyeye.metrics.sequences.tracklets import SCORE, has_detections
+from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
-@needs("group", "scene", "frame", "seconds", when=has_detections)
+@needs("group", "scene", "frame", "seconds", when=can_follow)
 def class_change_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of neighbouring detections of one object whose classes differ, n pairs.
 

@@ -3,10 +3,10 @@
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.sequences.object_steadiness import measure_swing
-from steadyeye.metrics.sequences.tracklets import SCORE, has_detections
+from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
-@needs("group", "scene", "frame", "seconds", when=has_detections)
+@needs("group", "scene", "frame", "seconds", when=can_follow)
 def confidence_swing(predictions: Predictions, score: float = SCORE) -> Result:
     """The mean |Δ score| of an object in neighbouring frames, 0…1, n pairs.
 

@@ -3,10 +3,10 @@
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.sequences.object_steadiness import count_flickers
-from steadyeye.metrics.sequences.tracklets import SCORE, has_detections
+from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
-@needs("group", "scene", "frame", "seconds", when=has_detections)
+@needs("group", "scene", "frame", "seconds", when=can_follow)
 def flicker_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of objects that are found in two frames in a row at most, and never again.
 

@@ -19,7 +19,7 @@ from steadyeye.metrics.class_change_rate import class_change_rate
 from steadyeye.metrics.confidence_swing import confidence_swing
 from steadyeye.metrics.flicker_rate import flicker_rate
 from steadyeye.metrics.sequences.object_steadiness import find_blinks, find_jitter
-from steadyeye.metrics.sequences.tracklets import DETECTED, DIP, MISS, UNSURE, link
+from steadyeye.metrics.sequences.tracklets import DETECTED, DIP, MISS, UNSURE, can_follow, link
 from steadyeye.predictions.read import read
 from steadyeye.report.analyses.object_steadiness import object_steadiness
 from steadyeye.runner.job import Job
@@ -213,6 +213,17 @@ def test_rows_in_any_order_give_the_same_objects():
     other = replace(testing._rows(table, turned), raw_detections=detection_table(answers))
     for metric in (blink_rate, flicker_rate, class_change_rate, box_jitter, confidence_swing):
         assert metric(other) == metric(table), metric.__name__
+
+
+def test_frames_that_are_far_apart_are_not_linked():
+    """Ten frames a second are close enough, two are not: every object would be a flicker."""
+    table = film(lambda video, frame: [(square(100), 0, 0.9)])
+    assert can_follow(table)
+    sparse = replace(table, tags={**table.tags, "seconds": 5 * table.tags["seconds"]})
+    assert not can_follow(sparse)
+    with pytest.raises(UsageError, match=r"are 0\.5 s apart, too far to follow objects; take a"):
+        flicker_rate(sparse)
+    assert not can_follow(testing.example_video())
 
 
 def test_without_detections_it_is_said():

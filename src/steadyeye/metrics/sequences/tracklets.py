@@ -34,6 +34,8 @@ COVERED = 0.5
 """Share of a box that other objects cover, from which it may be hidden behind them."""
 GAP = 1.0
 """Seconds after which an object that is not seen any more has gone."""
+APART = 0.2
+"""Seconds between two frames up to which an object can be followed from one to the next."""
 SWITCH = 0.2
 """What another class costs in an assignment, in IoU; it also has to reach `SAME`, or `DUPLICATE`
 after a frame in which the object was not found."""
@@ -104,16 +106,25 @@ _linked: WeakKeyDictionary[Predictions, dict[float, Tracklets]] = WeakKeyDiction
 """Of predictions in use: five numbers and a section of the report read the same objects."""
 
 
-def has_detections(predictions: Predictions) -> bool:
-    """Whether they are a detector's, with all that it gave."""
-    return predictions.raw_detections is not None
+def can_follow(predictions: Predictions) -> bool:
+    """Whether they are a detector's, with all that it gave, on frames that are close together."""
+    return predictions.raw_detections is not None and _time_apart(predictions) <= APART
+
+
+def _time_apart(predictions: Predictions) -> float:
+    """Seconds from a frame to the next of its scene, the median; 0 where none has a next."""
+    rows = in_time(predictions)
+    seconds = np.asarray(predictions.tags["seconds"], dtype=np.float64)[rows]
+    same = predictions.groups[rows][1:] == predictions.groups[rows][:-1]
+    return float(np.median(np.diff(seconds)[same])) if same.any() else 0.0
 
 
 def link(predictions: Predictions, score: float = SCORE) -> Tracklets:
     """The objects that a detector finds in whole videos, rows with group, frame and seconds.
 
     `score`: from it on a detection counts, above `WEAK` and below 1. Raises `UsageError` for
-    another score and for predictions that are no detector's.
+    another score, for predictions that are no detector's, and for frames more than `APART` seconds
+    apart: what moves between them, or comes and goes, cannot be told.
     """
     if not WEAK < score < 1:
         raise UsageError(f"score={score:g}: give a score between {WEAK:g} and 1, such as {SCORE:g}")
@@ -122,16 +133,22 @@ def link(predictions: Predictions, score: float = SCORE) -> Tracklets:
             f"no detections of {predictions.model} were kept; objects are followed where a "
             "detector was run"
         )
-    updated = _linked.setdefault(predictions, {})
-    if score not in updated:
-        updated[score] = link_by(
-            assign_frame_by_frame, predictions, predictions.raw_detections, score
+    apart = _time_apart(predictions)
+    if apart > APART:
+        raise UsageError(
+            f"the frames of {predictions.data} are {apart:.2g} s apart, too far to follow objects; "
+            f"take a smaller step, of at most {APART:g} s"
         )
-    return updated[score]
+    by_score = _linked.setdefault(predictions, {})
+    if score not in by_score:
+        raw = predictions.raw_detections
+        by_score[score] = link_by(assign_frame_by_frame, predictions, raw, score)
+    return by_score[score]
 
 
 def link_by(linker: "Linker", predictions: Predictions, raw: BoxTable, score: float) -> Tracklets:
     """As `link`, of detections that another tracker links, to see how little depends on it."""
+    assert (np.diff(raw.image) >= 0).all(), "a table of boxes is in the order of its images"
     objects = [
         (scene, item)
         for rows in _split_scenes(predictions)
@@ -173,7 +190,6 @@ class Scene:
         self.rows, self.raw, self.score = rows, raw, score
         self.frame = np.asarray(predictions.tags["frame"], dtype=np.int64)[rows]
         self.seconds = np.asarray(predictions.tags["seconds"], dtype=np.float64)[rows]
-        # the table is in the order of its images
         first, last = (np.searchsorted(raw.image, rows, side) for side in ("left", "right"))
         self.detections: list[NDArray[np.intp]] = []
         for start, stop in zip(first, last, strict=True):
