@@ -140,7 +140,10 @@ def test_weights_that_are_missing_are_not_drawn_anew(tmp_path, torchvision):
 
 @pytest.mark.parametrize(
     "size",
-    [{"height": 60_000, "width": 60_000}, {"shortest_edge": 60_000}, {"height": 0, "width": 1}],
+    [
+        *({"height": 60_000, "width": 60_000}, {"shortest_edge": 60_000}),
+        *({"height": 0, "width": 1}, {"height": 2, "width": 10_000_000}),
+    ],
 )
 def test_a_processor_cannot_ask_for_any_memory(size, tmp_path, torchvision):
     folder = tmp_path / "vit"

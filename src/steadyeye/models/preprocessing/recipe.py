@@ -18,16 +18,18 @@ OFFSETS: dict[str, Callable[[float], int]] = {"even": round, "down": math.floor}
 
 LARGEST_INPUT = 2**25
 """Pixels of a model's input; more a damaged file says, for which there is no memory."""
+LONGEST_SIDE = 2**14
+"""Pixels of a side of it; a line of many is as much work as a square."""
 
 
 def check_size(size: Any, title: str) -> None:
     """Raises `UsageError` unless `size` is a height and a width that a network can have."""
     sides = size if isinstance(size, tuple) and len(size) == 2 else ()
-    whole = [side for side in sides if isinstance(side, int) and side >= 1]
+    whole = [side for side in sides if isinstance(side, int) and 1 <= side <= LONGEST_SIDE]
     if len(whole) != 2 or whole[0] * whole[1] > LARGEST_INPUT:
         raise UsageError(
-            f"{title} is {repr(size)[:60]}; give a height and a width from 1 on, together of at "
-            f"most {LARGEST_INPUT:,} pixels"
+            f"{title} is {repr(size)[:60]}; give a height and a width from 1 to {LONGEST_SIDE:,}, "
+            f"together of at most {LARGEST_INPUT:,} pixels"
         )
 
 
