@@ -16,6 +16,43 @@ class MetricMethods:
             >>> print(accuracy(example_predictions(margin=0.5)))
             accuracy 83.3 % (95 % interval 42.9–97.8 %, n = 12, among 3 classes)
         """
+    def blink_rate(self, score: float = 0.5) -> Result:
+        """The share of an object's frames, from its first to its last, in which it is not found.
+
+        Detections from `score` on are linked to objects; of a gap of up to a second every frame is
+        looked up among all detections. Where one from `score` on is there, or another object covers the
+        place, the frame does not count. `cells`: the share not found at all, and the share below the
+        threshold. n frames of objects with 5 detections or more; intervals as of `flip_rate`. Value
+        None without such objects.
+
+        Example, on made-up detections of which every tenth frame lacks one:
+
+            >>> from steadyeye.testing import example_tracks
+            >>> print(blink_rate(example_tracks()))
+            blink_rate 16.1 % (95 % interval 2.5–86.7 %, n = 478)
+        """
+    def box_jitter(self, score: float = 0.5) -> Result:
+        """The mean distance of a box's centre from its smooth path, as a share of √area, n boxes.
+
+        The path is the parabola of least squares through the centres of a frame and the two before and
+        after it; a distance above 1 counts as 1. `cells`: "size", |ln| of √area over its own parabola.
+        Objects as of `blink_rate`; boxes below the threshold count as well.
+
+        Example:
+            >>> from steadyeye.testing import example_tracks
+            >>> print(box_jitter(example_tracks()))
+            box_jitter 0.7 % (95 % interval 0.1–84.3 %, n = 354)
+        """
+    def class_change_rate(self, score: float = 0.5) -> Result:
+        """The share of neighbouring detections of one object whose classes differ, n pairs.
+
+        Objects as of `blink_rate`; of boxes on one another, the one with the highest score counts.
+
+        Example:
+            >>> from steadyeye.testing import example_tracks
+            >>> print(class_change_rate(example_tracks()))
+            class_change_rate 4.5 % (95 % interval 0.6–84.9 %, n = 397)
+        """
     def conditional_robustness(self, k: int | None = None) -> Result:
         """The share right of the frames exactly ±k from an anchor that is right, n such frames.
 
@@ -43,6 +80,17 @@ class MetricMethods:
             >>> from steadyeye.testing import example_video
             >>> print(confidence_jump(example_video()))
             confidence_jump 13.8 % (95 % interval 2.2–86.4 %, n = 238, among 3 classes)
+        """
+    def confidence_swing(self, score: float = 0.5) -> Result:
+        """The mean |Δ score| of an object in neighbouring frames, 0…1, n pairs.
+
+        Objects as of `blink_rate`; scores below the threshold count as well, frames in which it is not
+        found do not.
+
+        Example:
+            >>> from steadyeye.testing import example_tracks
+            >>> print(confidence_swing(example_tracks()))
+            confidence_swing 13.8 % (95 % interval 2.2–86.4 %, n = 451)
         """
     def degraded_accuracy(self, images: str = "right") -> Result:
         """The share of images still right: the mean over operators of the mean over their levels.
@@ -142,6 +190,17 @@ class MetricMethods:
             ...     print(operator.name, operator.cells[0])
             blur below 0.9 2 (95 % interval ≥ 1, n = 20)
             noise below 0.9 4 (95 % interval ≥ 1, n = 20)
+        """
+    def flicker_rate(self, score: float = 0.5) -> Result:
+        """The share of objects that are found in two frames in a row at most, and never again.
+
+        Such are mostly false positives. Objects as of `blink_rate`, those left out that are there when
+        a scene begins or ends. n objects; the interval is clustered by video.
+
+        Example:
+            >>> from steadyeye.testing import example_tracks
+            >>> print(flicker_rate(example_tracks()))
+            flicker_rate 100.0 % (95 % interval 15.8–100.0 %, n = 4)
         """
     def flip_rate(self) -> Result:
         """The share of consecutive frame pairs whose top-1 class changes, n pairs.

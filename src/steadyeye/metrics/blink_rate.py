@@ -20,5 +20,6 @@ def blink_rate(predictions: Predictions, score: float = SCORE) -> Result:
 
         >>> from steadyeye.testing import example_tracks
         >>> print(blink_rate(example_tracks()))
+        blink_rate 16.1 % (95 % interval 2.5–86.7 %, n = 478)
     """
     return count_blinks(predictions, score)

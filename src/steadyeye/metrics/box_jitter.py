@@ -17,6 +17,7 @@ def box_jitter(predictions: Predictions, score: float = SCORE) -> Result:
     Example:
         >>> from steadyeye.testing import example_tracks
         >>> print(box_jitter(example_tracks()))
+        box_jitter 0.7 % (95 % interval 0.1–84.3 %, n = 354)
 
     """
     return measure_jitter(predictions, score)

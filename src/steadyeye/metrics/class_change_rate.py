@@ -15,6 +15,7 @@ def class_change_rate(predictions: Predictions, score: float = SCORE) -> Result:
     Example:
         >>> from steadyeye.testing import example_tracks
         >>> print(class_change_rate(example_tracks()))
+        class_change_rate 4.5 % (95 % interval 0.6–84.9 %, n = 397)
 
     """
     return count_class_changes(predictions, score)

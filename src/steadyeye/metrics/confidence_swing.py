@@ -16,6 +16,7 @@ def confidence_swing(predictions: Predictions, score: float = SCORE) -> Result:
     Example:
         >>> from steadyeye.testing import example_tracks
         >>> print(confidence_swing(example_tracks()))
+        confidence_swing 13.8 % (95 % interval 2.2–86.4 %, n = 451)
 
     """
     return measure_swing(predictions, score)

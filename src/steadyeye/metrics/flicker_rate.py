@@ -16,6 +16,7 @@ def flicker_rate(predictions: Predictions, score: float = SCORE) -> Result:
     Example:
         >>> from steadyeye.testing import example_tracks
         >>> print(flicker_rate(example_tracks()))
+        flicker_rate 100.0 % (95 % interval 15.8–100.0 %, n = 4)
 
     """
     return count_flickers(predictions, score)
