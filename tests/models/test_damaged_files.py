@@ -250,22 +250,30 @@ def pack_bomb(whole, bomb, ending):
                 new.writestr(name, old.read(name))
 
 
-@pytest.mark.parametrize("ending", ["data.pkl", "data/0", "version", ".py", "constants/0"])
-@pytest.mark.parametrize("kind", ["weights", "module"])
+@pytest.mark.parametrize(
+    "ending", ["data.pkl", "data/0", "version", ".py", "constants/0", ".json", "weight_0"]
+)
+@pytest.mark.parametrize("kind", ["weights", "module", "exported program"])
 def test_an_archive_is_not_unpacked_beyond_its_size(kind, ending, tmp_path):
     whole, bomb = tmp_path / "whole.pt", tmp_path / "bomb.pt"
     if kind == "weights":
         torch.save(toy_networks.net().state_dict(), whole)
+    elif kind == "exported program":
+        program = torch.export.export(toy_networks.net(), (torch.zeros(1, 3, 32, 32),))
+        whole, bomb = whole.with_suffix(".pt2"), bomb.with_suffix(".pt2")
+        torch.export.save(program, whole)
     else:
         torch.jit.trace(toy_networks.net(), torch.zeros(1, 3, 32, 32)).save(whole)
-    read = state_dict if kind == "weights" else lambda path: load_module(str(path))
+    read = (
+        state_dict if kind == "weights" else lambda path: load_module(str(path), allow_pickle=True)
+    )
     assert read(whole)
     pack_bomb(whole, bomb, ending)
     with zipfile.ZipFile(bomb) as archive:
         if max(entry.file_size for entry in archive.infolist()) < BOMB:
             return  # this kind has no such entry
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(UsageError, match=r"bomb\.pt' has .* bytes and unpacks to") as error:
+    with pytest.raises(UsageError, match=r"bomb\.pt2?' has .* bytes and unpacks to") as error:
         read(bomb)
     assert len(str(error.value).splitlines()) == 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < BOMB >> 12
@@ -299,6 +307,33 @@ def test_a_keras_file_asks_for_no_more_than_it_holds(tmp_path, names):
     pack_bomb(whole, bad, "model.weights.h5")
     with pytest.raises(UsageError, match="unpacks to"):
         read(bad)
+
+
+def test_the_layers_of_a_keras_file_ask_together_for_no_more_than_it_holds(tmp_path, names):
+    from steadyeye.models.backends.keras import keras_library as keras
+
+    path, sizes = tmp_path / "net.keras", (1_000, 1_000_000)
+    recipe = {"mean": 0, "std": 255}
+
+    def write(units):
+        """A file of two wide layers whose weights are those of narrow ones."""
+        images = keras.Input((32, 32, 3))
+        wide = keras.layers.Dense(units)(keras.layers.GlobalAveragePooling2D()(images))
+        with keras.device("meta"):
+            network = keras.Model(images, keras.layers.Dense(units)(wide))
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("config.json", network.to_json())
+            file.writestr("metadata.json", "{}")
+            file.writestr("model.weights.h5", bytes(4 * units))
+
+    for units in sizes:
+        write(units)
+        # of the smaller one the weights are no HDF5 file, which Keras says
+        said = r"asks for a network of 1,000,0\d\d,000,000" if units > 1_000 else "cannot load"
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(UsageError, match=said):
+            build("keras", path=str(path), classes=str(names), recipe=recipe, runtime="torch")
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < BOMB >> 10
 
 
 def test_a_recipe_of_the_users_own_is_read_as_before():

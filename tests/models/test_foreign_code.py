@@ -16,6 +16,7 @@ import tiny_vit
 import torch
 import toy_networks
 from fixtures.tiny_sources import of_image_folder
+from safetensors import safe_open
 
 from steadyeye import allow_code
 from steadyeye.core import code_permission, plugins
@@ -339,3 +340,34 @@ def test_a_trained_detector_names_code_of_its_library(model, tmp_path, torchvisi
     with pytest.raises(UsageError, match=fault):
         attempt(f"torch(path='{tmp_path / 'trained'}', runtime='torch')")
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", ["../other/model.safetensors", "ABSOLUTE", "a/../../x", 3])
+def test_weights_of_a_folder_of_transformers_lie_in_it(name, tmp_path, torchvision):
+    from transformers import ViTForImageClassification
+
+    processor = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
+    for folder in ("vit", "other"):
+        tiny_vit.save_vit(tmp_path / folder, processor, ["cat", "dog"])
+    spec = f"hf(name='{tmp_path / 'vit'}', runtime='torch')"
+    attempt(spec)
+    weights = tmp_path / "other" / "model.safetensors"
+    with safe_open(weights, framework="pt") as content:
+        keys = list(content.keys())
+    (tmp_path / "vit" / "model.safetensors").unlink()
+    index = tmp_path / "vit" / "model.safetensors.index.json"
+
+    def point(file):
+        index.write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(keys, file)}))
+
+    point(str(weights) if name == "ABSOLUTE" else name)
+    with pytest.raises(UsageError, match="which are no file beside it"):
+        attempt(spec)
+    if name == "ABSOLUTE" or "other" in str(name):
+        ViTForImageClassification.from_pretrained(tmp_path / "vit")  # what the library itself reads
+    weights.rename(tmp_path / "vit" / "part.safetensors")
+    point("part.safetensors")
+    attempt(spec)
+    index.write_text("[]")
+    with pytest.raises(UsageError, match="has no weight_map"):
+        attempt(spec)

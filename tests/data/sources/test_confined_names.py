@@ -3,7 +3,17 @@
 import json
 
 import pytest
-from fixtures.tiny_sources import of_coco, of_mot, of_voc, of_yolo, picture
+from fixtures.tiny_sources import (
+    of_coco,
+    of_davis,
+    of_frames,
+    of_mot,
+    of_video,
+    of_voc,
+    of_yolo,
+    picture,
+    pictures,
+)
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
@@ -129,3 +139,58 @@ def test_suggested_boxes_are_of_images_in_their_folder(tmp_path, secret):
     (images / "linked.bmp").unlink()
     (images / "linked.bmp").write_bytes(secret.read_bytes())
     assert sample(images) == (1, 1)
+
+
+def imagenet_vid(root, named):
+    data, annotated = (root / kind / "VID" / "val" / "a" for kind in ("Data", "Annotations"))
+    pictures(data, ["000000.bmp", "000001.bmp"])
+    annotated.mkdir(parents=True)
+    sides = "<xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax>"
+    for stem in ("000000", "000001"):
+        (annotated / f"{stem}.xml").write_text(
+            f"<annotation><folder>{named.parent}</folder><filename>{named}</filename><object>"
+            f"<name>n02958343</name><bndbox>{sides}</bndbox></object></annotation>"
+        )
+    return f"imagenet_vid(root='{root}')"
+
+
+def with_sidecar(make, video):
+    """What writes data with a sidecar that labels `video`, and what lies outside as well."""
+
+    def write(root, named):
+        spec, _ = make(root)
+        labels = root / "labels.csv"
+        names = (video, named, "../secrets", "../secrets/000005", "../secrets/000005.bmp")
+        labels.write_text("\n".join(["video,labels", *(f"{name},a" for name in names)]))
+        return spec if "labels=" in spec else spec.replace(")", f", labels='{labels}')")
+
+    return write
+
+
+FROM_LISTINGS = {
+    "imagenet_vid": imagenet_vid,
+    "davis": with_sidecar(of_davis, "dog"),
+    "video": with_sidecar(of_video, "clip.avi"),
+    "frames": with_sidecar(of_frames, "data"),
+}
+
+
+@pytest.mark.parametrize("kind", FROM_LISTINGS)
+def test_annotations_of_frames_open_nothing_that_they_name(kind, tmp_path, secret):
+    """The frames are those that lie in the folder, whatever an annotation or a sidecar names."""
+    root = tmp_path / "data"
+    source = built(FROM_LISTINGS[kind](root, secret))
+    assert len(source)
+    assert all(path.resolve().is_relative_to(root) for path in source.files())
+    assert not any(abs(source[i].image().mean() - 200) < 1 for i in range(len(source)))
+
+
+def test_annotations_of_imagenet_vid_quote_no_file(tmp_path, secret):
+    secret.write_text("n02958343 of a secret")
+    spec = imagenet_vid(tmp_path / "data", secret)
+    path = tmp_path / "data" / "Annotations" / "VID" / "val" / "a" / "000000.xml"
+    entity = f'<!DOCTYPE a [<!ENTITY x SYSTEM "file://{secret}">]>'
+    path.write_text(entity + path.read_text().replace("n02958343", "&x;"))
+    with pytest.raises(UsageError, match="defines entities") as raised:
+        built(spec)
+    assert "secret" not in str(raised.value).replace(str(tmp_path), "")

@@ -20,7 +20,7 @@ from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.runtimes.archive_sizes import check_unpacked_size
 from steadyeye.models.runtimes.classifier import read_recipe
-from steadyeye.models.runtimes.network_sizes import SMALLEST, WeightsSize, check_settings
+from steadyeye.models.runtimes.network_sizes import SMALLEST, TIMES, WeightsSize, check_settings
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 
 PACKAGES = ("torch", "keras")
@@ -84,6 +84,19 @@ def _check_sizes(path: Path) -> None:
         # a number takes a byte or more; how many tensors there are is left to Keras
         size = WeightsSize(SMALLEST, archive.getinfo("model.weights.h5").file_size, SMALLEST)
     check_settings(settings, size, f"config.json in '{path}'")
+    try:
+        # a device without memory: weights have shapes there, and no numbers
+        with keras_library.device("meta"):
+            network = keras_library.saving.deserialize_keras_object(settings, safe_mode=True)
+        asked_numbers = network.count_params()
+    except Exception:
+        # who loads it meets the same error, and says it
+        return
+    if asked_numbers > TIMES * size.numbers + SMALLEST:
+        raise UsageError(
+            f"config.json in '{path}' asks for a network of {asked_numbers:,} numbers, and its "
+            f"weights have {size.numbers:,} bytes; save it again"
+        )
 
 
 class _ChannelsFirst(nn.Module):

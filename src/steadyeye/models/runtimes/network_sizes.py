@@ -20,6 +20,7 @@ from torch.nn.modules import module as torch_modules
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import library
+from steadyeye.core.storage.text_files import read_json
 
 COUNTS = re.compile("(layer|depth|block|stage|level|repeat)s?$", re.IGNORECASE)
 """Settings of which a network has as many parts, each of one tensor or more."""
@@ -82,12 +83,29 @@ def check_file(name: str) -> WeightsSize | None:
     """The size of the weights of a folder or a name on the hub, its config.json checked.
 
     To be called before the library makes anything of the configuration: it makes lists as long as
-    that says. Raises `UsageError` as `check_settings` does.
+    that says. Raises `UsageError` as `check_settings` does, and for an index of weights that names
+    a file elsewhere.
     """
+    _check_shards(Path(name))
     size = read_size(name)
     settings, _ = library("transformers").PretrainedConfig.get_config_dict(name)
     check_settings(settings, size, f"config.json of '{name}'")
     return size
+
+
+def _check_shards(folder: Path) -> None:
+    """Raises `UsageError` for an index of the weights in `folder` that names files elsewhere."""
+    for path in sorted(folder.glob("*.index.json")) if folder.is_dir() else ():
+        content = read_json(path, "index of weights")
+        shards = content.get("weight_map") if isinstance(content, dict) else None
+        if not isinstance(shards, dict):
+            raise UsageError(f"'{path}' has no weight_map; download or save the model again")
+        for shard in shards.values():
+            if not isinstance(shard, str) or shard != Path(shard).name:
+                raise UsageError(
+                    f"'{path}' names the weights {str(shard)[:200]!r}, which are no file "
+                    "beside it; download or save the model again"
+                )
 
 
 def check_settings(settings: Mapping[str, Any], size: WeightsSize | None, title: str) -> None:
