@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 
 import explain_toys
+import psutil
 import pytest
 from conftest import TESTS
 from forked import Command, reset_signals, steadyeye
@@ -92,6 +93,26 @@ def test_an_interrupt_is_one_line_and_what_is_finished_stays(folder, whole, engi
     assert {path: path.stat().st_mtime_ns for path in shards} == shards
     ended = {name: data for name, data in tree(out).items() if name.startswith("cells")}
     assert ended == {name: data for name, data in whole.items() if name.startswith("cells")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("process", ["gcs_server", "raylet"])
+def test_a_sigterm_while_ray_begins_is_as_any_other(folder, process):
+    asked = words(f"begins-{process}", "--workers", "1", "--engine", "ray(most=1)")
+    running = Command(*asked, cwd=folder, env=environment(0.02))
+    begun = []
+
+    def has_begun():
+        begun[:] = psutil.Process(running.pid).children(recursive=True)
+        return any(process in child.name() for child in begun)
+
+    wait_for(running, has_begun)
+    running.send_signal(signal.SIGTERM)
+    _, stderr = running.communicate()
+    assert running.returncode == CODES[signal.SIGTERM], stderr
+    assert stderr.splitlines() == [LINE]
+    _, left = psutil.wait_procs(begun, timeout=30)
+    assert not left
 
 
 @pytest.mark.parametrize("form", ["none", "json"])

@@ -116,6 +116,10 @@ def _connect(cluster: Cluster) -> Iterator[None]:
     except (OSError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
         raise UsageError(f"cannot reach the Ray cluster '{cluster.address}': {reason}") from error
+    except SystemExit:
+        # a SIGTERM that came to Ray's handler, which exits; it is for ours
+        signal.raise_signal(signal.SIGTERM)
+        raise
     try:
         yield
     except BaseException as error:
