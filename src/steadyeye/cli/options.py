@@ -171,53 +171,40 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
     """A decorator that registers a function as a command of `app`.
 
     A parameter whose type is one of the groups above, or any dataclass, gives the command an option
-    for each of its fields, in its place; the function gets them as one object.
+    for each of its fields, in its place; the function gets them as one object. Every command has
+    one more option, for the code that files may name.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name)(accept_allowed_code(expand_groups(function)))
+        app.command(name)(expand_groups(function))
         return function
 
     return register
 
 
 def expand_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """The function with the fields of its dataclass parameters as parameters of their own."""
+    """The function with the fields of its dataclass parameters as parameters of their own.
+
+    Its last parameter is `allow_code`, the code that is allowed before the function is called.
+    """
     groups: dict[str, type[Any]] = {}
     parameters: list[Parameter] = []
     for parameter in signature(function).parameters.values():
         kind = parameter.annotation
         if isinstance(kind, type) and is_dataclass(kind):
             groups[parameter.name] = kind
-            own = signature(kind).parameters.values()
-            parameters += [field.replace(kind=Parameter.KEYWORD_ONLY) for field in own]
+            parameters += signature(kind).parameters.values()
         else:
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-
-    def call(**values: Any) -> None:
-        for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-        function(**values)
-
-    call.__name__, call.__doc__ = function.__name__, function.__doc__
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return call
-
-
-def accept_allowed_code(function: Callable[..., None]) -> Callable[..., None]:
-    """The function with one more parameter, for the code that files may name."""
-    own = [
-        parameter.replace(kind=Parameter.KEYWORD_ONLY)
-        for parameter in signature(function).parameters.values()
-    ]
-    parameters = [
-        *own,
-        Parameter("allow_code", Parameter.KEYWORD_ONLY, default=None, annotation=AllowedCode),
-    ]
+            parameters.append(parameter)
+    parameters.append(
+        Parameter("allow_code", Parameter.KEYWORD_ONLY, default=None, annotation=AllowedCode)
+    )
+    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
 
     def call(**values: Any) -> None:
         allow_code(*values.pop("allow_code") or ())
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         function(**values)
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__

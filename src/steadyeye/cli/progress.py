@@ -64,16 +64,33 @@ def watching(form: str) -> ProgressWatcher:
     return Lines() if form == "json" else Bars(form == "none")
 
 
-class Bars:
+class _CellWatcher:
+    """What is known of each cell, as a run or a training tells it."""
+
+    def __init__(self) -> None:
+        self._cells: dict[str, _Cell] = {}
+        self._lock = threading.RLock()
+
+    def report_counts(self, name: str, counts: Mapping[str, float]) -> None:
+        """Takes in how many samples came from the cache and how many failed."""
+        with self._lock:
+            self._cells[name].count(counts)
+
+    def show_loss(self, name: str, loss: float) -> None:
+        """Takes in the loss of a training."""
+        with self._lock:
+            self._cells[name].loss = loss
+
+
+class Bars(_CellWatcher):
     """A bar a cell that is being worked on, and a line a cell that is done; nothing when quiet.
 
     Where stderr is no terminal there are only the lines.
     """
 
     def __init__(self, quiet: bool) -> None:
+        super().__init__()
         self.quiet = quiet
-        self._cells: dict[str, _Cell] = {}
-        self._lock = threading.RLock()
         self._live = Live(
             get_renderable=self._bars,
             console=progress_console,
@@ -109,16 +126,6 @@ class Bars:
     def report_resumed(self, name: str, finished: int, shards: int) -> None:
         """Says what an earlier run had finished."""
         self.say(f"{name}: {finished} of {number_of(shards, 'shard')} were already done")
-
-    def report_counts(self, name: str, counts: Mapping[str, float]) -> None:
-        """Shows how many samples came from the cache and how many failed."""
-        with self._lock:
-            self._cells[name].count(counts)
-
-    def show_loss(self, name: str, loss: float) -> None:
-        """Shows the loss of a training."""
-        with self._lock:
-            self._cells[name].loss = loss
 
     def say(self, line: str) -> None:
         """Prints a line above the bars."""
@@ -170,12 +177,8 @@ def _draw_bar(cell: "_Cell", long: int) -> str:
     return "━" * full + "─" * (long - full)
 
 
-class Lines:
+class Lines(_CellWatcher):
     """A JSON object a line on stderr; docs/reference/runs.md names the keys."""
-
-    def __init__(self) -> None:
-        self._cells: dict[str, _Cell] = {}
-        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         interrupts.say = lambda text: self._write(event="stopped", message=text)
@@ -207,16 +210,6 @@ class Lines:
     def report_resumed(self, name: str, finished: int, shards: int) -> None:
         """Tells what an earlier run had finished."""
         self._write(event="resumed", cell=name, finished=finished, shards=shards)
-
-    def report_counts(self, name: str, counts: Mapping[str, float]) -> None:
-        """Takes in how many samples came from the cache and how many failed."""
-        with self._lock:
-            self._cells[name].count(counts)
-
-    def show_loss(self, name: str, loss: float) -> None:
-        """Takes in the loss of a training."""
-        with self._lock:
-            self._cells[name].loss = loss
 
     def say(self, line: str) -> None:
         """Tells something in words."""

@@ -37,13 +37,16 @@ def read_text(path: Place, title: str = "file") -> str:
     `title`: names it in errors, "class list". Raises `UsageError` for a file that is not there or
     no text, with the line.
     """
+    return decode_text(_read_bytes(path, title), f"the {title} '{path}'")
+
+
+def _read_bytes(path: Place, title: str) -> bytes:
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         raise UsageError(f"no {title} at '{path}'; check the path") from None
     except OSError as error:
         raise UsageError(f"cannot read the {title} '{path}': {error.strerror}") from error
-    return decode_text(content, f"the {title} '{path}'")
 
 
 def decode_text(content: bytes, title: str) -> str:
@@ -323,12 +326,7 @@ def read_ini(path: Place, title: str) -> configparser.ConfigParser:
 
 def read_xml(path: Place, title: str) -> Element:
     """The root of an XML file. Raises `UsageError` for one that is none or defines entities."""
-    try:
-        content = path.read_bytes()
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        raise UsageError(f"no {title} at '{path}'; check the path") from None
-    except OSError as error:
-        raise UsageError(f"cannot read the {title} '{path}': {error.strerror}") from error
+    content = _read_bytes(path, title)
     try:
         _refuse_entities(content)
         return ElementTree.fromstring(content)  # noqa: S314 - entities are refused above
