@@ -1,12 +1,16 @@
 """The examples in docstrings print what they say."""
 
+import ast
 import doctest
+import re
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import steadyeye
+from steadyeye import testing
+from steadyeye.core.spec import parse
 
 SOURCE = Path(steadyeye.__file__).parent
 MODULES = sorted(
@@ -36,3 +40,33 @@ def test_every_public_name_has_an_example(name):
     public = getattr(steadyeye, name)
     assert "    >>> " in public.__doc__
     assert public.__module__ in MODULES
+
+
+PUBLIC = [name for name in vars(testing) if getattr(vars(testing)[name], "__module__", "") ==
+          testing.__name__ and name[0] != "_"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_check_and_every_made_up_input_has_an_example(name):
+    """Run by the first test, as `steadyeye.testing` is one of the modules."""
+    assert "    >>> " in vars(testing)[name].__doc__
+
+
+EXAMPLE = re.compile(r"^ *Example: `(.+)`$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("folder", ["data/sources", "models/backends", "explain/probes"])
+def test_plugins_that_need_files_show_a_spec_that_they_take(folder):
+    """Read without importing them, as some need packages that are not everywhere."""
+    files = [file for file in (SOURCE / folder).glob("*.py") if file.stem != "__init__"]
+    assert files
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        examples = EXAMPLE.findall(text)
+        assert len(examples) == 1, f"{file.name} has {len(examples)} examples"
+        spec = parse(examples[0])
+        assert spec.kwargs.get("probe", spec.name) == file.stem
+        (function,) = (node for node in ast.parse(text).body
+                       if isinstance(node, ast.FunctionDef) and node.name == file.stem)  # fmt: skip
+        taken = {arg.arg for arg in (*function.args.args, *function.args.kwonlyargs)}
+        assert taken >= spec.kwargs.keys() - {"probe"}, f"{file.name} takes {taken}"

@@ -36,7 +36,7 @@ class MetricMethods:
 
         The path is the parabola of least squares through the centres of a frame and the two before and
         after it; a distance above 1 counts as 1. `cells`: "size", |ln| of √area over its own parabola.
-        Objects as of `blink_rate`; boxes below the threshold count as well.
+        Objects and `score`, 0…1, as of `blink_rate`; boxes below the threshold count as well.
 
         Example:
             >>> from steadyeye.testing import example_tracks
@@ -46,7 +46,8 @@ class MetricMethods:
     def class_change_rate(self, score: float = 0.5) -> Result:
         """The share of neighbouring detections of one object whose classes differ, n pairs.
 
-        Objects as of `blink_rate`; of boxes on one another, the one with the highest score counts.
+        Objects and `score`, 0…1, as of `blink_rate`; of boxes on one another, the one with the highest
+        score counts.
 
         Example:
             >>> from steadyeye.testing import example_tracks
@@ -84,8 +85,8 @@ class MetricMethods:
     def confidence_swing(self, score: float = 0.5) -> Result:
         """The mean |Δ score| of an object in neighbouring frames, 0…1, n pairs.
 
-        Objects as of `blink_rate`; scores below the threshold count as well, frames in which it is not
-        found do not.
+        Objects and `score`, 0…1, as of `blink_rate`; scores below the threshold count as well, frames
+        in which it is not found do not.
 
         Example:
             >>> from steadyeye.testing import example_tracks
@@ -173,15 +174,14 @@ class MetricMethods:
             >>> print(f"{result.value:.3f}, n = {result.n}")
             -0.833, n = 12
         """
-    def failure_points(
-        self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), images: str = "right"
-    ) -> Result:
+    def failure_points(self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), images: str = "right") -> Result:
         """The first level of every operator with accuracy below each threshold.
 
         `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, in each
         the thresholds with the level (None: not reached) and its interval, and in these the share of
         pixels changed and the mean value there. The whole has no value of its own. Swingler 2022,
-        Tables 1–3. After a search (`--fast`) the interval is that of the search.
+        Tables 1–3. After a search (`--fast`) the interval is that of the search. Raises `UsageError`
+        for thresholds that are no shares.
 
         Example, on made-up predictions:
 
@@ -194,8 +194,8 @@ class MetricMethods:
     def flicker_rate(self, score: float = 0.5) -> Result:
         """The share of objects that are found in two frames in a row at most, and never again.
 
-        Such are mostly false positives. Objects as of `blink_rate`, those left out that are there when
-        a scene begins or ends. n objects; the interval is clustered by video.
+        Such are mostly false positives. Objects and `score`, 0…1, as of `blink_rate`, those left out
+        that are there when a scene begins or ends. n objects; the interval is clustered by video.
 
         Example:
             >>> from steadyeye.testing import example_tracks
@@ -217,8 +217,8 @@ class MetricMethods:
     def localization(self, k: int | None = None, iou: float | str = 0.5) -> Result:
         """pm-k mAP with all categories made one, so that only the place counts.
 
-        `cells`: k = 0, the anchors alone, 1 … k. The rest as in `pm_k_map`. Shankar et al.,
-        Section 4.2.
+        `cells`: k = 0, the anchors alone, 1 … k. `k`, `iou` and the rest as in `pm_k_map`. Shankar et
+        al., Section 4.2.
 
         Example, on made-up predictions:
 
@@ -273,7 +273,7 @@ class MetricMethods:
         """The share of objects found, over IoU 0.50 … 0.95 and the classes that are there.
 
         `detections`: how many of each image and class count, the most confident; at most 100. COCO's
-        AR. Value None without objects.
+        AR. Value None without objects. Raises `UsageError` for a `detections` that is none of 1 … 100.
 
         Example, on made-up predictions:
 
@@ -330,7 +330,8 @@ class MetricMethods:
         own answer in the place of the truth: steady, right or wrong. `k`: native frames; 10 if left
         out, of pm-sets the largest in the data. Of pm-sets n counts the anchors and the interval is
         that of `pm_k`. Of whole videos n counts all frames, each an anchor: they share neighbours, so
-        one video is resampled in blocks longer than a window. Value None on empty input.
+        one video is resampled in blocks longer than a window. Value None on empty input. Raises
+        `UsageError` for a `k` below the distance of the frames.
 
         Example, on made-up predictions:
 

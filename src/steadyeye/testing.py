@@ -46,15 +46,29 @@ COLUMNS = ("truth", "group", "offset", "frame", "video")
 
 
 class ContractError(UsageError):
-    """A plugin that does not do what all of its kind do."""
+    """A plugin that does not do what all of its kind do; its text says what does not hold.
+
+    Example:
+        >>> from steadyeye.core.types import Result
+        >>> check_metric(lambda predictions: Result("ones", 1.0, None, None, 1, "none"))
+        Traceback (most recent call last):
+        steadyeye.testing.ContractError: on empty input its value is 1.0, not None
+
+    """
 
 
 def check_plugin(kind: str, text: str, predictions: Predictions | None = None) -> str:
     """What was checked of the plugin that a spec names, as one line.
 
-    `kind`: as `steadyeye ls` names them. `predictions`: what metrics and analyses are tried on;
-    `example_predictions()` if left out. Raises `UsageError` where it cannot be loaded, and
-    `ContractError` where something does not hold.
+    `kind`: as `steadyeye ls` names them. `text`: the spec, a name with arguments in brackets.
+    `predictions`: what metrics and analyses are tried on; `example_predictions()` if left out.
+    Raises `UsageError` where it cannot be loaded, and `ContractError` where something does not
+    hold.
+
+    Example:
+        >>> print(check_plugin("operators", "jpeg(subsampling='444')"))
+        jpeg: 5 shapes, levels 0 to 30
+
     """
     spec = parse(text)
     _require(bool(plugins.declaration(kind, spec.name).summary), f"{spec.name} has no docstring")
@@ -78,7 +92,17 @@ def check_plugin(kind: str, text: str, predictions: Predictions | None = None) -
 
 
 def check_operator(operator: Operator) -> str:
-    """Level 0 is the image; levels do not depend on the way to them; the image stays as it is."""
+    """Level 0 is the image; levels do not depend on the way to them; the image stays as it is.
+
+    `operator` is tried on `example_image` in five shapes, colour and grey, at level 0, 1, 2 and its
+    last. Returns what was checked, as one line; raises `ContractError` where it does not hold.
+
+    Example:
+        >>> from steadyeye.degradation.operators.contrast import contrast
+        >>> print(check_operator(contrast()))
+        contrast: 5 shapes, levels 0 to 5
+
+    """
     _require(isinstance(operator, Operator), "it returns no steadyeye.degradation.Operator")
     key = stream_key(0, "a photo", operator.name)
     levels = sorted({1, min(2, operator.last), operator.last})
@@ -110,7 +134,14 @@ def _gradient(image: NDArray[np.float32]) -> NDArray[np.float32]:
 def check_source(source: Source, *columns: str) -> str:
     """Ids are unique; ids and labels are known beforehand; images are RGB and decode the same.
 
-    `columns`: those that it names without a value of them in each sample.
+    The first, the middle and the last sample of `source` are decoded. `columns`: those that it
+    names without a value of them in each sample. Returns what was checked, as one line; raises
+    `ContractError` where it does not hold.
+
+    Example:
+        >>> print(check_source(example_source(sets=2)))
+        example: 10 samples, 3 of them decoded
+
     """
     ids, truths = list(source.ids), list(source.truths)
     _require(len(source) > 0, "it has no samples")
@@ -138,7 +169,16 @@ def check_source(source: Source, *columns: str) -> str:
 
 
 def check_model(model: Model | Detector, side: int = 64) -> str:
-    """A row an image, whatever the order; the same in any batch where answers may be kept."""
+    """A row an image, whatever the order; the same in any batch where answers may be kept.
+
+    `model` is asked of four images of `example_image`, `side` pixels high and wide, together and
+    alone. Returns what was checked, as one line; raises `ContractError` where it does not hold.
+
+    Example:
+        >>> print(check_model(example_subject().model))
+        detect_nothing: 4 images, alone and together
+
+    """
     images = [example_image((side, side, 3), seed) for seed in range(4)]
     before = [image.copy() for image in images]
     answers = model(images)
@@ -174,7 +214,18 @@ def _same(answer: Any, other: Any) -> bool:
 def check_metric(
     metric: Callable[[Predictions], Result], predictions: Predictions | None = None
 ) -> str:
-    """The same twice and in any order of rows; None on empty input; predictions not changed."""
+    """The same twice and in any order of rows; None on empty input; predictions not changed.
+
+    `metric` is tried on `predictions` as they are or, where there are none, on
+    `example_predictions()`, those rows the other way round, and no rows. Returns what was checked,
+    as one line; raises `ContractError` where it does not hold.
+
+    Example:
+        >>> from steadyeye.metrics.accuracy import accuracy
+        >>> print(check_metric(accuracy))
+        accuracy: 60 rows, in two orders, and none
+
+    """
     table = predictions or example_predictions()
     before, result = copy.deepcopy(table), metric(table)
     _require(isinstance(result, Result), "it returns no Result")
@@ -195,7 +246,15 @@ def check_analysis(
 ) -> str:
     """The same section twice, or None; each figure has a text; predictions stay as they are.
 
-    Without `predictions` of some that are all right, and of some that are not.
+    `analysis` is tried on one model without results, of `predictions` or, without these, of some
+    that are all right and of some that are not. Returns the title of its section and what was
+    checked, as one line; raises `ContractError` where it does not hold.
+
+    Example:
+        >>> from steadyeye.report.analyses.failures import failures
+        >>> print(check_analysis(failures))
+        The frames that break it: 60 rows, right and wrong
+
     """
     tables = [predictions] if predictions else [example_predictions(margin=m) for m in (1.0, 0.5)]
     titles = []
@@ -215,8 +274,16 @@ def check_analysis(
 def check_probe(probe: Callable[..., Any], spec: Spec, subject: Subject | None = None) -> str:
     """Images that decode the same and, of targets × steps, the first as the image is.
 
-    `subject`: what is explained, `example_subject()` if left out. Raises `UsageError` for what the
-    probe refuses, such as a detector without gradients.
+    `probe`: the function, called with the subject and the arguments of `spec`. `subject`: what is
+    explained, `example_subject()` if left out. Returns what was checked, as one line. Raises
+    `ContractError` where it does not hold, and `UsageError` for what the probe refuses, such as a
+    detector without gradients.
+
+    Example:
+        >>> from steadyeye.explain.probes.patch_shuffle import patch_shuffle
+        >>> print(check_probe(patch_shuffle, parse("patch_shuffle(repeats=5)")))
+        patch_shuffle: 36 images of 6 detections
+
     """
     _require(bool(inspect.signature(probe).parameters), "it takes no subject")
     plugins.check_arguments(probe, spec, positional=1)
@@ -235,14 +302,28 @@ def check_probe(probe: Callable[..., Any], spec: Spec, subject: Subject | None =
 
 
 def example_image(shape: tuple[int, ...] = (64, 48, 3), seed: int = 0) -> Image:
-    """Noise over a slope, uint8: every value occurs and neighbours differ."""
+    """An image of `shape`, uint8: noise over a slope, so that neighbours differ; seeded.
+
+    Example:
+        >>> example_image((2, 3))
+        array([[ 47, 135, 228],
+               [ 15, 117, 202]], dtype=uint8)
+
+    """
     rng = np.random.default_rng(seed)
     slope = np.linspace(0, 200, shape[1]).reshape(1, -1, *(1,) * (len(shape) - 2))
     return (slope + rng.integers(0, 56, shape)).astype(np.uint8)
 
 
 def degrade_example(operator: Operator, level: int) -> str:
-    """How far an operator changes `example_image` at a level: share of pixels and mean value."""
+    """How far `operator` changes `example_image` at `level`: share of pixels, and mean value.
+
+    Example:
+        >>> from steadyeye.degradation.operators.jpeg import jpeg
+        >>> print(degrade_example(jpeg(), level=30))
+        100 % of pixels changed, mean 127 → 127
+
+    """
     from steadyeye.degradation.kernels import measure_brightness, measure_changed_share
 
     image = example_image()
@@ -258,6 +339,12 @@ def example_predictions(
     """`sets` pm-sets of an anchor and `k` frames on each side, three classes, as `COLUMNS`.
 
     `margin`: what the true class has above a uniform score in 0…1; from 1 on every answer is right.
+    `seed`: of the labels and the scores. Two sets are of one video.
+
+    Example:
+        >>> example_predictions(sets=4, k=1).scores.shape
+        (12, 3)
+
     """
     rng = np.random.default_rng(seed)
     offsets, size = np.tile(np.arange(-k, k + 1), sets), 2 * k + 1
@@ -273,7 +360,16 @@ def example_predictions(
 
 
 def example_video(frames: int = 120, seed: int = 0) -> Predictions:
-    """Two videos of `frames` frames at 10 a second without labels, whose answers come in spells."""
+    """Two videos of `frames` frames at 10 a second without labels, whose answers come in spells.
+
+    `seed`: of the spells and the scores. A spell lasts 20 frames on average.
+
+    Example:
+        >>> from steadyeye.metrics.flip_rate import flip_rate
+        >>> flip_rate(example_video(frames=50)).n
+        98
+
+    """
     rng = np.random.default_rng(seed)
     frame = np.tile(np.arange(frames), 2)
     video = np.repeat(["v0", "v1"], frames)
@@ -289,8 +385,13 @@ def example_video(frames: int = 120, seed: int = 0) -> Predictions:
 def example_tracks(frames: int = 120, seed: int = 0) -> Predictions:
     """`example_video` of a detector: two objects a video, and now and then a box of nothing.
 
-    Of an object's frames one in ten has a score below 0.5, one in twenty no box, and one in fifty
-    another class.
+    Of an object's `frames` one in ten has a score below 0.5, one in twenty no box, and one in fifty
+    another class; `seed`: of all that is drawn.
+
+    Example:
+        >>> example_tracks(frames=30).raw_detections.boxes.shape
+        (115, 4)
+
     """
     rng = np.random.default_rng(seed)
     table = example_video(frames, seed)
@@ -307,7 +408,15 @@ def example_tracks(frames: int = 120, seed: int = 0) -> Predictions:
 
 
 def example_sweep(images: int = 20, levels: int = 4, seed: int = 0) -> Predictions:
-    """A sweep of two operators over `images` photos, levels 0 to `levels`, ever harder to tell."""
+    """A sweep of two operators over `images` photos, levels 0 to `levels`, ever harder to tell.
+
+    `seed`: of the labels and the scores. Level 0 is there once, without an operator.
+
+    Example:
+        >>> len(example_sweep(images=5, levels=2))
+        25
+
+    """
     rng = np.random.default_rng(seed)
     steps = [
         ("", 0),
@@ -328,7 +437,15 @@ def example_sweep(images: int = 20, levels: int = 4, seed: int = 0) -> Predictio
 
 
 def example_detections(sets: int = 30, seed: int = 0) -> Predictions:
-    """The pm-sets of `example_predictions` of a detector: an object a frame, found more or less."""
+    """The `sets` of `example_predictions` of a detector: an object a frame, found more or less.
+
+    `seed`: of the objects, 40 pixels wide and high, and of how far a box lies from its own.
+
+    Example:
+        >>> example_detections(sets=3).boxes.boxes.shape
+        (15, 4)
+
+    """
     rng = np.random.default_rng(seed)
     table = example_predictions(sets, seed, 0.8)
     label, n = table.truth.argmax(axis=1), len(table)
@@ -343,8 +460,37 @@ def example_detections(sets: int = 30, seed: int = 0) -> Predictions:
     return replace(table, columns=columns, boxes=true_boxes, detections=detections)
 
 
+def example_models(*tables: Predictions) -> list[Evaluated]:
+    """Models of made-up predictions with all results that these allow, as analyses take them.
+
+    `tables`: the predictions of each model, such as `example_predictions(seed=1)`.
+
+    Example:
+        >>> (model,) = example_models(example_video())
+        >>> model.results["flip_rate"].n
+        238
+
+    """
+    # the runner loads what a run needs, which few checks do
+    from steadyeye.runner.collect import evaluate_metrics
+
+    several = len(tables) > 1
+    models = [
+        replace(t, model=f"example {i}" if several else t.model) for i, t in enumerate(tables)
+    ]
+    return [evaluate_metrics(table) for table in models]
+
+
 def example_subject() -> Subject:
-    """A detector with confident mistakes and correct detections on `example_detections`."""
+    """A detector with confident mistakes and correct detections on `example_detections`.
+
+    What a probe is given. Its detector finds nothing, and it cannot ask it before the probe is run.
+
+    Example:
+        >>> [target.cause for target in example_subject().targets][:4]
+        ['misclassification', 'misclassification', 'misclassification', '']
+
+    """
     spec = Spec("callable_detector", {"path": "steadyeye.testing:detect_nothing"})
     table, source = example_detections(), example_source(30)
     own_labels = {"raw_detections": table.detections, "model_to_data_class": np.arange(3)}
@@ -355,7 +501,13 @@ def example_subject() -> Subject:
 
 
 def detect_nothing(images: Sequence[Image]) -> list[tuple[Any, Any, Any]]:
-    """No box in any image, for `example_subject`."""
+    """No box in any of the `images`, for `example_subject`: (0, 4) boxes, (0,) scores and labels.
+
+    Example:
+        >>> [part.shape for part in detect_nothing([example_image()])[0]]
+        [(0, 4), (0,), (0,)]
+
+    """
     return [(np.zeros((0, 4)), np.zeros(0), np.zeros(0)) for _ in images]
 
 
@@ -364,12 +516,27 @@ def _refuse_inference(name: str, source: Source) -> Predictions:
 
 
 def example_source(sets: int = 12) -> Source:
-    """The images of `example_predictions`: (96, 96, 3), the brighter the later the class."""
+    """The images of `example_predictions(sets)`: (96, 96, 3), the brighter the later the class.
+
+    Example:
+        >>> source = example_source(sets=2)
+        >>> len(source), source[0].image().shape
+        (10, (96, 96, 3))
+
+    """
     return _ExampleImages(example_predictions(sets))
 
 
 def tell_example_classes(images: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """(n, 3) scores of the images of `example_source`, right for all: 1 for the class, else 0."""
+    """(n, 3) scores of the images of `example_source`, right for all: 1 for the class, else 0.
+
+    `images`: (n, h, w, 3) uint8.
+
+    Example:
+        >>> tell_example_classes(np.full((1, 8, 8, 3), 150, dtype=np.uint8))
+        array([[0., 0., 1.]])
+
+    """
     brightness = images.reshape(len(images), -1).mean(axis=1)
     return np.asarray(np.eye(3)[(brightness // 64).astype(int)])
 

@@ -12,7 +12,7 @@ def box_jitter(predictions: Predictions, score: float = SCORE) -> Result:
 
     The path is the parabola of least squares through the centres of a frame and the two before and
     after it; a distance above 1 counts as 1. `cells`: "size", |ln| of √area over its own parabola.
-    Objects as of `blink_rate`; boxes below the threshold count as well.
+    Objects and `score`, 0…1, as of `blink_rate`; boxes below the threshold count as well.
 
     Example:
         >>> from steadyeye.testing import example_tracks

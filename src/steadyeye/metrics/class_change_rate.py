@@ -10,7 +10,8 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 def class_change_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of neighbouring detections of one object whose classes differ, n pairs.
 
-    Objects as of `blink_rate`; of boxes on one another, the one with the highest score counts.
+    Objects and `score`, 0…1, as of `blink_rate`; of boxes on one another, the one with the highest
+    score counts.
 
     Example:
         >>> from steadyeye.testing import example_tracks

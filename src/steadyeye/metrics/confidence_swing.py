@@ -10,8 +10,8 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 def confidence_swing(predictions: Predictions, score: float = SCORE) -> Result:
     """The mean |Δ score| of an object in neighbouring frames, 0…1, n pairs.
 
-    Objects as of `blink_rate`; scores below the threshold count as well, frames in which it is not
-    found do not.
+    Objects and `score`, 0…1, as of `blink_rate`; scores below the threshold count as well, frames
+    in which it is not found do not.
 
     Example:
         >>> from steadyeye.testing import example_tracks

@@ -27,7 +27,8 @@ def failure_points(
     `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, in each
     the thresholds with the level (None: not reached) and its interval, and in these the share of
     pixels changed and the mean value there. The whole has no value of its own. Swingler 2022,
-    Tables 1–3. After a search (`--fast`) the interval is that of the search.
+    Tables 1–3. After a search (`--fast`) the interval is that of the search. Raises `UsageError`
+    for thresholds that are no shares.
 
     Example, on made-up predictions:
 

@@ -16,8 +16,8 @@ def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 
 def localization(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """pm-k mAP with all categories made one, so that only the place counts.
 
-    `cells`: k = 0, the anchors alone, 1 … k. The rest as in `pm_k_map`. Shankar et al.,
-    Section 4.2.
+    `cells`: k = 0, the anchors alone, 1 … k. `k`, `iou` and the rest as in `pm_k_map`. Shankar et
+    al., Section 4.2.
 
     Example, on made-up predictions:
 

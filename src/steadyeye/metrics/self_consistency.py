@@ -25,7 +25,8 @@ def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
     own answer in the place of the truth: steady, right or wrong. `k`: native frames; 10 if left
     out, of pm-sets the largest in the data. Of pm-sets n counts the anchors and the interval is
     that of `pm_k`. Of whole videos n counts all frames, each an anchor: they share neighbours, so
-    one video is resampled in blocks longer than a window. Value None on empty input.
+    one video is resampled in blocks longer than a window. Value None on empty input. Raises
+    `UsageError` for a `k` below the distance of the frames.
 
     Example, on made-up predictions:
 

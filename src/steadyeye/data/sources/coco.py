@@ -15,12 +15,14 @@ from steadyeye.data.video.paths import resolve_path
 def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE) -> BoxedImages:
     """Images with boxes: COCO's JSON of instances, and the folder the images are in.
 
-    The box is `bbox`; without one it is that around `segmentation`, polygons or run lengths.
-    `iscrowd` regions neither reward nor punish; `area` is taken as it stands. A sample's id is
-    the image's id, which saved detections name; `images` is not needed to score those. Every
-    `file_name` has to lead inside it. `ood`: the category of objects outside the classes, which is
-    no class; None: every category is one. Raises `UsageError` for annotations of unknown images or
-    categories and for boxes that are none.
+    `annotations`: the JSON. `images`: the folder, not needed to score saved detections; every
+    `file_name` has to lead inside it. The box is `bbox`; without one it is that around
+    `segmentation`, polygons or run lengths. `iscrowd` regions neither reward nor punish; `area` is
+    taken as it stands. A sample's id is the image's id, which saved detections name. `ood`: the
+    category of objects outside the classes, which is no class; None: every category is one. Raises
+    `UsageError` for annotations of unknown images or categories and for boxes that are none.
+
+    Example: `coco(annotations='instances_val2017.json', images='val2017')`
     """
     path = resolve_path(annotations)
     if not images:

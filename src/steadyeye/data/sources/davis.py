@@ -27,11 +27,14 @@ PNG, PALETTE = b"\x89PNG\r\n\x1a\n", b"\x03"
 def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameSets:
     """DAVIS' layout, JPEGImages/SEQUENCE and Annotations/SEQUENCE: masks as tight boxes.
 
-    `labels`: a sidecar that names the class of each sequence's object (`video,labels`); where a
-    sequence has several, its masks are numbered and the labels are in that order. Anchors are
-    drawn among the frames with an object, "all" takes each, as for training (with k=0);
-    neighbours are all frames within ±k; those whose mask is empty are counted in the notes.
-    Raises `UsageError` for what is missing.
+    `root`: the folder that holds both. `labels`: a sidecar that names the class of each sequence's
+    object (`video,labels`); where a sequence has several, its masks are numbered and the labels are
+    in that order. `anchors`: drawn a sequence, by `seed`, among the frames with an object; "all"
+    takes each, as for training (with k=0). Neighbours are all frames within ±`k`; those whose mask
+    is empty are counted in the notes. Raises `UsageError` for what is missing. Perazzi et al.,
+    CVPR 2016.
+
+    Example: `davis(root='DAVIS', labels='classes.csv', anchors=2, k=5)`
     """
     base, how = resolve(root), Drawing(anchors, k, seed)
     known = label_sidecar.read(labels)

@@ -141,12 +141,14 @@ def every_frame(
 ) -> WholeClips:
     """Every frame of videos, a file or a folder, in order and without labels.
 
-    `step`: only every n-th frame. `cuts`: "detect" finds the scene cuts (a pass over each video,
-    see `shot_detection`), "none" takes each video for one scene, and a JSON sidecar names
-    them (see `label_sidecar`). A folder without videos is taken for folders of numbered
-    images, one a video, for which `fps` says how many frames a second they are.
+    `path`: the file or folder. `step`: only every n-th frame. `cuts`: "detect" finds the scene cuts
+    (a pass over each video, see `shot_detection`), "none" takes each video for one scene, and a
+    JSON sidecar names them (see `label_sidecar`). A folder without videos is taken for folders of
+    numbered images, one a video, for which `fps` says how many frames a second they are.
     Tags: video, frame, step, scene, seconds (since the first frame), fps, and for videos frame_type
-    (I, P or B).
+    (I, P or B). Raises `UsageError` where nothing is there or nothing can be decoded.
+
+    Example: `every_frame(path='clip.mp4', step=2)`
     """
     if step < 1:
         raise UsageError(f"step={step}: take every frame (1), every second one (2), and so on")

@@ -30,8 +30,11 @@ def frames(
 ) -> FrameSets:
     """Folders of numbered images, one a video: anchors drawn with the frames within ±k of them.
 
-    The last number in a file's name orders the frames; frame 0 is the first one. `labels`,
-    `anchors`, `k`, `seed` and `cuts` are those of `video`. Tags: offset, video, frame.
+    `path`: a folder of images, or of such folders. The last number in a file's name orders the
+    frames; frame 0 is the first one. `labels`, `anchors`, `k`, `seed` and `cuts` are those of
+    `video`. Tags: offset, video, frame.
+
+    Example: `frames(path='clips', labels='labels.json', anchors=20, k=10)`
     """
     root = resolve_path(path)
     known = label_sidecar.read(labels)

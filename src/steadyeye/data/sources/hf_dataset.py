@@ -130,6 +130,8 @@ def hf_dataset(
     nothing is labelled. `classes`: a known list or a file; the names that the dataset keeps of its
     labels otherwise. A sample's id is the split and its row. Raises `UsageError` for a split or a
     column that is not there.
+
+    Example: `hf_dataset(path='hf://datasets/cifar10', split='test', image='img')`
     """
     root = resolve_path(path)
     paths = _of_split(root, split)

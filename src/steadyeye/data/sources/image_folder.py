@@ -48,8 +48,10 @@ class _Images:
 def image_folder(root: str, classes: str | None = None) -> _Images:
     """Images in one folder a class; images directly in the root are unlabelled.
 
-    A folder is named by a class name or a WordNet id. `classes`: a known list (`imagenet1k`) or a
-    file with the class list; the folder names, sorted, otherwise.
+    `root`: the folder of the folders. A folder is named by a class name or a WordNet id. `classes`:
+    a known list (`imagenet1k`) or a file with the class list; the folder names, sorted, otherwise.
+
+    Example: `image_folder(root='val', classes='imagenet1k')`
     """
     base = resolve_path(root)
     paths = tuple(list_files(base, image_file.SUFFIXES))

@@ -20,9 +20,13 @@ def imagenet_vid(
 ) -> FrameSets:
     """ILSVRC's layout: Data/VID/SPLIT/VIDEO and Annotations/VID/SPLIT/VIDEO, pm-sets from each.
 
-    Corners are taken as they are written, half-open. Anchors are drawn among the frames with an
-    object, "all" takes each, as for training (with k=0); neighbours are all frames within ±k.
-    Raises `UsageError` for frames without annotation, and for gaps between the frames.
+    `root`: the folder that holds both. `split`: train or val. Corners are taken as they are
+    written, half-open. `anchors`: drawn a video, by `seed`, among the frames with an object; "all"
+    takes each, as for training (with k=0). Neighbours are all frames within ±`k`. Raises
+    `UsageError` for frames without annotation, and for gaps between the frames. Russakovsky et al.,
+    IJCV 115, 2015.
+
+    Example: `imagenet_vid(root='ILSVRC2015', anchors=1, k=10)`
     """
     base, how = resolve(root), Drawing(anchors, k, seed)
     data, annotated = base / "Data" / "VID" / split, base / "Annotations" / "VID" / split

@@ -35,6 +35,8 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     are not the released ones, or a part of them, are named so, and no published number is shown
     beside them. Raises `UsageError` for metadata that do not fit together.
     Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
+
+    Example: `imagenet_vid_robust(root='imagenet_vid_robust')`
     """
     base = resolve(root)
     # there where a review was exported in this layout

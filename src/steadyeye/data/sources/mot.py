@@ -45,10 +45,14 @@ LONGEST_SIDE = 2**16
 def mot(root: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameSets:
     """MOTChallenge's layout: SEQUENCE/img1 and SEQUENCE/gt/gt.txt, pm-sets drawn from each.
 
-    A line of gt.txt is frame, id, left, top, width, height, active, class, visibility; frames and
-    pixels count from 1, so that boxes begin at left − 1 and top − 1. Inactive boxes, distractors,
-    occluders, reflections and crowds neither reward nor punish. Anchors are drawn among the frames
-    with an object, neighbours are all frames within ±k.
+    `root`: the folder of the sequences. A line of gt.txt is frame, id, left, top, width, height,
+    active, class, visibility; frames and pixels count from 1, so that boxes begin at left − 1 and
+    top − 1. Inactive boxes, distractors, occluders, reflections and crowds neither reward nor
+    punish. `anchors`: drawn a sequence, by `seed`, among the frames with an object; neighbours are
+    all frames within ±`k`. Raises `UsageError` for lines that are none and files that are missing.
+    Milan et al., "MOT16", 2016.
+
+    Example: `mot(root='MOT17/train', anchors=10, k=10)`
     """
     base = resolve(root)
     folders = sorted(path.parent.parent for path in base.glob("*/gt/gt.txt"))

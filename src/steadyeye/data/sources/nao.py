@@ -21,10 +21,12 @@ SPLITS = {
 def nao(root: str, split: str = "all", ood: str | None = OUTSIDE) -> BoxedImages:
     """Natural adversarial objects in a folder: what `steadyeye review-export` writes of boxes.
 
-    `split`: train, val, test, or all. Boxes of the category `ood` are of objects outside the
-    classes; None: every category is a class. The release of Lau et al. (2021) has the same layout,
-    `annotations/instances_train.json` and so on beside `images/`, and no such boxes. Raises
-    `UsageError` for a folder without these.
+    `root`: the folder. `split`: train, val, test, or all. Boxes of the category `ood` are of
+    objects outside the classes; None: every category is a class. The release of Lau et al. (2021)
+    has the same layout, `annotations/instances_train.json` and so on beside `images/`, and no such
+    boxes. Raises `UsageError` for a folder without these.
+
+    Example: `nao(root='nao', split='test')`
     """
     if split not in ("all", *SPLITS):
         raise unknown("split", split, ("all", *SPLITS))

@@ -35,6 +35,8 @@ def open_images(
     images that the folder holds; otherwise all that the files list, and a run is refused while
     some are not there. Boxes of groups neither reward nor punish; drawings count as objects.
     Raises `UsageError` with how many and the first for rows that cannot be used.
+
+    Example: `open_images(boxes='validation-annotations-bbox.csv', images='validation')`
     """
     known = kinds(resolve(classes) if classes else None, resolve(hierarchy) if hierarchy else None)
     path = resolve(boxes)

@@ -72,13 +72,17 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
 ) -> FrameSets:
     """Videos, a file or a folder: anchors drawn uniformly with the frames within ±k of them.
 
-    `labels`: a JSON or CSV sidecar (see `label_sidecar`), one class name for all, or
-    none: then only label-free numbers are offered. `boxes`: a CSV file or COCO's JSON with the
-    boxes of every frame (see `box_file`); anchors are then drawn among frames
-    with an object, and of `labels` only the scene cuts count. `anchors`: a video, or "all", which
-    takes every frame that can be one, as for training (with k=0). `k`: native frames. `cuts`: no
-    neighbourhood crosses one that the "sidecar" names; "detect" finds those of videos of which it
-    names none (see `shot_detection`). Tags: offset, video, frame, seconds, fps, frame_type.
+    `path`: the file or folder, `seed`: of the drawing. `labels`: a JSON or CSV sidecar (see
+    `label_sidecar`), one class name for all, or none: then only label-free numbers are offered.
+    `boxes`: a CSV file or COCO's JSON with the boxes of every frame (see `box_file`); anchors are
+    then drawn among frames with an object, and of `labels` only the scene cuts count. `anchors`: a
+    video, or "all", which takes every frame that can be one, as for training (with k=0). `k`:
+    native frames. `cuts`: no neighbourhood crosses one that the "sidecar" names; "detect" finds
+    those of videos of which it names none (see `shot_detection`). Raises `UsageError` where there
+    is no video, or no frame that can be an anchor. Tags: offset, video, frame, seconds, fps,
+    frame_type.
+
+    Example: `video(path='clip.mp4', anchors=20, k=10, labels='clip.json')`
     """
     root = resolve_path(path)
     known = _Known(label_sidecar.read(labels), box_file.read(boxes) if boxes else None, cuts)

@@ -22,9 +22,12 @@ Size = tuple[int, int] | None
 def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImages:
     """Pascal VOC: a folder of XML files, one an image, and the folder of the images they name.
 
-    VOC counts pixels from 1 and its last one belongs to the box: `xmin`, `ymin` less 1 and `xmax`,
-    `ymax` are half-open. `difficult` objects count as crowds, which neither reward nor punish.
-    `classes`: a list or file; the names in the files, sorted, if left out.
+    `annotations`, `images`: the two folders. VOC counts pixels from 1 and its last one belongs to
+    the box: `xmin`, `ymin` less 1 and `xmax`, `ymax` are half-open. `difficult` objects count as
+    crowds, which neither reward nor punish. `classes`: a list or file; the names in the files,
+    sorted, if left out. Raises `UsageError` for boxes that are none and images that come twice.
+
+    Example: `voc(annotations='VOC2012/Annotations', images='VOC2012/JPEGImages')`
     """
     folder, root = resolve(images), resolve(annotations)
     paths = list(list_files(root, frozenset({".xml"})))

@@ -149,6 +149,8 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
     and `labels`, one a box. `classes`: what indices are over, a known list or a file; the names
     that occur, sorted, where names are used. Images are read where they lie: nothing is unpacked.
     Raises `UsageError` for ids that occur twice, and for a tar that is cut short or compressed.
+
+    Example: `webdataset(urls='train-{000..009}.tar', classes='imagenet1k')`
     """
     places = [resolve_path(text) for text in expand_braces(urls)]
     tars = [

@@ -22,11 +22,13 @@ SLACK = 0.01  # tools round
 def yolo(data: str, split: str = "val", root: str | None = None) -> BoxedImages:
     """A data.yaml with `names`, and its folder of images with a text file of boxes for each.
 
-    The labels of `images/…/a.jpg` are `labels/…/a.txt`, a line a box: class, centre x, centre y,
-    width, height, as shares of the image, or class and the corners of a polygon, which counts as
-    the box around it. An image without a file has no object. `split`: the key of data.yaml. `root`:
-    the folder that what data.yaml names has to lie in, its own if left out. Raises `UsageError` for
-    lines that are no boxes.
+    `data`: the data.yaml. The labels of `images/…/a.jpg` are `labels/…/a.txt`, a line a box: class,
+    centre x, centre y, width, height, as shares of the image, or class and the corners of a
+    polygon, which counts as the box around it. An image without a file has no object. `split`: the
+    key of data.yaml. `root`: the folder that what data.yaml names has to lie in, its own if left
+    out. Raises `UsageError` for lines that are no boxes.
+
+    Example: `yolo(data='coco128/data.yaml', split='train')`
     """
     path = resolve(data)
     content = _content(path)

@@ -51,11 +51,13 @@ def ytbb_robust(
     within ±`k`. Classes that no ImageNet model can name stay. `metadata/pmk_labels.json` says which
     neighbours are accepted and which anchors are dropped: with it the set is the released one,
     2,030 anchors and 36,827 pairs. Without it every frame within ±`k` counts, the source's name
-    says so, and no published number is shown beside it. `sets`: only these `<video>_<ms>`. With
-    `review=False` all that was reviewed comes, tagged `accepted` 1 or 0, for the section on the
-    review's impact; other numbers leave out the 0.
-    Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2; the rules are those
-    of its released scorer. Raises `UsageError` for metadata that do not fit together.
+    says so, and no published number is shown beside it. `sets`: only these `<video>_<ms>`.
+    `review`: where False, all that was reviewed comes, tagged `accepted` 1 or 0, for the section on
+    the review's impact; other numbers leave out the 0. Shankar et al., "Do Image Classifiers
+    Generalize Across Time?", Section 2; the rules are those of its released scorer. Raises
+    `UsageError` for metadata that do not fit together.
+
+    Example: `ytbb_robust(root='ytbb_robust', k=10)`
     """
     base = resolve(root)
     classes = shipped_classes("ytbb")

@@ -28,13 +28,14 @@ def callable(
 ) -> Operator:
     """A Python function `package.module:function` of your own or of a library: (image, level).
 
-    It gets the image itself, (h, w, 3) uint8 RGB, and a level 1 … `levels`, and returns an image
-    of that shape. `level`: the keyword the level goes to, e.g. "severity" for imagecorruptions,
-    which has five. `values`: what is given in place of the levels 1, 2, … `arguments`: further
-    keyword arguments. `name`: what it is called; the function's name if left out. A class, as
-    those of albumentations, is built with the level and called with `image=`. What is drawn at
-    random must come from Python's or numpy's global generator or that of the transform, which are
-    seeded for every image and level. Raises `UsageError` where nothing of that name can be called.
+    `path`: where it is. It gets the image itself, (h, w, 3) uint8 RGB, and a level 1 … `levels`,
+    and returns an image of that shape. `level`: the keyword the level goes to, e.g. "severity" for
+    imagecorruptions, which has five. `values`: what is given in place of the levels 1, 2, …
+    `arguments`: further keyword arguments. `name`: what it is called; the function's name if left
+    out. A class, as those of albumentations, is built with the level and called with `image=`. What
+    is drawn at random must come from Python's or numpy's global generator or that of the transform,
+    which are seeded for every image and level. Raises `UsageError` where nothing of that name can
+    be called.
 
     Example, with `numpy.right_shift(image, level)`:
 

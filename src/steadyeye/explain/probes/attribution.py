@@ -8,8 +8,10 @@ from steadyeye.explain.context import Probe, Subject
 def attribution(subject: Subject) -> Probe:
     """Integrated gradients where the detector can be opened, and RISE where it is a black box.
 
-    Which of the two it was is said with every number. Either has settings of its own:
-    `attribution(probe='rise', masks=800)`.
+    Which of the two it was is said with every number. Either has settings of its own,
+    which are given with its name: see `integrated_gradients` and `rise`.
+
+    Example: `attribution`
     """
     inside = isinstance(subject.model, Explainable) and subject.model.fix_candidates is not None
     probe: Probe = load("probes", "integrated_gradients" if inside else "rise")(subject)

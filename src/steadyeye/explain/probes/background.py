@@ -37,15 +37,18 @@ def background(
     """Images in which all but the target's object is replaced by a background.
 
     Of each image the most confident mistake and the most confident control are tried. The object
-    keeps its pixels and its place, its edge is hard, as in the paper; the background is in the
-    size of the image. `folder`: of images to stand behind it. `kinds`: backgrounds made up, any of
+    keeps its pixels and its place, its edge is hard, as in the paper; the background is in the size
+    of the image. `folder`: of images to stand behind it. `kinds`: backgrounds made up, any of
     "gradient", "noise" (1/f) and "frames" (the data's own, blurred); all of them where there is no
-    folder. Only those count in which the detector finds nothing above 0.1 in any size in use,
-    which is a sealed cell of its own; six at least. A detector that cuts its own scores above 0.1
-    and cannot be asked not to is refused. `masks`: "truth" takes the data's own; where
-    there is none, "grabcut" guesses from the box by colours, and "hf(name='…')" or
+    folder. Only those count in which the detector finds nothing above 0.1 in any size in use, which
+    is a sealed cell of its own; six at least. A detector that cuts its own scores above 0.1 and
+    cannot be asked not to is refused. `masks`: "truth" takes the data's own; where there is none,
+    "grabcut" guesses from the box by colours, and "hf(name='…')" or
     "torchvision(name='maskrcnn_…')" segment; targets without a mask are left out. Step "" is the
-    image as it is. Lau et al. 2021.
+    image as it is. Raises `UsageError` where no mistake has a mask and where too few backgrounds
+    qualify. Lau et al. 2021.
+
+    Example: `background(kinds='gradient, noise')`
     """
     refuse_cut(subject, "background", NOTHING)
     objects = most_confident(subject)

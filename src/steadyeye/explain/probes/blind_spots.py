@@ -47,6 +47,8 @@ def blind_spots(
     true boxes; "images", whole. `enlarge`: the share of its longer side by which a box is enlarged
     before it is squared. `most`: regions of either set, drawn evenly where there are more. Raises
     `UsageError` without a reference.
+
+    Example: `blind_spots(embedder='efficientnet_lite0', of='truth')`
     """
     if subject.reference is None or subject.reference_predictions is None:
         raise UsageError("blind_spots needs reference data; give --reference")

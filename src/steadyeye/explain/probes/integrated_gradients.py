@@ -28,8 +28,10 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
     For detectors that can be opened: torchvision's, those of transformers, and functions that say
     how (`steadyeye.models.introspection.differentiable`). `baseline`: "black", or "grey", the
     image's mean value. `steps`: points on the path from it, at most; doubled from 32 until the sum
-    of the attributions is the score difference within 1 %. Sundararajan et al. 2017; as in Lau et
-    al. 2021.
+    of the attributions is the score difference within 1 %. Raises `UsageError` for a detector
+    without gradients. Sundararajan et al. 2017; as in Lau et al. 2021.
+
+    Example: `attribution(probe='integrated_gradients', baseline='grey')`
     """
     if baseline not in BASELINES:
         raise unknown("baseline", baseline, BASELINES)

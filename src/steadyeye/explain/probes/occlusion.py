@@ -12,9 +12,11 @@ def occlusion(subject: Subject, patches: int = 12, fill: int = 127) -> Probe:
     """Images with a grey patch at each place of a grid, one at a time.
 
     `patches`: places along each axis; a patch is two strides long, a sixth of the height and width
-    where there are twelve. `fill`: its grey value. Mask 0 is the image as it is. Zeiler and Fergus
-    2014, Section 4.2. What is told apart from RISE: nothing is drawn, but what hides only together
-    with something else is not seen.
+    where there are twelve. `fill`: its grey value. Mask 0 is the image as it is. Raises
+    `UsageError` for values out of range. Zeiler and Fergus 2014, Section 4.2. What is told apart
+    from RISE: nothing is drawn, but what hides only together with something else is not seen.
+
+    Example: `attribution(probe='occlusion', patches=8)`
     """
     if patches < 1 or not 0 <= fill <= 255:
         raise UsageError(

@@ -21,10 +21,13 @@ def patch_shuffle(
 ) -> Probe:
     """Images in which random equal patches inside the target's box have changed places.
 
-    A repeat swaps two patches that do not overlap, `swaps` times, one upon the other; patches have
-    `share` of the box's width and height, rounded down to whole pixels, and lie wholly in the box
-    and in the image. Where they are is drawn evenly by (seed, target, repeat). Repeat 0 is the
-    image as it is. Lau et al. 2021: 3 swaps, 10 repeats; the size of the patches is our choice.
+    Each of the `repeats` swaps two patches that do not overlap, `swaps` times, one upon the other;
+    patches have `share` of the box's width and height, rounded down to whole pixels, and lie wholly
+    in the box and in the image. Where they are is drawn evenly by (seed, target, repeat). Repeat 0
+    is the image as it is. Raises `UsageError` for values out of range. Lau et al. 2021: 3 swaps, 10
+    repeats; the size of the patches is our choice.
+
+    Example: `patch_shuffle(repeats=5, share=0.2)`
     """
     if repeats < 1 or swaps < 1:
         raise UsageError(

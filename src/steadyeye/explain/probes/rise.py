@@ -15,8 +15,11 @@ def rise(
 
     `masks`: a target. `cells`: of the grid along each axis, each shown with probability `keep`;
     what is hidden has the grey value `fill`. A mask is drawn from (seed, target, number) alone; 0
-    is the image as it is. Petsiuk et al. 2018 and, of detections, 2021 (5,000 masks of 16 cells):
-    fewer masks need fewer cells, or the map is noise, which the agreement of its halves tells.
+    is the image as it is. Raises `UsageError` for values out of range. Petsiuk et al. 2018 and, of
+    detections, 2021 (5,000 masks of 16 cells): fewer masks need fewer cells, or the map is noise,
+    which the agreement of its halves tells.
+
+    Example: `attribution(probe='rise', masks=800, cells=8)`
     """
     if masks < 2 or cells < 1 or not 0 < keep < 1 or not 0 <= fill <= 255:
         raise UsageError(

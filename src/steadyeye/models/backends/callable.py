@@ -14,8 +14,11 @@ def callable(
 ) -> Model:
     """A Python function `package.module:function`: (n, h, w, 3) uint8 RGB → (n, classes) scores.
 
-    `classes`: `imagenet1k` or a class file; the data's classes if left out. `size`: what images
-    are resized to: a short side (then centre-cropped square) or (height, width).
+    `path`: where the function is. `classes`: `imagenet1k` or a class file; the data's classes if
+    left out. `size`: what images are resized to: a short side (then centre-cropped square) or
+    (height, width). Raises `UsageError` for a function that cannot be imported.
+
+    Example: `callable(path='my_models:predict', classes='imagenet1k', size=224)`
     """
     function = attribute(path)
     if not builtins.callable(function):

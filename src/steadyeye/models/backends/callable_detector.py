@@ -50,14 +50,16 @@ class _FunctionDetector:
 def callable_detector(*, path: str, classes: str = "coco") -> Detector:
     """A Python function `package.module:function`: a list of images → boxes of each.
 
-    Images are (h, w, 3) uint8 RGB. It returns (boxes, scores, labels) an image: (n, 4) x0 y0 x1 y1
-    in pixels, (n,) in 0…1, (n,) indices into `classes` (`coco` or a class file). Calls never
-    overlap. The fingerprint covers the function's source text, not the weights it may hold; a
-    function with an attribute `fingerprint`, a text, declares what covers both. An attribute
-    `threshold` says below which score it returns nothing, 0.0 where it has none. Where it has an
-    attribute `fix_candidates`, image →
+    `path`: where the function is. Images are (h, w, 3) uint8 RGB. It returns (boxes, scores,
+    labels) an image: (n, 4) x0 y0 x1 y1 in pixels, (n,) in 0…1, (n,) indices into `classes` (`coco`
+    or a class file). Calls never overlap. The fingerprint covers the function's source text, not
+    the weights it may hold; a function with an attribute `fingerprint`, a text, declares what
+    covers both. An attribute `threshold` says below which score it returns nothing, 0.0 where it
+    has none. Where it has an attribute `fix_candidates`, image →
     `steadyeye.models.introspection.differentiable.FixedCandidates`, it can be explained with
     integrated gradients.
+
+    Example: `callable_detector(path='my_models:detect', classes='coco')`
     """
     function = attribute(path)
     if not builtins.callable(function):

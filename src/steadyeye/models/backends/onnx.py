@@ -20,11 +20,13 @@ def onnx(
 ) -> Model:
     """An ONNX file with one image input and one row of scores an image.
 
-    `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size, resize, mean, std,
-    interpolation, output, layout; size and layout default to what the file declares, output to
-    what the rows are: probabilities or logits. The first output is read. `runtime`: "onnx" on the
-    processor, or "cuda" with onnxruntime-gpu. Raises `UsageError` for a file that takes a fixed
-    batch of several images, or images of other than three channels.
+    `path`: the file. `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size,
+    resize, mean, std, interpolation, output, layout; size and layout default to what the file
+    declares, output to what the rows are: probabilities or logits. The first output is read.
+    `runtime`: "onnx" on the processor, or "cuda" with onnxruntime-gpu. Raises `UsageError` for a
+    file that takes a fixed batch of several images, or images of other than three channels.
+
+    Example: `onnx(path='model.onnx', classes='imagenet1k')`
     """
     file = Path(path).expanduser()
     session = OnnxSession(file, path, runtime)

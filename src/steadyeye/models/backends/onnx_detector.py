@@ -45,11 +45,14 @@ def onnx_detector(
 ) -> Detector:
     """An ONNX file of a detector with one image input.
 
-    `decoder`: what its outputs mean: "yolox", "fastestdet", "nanodet", "detr", "ssd" or "boxes"
-    (boxes, scores and labels, decoded in the network). `classes`: `coco` or a class file.
-    `recipe`: a dict with any of size, fit, order, mean, std, threshold and overlap; the size is
-    what the file declares, the rest as the decoder's family was trained. `runtime`: "onnx" on the
-    processor, or "cuda" with onnxruntime-gpu.
+    `path`: the file. `decoder`: what its outputs mean: "yolox", "fastestdet", "nanodet", "detr",
+    "ssd" or "boxes" (boxes, scores and labels, decoded in the network). `classes`: `coco` or a
+    class file. `recipe`: a dict with any of size, fit, order, mean, std, threshold and overlap; the
+    size is what the file declares, the rest as the decoder's family was trained. `runtime`: "onnx"
+    on the processor, or "cuda" with onnxruntime-gpu. Raises `UsageError` where neither the file nor
+    `recipe` says the size.
+
+    Example: `onnx_detector(path='yolox_nano.onnx', decoder='yolox')`
     """
     if decoder not in DECODERS:
         raise unknown("decoder", decoder, DECODERS)

@@ -32,9 +32,14 @@ def timm(
 ) -> Model:
     """A model of timm by its name, with the preprocessing its configuration states.
 
-    `checkpoint`: a state dict instead of the pretrained weights; `classes`: what it answers in,
-    by default ImageNet-1k (or the larger ImageNet that timm says). Without either of `pretrained`
-    and `checkpoint` the weights are random.
+    `name`: as timm lists it. `runtime`: "onnx", "torch", or "cuda" on GPUs; `precision`: "fp32", in
+    torch also "bf16" and "fp16". `checkpoint`: a state dict instead of the pretrained weights;
+    `classes`: what it answers in, by default ImageNet-1k (or the larger ImageNet that timm says).
+    Without either of `pretrained` and `checkpoint` the weights are random. Raises `UsageError` for
+    a name that timm does not have, weights that cannot be had, and preprocessing that is not done
+    here.
+
+    Example: `timm(name='resnet50.a1_in1k')`
     """
     labels = read(classes) if classes else None
     module = _module(name, pretrained and checkpoint is None, len(labels) if labels else None)

@@ -39,12 +39,17 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
 ) -> Model | Detector:
     """A classifier or detector of torchvision by its name, prepared as its weights' transforms say.
 
-    `weights`: an entry such as "IMAGENET1K_V2"; None: random, with the default entry's transforms.
-    `checkpoint`: a state dict instead; `classes`: what it answers in, by default the entry's, of a
-    detector without the background. A detector runs in torch, with the library's own processing;
-    `size`: what its images are resized to, the shorter side and the longest that the other may
-    have, (800, 1333) for most. `fasterrcnn_resnet101_fpn` has weights of its backbone alone: it
-    detects nothing before it is trained further.
+    `name`: as torchvision lists it. `runtime`: "onnx", "torch", or "cuda" on GPUs; `precision`:
+    "fp32", in torch also "bf16" and "fp16". `weights`: an entry such as "IMAGENET1K_V2"; None:
+    random, with the default entry's transforms. `checkpoint`: a state dict instead; `classes`: what
+    it answers in, by default the entry's, of a detector without the background. A detector runs in
+    torch, with the library's own processing; `size`: what its images are resized to, the shorter
+    side and the longest that the other may have, (800, 1333) for most. `fasterrcnn_resnet101_fpn`
+    has weights of its backbone alone: it detects nothing before it is trained further. Raises
+    `UsageError` for a name or an entry that torchvision does not have, and for weights that cannot
+    be had or are of other classes.
+
+    Example: `torchvision(name='resnet50', weights='IMAGENET1K_V2')`
     """
     detectors = networks.names()
     known = (*library_models.list_models(module=library_models), *detectors)

@@ -32,6 +32,14 @@ def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
     """Models on the same samples: ranks that the data can tell, and all paired differences.
 
     None for a single model, and where models did not see the same samples.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_predictions
+        >>> tables = example_predictions(margin=0.5), example_predictions(margin=0.8)
+        >>> models = example_models(*tables)
+        >>> print(comparison(models).title)
+        Do the two models differ in pm-2? No clear difference
     """
     compared = boards(evaluated)
     if compared is None:

@@ -28,6 +28,12 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
     `score`: to be exceeded. Every image counts, anchors and neighbours alike. Causes as in
     `explain.mining.causes` (Lau et al. 2021, Section 3); pictures are of each mistake once. None
     where no model says anything with that confidence.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_detections, example_models
+        >>> print(confident_mistakes(example_models(example_detections())).title)
+        No confident detection that can be checked against the labels
     """
     tables = [
         model.predictions for model in evaluated if model.predictions.raw_detections is not None

@@ -18,6 +18,12 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
     """A heat map of accuracy, operators by what they cost, a map a model.
 
     None where no model has `degraded_accuracy`.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_sweep
+        >>> print(degradation_map(example_models(example_sweep())).title)
+        Accuracy by operator and level
     """
     accuracies = [(model, find(model.results, "degraded_accuracy")) for model in evaluated]
     rows: list[dict[str, Any]] = [

@@ -23,6 +23,12 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
     """Accuracy, probability and rank against the level, a small chart an operator.
 
     None where no model has a result of these. Swingler 2022, Figures 4–6.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_sweep
+        >>> print(degradation_profiles(example_models(example_sweep())).title)
+        Accuracy, probability and rank by level, for each operator
     """
     models = [model.predictions.model for model in evaluated]
     quantities = {

@@ -18,6 +18,12 @@ def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
     A rank is 1 + the number of models that are shown to be better, by the paired bootstrap over
     images (or videos) with Holm's allowance for all pairs. None for a single model, or where models
     saw other operators or images.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_sweep
+        >>> print(degradation_ranking(example_models(example_sweep(), example_sweep(seed=1))).title)
+        Models ranked by accuracy under degradation
     """
     if len(evaluated) < 2 or len({model.predictions.fingerprint for model in evaluated}) > 1:
         return None

@@ -25,6 +25,12 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has `failure_points`. Beside it the published 50 % points of three
     networks. Swingler 2022, Tables 1–3.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_sweep
+        >>> print(failure_levels(example_models(example_sweep())).title)
+        Failure points: the level at which accuracy falls below each threshold
     """
     searched = [(model, find(model.results, "failure_points")) for model in evaluated]
     tables = [_table(model.predictions.model, result) for model, result in searched if result]

@@ -25,6 +25,12 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
     level 0. Swingler 2022, Figures 7–9.
     After a search, which looks at other images at other levels: of each model and operator the
     image that is wrong at the lowest level, beside the original; None where none is wrong.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_sweep
+        >>> print(failure_strips(example_models(example_sweep())).title)
+        One image at the level of each failure point
     """
     if any("profile" not in model.predictions.columns for model in evaluated):
         return _show_search([model.predictions for model in evaluated])

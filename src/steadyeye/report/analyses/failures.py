@@ -35,6 +35,12 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
     Of an anchor's wrong neighbours the most confident one is shown (ties: smallest |offset|, then
     the earlier); a frame that breaks several anchors is shown once a model. At most 24 over all
     models, every model in turn. None where nothing is broken.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_predictions
+        >>> print(failures(example_models(example_predictions(margin=0.5))).title)
+        The frames that break it
     """
     broken_sets = {entry.predictions.model: _failures(entry) for entry in evaluated}
     if not any(broken_sets.values()):

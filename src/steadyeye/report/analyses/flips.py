@@ -24,6 +24,12 @@ def flips(evaluated: Sequence[Evaluated]) -> Section | None:
     """Flip rate a video, and the most confident changes of mind in pictures; no labels needed.
 
     A flip's confidence is the lower of its two frames'. None where no two frames are consecutive.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_video
+        >>> print(flips(example_models(example_video())).title)
+        Prediction changes between consecutive frames
     """
     pairs = [(model.predictions, consecutive(model.predictions)) for model in evaluated]
     if not any(len(rows) for _, rows in pairs):

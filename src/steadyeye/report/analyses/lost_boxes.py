@@ -40,6 +40,12 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
     Counts are of detections with a score above 0.5, gains in AP of all. None where no model has
     `pm_k_map`. Kinds and gains as in TIDE (Bolya et al. 2020); pictures as in Shankar et al.,
     Figure 4.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_detections, example_models
+        >>> print(lost_boxes(example_models(example_detections())).title)
+        Detection errors on anchors and worst frames
     """
     losses = [_describe_losses(model) for model in evaluated if find(model.results, "pm_k_map")]
     if not losses:

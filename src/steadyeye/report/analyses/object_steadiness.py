@@ -63,6 +63,12 @@ def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
     """Blink rate by class, and the blinks before and after which the detector is most confident.
 
     None where no model has `blink_rate`, or no object has 5 detections.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_tracks
+        >>> print(object_steadiness(example_models(example_tracks())).title)
+        Objects lost and found again
     """
     followed = [model for model in map(_follow, evaluated) if model is not None]
     if not followed:

@@ -64,6 +64,12 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
     A line a model and one over all models, each frame counting once a model; where a review was
     tagged another one with the frames that it did not accept. None where no set has a neighbour.
     Shankar et al., Figure 5.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_predictions
+        >>> print(offset_errors(example_models(example_predictions(margin=0.5))).title)
+        25.0 % of the frames next to their anchor are wrong although it is right
     """
     k = min(distance(model, pm_sets(model.predictions)) for model in evaluated)
     lines = [_line(model.predictions.model, [model.predictions], k) for model in evaluated]

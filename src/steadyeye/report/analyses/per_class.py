@@ -58,6 +58,12 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     cannot be lost: the median is without them and says how many they are. The median's interval
     (`median_interval`) holds for few videos, and for classes of few anchors. None on data without
     anchors. Shankar et al., Figure 7.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_predictions
+        >>> print(per_class(example_models(example_predictions(margin=0.5))).title)
+        Accuracy and pm-k by class
     """
     rows = [row for model in evaluated for row in _classes(model)]
     if not rows:

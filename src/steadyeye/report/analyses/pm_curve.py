@@ -26,6 +26,12 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
     """pm-k against the distance k, a line with its interval a model.
 
     None where no model has a `pm_k` result with a value. Shankar et al., Figure 11.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_predictions
+        >>> print(pm_curve(example_models(example_predictions(margin=0.5))).title)
+        Share of sets right on every frame within ±k
     """
     curves = [(e.predictions.model, find(e.results, "pm_k")) for e in evaluated]
     rows = [

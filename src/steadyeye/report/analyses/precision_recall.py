@@ -23,6 +23,12 @@ def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
     """Precision over recall of all classes together at IoU 0.5, anchors beside worst frames.
 
     None where no model has `pm_k_map`.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_detections, example_models
+        >>> print(precision_recall(example_models(example_detections())).title)
+        Precision and recall
     """
     rows: list[dict[str, Any]] = []
     models = []

@@ -21,6 +21,12 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
 
     Published on ImageNet-Vid-Robust at k = 10. None where no model has `pm_k_map`. Shankar et
     al., Table 3.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_detections, example_models
+        >>> print(published_detectors(example_models(example_detections())).title)
+        Anchors and worst frames
     """
     own = [row for model in evaluated for row in _rows(model)]
     if not own:

@@ -53,6 +53,14 @@ def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
     on the same anchors; and pm-k, for which each model has a worst frame of its own. Anchors
     without a neighbour are left out. None for fewer than two models on the same samples.
     Shankar et al., Figure 6.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_predictions
+        >>> tables = example_predictions(margin=0.5), example_predictions(margin=0.8)
+        >>> models = example_models(*tables)
+        >>> print(static_transfer(models).title)
+        Do models break on the same frames?
     """
     models = alike(evaluated)
     if len(models) < 2:

@@ -21,6 +21,12 @@ def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
     """The answers along each video as coloured runs, confidence below them, a row a model.
 
     Of more than four videos those with the most changes a second. None where nothing was predicted.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_video
+        >>> print(timeline(example_models(example_video())).title)
+        12 prediction changes in 24.0 s of video
     """
     tables = [model.predictions for model in evaluated]
     sequences = [runs(predictions) for predictions in tables]

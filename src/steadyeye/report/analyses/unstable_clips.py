@@ -23,6 +23,12 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
     Instability of a second = changes of answer + Σ |Δ confidence| from frame to frame. Seconds do
     not overlap and do not cross scene cuts; at most eight over all models, each model in turn. A
     strip shows the frames just before and just after changes. None where no answer changes.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_models, example_video
+        >>> print(unstable_clips(example_models(example_video())).title)
+        The seconds with the most prediction changes
     """
     tables = [model.predictions for model in evaluated]
     most = -(-SHOWN // len(tables))
