@@ -2,11 +2,12 @@
 
     python tools/write_metric_methods.py
 
-A test compares the file with what this writes.
+A test compares the file with what this writes. Needs ruff, which lays the lines out.
 """
 
 import ast
 import inspect
+import subprocess
 from pathlib import Path
 
 from steadyeye.core import plugins
@@ -51,3 +52,4 @@ def _literal(default: object) -> str:
 
 if __name__ == "__main__":
     Path(FILE).write_text(write_methods(), encoding="utf-8")
+    subprocess.run(["ruff", "format", "--quiet", FILE], check=True)  # noqa: S603, S607

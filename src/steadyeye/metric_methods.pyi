@@ -174,7 +174,9 @@ class MetricMethods:
             >>> print(f"{result.value:.3f}, n = {result.n}")
             -0.833, n = 12
         """
-    def failure_points(self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), images: str = "right") -> Result:
+    def failure_points(
+        self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), images: str = "right"
+    ) -> Result:
         """The first level of every operator with accuracy below each threshold.
 
         `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, in each
