@@ -382,11 +382,12 @@ def example_video(frames: int = 120, seed: int = 0) -> Predictions:
     return replace(table, columns=("group", *tags))
 
 
-def example_tracks(frames: int = 120, seed: int = 0) -> Predictions:
+def example_tracks(frames: int = 120, seed: int = 0, late: int = 0) -> Predictions:
     """`example_video` of a detector: two objects a video, and now and then a box of nothing.
 
     Of an object's `frames` one in ten has a score below 0.5, one in twenty no box, and one in fifty
-    another class; `seed`: of all that is drawn.
+    another class; `seed`: of all that is drawn. `late`: the frame in which they come; for five more
+    frames the scores are below 0.5.
 
     Example:
         >>> example_tracks(frames=30).raw_detections.boxes.shape
@@ -397,14 +398,36 @@ def example_tracks(frames: int = 120, seed: int = 0) -> Predictions:
     table = example_video(frames, seed)
     answers = []
     for frame in table.tags["frame"]:
-        left, right = 10.0 + frame, 300.0 - 2 * frame
-        corners = np.array([[left, 20, left + 40, 60], [right, 80, right + 60, 120], [0, 0, 9, 9]])
+        corners = np.concatenate([_example_objects(frame), [[0.0, 0, 9, 9]]])
         fate, noise = rng.random(3), rng.normal(0, 0.5, (3, 4))
-        present = fate < [0.95, 0.95, 0.02]
-        scores = np.where(fate < [0.1, 0.1, 0.0], 0.3, 0.8) + 0.1 * rng.random(3)
+        present = (fate < [0.95, 0.95, 0.02]) & (frame >= late)
+        weak = fate < [0.1, 0.1, 0.0] if frame >= late + 5 * bool(late) else [True] * 3
+        scores = np.where(weak, 0.3, 0.8) + 0.1 * rng.random(3)
         labels = np.where(rng.random(3) < 0.02, 1, [0, 2, 0]).astype(np.int32)
         answers.append(Detections((corners + noise)[present], labels[present], scores[present]))
     return replace(table, raw_detections=detection_table(answers))
+
+
+def _example_objects(frame: int) -> NDArray[np.float64]:
+    """(2, 4) where the two objects of `example_tracks` are in a frame."""
+    left, right = 10.0 + frame, 300.0 - 2 * frame
+    return np.array([[left, 20, left + 40, 60], [right, 80, right + 60, 120]])
+
+
+def example_true_tracks(frames: int = 120, seed: int = 0) -> Predictions:
+    """`example_tracks` with the true boxes and tracks of its two objects."""
+    table = example_tracks(frames, seed)
+    truth = [boxes(_example_objects(frame), [0, 2], track=[0, 1]) for frame in table.tags["frame"]]
+    columns = (*table.columns, "truth", "boxes", "detections", "tracks")
+    labels = np.tile([True, False, True], (len(table), 1))
+    return replace(
+        table,
+        columns=columns,
+        truth=labels,
+        boxes=truth_table(truth),
+        detections=table.raw_detections,
+        model_to_data_class=np.arange(3),
+    )
 
 
 def example_sweep(images: int = 20, levels: int = 4, seed: int = 0) -> Predictions:

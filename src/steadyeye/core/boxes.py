@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,14 @@ class Boxes:
     the classes of the data, `OOD` for an object outside them, which is no class and which only
     what asks for it sees. `crowd`: (n,) bool, regions that neither reward nor punish (COCO's
     `iscrowd`). `area`: (n,) float64 square pixels of the object, which a mask makes smaller than
-    its box.
+    its box. `track`: (n,) int64, which object of its video each is; None where that is not known.
     """
 
     boxes: NDArray[np.float64]
     labels: NDArray[np.int32]
     crowd: NDArray[np.bool_]
     area: NDArray[np.float64]
+    track: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -53,7 +54,7 @@ class BoxTable:
 
     `image`: (n,) int64 which image; `label`: (n,) int64, as in `Boxes`; `boxes`: (n, 4) float64.
     `score`: (n,) float64, 1 for what is true. `crowd`: (n,) bool and `area`: (n,) float64, of the
-    box itself for what was detected.
+    box itself for what was detected. `track`: (n,) int64, as in `Boxes`; None where not known.
     """
 
     image: NDArray[np.int64]
@@ -62,6 +63,7 @@ class BoxTable:
     score: NDArray[np.float64]
     crowd: NDArray[np.bool_]
     area: NDArray[np.float64]
+    track: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.image)
@@ -88,6 +90,7 @@ def boxes(
     labels: Sequence[int] | NDArray[np.integer],
     crowd: Sequence[bool] | NDArray[np.bool_] | None = None,
     area: Sequence[float] | NDArray[np.floating] | None = None,
+    track: Sequence[int] | NDArray[np.integer] | None = None,
 ) -> Boxes:
     """The true boxes of an image; no crowds and the areas of the boxes unless they are given."""
     corners_array = np.asarray(corners, dtype=np.float64).reshape(-1, 4)
@@ -97,6 +100,7 @@ def boxes(
         np.asarray(labels, dtype=np.int32).reshape(n),
         np.zeros(n, dtype=np.bool_) if crowd is None else np.asarray(crowd, dtype=np.bool_),
         areas(corners_array) if area is None else np.asarray(area, dtype=np.float64).reshape(n),
+        None if track is None else np.asarray(track, dtype=np.int64).reshape(n),
     )
 
 
@@ -140,6 +144,8 @@ EMPTY = boxes([], [])
 def truth_table(images: Sequence[Boxes]) -> BoxTable:
     """The true boxes of images as one table; image i is the i-th of them."""
     counts = [len(objects) for objects in images]
+    tracks = [objects.track for objects in images if objects.track is not None]
+    assert len(tracks) in (0, len(images)), "a source knows the tracks of all its images or of none"
     return BoxTable(
         np.repeat(np.arange(len(images), dtype=np.int64), counts),
         _join_columns([objects.labels for objects in images], np.int64),
@@ -147,6 +153,7 @@ def truth_table(images: Sequence[Boxes]) -> BoxTable:
         np.ones(sum(counts)),
         _join_columns([objects.crowd for objects in images], np.bool_),
         _join_columns([objects.area for objects in images], np.float64),
+        _join_columns(tracks, np.int64) if tracks else None,
     )
 
 
@@ -164,8 +171,20 @@ def detection_table(images: Sequence[Detections]) -> BoxTable:
     )
 
 
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
+
+
 def select(table: BoxTable, images: NDArray[np.integer]) -> BoxTable:
-    """The boxes of some images, which are numbered anew in the order of `images`."""
+    """The boxes of some images, which are numbered anew in the order of `images`.
+
+    An image that is named several times is there as often.
+    """
+    if len(np.unique(images)) < len(images):
+        order = np.argsort(table.image, kind="stable")
+        first, last = (np.searchsorted(table.image[order], images, side) for side in _SIDES)
+        rows = [order[start:stop] for start, stop in zip(first, last, strict=True)]
+        numbers = np.repeat(np.arange(len(images), dtype=np.int64), last - first)
+        return replace(take(table, np.concatenate(rows)), image=numbers)
     place = np.full(int(max(table.image.max(initial=-1), images.max(initial=-1))) + 1, -1)
     place[images] = np.arange(len(images))
     image = place[table.image]
@@ -190,6 +209,7 @@ def take(table: BoxTable, rows: NDArray[np.integer]) -> BoxTable:
         table.score[rows],
         table.crowd[rows],
         table.area[rows],
+        None if table.track is None else table.track[rows],
     )
 
 

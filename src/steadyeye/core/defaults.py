@@ -15,7 +15,9 @@ METRICS = (
     *("confidence_jump", "conditional_robustness", "degraded_accuracy", "degraded_probability"),
     *("degraded_rank", "effective_robustness", "failure_points", "localization", "map"),
     *("map_drop", "map_without_ood", "mar", "pm_k_map", "random_neighbour", "blink_rate"),
-    *("flicker_rate", "class_change_rate", "box_jitter", "confidence_swing"),
+    *("flicker_rate", "class_change_rate", "box_jitter", "confidence_swing", "detection_delay"),
+    *("object_recall", "true_blink_rate", "true_detection_delay", "fragment_error"),
+    *("center_position_error", "scale_and_ratio_error", "window_map"),
 )
 """Computed wherever the predictions have the columns for them; in the order they are read."""
 
@@ -24,6 +26,7 @@ ANALYSES = (
     *("confident_mistakes", "confusion_pairs", "degradation_gains", "degradation_map"),
     *("degradation_profiles", "degradation_ranking", "failure_levels", "failure_strips"),
     *("failures", "flips", "frame_rates", "frame_types", "gains", "linf_distances", "lost_boxes"),
+    "lost_tracks",
     *(
         "map_breakdown",
         "map_curve",

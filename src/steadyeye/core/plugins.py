@@ -65,7 +65,13 @@ EXTRAS = {
 }
 
 # import name → the name it is installed by, where the two differ and no extra brings it
-DISTRIBUTIONS = {"PIL": "pillow", "cv2": "opencv-python-headless", "yaml": "pyyaml"}
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "cv2": "opencv-python-headless",
+    # it asks for opencv-python, which would lie over our headless one; its metrics do without
+    "trackeval": "--no-deps trackeval",
+    "yaml": "pyyaml",
+}
 
 # annotation of a parameter → what its value must be, and how that is said
 PLAIN: Mapping[Any, tuple[Any, str]] = {

@@ -91,6 +91,9 @@ def _encode_boxes(rows: Rows) -> dict[str, Any]:
         columns["box_label"] = _lists([truth.labels for truth in boxes], counts, pa.int32())
         columns["box_crowd"] = _lists([truth.crowd for truth in boxes], counts, pa.bool_())
         columns["box_area"] = _lists([truth.area for truth in boxes], counts, pa.float64())
+        tracks = [truth.track for truth in boxes if truth.track is not None]
+        if len(tracks) == len(boxes):
+            columns["box_track"] = _lists(tracks, counts, pa.int64())
     for name, detections in (("found", rows.detections), ("said", rows.raw_detections)):
         if detections:
             counts = [len(answer) for answer in detections]
@@ -187,6 +190,7 @@ def boxes_from_arrow(table: pa.Table) -> BoxTable | None:
         np.ones(len(image)),
         _values(table, "box_crowd", np.bool_),
         _values(table, "box_area", np.float64),
+        _values(table, "box_track", np.int64) if "box_track" in table.column_names else None,
     )
 
 

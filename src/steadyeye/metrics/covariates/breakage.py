@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,15 @@ INFLATION = 10.0  # variance inflation above which a measure says what the other
 MISSING = 0.1  # share of neighbours without a measure above which it is not judged jointly
 B_FRAME = Measure("b_frame", "B-frame")
 MEASURES = (*PAIR, B_FRAME)
+
+
+class Trials(Protocol):
+    """What broke or did not: `broken`, (n,) bool, and `clusters`, (n,) what is resampled."""
+
+    @property
+    def broken(self) -> NDArray[np.bool_]: ...  # noqa: D102
+    @property
+    def clusters(self) -> NDArray[np.str_]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +210,13 @@ def effects(predictions: Predictions, neighbours: Outcomes) -> Effects:
     """
     measures = [measure for measure in MEASURES if _is_measured(predictions, measure)]
     columns = [column(predictions, measure, neighbours.rows) for measure in measures]
+    return fit_effects(measures, columns, neighbours)
+
+
+def fit_effects(
+    measures: Sequence[Measure], columns: Sequence[NDArray[np.float64]], neighbours: Trials
+) -> Effects:
+    """The effects of measures with their values, (n,) each and NaN where not known, on breaking."""
     pairs = [_alone(m, c, neighbours) for m, c in zip(measures, columns, strict=True)]
     adjusted = holm(np.array([p for _, p in pairs]))
     alone = [replace(e, p=float(p)) for (e, _), p in zip(pairs, adjusted, strict=True)]
@@ -224,7 +241,7 @@ def column(
 
 
 def _alone(
-    measure: Measure, column: NDArray[np.float64], neighbours: Outcomes
+    measure: Measure, column: NDArray[np.float64], neighbours: Trials
 ) -> tuple[Effect, float]:
     """The effect of a measure by itself and its p-value, not adjusted."""
     known = np.isfinite(column)
@@ -251,7 +268,7 @@ def _joint(
     alone: list[Effect],
     columns: Sequence[NDArray[np.float64]],
     measure_of: Sequence[int],
-    neighbours: Outcomes,
+    neighbours: Trials,
 ) -> Effects:
     fitted = [i for i, c in enumerate(columns) if np.mean(~np.isfinite(c)) <= MISSING]
     events = int(min(neighbours.broken.sum(), (~neighbours.broken).sum()))

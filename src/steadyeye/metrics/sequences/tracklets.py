@@ -150,10 +150,7 @@ def link_by(linker: "Linker", predictions: Predictions, raw: BoxTable, score: fl
     """As `link`, of detections that another tracker links, to see how little depends on it."""
     assert (np.diff(raw.image) >= 0).all(), "a table of boxes is in the order of its images"
     objects = [
-        (scene, item)
-        for rows in _split_scenes(predictions)
-        for scene in [Scene(predictions, rows, raw, score)]
-        for item in linker(scene)
+        (scene, item) for scene in list_scenes(predictions, raw, score) for item in linker(scene)
     ]
     frames = [scene.sort_frames(item) for scene, item in objects]
     return Tracklets(
@@ -167,6 +164,11 @@ def link_by(linker: "Linker", predictions: Predictions, raw: BoxTable, score: fl
             [item.places[-1] == len(scene.rows) - 1 for scene, item in objects], dtype=np.bool_
         ),
     )
+
+
+def list_scenes(predictions: Predictions, raw: BoxTable, score: float) -> "Iterator[Scene]":
+    """The scenes with their detections, in the order of videos and time."""
+    return (Scene(predictions, rows, raw, score) for rows in _split_scenes(predictions))
 
 
 def _split_scenes(predictions: Predictions) -> Iterator[NDArray[np.intp]]:

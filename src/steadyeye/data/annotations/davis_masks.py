@@ -1,0 +1,115 @@
+"""Masks of DAVIS: which object each pixel of a frame is of, and the tight boxes around them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.types import Classes, Labels
+from steadyeye.data.annotations.coco_geometry import extent
+from steadyeye.data.images import image_file
+from steadyeye.data.images.image_file import SUFFIXES
+from steadyeye.data.video import label_sidecar
+from steadyeye.data.video.frame_folders import without_gaps
+from steadyeye.data.video.paths import list_files
+
+PNG, PALETTE = b"\x89PNG\r\n\x1a\n", b"\x03"
+
+
+def find_sequences(base: Path) -> dict[str, Sequence[Path]]:
+    """The frames of each sequence in order. Raises `UsageError` where there is no such folder."""
+    folder = base / "JPEGImages"
+    # the released archive has the resolution as one more folder
+    folder = folder / "480p" if (folder / "480p").is_dir() else folder
+    if not folder.is_dir():
+        raise UsageError(f"'{base}' has no folder JPEGImages; give the root of DAVIS")
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    return {name: without_gaps(name, list_files(folder / name, SUFFIXES)) for name in names}
+
+
+def read_objects(
+    sequences: Mapping[str, Sequence[Path]], labels: str
+) -> tuple[dict[str, list[Boxes]], dict[str, Labels], Classes]:
+    """The boxes of every frame, the classes of the objects of each sequence, and all classes.
+
+    `labels`: a sidecar of `video,labels`. Raises `UsageError` where it does not name each sequence.
+    """
+    known = label_sidecar.read(labels)
+    if known.classes is None:
+        raise UsageError(f"'{labels}' names no classes; write video,labels for each sequence")
+    objects: dict[str, list[Boxes]] = {}
+    named: dict[str, Labels] = {}
+    for name, frames in sequences.items():
+        ranges = known.of(name).ranges
+        if not ranges:
+            raise UsageError(f"'{labels}' has no label for the sequence '{name}'; give its class")
+        if ranges != (label_sidecar.Range(0, label_sidecar.WHOLE, ranges[0].labels),):
+            raise UsageError(
+                f"'{labels}' has frames for the sequence '{name}'; give one line for all of it"
+            )
+        named[name] = ranges[0].labels
+        objects[name] = [_read_boxes(frame, named[name]) for frame in frames]
+    return objects, named, known.classes
+
+
+def read_parts(frame: Path, several: int) -> NDArray[np.bool_]:
+    """(n, h, w) the masks of a frame: of all that is not 0, or of 1, 2, … where there are more."""
+    path = locate_mask(frame)
+    if not path.is_file():
+        raise UsageError(f"there is no mask '{path}' for the frame '{frame}'; complete the data")
+    mask = _numbers(path)
+    numbers = np.unique(mask[mask > 0]).tolist()
+    if several == 1 and len(numbers) < 2:
+        return (mask > 0)[None]
+    if max(numbers, default=0) > several:
+        raise UsageError(
+            f"the mask '{path}' has the objects {', '.join(map(str, numbers[:5]))}, but there "
+            f"{'is one label' if several == 1 else f'are {several} labels'} for it; give one for "
+            "each object, as dog|dog"
+        )
+    return np.stack([mask == i + 1 for i in range(several)])
+
+
+def _numbers(path: Path) -> NDArray[np.uint8]:
+    """(h, w) the number of the object at each pixel, 0: none; of a palette not the colour."""
+    content = image_file.read_content(path)
+    if content[:8] == PNG and content[25:26] == PALETTE:
+        image_file.check_pixels(content, str(path))
+        try:
+            with av.open(str(path)) as file:
+                indices, _ = next(file.decode(video=0)).to_ndarray()
+        except (av.FFmpegError, StopIteration, ValueError) as error:
+            raise SampleError(f"cannot read the mask '{path}': it is damaged or cut off") from error
+        return np.asarray(indices, dtype=np.uint8)
+    mask = image_file.decode_by_opencv(content, str(path), cv2.IMREAD_UNCHANGED)
+    if mask.ndim == 3 and len(np.unique(mask.reshape(-1, mask.shape[2]), axis=0)) > 2:
+        raise UsageError(f"the mask '{path}' is in colour; write object numbers instead")
+    return np.asarray(mask.max(axis=2) if mask.ndim == 3 else mask, dtype=np.uint8)
+
+
+def locate_mask(frame: Path) -> Path:
+    """The file of the masks of a frame."""
+    return Path(str(frame).replace("JPEGImages", "Annotations")).with_suffix(".png")
+
+
+def drop_empty(parts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The masks that are not empty, which are those that have boxes."""
+    return np.asarray(parts[parts.any(axis=(1, 2))])
+
+
+def _read_boxes(frame: Path, labels: Labels) -> Boxes:
+    """The tight boxes of the masks of a frame that are not empty."""
+    parts = [
+        (box, label, int(np.sum(part)), number)
+        for number, (part, label) in enumerate(
+            zip(read_parts(frame, len(labels)), labels, strict=True)
+        )
+        if (box := extent(part)) is not None
+    ]
+    corners, classes, sizes, tracks = ([part[place] for part in parts] for place in range(4))
+    return boxes(corners, classes, None, sizes, tracks)

@@ -1,0 +1,154 @@
+"""Files of MOTChallenge: the frames of a sequence, its boxes and tracks, its size and rate."""
+
+import configparser
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.errors import UsageError, every
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.confinement import check_folder
+from steadyeye.core.storage.text_files import read_ini, read_number, read_rows, read_whole
+from steadyeye.core.types import Classes
+from steadyeye.data.classes.class_lists import classes_of_names, close_list
+from steadyeye.data.images.image_file import SUFFIXES
+from steadyeye.data.video.frame_folders import without_gaps
+from steadyeye.data.video.paths import list_files, resolve
+
+CLASSES = (
+    "person",
+    "person on vehicle",
+    "car",
+    "bicycle",
+    "motorcycle",
+    "non motorized vehicle",
+    "static person",
+    "distractor",
+    "occluder",
+    "occluder on the ground",
+    "occluder full",
+    "reflection",
+    "crowd",
+)
+"""Class 1 … 13 of MOT16 and later (Milan et al., "MOT16: A Benchmark for Multi-Object Tracking",
+Table 3), pedestrian, motorbike and car by COCO's names."""
+
+IGNORED = frozenset(CLASSES[7:])
+COLUMNS = ("frame", "id", "left", "top", "width", "height", "active", "class")
+INFO = "seqinfo.ini"
+LONGEST_SIDE = 2**16
+FASTEST = 1e5
+"""Frames a second beyond which a rate is a mistake."""
+
+
+def find_sequences(root: str) -> tuple[Path, list[Path]]:
+    """The folder of the sequences, and the folder of each that has boxes.
+
+    Raises `UsageError` where there is none.
+    """
+    base = resolve(root)
+    folders = sorted(path.parent.parent for path in base.glob("*/gt/gt.txt"))
+    if not folders:
+        raise UsageError(f"'{base}' has no SEQUENCE/gt/gt.txt; give the folder of the sequences")
+    return base, folders
+
+
+def list_classes() -> Classes:
+    """The classes of MOTChallenge as the whole list of a dataset."""
+    return close_list(classes_of_names(dict.fromkeys(CLASSES)))
+
+
+def _info(folder: Path) -> configparser.ConfigParser:
+    path = folder / INFO
+    return read_ini(path, "description") if path.is_file() else configparser.ConfigParser()
+
+
+def read_frames(folder: Path) -> Sequence[Path]:
+    """The frames of a sequence in order, as many as seqinfo.ini says, if it does."""
+    info = _info(folder)
+    name = info.get("Sequence", "imDir", fallback="img1")
+    images = folder / name
+    check_folder(folder, images, folder / INFO)
+    frames = without_gaps(folder.name, list_files(images, SUFFIXES))
+    first = int(re.findall(r"\d+", frames[0].stem)[-1]) if frames else 1
+    length = read_whole(
+        info.get("Sequence", "seqLength", fallback=str(len(frames))),
+        f"'{folder / INFO}', seqLength",
+    )
+    if first > 1 or length != len(frames):
+        raise UsageError(
+            f"'{images}' has {number_of(len(frames), 'frame')} from number {first}, where a "
+            f"sequence begins at 1 and has {length:,}; complete them, as gt.txt counts them"
+        )
+    return frames
+
+
+def read_size(folder: Path) -> tuple[int, int] | None:
+    """Height and width of the frames, where seqinfo.ini says them."""
+    info = _info(folder)
+    sides = [info.get("Sequence", key, fallback="") for key in ("imHeight", "imWidth")]
+    if not all(sides):
+        return None
+    height, width = (read_whole(side, f"'{folder / INFO}', imHeight and imWidth") for side in sides)
+    if not (0 < height <= LONGEST_SIDE and 0 < width <= LONGEST_SIDE):
+        raise UsageError(f"'{folder / INFO}': imHeight {height}, imWidth {width}; correct them")
+    return height, width
+
+
+def read_rate(folder: Path) -> float | None:
+    """Frames a second, where seqinfo.ini says them."""
+    text = _info(folder).get("Sequence", "frameRate", fallback="")
+    if not text:
+        return None
+    rate = read_number(text, f"'{folder / INFO}', frameRate")
+    if not 0 < rate <= FASTEST:
+        raise UsageError(f"'{folder / INFO}': frameRate {rate:g}; correct it")
+    return rate
+
+
+def read_boxes(folder: Path, frames: int) -> list[Boxes]:
+    """The boxes of each of `frames` frames, with the track that each is of."""
+    path = folder / "gt" / "gt.txt"
+    rows: dict[int, list[tuple[list[float], int, bool, int]]] = defaultdict(list)
+    rows_ = every(read_rows(path, "boxes"), lambda line: _row(path, *line, frames))
+    tracks: set[tuple[int, int]] = set()
+    for frame, track, box, label, ignored in rows_:
+        if (frame, track) in tracks:
+            raise UsageError(f"'{path}' has the object {track} twice in frame {frame}; keep one")
+        tracks.add((frame, track))
+        rows[frame].append((box, label, ignored, track))
+    return [_join(rows.get(frame, [])) for frame in range(1, frames + 1)]
+
+
+def _join(rows: Sequence[tuple[list[float], int, bool, int]]) -> Boxes:
+    corners, labels, ignored, tracks = ([row[place] for row in rows] for place in range(4))
+    return boxes(corners, labels, ignored, track=tracks)
+
+
+def _row(
+    path: Path, number: int, line: list[str], frames: int
+) -> tuple[int, int, list[float], int, bool]:
+    """Frame, object, corners, class from 0 and whether it is ignored."""
+    if len(line) < len(COLUMNS):
+        raise UsageError(
+            f"'{path}' line {number}: {','.join(line)[:80]!r} is no line of MOTChallenge: "
+            f"{', '.join(COLUMNS)}"
+        )
+    frame, track, left, top, width, height, active, label = (
+        read_number(cell, f"'{path}' line {number}, {column}")
+        for cell, column in zip(line, COLUMNS, strict=False)
+    )
+    if label not in range(1, len(CLASSES) + 1) or width < 0 or height < 0:
+        raise UsageError(
+            f"'{path}' line {number}: class {label:g} and size {width:g} × {height:g}; classes "
+            f"go from 1 to {len(CLASSES)} and sizes are not negative"
+        )
+    if frame not in range(1, frames + 1):
+        raise UsageError(
+            f"'{path}' line {number}: frame {frame:g}, but there are {number_of(frames, 'frame')}"
+        )
+    x, y = left - 1, top - 1
+    ignored = active == 0 or CLASSES[int(label) - 1] in IGNORED
+    return int(frame), int(track), [x, y, x + width, y + height], int(label) - 1, ignored

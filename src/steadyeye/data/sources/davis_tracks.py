@@ -1,0 +1,18 @@
+"""DAVIS as whole sequences with true tracks."""
+
+from steadyeye.data.annotations.box_tracks import Sequences, tracked_sequences
+from steadyeye.data.annotations.davis_masks import find_sequences, read_objects
+from steadyeye.data.video.paths import resolve
+from steadyeye.data.video.pm_set_source import FrameSets
+
+
+def davis_tracks(root: str, labels: str, fps: float = 24.0) -> FrameSets:
+    """Every frame of DAVIS' sequences in order, with a tight box and a track for each mask.
+
+    `labels`: as of `davis`. `fps`: frames a second, 24 in DAVIS (Perazzi et al. 2016).
+    """
+    base = resolve(root)
+    sequences = find_sequences(base)
+    objects, _, classes = read_objects(sequences, labels)
+    videos = Sequences(sequences, objects, dict.fromkeys(sequences, fps), {})
+    return tracked_sequences(base.name, videos, classes)

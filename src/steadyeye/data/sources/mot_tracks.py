@@ -1,0 +1,31 @@
+"""MOTChallenge as whole sequences with true tracks."""
+
+from steadyeye.core.errors import UsageError
+from steadyeye.data.annotations import mot_file
+from steadyeye.data.annotations.box_tracks import Sequences, tracked_sequences
+from steadyeye.data.video.pm_set_source import FrameSets
+
+
+def mot_tracks(root: str, fps: float | None = None) -> FrameSets:
+    """Every frame of MOTChallenge's layout in order, with the track of each box.
+
+    The files are those of `mot`; a line whose `active` is 0 neither rewards nor punishes. `fps`:
+    frames a second where seqinfo.ini has no frameRate. Raises `UsageError` where neither says it.
+    """
+    base, folders = mot_file.find_sequences(root)
+    frames = {folder.name: mot_file.read_frames(folder) for folder in folders}
+    objects = {
+        folder.name: mot_file.read_boxes(folder, len(frames[folder.name])) for folder in folders
+    }
+    sizes = {folder.name: size for folder in folders if (size := mot_file.read_size(folder))}
+    rates: dict[str, float] = {}
+    for folder in folders:
+        rate = mot_file.read_rate(folder) or fps
+        if rate is None:
+            raise UsageError(
+                f"'{folder / mot_file.INFO}' has no frameRate; add it, or give fps=25 or what the "
+                "frames were taken at"
+            )
+        rates[folder.name] = rate
+    videos = Sequences(frames, objects, rates, sizes)
+    return tracked_sequences(base.name, videos, mot_file.list_classes())

@@ -1,0 +1,25 @@
+"""How long an object is there before it is detected; no labels needed."""
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.metrics.sequences.first_detections import measure_delay
+from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
+
+
+@needs("group", "scene", "frame", "seconds", when=can_follow)
+def detection_delay(predictions: Predictions, score: float = SCORE) -> Result:
+    """The median time from the first box of 0.1 at an object's place to its first detection.
+
+    From the first detection back, frame by frame, a box counts that overlaps that of the frame
+    after (IoU > 0.5). What the detector gives no box for at all is not seen: with true tracks
+    `true_detection_delay` counts that too. Objects as of `blink_rate`, those left out that are
+    there when a scene begins; a delay that goes back to the beginning of a scene is at least as
+    long (Kaplan and Meier's median). In seconds, n objects; a bootstrap over videos.
+
+    Example:
+        >>> from steadyeye.testing import example_tracks
+        >>> print(detection_delay(example_tracks(late=20)))
+        detection_delay 0.50 s (n = 4)
+
+    """
+    return measure_delay(predictions, score)

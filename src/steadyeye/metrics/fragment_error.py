@@ -1,0 +1,22 @@
+"""How often true objects change between found and not found."""
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.metrics.sequences.stability_errors import fragment
+from steadyeye.metrics.sequences.tracklets import SCORE
+
+
+@needs("boxes", "detections", "tracks")
+def fragment_error(predictions: Predictions, score: float = SCORE) -> Result:
+    """Changes between found and not found ÷ (frames − 1), the mean over true objects, 0…1.
+
+    Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects; the interval
+    is clustered by video. Value None without true objects.
+
+    Example:
+        >>> from steadyeye.testing import example_true_tracks
+        >>> print(fragment_error(example_true_tracks()))
+        fragment_error 29.8 % (95 % interval 4.7–88.9 %, n = 4)
+
+    """
+    return fragment(predictions, score)

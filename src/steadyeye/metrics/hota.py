@@ -1,0 +1,19 @@
+"""Higher order tracking accuracy of the tracks of a detector, by the package `trackeval`."""
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.metrics.sequences.track_evaluation import judge, load_metric
+from steadyeye.metrics.sequences.tracklets import SCORE
+
+PACKAGES = ("trackeval",)
+
+
+@needs("boxes", "detections", "tracks", "group", "scene", "frame", "seconds")
+def hota(predictions: Predictions, score: float = SCORE) -> Result:
+    """HOTA, the mean over its 19 thresholds, 0…1; tracks as of `blink_rate`; n true objects.
+
+    It judges the detector and the linking together, and counts every detection of a class of the
+    data that is on no true box: only for data in which all objects are labelled. Luiten et al.,
+    "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", 2021, as `trackeval` has it.
+    """
+    return judge("hota", "HOTA", load_metric("hota", "HOTA"), predictions, score)

@@ -1,0 +1,18 @@
+"""The identity F1 of the tracks of a detector, by the package `trackeval`."""
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.metrics.sequences.track_evaluation import judge, load_metric
+from steadyeye.metrics.sequences.tracklets import SCORE
+
+PACKAGES = ("trackeval",)
+
+
+@needs("boxes", "detections", "tracks", "group", "scene", "frame", "seconds")
+def idf1(predictions: Predictions, score: float = SCORE) -> Result:
+    """The F1 of boxes whose track is that of their object, 0…1; tracks as of `blink_rate`.
+
+    n true objects. What `hota` says of its data holds here too. Ristani et al., "Performance
+    Measures and a Data Set for Multi-Target, Multi-Camera Tracking", 2016, as `trackeval` has it.
+    """
+    return judge("idf1", "IDF1", load_metric("identity", "Identity"), predictions, score)

@@ -1,0 +1,123 @@
+"""Tracks of detections against true tracks, in the form that the package `trackeval` judges.
+
+Its metrics are imported without the rest of what it can do, which needs OpenCV and more.
+"""
+
+import contextlib
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import BoxTable, iou, take
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats import block_bootstrap
+from steadyeye.core.types import Result
+from steadyeye.metrics.sequences.tracklets import DETECTED, link
+from steadyeye.metrics.sequences.true_tracks import assign, follow, rename
+
+SequenceData = dict[str, Any]
+"""What `trackeval` takes of a sequence: ids from 0 and similarities, frame by frame."""
+
+
+def load_metric(module: str, name: str) -> Any:
+    """A metric of `trackeval`; what it prints as it is imported is no output of ours."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        import trackeval
+
+        return getattr(getattr(trackeval.metrics, module), name)({"PRINT_CONFIG": False})
+
+
+def judge(name: str, field: str, metric: Any, predictions: Predictions, score: float) -> Result:
+    """A field of a metric of `trackeval`, over all videos and classes together.
+
+    Tracks are those of `link` with `score`; a class of a video is a sequence of its own, so that an
+    object with another class is not found. A mean over thresholds where the field has several. The
+    interval is a bootstrap over videos.
+    """
+    follow(predictions, score)  # refuses what has no tracks
+    sequences = list(list_sequences(predictions, score))
+    timing = contextlib.redirect_stdout(io.StringIO())
+    with timing:
+        judged = [metric.eval_sequence(data) for _, data in sequences]
+
+    def combine(places: NDArray[np.intp]) -> float:
+        every = {str(i): judged[place] for i, place in enumerate(places)}
+        return float(np.mean(metric.combine_sequences(every)[field]))
+
+    videos = np.array([video for video, _ in sequences], dtype=np.str_)
+    estimate = block_bootstrap.bootstrap(combine, videos, 1)
+    objects = sum(data["num_gt_ids"] for _, data in sequences)
+    own = Result.of(rename(name, score), estimate)
+    return Result(own.name, own.value, own.low, own.high, objects, own.interval)
+
+
+def list_sequences(predictions: Predictions, score: float) -> Iterator[tuple[str, SequenceData]]:
+    """The name of the video and the data of every class of every video that has either."""
+    truth, raw, own = (
+        predictions.boxes,
+        predictions.raw_detections,
+        predictions.model_to_data_class,
+    )
+    assert truth is not None, "they were followed"
+    assert raw is not None, "so were these"
+    assert own is not None, "and their classes are known"
+    objects = link(predictions, score)
+    linked = np.flatnonzero(objects.state == DETECTED)
+    detected = take(raw, objects.detection[linked])
+    label, track = own[detected.label], objects.track[linked]
+    kept = (label >= 0) & ~on_ignored(truth, detected)
+    names, video = predictions.clusters
+    for number, name in enumerate(names):
+        rows = np.flatnonzero((video == number) & predictions.valid)
+        rows = rows[np.argsort(np.asarray(predictions.tags["frame"])[rows], kind="stable")]
+        real = np.isin(truth.image, rows) & ~truth.crowd
+        found = np.isin(detected.image, rows) & kept
+        for of_class in np.unique(np.append(truth.label[real], label[found])):
+            some, those = real & (truth.label == of_class), found & (label == of_class)
+            yield (
+                str(name),
+                _lay_out(rows, take(truth, np.flatnonzero(some)), detected, track, those),
+            )
+
+
+def on_ignored(truth: BoxTable, detected: BoxTable) -> NDArray[np.bool_]:
+    """(d,) the detections that an ignored true box takes, as MOTChallenge removes them.
+
+    In each image they are assigned to all true boxes, whatever the class.
+    """
+    taken = np.zeros(len(detected), dtype=np.bool_)
+    for image in np.unique(truth.image[truth.crowd]):
+        boxes, near = (
+            np.flatnonzero(truth.image == image),
+            np.flatnonzero(detected.image == image),
+        )
+        for place, other in assign(iou(truth.boxes[boxes], detected.boxes[near])):
+            taken[near[other]] = truth.crowd[boxes[place]]
+    return taken
+
+
+def _lay_out(
+    rows: NDArray[np.intp],
+    truth: BoxTable,
+    detected: BoxTable,
+    track: NDArray[np.intp],
+    those: NDArray[np.bool_],
+) -> SequenceData:
+    assert truth.track is not None, "they were asked for"
+    found, of_track = take(detected, np.flatnonzero(those)), track[those]
+    true_ids, true_number = np.unique(truth.track, return_inverse=True)
+    own_ids, own_number = np.unique(of_track, return_inverse=True)
+    at = [(np.flatnonzero(truth.image == r), np.flatnonzero(found.image == r)) for r in rows]
+    return {
+        "num_gt_ids": len(true_ids),
+        "num_tracker_ids": len(own_ids),
+        "num_gt_dets": len(truth),
+        "num_tracker_dets": len(found),
+        "num_timesteps": len(rows),
+        "gt_ids": [true_number[some] for some, _ in at],
+        "tracker_ids": [own_number[others] for _, others in at],
+        "similarity_scores": [iou(truth.boxes[some], found.boxes[others]) for some, others in at],
+    }

@@ -1,0 +1,37 @@
+"""How often a detector loses a true object that it found before and finds again."""
+
+import numpy as np
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.metrics.sequences.object_steadiness import LEAST, measure
+from steadyeye.metrics.sequences.tracklets import SCORE
+from steadyeye.metrics.sequences.true_tracks import follow, note_left_out, rename
+
+
+@needs("boxes", "detections", "tracks")
+def true_blink_rate(predictions: Predictions, score: float = SCORE) -> Result:
+    """The share of a true object's frames, from the first found to the last, in which it is not.
+
+    What `blink_rate` estimates without labels, of objects found in five frames or more; a gap may
+    be of any length, and an object with another class is not found. n frames; the interval as of
+    `blink_rate`. Value None without such objects.
+
+    Example:
+        >>> from steadyeye.testing import example_true_tracks
+        >>> print(true_blink_rate(example_true_tracks()))
+        true_blink_rate 18.2 % (95 % interval 2.8–87.1 %, n = 478)
+
+    """
+    objects = follow(predictions, score)
+    found = objects.is_found
+    place = np.arange(len(found))
+    first = np.full(len(objects), len(found))
+    last = np.full(len(objects), -1)
+    np.minimum.at(first, objects.track[found], place[found])
+    np.maximum.at(last, objects.track[found], place[found])
+    several = np.bincount(objects.track[found], minlength=len(objects)) >= LEAST
+    between = (place >= first[objects.track]) & (place <= last[objects.track])
+    counted = between & several[objects.track]
+    estimate = measure(predictions, objects.row[counted], ~found[counted])
+    return Result.of(rename("true_blink_rate", score), estimate, notes=note_left_out(objects))
