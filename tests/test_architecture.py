@@ -28,7 +28,7 @@ INSIDE = {
     "data": [{"classes", "images"}, {"video"}, {"annotations"}, {"open_images"}, {"sources"}],
     "degradation": [{"operators"}],
     "explain": [{"mining"}, {"embedding"}, {"probes"}],
-    "metrics": [{"covariates", "detection", "sequences", "testbed"}],
+    "metrics": [{"covariates", "detection", "testbed"}, {"sequences"}],
     "models": [
         {"preprocessing"},
         {"runtimes"},

@@ -459,6 +459,29 @@ def example_sweep(images: int = 20, levels: int = 4, seed: int = 0) -> Predictio
     return replace(table, columns=("truth", *tags, "profile"))
 
 
+def example_detector_sweep(images: int = 12, levels: int = 4, seed: int = 0) -> Predictions:
+    """`example_sweep` of a detector: two objects an image, missed or misplaced ever more often."""
+    rng = np.random.default_rng(seed)
+    table = example_sweep(images, levels, seed)
+    corners = rng.integers(0, 60, (images, 2, 2)) + np.array([[0.0, 0], [80, 0]])
+    kind = rng.integers(0, 3, (images, 2))
+    truth, answers = [], []
+    for place, level in enumerate(table.tags["level"]):
+        image = place % images
+        objects = np.concatenate([corners[image], corners[image] + 30], axis=1)
+        truth.append(boxes(objects, kind[image]))
+        present = rng.random(2) > 0.15 * level
+        moved = (objects + rng.normal(0, 1 + level, (2, 4)))[present]
+        labels = kind[image][present].astype(np.int32)
+        answers.append(Detections(moved, labels, rng.uniform(0.4, 1, int(present.sum()))))
+    return replace(
+        table,
+        columns=(*table.columns, "boxes", "detections"),
+        boxes=truth_table(truth),
+        detections=detection_table(answers),
+    )
+
+
 def example_detections(sets: int = 30, seed: int = 0) -> Predictions:
     """The `sets` of `example_predictions` of a detector: an object a frame, found more or less.
 

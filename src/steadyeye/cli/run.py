@@ -106,7 +106,8 @@ def degrade(
     if not job.job:
         from steadyeye.runner.sweep import metrics
 
-        sweep_job = replace(sweep_job, metrics=metrics(images, failure_points, fast=sweep_job.fast))
+        chosen = metrics(images, failure_points, sweep_job.fast, sweep_job)
+        sweep_job = replace(sweep_job, metrics=chosen)
     complete_job(sweep_job, overwrite, display.form)
 
 

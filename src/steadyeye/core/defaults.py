@@ -17,7 +17,8 @@ METRICS = (
     *("map_drop", "map_without_ood", "mar", "pm_k_map", "random_neighbour", "blink_rate"),
     *("flicker_rate", "class_change_rate", "box_jitter", "confidence_swing", "detection_delay"),
     *("object_recall", "true_blink_rate", "true_detection_delay", "fragment_error"),
-    *("center_position_error", "scale_and_ratio_error", "window_map"),
+    *("center_position_error", "scale_and_ratio_error", "window_map", "mpc", "rpc"),
+    *("degraded_recall", "map_failure_points", "recall_failure_points"),
 )
 """Computed wherever the predictions have the columns for them; in the order they are read."""
 

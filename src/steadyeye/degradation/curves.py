@@ -68,6 +68,31 @@ def profiles(predictions: Predictions, images: str = "right") -> Profiles:
     """
     if images not in CHOICES:
         raise unknown("baseline set", images, CHOICES)
+    every = list_rows(predictions)
+    if images == "all":
+        return every
+    right = predictions.right[every.row[0, 0]]
+    if not right.any():
+        raise UsageError(
+            f"{predictions.model} is right on none of "
+            f"{number_of(len(right) + every.lost, 'image')} at level 0, so degradation "
+            "cannot be measured; check the class map, or use --images all"
+        )
+    return replace(
+        every,
+        baseline=images,
+        images=every.images[right],
+        videos=every.videos[right],
+        row=every.row[:, :, right],
+        wrong=int((~right).sum()),
+    )
+
+
+def list_rows(predictions: Predictions) -> Profiles:
+    """The block of all images that have a prediction at every level.
+
+    Raises `UsageError` where there is none.
+    """
     tags = predictions.tags
     names, image = np.unique(tags["image"], return_inverse=True)
     operators = tuple(sorted(set(tags["operator"].tolist()) - {""}))
@@ -80,30 +105,22 @@ def profiles(predictions: Predictions, images: str = "right") -> Profiles:
     row[operator, level[~first], image[~first]] = place[~first]
     lost = np.zeros(len(names), dtype=np.bool_)
     lost[image[~predictions.valid]] = True
-    right = predictions.right[row[0, 0]] if images == "right" else np.ones(len(names), np.bool_)
-    keep = right & ~lost
-    wrong = int((~right & ~lost).sum())
     if lost.all():
         raise UsageError(
             f"{predictions.model} has a prediction at every level for none of "
             f"{number_of(len(names), 'image')}, so degradation cannot be measured; check that "
             "its files can be decoded"
         )
-    if not keep.any():
-        raise UsageError(
-            f"{predictions.model} is right on none of {number_of(len(names), 'image')} at level 0, "
-            "so degradation cannot be measured; check the class map, or use --images all"
-        )
     videos = tags.get("video", tags["image"])[row[0, 0]]
     return Profiles(
         predictions,
-        images,
+        "all",
         operators,
         levels.astype(np.int64),
-        names[keep],
-        videos[keep],
-        row[:, :, keep],
-        wrong,
+        names[~lost],
+        videos[~lost],
+        row[:, :, ~lost],
+        0,
         int(lost.sum()),
     )
 

@@ -56,6 +56,13 @@ class Context:
     gradient: Gradient | None = None
 
 
+MoveBoxes: TypeAlias = Callable[
+    [NDArray[np.float64], int, tuple[int, int], np.uint64], NDArray[np.float64]
+]
+"""`(boxes, level, (height, width), key) -> boxes`, (n, 4) each: where an operator puts the objects
+of an image; `key` is its random stream, `Context.key`."""
+
+
 @dataclass(frozen=True)
 class Operator:
     """A degradation operator with its parameters.
@@ -64,7 +71,8 @@ class Operator:
     `needs_gradient`: whether it needs a differentiable model. `about`: its parameters, for the
     record. `known`: whether its name and parameters say what it makes of an image, as they do not
     of a user's function, which may change. Its random stream depends on (seed, image id, `name`)
-    alone.
+    alone. `move`: of one that moves what is in the image, where it puts true boxes; None: it leaves
+    them where they are.
     """
 
     name: str
@@ -73,6 +81,7 @@ class Operator:
     needs_gradient: bool = False
     about: str = ""
     known: bool = True
+    move: MoveBoxes | None = None
 
     def start(self, image: Image, context: Context) -> Trail:
         """The trail of an image, (h, w, 3) or (h, w) uint8, which is never changed.

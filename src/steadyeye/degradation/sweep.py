@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import Boxes, areas
 from steadyeye.core.errors import UsageError
 from steadyeye.core.model_stages import AtInput
 from steadyeye.core.seeds import fingerprint
@@ -202,11 +203,37 @@ class Sweep:
         unmeasured = {"changed": float("nan"), "brightness": float("nan")}
         return replace(
             sample,
+            boxes=self._move_boxes(operator, level, sample),
             id=f"{sample.id}@{called}-{level:02d}" if level else f"{sample.id}@0",
             image=_Degraded(self, image, operator, level, sample, progress),
             tags={**tags, **unmeasured},
             measure=progress.measure,
             key=self._key(operator, level, sample, progress),
+        )
+
+    def _move_boxes(self, operator: int, level: int, sample: Sample) -> Boxes | None:
+        """The true boxes of a cell, where its operator puts them.
+
+        Boxes are cut at the edges of the image. What lies outside of it keeps its place among them,
+        and is ignored.
+        """
+        move = self.how.operators[operator].move if level else None
+        if move is None or sample.boxes is None or not len(sample.boxes):
+            return sample.boxes
+        from steadyeye.degradation.counter_rng import stream_key
+
+        height, width = sample.size or sample.image().shape[:2]
+        key = stream_key(self.how.seed, sample.id, self.how.operators[operator].name)
+        moved = move(sample.boxes.boxes.copy(), level, (height, width), key)
+        cut = np.clip(moved, 0, [width, height, width, height])
+        outside = (cut[:, 2:] <= cut[:, :2]).any(axis=1)
+        cut[outside] = sample.boxes.boxes[outside]
+        shrunk = areas(cut) / np.maximum(areas(sample.boxes.boxes), 1e-9)
+        return replace(
+            sample.boxes,
+            boxes=cut,
+            crowd=sample.boxes.crowd | outside,
+            area=sample.boxes.area * shrunk,
         )
 
     def _key(

@@ -24,14 +24,14 @@ def true_blink_rate(predictions: Predictions, score: float = SCORE) -> Result:
 
     """
     objects = follow(predictions, score)
-    found = objects.is_found
-    place = np.arange(len(found))
-    first = np.full(len(objects), len(found))
+    hits = objects.is_found
+    place = np.arange(len(hits))
+    first = np.full(len(objects), len(hits))
     last = np.full(len(objects), -1)
-    np.minimum.at(first, objects.track[found], place[found])
-    np.maximum.at(last, objects.track[found], place[found])
-    several = np.bincount(objects.track[found], minlength=len(objects)) >= LEAST
+    np.minimum.at(first, objects.track[hits], place[hits])
+    np.maximum.at(last, objects.track[hits], place[hits])
+    several = np.bincount(objects.track[hits], minlength=len(objects)) >= LEAST
     between = (place >= first[objects.track]) & (place <= last[objects.track])
     counted = between & several[objects.track]
-    estimate = measure(predictions, objects.row[counted], ~found[counted])
+    estimate = measure(predictions, objects.row[counted], ~hits[counted])
     return Result.of(rename("true_blink_rate", score), estimate, notes=note_left_out(objects))

@@ -53,8 +53,8 @@ def _shift(
 ) -> NDArray[np.intp]:
     """(anchors,) the row `step` frames later in the same group, −1 where there is none."""
     span = int(frame.max(initial=0)) + 1
-    wanted = frame[order] + step
-    key, own = group[order] * span + wanted, group[order] * span + frame[order]
+    limits = frame[order] + step
+    key, own = group[order] * span + limits, group[order] * span + frame[order]
     place = np.minimum(np.searchsorted(own, key), len(own) - 1)
-    same = (own[place] == key) & (wanted >= 0) & (wanted < span)
+    same = (own[place] == key) & (limits >= 0) & (limits < span)
     return np.where(same, order[place], -1)

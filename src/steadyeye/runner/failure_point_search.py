@@ -13,7 +13,9 @@ from steadyeye.core.seeds import stream
 from steadyeye.core.spec import split
 from steadyeye.core.storage.files import Place
 from steadyeye.degradation.failure_search import THRESHOLDS, Query, Search, affordable, exhaustive
+from steadyeye.degradation.level_search import next_levels
 from steadyeye.degradation.sweep import Sweep
+from steadyeye.metrics.detection.failure_levels import measure_left
 from steadyeye.predictions.read import read
 from steadyeye.predictions.shard_store import shard_rows
 from steadyeye.runner.job import Job
@@ -35,6 +37,9 @@ def search(job: Job, task: Task, complete: Complete) -> Iterator[list[str]]:
     """
     sweep = task.source
     assert isinstance(sweep, Sweep), "a search is planned over a sweep"
+    if measures_boxes(task):
+        yield from _bisect(job, task, sweep, complete)
+        return
     first = read(complete(task))
     right = sweep.cells[first.right, 0]
     if not len(right):
@@ -49,23 +54,59 @@ def search(job: Job, task: Task, complete: Complete) -> Iterator[list[str]]:
     yield folders
     while queries := affordable(state.queries(), budget):
         cells = _cells(queries, order)
-        source = replace(sweep, cells=cells)
-        folder = f"{task.folder}-round{len(folders):02d}"
-        identity = {**task.identity, "rows": len(cells), "shard_rows": shard_rows(len(cells))}
-        identity["data"] = {**task.identity["data"], "fingerprint": source.fingerprint}
-        predictions = read(complete(replace(task, source=source, folder=folder, identity=identity)))
+        further = _plan_round(task, sweep, cells, len(folders))
+        predictions = read(complete(further))
         for query in queries:
             rows = (cells[:, 1] == query.operator) & (cells[:, 2] == query.level)
             state.learn(query, int(predictions.right[rows].sum()))
         budget -= len(cells)
-        folders.append(folder)
+        folders.append(further.folder)
         yield folders
+
+
+def _plan_round(task: Task, sweep: Sweep, cells: NDArray[np.int32], number: int) -> Task:
+    """The task of a further round, over other cells of the same sweep."""
+    source = replace(sweep, cells=cells)
+    identity = {**task.identity, "rows": len(cells), "shard_rows": shard_rows(len(cells))}
+    identity["data"] = {**task.identity["data"], "fingerprint": source.fingerprint}
+    folder = f"{task.folder}-round{number:02d}"
+    return replace(task, source=source, folder=folder, identity=identity)
+
+
+def measures_boxes(task: Task) -> bool:
+    """Whether mAP and objects are searched for, rather than accuracy."""
+    return task.detects and "boxes" in task.source.columns
+
+
+def _bisect(job: Job, task: Task, sweep: Sweep, complete: Complete) -> Iterator[list[str]]:
+    """The rounds of a detector: all images at the middles of the levels that are left."""
+    limits, images = thresholds(job), sweep.cells[:, 0]
+    folders = [task.folder]
+    done = [complete(task)]
+    known: list[dict[int, list[float]]] = [{} for _ in sweep.how.operators]
+    while True:
+        yield list(folders)
+        queries = [
+            (operator, level)
+            for operator, steps in enumerate(sweep.how.steps())
+            for level in next_levels(steps, known[operator], limits)
+        ]
+        if not queries:
+            return
+        cells = np.array([(i, o, level) for i in images for o, level in queries], dtype=np.int32)
+        further = _plan_round(task, sweep, cells, len(folders))
+        done.append(complete(further))
+        folders.append(further.folder)
+        table = read(*done)
+        for operator, level in queries:
+            name = sweep.how.operators[operator].name
+            known[operator][level] = measure_left(table, name, level)
 
 
 def thresholds(job: Job) -> tuple[float, ...]:
     """The accuracies whose failure points the job's metrics ask for."""
     for spec in split(job.metrics or ""):
-        if spec.name == "failure_points" and "thresholds" in spec.kwargs:
+        if spec.name.endswith("failure_points") and "thresholds" in spec.kwargs:
             return tuple(spec.kwargs["thresholds"])
     return THRESHOLDS
 

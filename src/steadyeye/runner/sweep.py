@@ -89,8 +89,11 @@ def levels(text: str, chosen: Sequence[Operator] = ()) -> tuple[int, ...]:
     return tuple(sorted({0, *parse_levels(text, most)}))
 
 
-def metrics(images: str, thresholds: str, fast: bool = False) -> str:
-    """The metrics of a sweep as a list of specs. Raises `UsageError` for what they cannot take."""
+def metrics(images: str, thresholds: str, fast: bool = False, job: Job | None = None) -> str:
+    """The metrics of a sweep as a list of specs. Raises `UsageError` for what they cannot take.
+
+    Of a `job` with a detector and true boxes mAP and objects, beside what classifiers of it have.
+    """
     if images not in CHOICES:
         raise unknown("baseline set", images, CHOICES)
     try:
@@ -101,12 +104,38 @@ def metrics(images: str, thresholds: str, fast: bool = False) -> str:
         raise UsageError(f"failure points '{thresholds}': give shares above 0 and up to 1")
     if fast and images != "right":
         raise UsageError("--fast searches among the images right at level 0; leave --images out")
-    if fast:
-        return str(Spec("failure_points", {"thresholds": shares}))
-    profiles = ("degraded_accuracy", "degraded_rank", "degraded_probability")
-    specs = [Spec(name, {"images": images}) for name in profiles]
-    specs.append(Spec("failure_points", {"thresholds": shares, "images": images}))
+    kinds = {_answers_boxes(text) for text in job.models} if job else {False}
+    boxed = True in kinds and job is not None and all(map(_has_boxes, job.data))
+    specs: list[Spec] = []
+    if not boxed or False in kinds:
+        profiles = () if fast else ("degraded_accuracy", "degraded_rank", "degraded_probability")
+        specs += [Spec(name, {"images": images}) for name in profiles]
+        own = {"thresholds": shares} if fast else {"thresholds": shares, "images": images}
+        specs.append(Spec("failure_points", own))
+    if boxed:
+        objects = {"objects": "found" if images == "right" else "all"}
+        specs += [] if fast else [Spec("mpc"), Spec("rpc"), Spec("degraded_recall", objects)]
+        points = ("map_failure_points", "recall_failure_points")
+        specs += [Spec(name, {"thresholds": shares}) for name in points]
     return ", ".join(map(str, specs))
+
+
+def _answers_boxes(model: str) -> bool:
+    """Whether a model is a detector: by its file, or built where that may give either."""
+    try:
+        answers = plugins.declaration("models", parse(model).name).answers
+        if len(answers) == 1:
+            return answers == ("boxes",)
+        return detects(plugins.build("models", parse(model)))
+    except (UsageError, OSError):  # which the check of the job says, with all else that is wrong
+        return False
+
+
+def _has_boxes(data: str) -> bool:
+    try:
+        return "boxes" in plugins.build("sources", parse(data)).columns
+    except UsageError:
+        return False
 
 
 def build_sweep(
@@ -126,12 +155,14 @@ def build_sweep(
         )
     parts = at_input(model)
     refuse_without_gradient(how, parts, model.name)
-    images = [i for i, truth in enumerate(source.truths) if truth]
+    # an image without objects counts in mAP: what is detected in it is a false positive
+    boxed = detects(model) and "boxes" in source.columns
+    images = [i for i, truth in enumerate(source.truths) if truth or boxed]
     if not images:
         raise UsageError(f"'{source.name}' has no labels; degrade measures accuracy: give labels")
     unlabelled = len(source) - len(images)
     notes = (*source.notes, *([f"{unlabelled} unlabelled samples left out"] if unlabelled else []))
-    if detects(model):
+    if detects(model) and not boxed:
         notes = (*notes, f"{model.name} is a detector: {AS_CLASSIFIER}")
     cells = how.baseline(images) if fast else how.grid(images)
     sweep = Sweep(source, parts, how, cells, class_map.members, notes, exhaustive=not fast)

@@ -43,7 +43,7 @@ def read_objects(
     if known.classes is None:
         raise UsageError(f"'{labels}' names no classes; write video,labels for each sequence")
     objects: dict[str, list[Boxes]] = {}
-    named: dict[str, Labels] = {}
+    labels_of: dict[str, Labels] = {}
     for name, frames in sequences.items():
         ranges = known.of(name).ranges
         if not ranges:
@@ -52,9 +52,9 @@ def read_objects(
             raise UsageError(
                 f"'{labels}' has frames for the sequence '{name}'; give one line for all of it"
             )
-        named[name] = ranges[0].labels
-        objects[name] = [_read_boxes(frame, named[name]) for frame in frames]
-    return objects, named, known.classes
+        labels_of[name] = ranges[0].labels
+        objects[name] = [_read_boxes(frame, labels_of[name]) for frame in frames]
+    return objects, labels_of, known.classes
 
 
 def read_parts(frame: Path, several: int) -> NDArray[np.bool_]:
@@ -111,5 +111,5 @@ def _read_boxes(frame: Path, labels: Labels) -> Boxes:
         )
         if (box := extent(part)) is not None
     ]
-    corners, classes, sizes, tracks = ([part[place] for part in parts] for place in range(4))
-    return boxes(corners, classes, None, sizes, tracks)
+    corners, classes, sizes = [p[0] for p in parts], [p[1] for p in parts], [p[2] for p in parts]
+    return boxes(corners, classes, None, sizes, [p[3] for p in parts])

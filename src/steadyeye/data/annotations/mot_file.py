@@ -123,8 +123,8 @@ def read_boxes(folder: Path, frames: int) -> list[Boxes]:
 
 
 def _join(rows: Sequence[tuple[list[float], int, bool, int]]) -> Boxes:
-    corners, labels, ignored, tracks = ([row[place] for row in rows] for place in range(4))
-    return boxes(corners, labels, ignored, track=tracks)
+    corners, labels, ignored = [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows]
+    return boxes(corners, labels, ignored, track=[r[3] for r in rows])
 
 
 def _row(

@@ -30,11 +30,11 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
     """
     base, how = resolve(root), Drawing(anchors, k, seed)
     sequences = find_sequences(base)
-    objects, named, classes = read_objects(sequences, labels)
+    objects, labels_of, classes = read_objects(sequences, labels)
     sets = boxed_sets(base.name, sequences, objects, classes, how)
 
     def sample(member: Member) -> Sample:
-        frame, several = sequences[member.video][member.frame], len(named[member.video])
+        frame, several = sequences[member.video][member.frame], len(labels_of[member.video])
         return replace(sets.sample(member), masks=lambda: drop_empty(read_parts(frame, several)))
 
     def image_files(member: Member) -> list[Path]:

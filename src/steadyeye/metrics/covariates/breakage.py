@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +23,6 @@ INFLATION = 10.0  # variance inflation above which a measure says what the other
 MISSING = 0.1  # share of neighbours without a measure above which it is not judged jointly
 B_FRAME = Measure("b_frame", "B-frame")
 MEASURES = (*PAIR, B_FRAME)
-
-
-class Trials(Protocol):
-    """What broke or did not: `broken`, (n,) bool, and `clusters`, (n,) what is resampled."""
-
-    @property
-    def broken(self) -> NDArray[np.bool_]: ...  # noqa: D102
-    @property
-    def clusters(self) -> NDArray[np.str_]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +204,7 @@ def effects(predictions: Predictions, neighbours: Outcomes) -> Effects:
 
 
 def fit_effects(
-    measures: Sequence[Measure], columns: Sequence[NDArray[np.float64]], neighbours: Trials
+    measures: Sequence[Measure], columns: Sequence[NDArray[np.float64]], neighbours: Outcomes
 ) -> Effects:
     """The effects of measures with their values, (n,) each and NaN where not known, on breaking."""
     pairs = [_alone(m, c, neighbours) for m, c in zip(measures, columns, strict=True)]
@@ -241,7 +231,7 @@ def column(
 
 
 def _alone(
-    measure: Measure, column: NDArray[np.float64], neighbours: Trials
+    measure: Measure, column: NDArray[np.float64], neighbours: Outcomes
 ) -> tuple[Effect, float]:
     """The effect of a measure by itself and its p-value, not adjusted."""
     known = np.isfinite(column)
@@ -268,7 +258,7 @@ def _joint(
     alone: list[Effect],
     columns: Sequence[NDArray[np.float64]],
     measure_of: Sequence[int],
-    neighbours: Trials,
+    neighbours: Outcomes,
 ) -> Effects:
     fitted = [i for i, c in enumerate(columns) if np.mean(~np.isfinite(c)) <= MISSING]
     events = int(min(neighbours.broken.sum(), (~neighbours.broken).sum()))

@@ -33,9 +33,9 @@ def measure_delay(predictions: Predictions, score: float) -> Result:
         ended[at] = begin > 0
     rows = objects.row[steady]
     videos = np.asarray(predictions.clusters[0][predictions.clusters[1][rows]], dtype=np.str_)
-    there = int(objects.starts[count_detections(objects) >= LEAST].sum())
-    note = f"{number_of(there, 'object')} there from the first frame of a scene left out"
-    return _median("detection_delay", score, delays, ended, videos, (note,) if there else ())
+    from_start = int(objects.starts[count_detections(objects) >= LEAST].sum())
+    note = f"{number_of(from_start, 'object')} there from the first frame of a scene left out"
+    return _median("detection_delay", score, delays, ended, videos, (note,) if from_start else ())
 
 
 def trace_back(scene: Scene, place: int, box: NDArray[np.float64]) -> int:

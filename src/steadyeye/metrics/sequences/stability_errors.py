@@ -54,13 +54,13 @@ def measure_errors(predictions: Predictions, objects: TrueTracks) -> ObjectError
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         fragment = np.where(objects.lengths < FEWEST, np.nan, changes / (objects.lengths - 1))
-    found = np.flatnonzero(objects.state == FOUND)
-    track = objects.track[found]
+    hits = np.flatnonzero(objects.state == FOUND)
+    track = objects.track[hits]
     (x, y, w, h), (tx, ty, tw, th) = (
         _describe(table[rows])
         for table, rows in (
-            (raw.boxes, objects.detection[found]),
-            (truth.boxes, objects.box[found]),
+            (raw.boxes, objects.detection[hits]),
+            (truth.boxes, objects.box[hits]),
         )
     )
     spread = _spread_by(track, len(objects))

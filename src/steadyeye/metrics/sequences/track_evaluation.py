@@ -4,6 +4,7 @@ Its metrics are imported without the rest of what it can do, which needs OpenCV 
 """
 
 import contextlib
+import importlib
 import io
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +16,9 @@ from steadyeye.core.boxes import BoxTable, iou, take
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.types import Result
+from steadyeye.metrics.detection.assignment import assign
 from steadyeye.metrics.sequences.tracklets import DETECTED, link
-from steadyeye.metrics.sequences.true_tracks import assign, follow, rename
+from steadyeye.metrics.sequences.true_tracks import follow, rename
 
 SequenceData = dict[str, Any]
 """What `trackeval` takes of a sequence: ids from 0 and similarities, frame by frame."""
@@ -25,9 +27,8 @@ SequenceData = dict[str, Any]
 def load_metric(module: str, name: str) -> Any:
     """A metric of `trackeval`; what it prints as it is imported is no output of ours."""
     with contextlib.redirect_stdout(io.StringIO()):
-        import trackeval
-
-        return getattr(getattr(trackeval.metrics, module), name)({"PRINT_CONFIG": False})
+        metrics: Any = importlib.import_module("trackeval.metrics")
+        return getattr(getattr(metrics, module), name)({"PRINT_CONFIG": False})
 
 
 def judge(name: str, field: str, metric: Any, predictions: Predictions, score: float) -> Result:
@@ -68,15 +69,15 @@ def list_sequences(predictions: Predictions, score: float) -> Iterator[tuple[str
     linked = np.flatnonzero(objects.state == DETECTED)
     detected = take(raw, objects.detection[linked])
     label, track = own[detected.label], objects.track[linked]
-    kept = (label >= 0) & ~on_ignored(truth, detected)
+    counted = (label >= 0) & ~on_ignored(truth, detected)
     names, video = predictions.clusters
     for number, name in enumerate(names):
         rows = np.flatnonzero((video == number) & predictions.valid)
         rows = rows[np.argsort(np.asarray(predictions.tags["frame"])[rows], kind="stable")]
         real = np.isin(truth.image, rows) & ~truth.crowd
-        found = np.isin(detected.image, rows) & kept
-        for of_class in np.unique(np.append(truth.label[real], label[found])):
-            some, those = real & (truth.label == of_class), found & (label == of_class)
+        hits = np.isin(detected.image, rows) & counted
+        for of_class in np.unique(np.append(truth.label[real], label[hits])):
+            some, those = real & (truth.label == of_class), hits & (label == of_class)
             yield (
                 str(name),
                 _lay_out(rows, take(truth, np.flatnonzero(some)), detected, track, those),
@@ -107,17 +108,17 @@ def _lay_out(
     those: NDArray[np.bool_],
 ) -> SequenceData:
     assert truth.track is not None, "they were asked for"
-    found, of_track = take(detected, np.flatnonzero(those)), track[those]
+    hits, of_track = take(detected, np.flatnonzero(those)), track[those]
     true_ids, true_number = np.unique(truth.track, return_inverse=True)
     own_ids, own_number = np.unique(of_track, return_inverse=True)
-    at = [(np.flatnonzero(truth.image == r), np.flatnonzero(found.image == r)) for r in rows]
+    at = [(np.flatnonzero(truth.image == r), np.flatnonzero(hits.image == r)) for r in rows]
     return {
         "num_gt_ids": len(true_ids),
         "num_tracker_ids": len(own_ids),
         "num_gt_dets": len(truth),
-        "num_tracker_dets": len(found),
+        "num_tracker_dets": len(hits),
         "num_timesteps": len(rows),
         "gt_ids": [true_number[some] for some, _ in at],
         "tracker_ids": [own_number[others] for _, others in at],
-        "similarity_scores": [iou(truth.boxes[some], found.boxes[others]) for some, others in at],
+        "similarity_scores": [iou(truth.boxes[some], hits.boxes[others]) for some, others in at],
     }

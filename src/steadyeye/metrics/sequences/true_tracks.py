@@ -5,7 +5,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from steadyeye.core.boxes import BoxTable, iou
 from steadyeye.core.errors import UsageError
@@ -14,11 +13,10 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import intervals
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Result
+from steadyeye.metrics.detection.assignment import assign
 from steadyeye.metrics.sequences.answer_runs import in_time
 from steadyeye.metrics.sequences.tracklets import SCORE, WEAK
 
-MATCH = 0.5
-"""IoU of a detection with a true box from which it is of that object."""
 FOUND, RENAMED, WEAKLY_FOUND, LOST = range(4)
 """What becomes of a true object in a frame: found by its class; found by another class; found below
 the threshold; not found."""
@@ -56,9 +54,9 @@ class TrueTracks:
         """(t,) in how many frames each object is."""
         return np.bincount(self.track, minlength=len(self))
 
-    def share(self, which: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """(t,) the share of each object's frames that are marked in `which`, (m,)."""
-        marked = np.bincount(self.track, which, minlength=len(self))
+    def share(self, marks: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """(t,) the share of each object's frames that are marked in `marks`, (m,)."""
+        marked = np.bincount(self.track, marks, minlength=len(self))
         return np.asarray(marked / np.maximum(self.lengths, 1))
 
 
@@ -114,17 +112,6 @@ def _follow(predictions: Predictions, truth: BoxTable, score: float) -> TrueTrac
             for place, other in assign(np.where(allowed & free, overlap, 0.0)):
                 state[own_boxes[place]], detection[own_boxes[place]] = kind, near[other]
     return _sort(predictions, truth, counted, state, detection)
-
-
-def assign(overlap: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """As many pairs of a row and a column as there can be, each of `MATCH` or more.
-
-    Of those with as many the pairs with the largest sum.
-    """
-    # more than all overlaps together, so that two pairs that just match go before one that is exact
-    worth = np.where(overlap >= MATCH, overlap.size + 1 + overlap, 0.0)
-    rows, columns = linear_sum_assignment(worth, maximize=True)
-    return [(int(r), int(c)) for r, c in zip(rows, columns, strict=True) if worth[r, c] > 0]
 
 
 def _sort(
@@ -187,10 +174,10 @@ def mean_of_objects(
 
 
 def _stretch(estimate: Interval, most: float) -> Interval:
-    ends = (
+    value, low, high = (
         None if end is None else end * most for end in (estimate.value, estimate.low, estimate.high)
     )
-    return Interval(*ends, estimate.n, estimate.method)
+    return Interval(value, low, high, estimate.n, estimate.method)
 
 
 def rename(metric: str, score: float) -> str:

@@ -14,13 +14,15 @@ QUANTITIES = {
     "degraded_accuracy": "accuracy",
     "degraded_probability": "probability of the true class",
     "degraded_rank": "rank of the true class",
+    "mpc": "mAP",
+    "degraded_recall": "share of objects still found",
 }
 HEIGHT = 120  # of a chart, in pixels
 
 
 @needs("truth", "operator", "level", "profile")
 def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Accuracy, probability and rank against the level, a small chart an operator.
+    """Accuracy, probability and rank, or mAP and objects found, by level, a chart an operator.
 
     None where no model has a result of these. Swingler 2022, Figures 4–6.
 
@@ -45,7 +47,7 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHEN,
         place=10,
-        title="Accuracy, probability and rank by level, for each operator",
+        title=_name_quantities(figures),
         text=(
             "Level 0 is the original image; each level degrades it more. Bands are 95 % "
             "intervals. The table of all numbers says how many images count."
@@ -54,6 +56,13 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
         figures=figures,
         tables=(_table(models, quantities),),
     )
+
+
+def _name_quantities(figures: Sequence[Figure]) -> str:
+    """The title: what is drawn."""
+    if any(figure.name == "mpc" for figure in figures):
+        return "mAP and objects still found by level, for each operator"
+    return "Accuracy, probability and rank by level, for each operator"
 
 
 def _shorter(result: Result) -> str:

@@ -12,6 +12,16 @@ from steadyeye.core.types import Evaluated, Result, needs
 
 DATA = Path(__file__).resolve().parent / "data" / "published_degradation.csv"
 
+QUANTITIES = {
+    "failure_points": "",
+    "map_failure_points": ", shares of mAP at level 0",
+    "recall_failure_points": ", shares of the objects found at level 0",
+}
+"""Metric → of what its thresholds are shares, behind the name of the model."""
+PUBLISHED = (
+    "The last table has published values of other models on other images; its operators are "
+    "similar to these, not pixel-identical."
+)
 SEARCHED = (
     "After a search, the interval contains the failure level that a full sweep over these "
     "images would give; it does not generalise to other images. Pixel changes are not known for "
@@ -32,30 +42,37 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
         >>> print(failure_levels(example_models(example_sweep())).title)
         Failure points: the level at which accuracy falls below each threshold
     """
-    searched = [(model, find(model.results, "failure_points")) for model in evaluated]
-    tables = [_table(model.predictions.model, result) for model, result in searched if result]
+    searched = [(model, find(model.results, name)) for model in evaluated for name in QUANTITIES]
+    tables = [
+        _table(model.predictions.model, result, QUANTITIES[result.name.partition("(")[0]])
+        for model, result in searched
+        if result
+    ]
     if not tables:
         return None
+    accuracy = any(result and result.name.startswith("failure") for _, result in searched)
     return Section(
         topic=Topic.WHEN,
         place=16,
-        title="Failure points: the level at which accuracy falls below each threshold",
+        title=(
+            f"Failure points: the level at which {'accuracy' if accuracy else 'a detector'} falls "
+            "below each threshold"
+        ),
         text=(
-            "For each threshold: the first level with an accuracy below it, its 95 % interval, "
-            "the share of pixels changed at that level and the mean grey value (0…255). The "
-            "last table has published values of other models on other images; its operators are "
-            "similar to these, not pixel-identical.",
+            "For each threshold: the first level below it, its 95 % interval, the share of pixels "
+            "changed at that level and the mean grey value (0…255)."
+            + (f" {PUBLISHED}" if accuracy else ""),
             *(
                 [SEARCHED]
                 if any("profile" not in model.predictions.columns for model, _ in searched)
                 else []
             ),
         ),
-        tables=(*tables, _read_published()),
+        tables=(*tables, *([_read_published()] if accuracy else [])),
     )
 
 
-def _table(model: str, result: Result) -> Table:
+def _table(model: str, result: Result, quantity: str) -> Table:
     thresholds = [cell.name.removeprefix("below ") for cell in result.cells[0].cells]
     header = ["operator"]
     for threshold in thresholds:
@@ -65,7 +82,7 @@ def _table(model: str, result: Result) -> Table:
         (operator.name, *(text for point in operator.cells for text in _point(point)))
         for operator in result.cells
     ]
-    return Table(f"Failure points of {model}", tuple(header), tuple(rows))
+    return Table(f"Failure points of {model}{quantity}", tuple(header), tuple(rows))
 
 
 def _point(point: Result) -> tuple[str, str, str]:

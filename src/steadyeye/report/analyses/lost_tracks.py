@@ -11,8 +11,8 @@ from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.stats import intervals
 from steadyeye.core.types import Evaluated, Result, needs
-from steadyeye.metrics.covariates.breakage import CLUSTERS, EVENTS, Effects
-from steadyeye.metrics.covariates.lost_tracks import Losses, fit_losses, list_losses
+from steadyeye.metrics.covariates.breakage import CLUSTERS, EVENTS, Effects, Outcomes
+from steadyeye.metrics.sequences.lost_tracks import fit_losses, list_losses
 from steadyeye.metrics.sequences.stability_errors import measure_errors
 from steadyeye.metrics.sequences.tracklets import SCORE
 from steadyeye.metrics.sequences.true_tracks import TrueTracks, follow
@@ -61,7 +61,7 @@ def _judge(model: Evaluated) -> tuple[Predictions, Result, TrueTracks] | None:
     return model.predictions, recall, follow(model.predictions, score)
 
 
-def _describe(predictions: Predictions, recall: Result, losses: Losses, fit: Effects) -> str:
+def _describe(predictions: Predictions, recall: Result, losses: Outcomes, fit: Effects) -> str:
     lost, total = int(losses.broken.sum()), len(losses.broken)
     text = (
         f"{predictions.model} finds a true object in {format_share(recall)} of its frames, the "
@@ -115,7 +115,12 @@ def _mean(values: NDArray[np.float64]) -> str:
     return percent(float(known.mean())) if len(known) else "—"
 
 
-def _odds(predictions: Predictions, losses: Losses, fit: Effects) -> Table:
+def _count_clusters(losses: Outcomes) -> str:
+    """What the intervals are over, and how many of them."""
+    return number_of(len(np.unique(losses.clusters)), "object" if losses.within else "video")
+
+
+def _odds(predictions: Predictions, losses: Outcomes, fit: Effects) -> Table:
     rows = tuple(
         (
             effect.measure.words,
@@ -132,5 +137,7 @@ def _odds(predictions: Predictions, losses: Losses, fit: Effects) -> Table:
         *("jointly", "p (Holm)", "lost / kept"),
     )
     return Table(
-        f"What goes with losing an object, {predictions.model}, {losses.over}", header, rows
+        f"What goes with losing an object, {predictions.model}, {_count_clusters(losses)}",
+        header,
+        rows,
     )

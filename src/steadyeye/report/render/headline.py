@@ -29,7 +29,10 @@ def _sentence(model: Evaluated, several: bool) -> str:
     name = model.predictions.model + (f" on {model.predictions.data}" if several else "")
     sentences = (tell(name, model) for tell in TELLERS)
     text = next(filter(None, sentences), _run(name, model.predictions))
-    if "operator" in model.predictions.columns and model.predictions.raw_detections is not None:
+    as_classifier = find(model.results, "degraded_accuracy") or find(
+        model.results, "failure_points"
+    )
+    if as_classifier and model.predictions.raw_detections is not None:
         text = f"{text} Right means the class of its most confident box: this is a detector."
     lost = _partnerless(model.predictions)
     return f"{text} {lost[0].upper()}{lost[1:]}." if lost else text
@@ -81,6 +84,33 @@ def _state_detection(name: str, model: Evaluated) -> str | None:
         f"{percent(worst.value)}{_ends(worst, False)} on the worst frame within "
         f"±{read_k(worst)} of each."
     )
+
+
+def _state_degraded_detection(name: str, model: Evaluated) -> str | None:
+    """How much of a detector's mAP is left under degradation, or how far a search went."""
+    left, points = find(model.results, "rpc"), find(model.results, "map_failure_points")
+    if left is not None and left.value is not None:
+        worst = min(left.cells, key=lambda cell: (cell.value or 0.0, cell.name))
+        more = f"; least under {worst.name}, {percent(worst.value)}" if len(left.cells) > 1 else ""
+        return (
+            f"{name} keeps {percent(left.value)} of its mAP on {number_of(left.n, 'image')}"
+            f"{_ends(left)}, averaged over {number_of(len(left.cells), 'operator')} and all their "
+            f"levels{more}."
+        )
+    if points is None or left is not None:
+        return None
+    half = [
+        (point.value, operator.name)
+        for operator in points.cells
+        for point in operator.cells
+        if point.value is not None and point.name == "below 0.5"
+    ]
+    tried = ", ".join((number_of(len(points.cells), "operator"), *points.notes))
+    begin = f"{name}, on {number_of(points.n, 'image')}"
+    if not half:
+        return f"{begin}, keeps at least half of its mAP under all of {tried}."
+    level, operator = min(half)
+    return f"{begin}, has less than half of its mAP from level {level:.0f} of {operator}; {tried}."
 
 
 def _state_objects(name: str, model: Evaluated) -> str | None:
@@ -243,6 +273,7 @@ def _ends(number: Result | Interval, first: bool = True) -> str:
 
 # the first that has something to say is heard
 TELLERS = (
+    _state_degraded_detection,
     *(_state_degradation, _state_search, _state_detection, _steady, _state_objects, _wavers),
     _flips,
 )

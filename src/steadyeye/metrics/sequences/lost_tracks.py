@@ -1,13 +1,12 @@
 """True objects that a detector loses from one frame to the next, and what goes with it."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import intersect_boxes
+from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
-from steadyeye.metrics.covariates.breakage import VIDEOS, Effects, fit_effects
+from steadyeye.metrics.covariates.breakage import VIDEOS, Effects, Outcomes, fit_effects
 from steadyeye.metrics.covariates.measures import Measure
 from steadyeye.metrics.sequences.true_tracks import TrueTracks
 
@@ -23,23 +22,12 @@ MEASURES = (
 """Of an object in the frame in which it is lost or kept, those first that are asked for first."""
 
 
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """Pairs of consecutive frames of one true object that is found in the first, n of them.
+def list_losses(predictions: Predictions, objects: TrueTracks) -> Outcomes:
+    """Every frame of an object after one in which it is found: `broken` where it is not.
 
-    `places`: (n,) rows of the `TrueTracks` of the second frame. `broken`: (n,) whether it is not
-    found there. `clusters`: (n,) the video, or the object where there are fewer than ten videos;
-    `over` says which, and how many.
+    `rows` are rows of the `TrueTracks`, `anchors` those of the frames before; `clusters` the video,
+    or the object where there are fewer than ten videos.
     """
-
-    places: NDArray[np.intp]
-    broken: NDArray[np.bool_]
-    clusters: NDArray[np.str_]
-    over: str
-
-
-def list_losses(predictions: Predictions, objects: TrueTracks) -> Losses:
-    """Every frame of an object after one in which it is found."""
     step = np.asarray(predictions.tags["step"], dtype=np.int64)[objects.row]
     after = np.flatnonzero(
         (objects.track[1:] == objects.track[:-1])
@@ -48,22 +36,21 @@ def list_losses(predictions: Predictions, objects: TrueTracks) -> Losses:
     )
     places = after + 1
     videos = objects.video[objects.track[places]]
-    if len(np.unique(videos)) >= VIDEOS:
-        clusters, unit = videos, "videos"
-    else:
-        clusters, unit = objects.track[places].astype(np.str_), "objects"
-    over = f"{len(np.unique(clusters)):,} {unit}"
-    return Losses(places, ~objects.is_found[places], np.asarray(clusters, dtype=np.str_), over)
+    several = len(np.unique(videos))
+    clusters = videos if several >= VIDEOS else objects.track[places].astype(np.str_)
+    within = "" if several >= VIDEOS else f"within these {number_of(several, 'video')} only"
+    lost = ~objects.is_found[places]
+    return Outcomes(places, places - 1, lost, np.asarray(clusters, dtype=np.str_), within)
 
 
 def measure_losses(
-    predictions: Predictions, objects: TrueTracks, losses: Losses
+    predictions: Predictions, objects: TrueTracks, losses: Outcomes
 ) -> list[NDArray[np.float64]]:
     """(n,) each of `MEASURES` of the object in the second frame of each pair; NaN: not known."""
     truth = predictions.boxes
     assert truth is not None, "they were followed"
-    own = truth.boxes[objects.box[losses.places]]
-    before = truth.boxes[objects.box[losses.places - 1]]
+    own = truth.boxes[objects.box[losses.rows]]
+    before = truth.boxes[objects.box[losses.anchors]]
     sides = own[:, 2:] - own[:, :2]
     length = np.sqrt(np.maximum(sides.prod(axis=1), 1e-9))
     moved = np.hypot(*((own - before).reshape(-1, 2, 2).mean(axis=1).T)) / length
@@ -86,24 +73,24 @@ def measure_losses(
 
 
 def _find_inside(
-    predictions: Predictions, objects: TrueTracks, losses: Losses, name: str
+    predictions: Predictions, objects: TrueTracks, losses: Outcomes, name: str
 ) -> NDArray[np.float64]:
     """What was measured inside the box of each; NaN where the run has no such measures."""
     if name not in predictions.tags:
-        return np.full(len(losses.places), np.nan)
+        return np.full(len(losses.rows), np.nan)
     assert predictions.boxes is not None, "they were followed"
-    row, box = objects.row[losses.places], objects.box[losses.places]
+    row, box = objects.row[losses.rows], objects.box[losses.rows]
     # the vector of a frame is in the order of its boxes
     first = np.searchsorted(predictions.boxes.image, row)
     return np.asarray(predictions.tags[name][row, box - first], dtype=np.float64)
 
 
-def _cover(predictions: Predictions, objects: TrueTracks, losses: Losses) -> NDArray[np.float64]:
+def _cover(predictions: Predictions, objects: TrueTracks, losses: Outcomes) -> NDArray[np.float64]:
     """The largest share of each box that another true box covers, ignored ones among them, 0…1."""
     truth = predictions.boxes
     assert truth is not None, "they were followed"
-    shares = np.zeros(len(losses.places))
-    for at, place in enumerate(losses.places):
+    shares = np.zeros(len(losses.rows))
+    for at, place in enumerate(losses.rows):
         first, last = np.searchsorted(truth.image, [objects.row[place], objects.row[place] + 1])
         others = np.delete(np.arange(first, last), objects.box[place] - first)
         box = truth.boxes[[objects.box[place]]]
@@ -113,6 +100,6 @@ def _cover(predictions: Predictions, objects: TrueTracks, losses: Losses) -> NDA
     return shares
 
 
-def fit_losses(predictions: Predictions, objects: TrueTracks, losses: Losses) -> Effects:
+def fit_losses(predictions: Predictions, objects: TrueTracks, losses: Outcomes) -> Effects:
     """How each of `MEASURES` goes with losing an object, as `breakage.fit_effects` fits it."""
     return fit_effects(MEASURES, measure_losses(predictions, objects, losses), losses)

@@ -1,0 +1,217 @@
+"""Profiles of a degraded detector against a plain loop with pycocotools, on real pictures.
+
+    python benchmarks/detector_degradation.py MODEL --data DATA --levels 0,1,3 --out FOLDER
+
+`MODEL`: a spec of a detector; `DATA`: a spec of `coco(…)`. `steadyeye degrade` sweeps all operators
+and corruptions (or `--operators`) at the levels; then every picture is degraded and detected again,
+one at a time, and each level scored by COCOeval and by a plain count of the objects found. Prints
+the largest difference, mPC and rPC of both, and what `--fast` finds.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
+from scipy.optimize import linear_sum_assignment
+
+from steadyeye.core import plugins
+from steadyeye.core.spec import parse
+from steadyeye.degradation.counter_rng import stream_key
+from steadyeye.degradation.operator import Context
+from steadyeye.metrics.degraded_recall import degraded_recall
+from steadyeye.metrics.map_failure_points import map_failure_points
+from steadyeye.metrics.mpc import mpc
+from steadyeye.metrics.rpc import rpc
+from steadyeye.predictions.read import cells, read
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import Silent, run
+from steadyeye.runner.sweep import operators as find_operators
+from steadyeye.runner.validate import check
+
+CORRUPTIONS = (
+    "gaussian_noise, shot_noise, impulse_noise, defocus_blur, gaussian_blur, brightness, contrast"
+)
+SCORE = 0.5
+
+
+def score(truth, categories, images, detections):
+    """MAP 0.50:0.95 of plain results, by COCOeval."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        coco = COCO()
+        coco.dataset = {"images": images, "categories": categories, "annotations": truth}
+        coco.createIndex()
+        found = [
+            {**row, "id": i, "area": row["bbox"][2] * row["bbox"][3]}
+            for i, row in enumerate(detections, 1)
+        ]
+        other = COCO()
+        other.dataset = {"images": images, "categories": categories, "annotations": found}
+        other.createIndex()
+        evaluation = COCOeval(coco, other, "bbox")
+        evaluation.evaluate()
+        evaluation.accumulate()
+        precision = evaluation.eval["precision"][:, :, :, 0, -1]
+    by_class = np.where(precision < 0, np.nan, precision).mean(axis=(0, 1))
+    return float(np.nanmean(by_class))
+
+
+def count_found(objects, detections):
+    """Which objects of one picture are found: as many as there can be, then the largest overlap."""
+    strong = [(box, label) for box, label, value in detections if value >= SCORE]
+    worth = np.zeros((len(objects), len(strong)))
+    for i, (true, own) in enumerate(objects):
+        for j, (box, label) in enumerate(strong):
+            shared = overlap(true, box)
+            worth[i, j] = 1000 + shared if label == own and shared >= 0.5 else 0
+    pairs = zip(*linear_sum_assignment(-worth), strict=True)
+    found = {int(i) for i, j in pairs if worth[i, j]}
+    return [i in found for i in range(len(objects))]
+
+
+def overlap(a, b):
+    """IoU of two boxes."""
+    sides = [max(0.0, min(a[2 + k], b[2 + k]) - max(a[k], b[k])) for k in (0, 1)]
+    both = sides[0] * sides[1]
+    return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
+
+
+def detect_plainly(model, source, operator, level, to_data):
+    """The detections of each picture at a level, made and asked for one at a time."""
+    answers = []
+    for index in range(len(source)):
+        sample = source[index]
+        image = np.asarray(sample.image())
+        if level:
+            context = Context(stream_key(0, sample.id, operator.name))
+            image = operator.start(image, context)(level)
+        (detections,) = model([image])
+        answers.append(
+            [
+                (box.tolist(), to_data[label], float(value))
+                for box, label, value in zip(
+                    detections.boxes, detections.labels, detections.scores, strict=True
+                )
+                if to_data[label] >= 0
+            ]
+        )
+    return answers
+
+
+def write_results(answers):
+    """Detections as rows of COCO's results."""
+    return [
+        {
+            "image_id": i,
+            "category_id": int(label),
+            "bbox": [box[0], box[1], box[2] - box[0], box[3] - box[1]],
+            "score": value,
+            "iscrowd": 0,
+        }
+        for i, rows in enumerate(answers)
+        for box, label, value in rows
+    ]
+
+
+def list_truth(source):
+    """The true boxes as COCO's annotations, and without crowds as (box, class) of each picture."""
+    rows, objects = [], []
+    for index in range(len(source)):
+        boxes = source[index].boxes
+        objects.append([])
+        parts = zip(boxes.boxes.tolist(), boxes.labels, boxes.crowd, boxes.area, strict=True)
+        for box, label, crowd, area in parts:
+            rows.append(
+                {
+                    "id": len(rows) + 1,
+                    "image_id": index,
+                    "category_id": int(label),
+                    "bbox": [box[0], box[1], box[2] - box[0], box[3] - box[1]],
+                    "area": float(area),
+                    "iscrowd": int(crowd),
+                }
+            )
+            if not crowd:
+                objects[-1].append((box, int(label)))
+    return rows, objects
+
+
+def compare(options):
+    """Both ways, and how far they are apart."""
+    names = options.operators or f"all, {CORRUPTIONS}"
+    job = Job(
+        (options.model,),
+        (options.data,),
+        str(options.out / "sweep"),
+        operators=names,
+        levels=options.levels,
+        metrics="mpc, rpc",
+        workers=options.workers,
+    )
+    begin = time.perf_counter()
+    folder = run(check(job), Silent())
+    print(f"sweep: {time.perf_counter() - begin:.0f} s", flush=True)
+    table = read(*cells(Path(folder))[0])
+    ours = {
+        (operator.name, int(cell.name.removeprefix("level "))): cell.value
+        for operator in mpc(table).cells
+        for cell in operator.cells
+    }
+    recall = {
+        (operator.name, int(cell.name.removeprefix("level "))): cell.value
+        for operator in degraded_recall(table).cells
+        for cell in operator.cells
+    }
+    source = plugins.build("sources", parse(options.data))
+    model = plugins.build("models", parse(options.model))
+    to_data = table.model_to_data_class
+    truth, objects = list_truth(source)
+    images = [{"id": i} for i in range(len(source))]
+    categories = [{"id": i} for i in range(len(table.classes))]
+    built = find_operators(names, gradients=False)
+    wanted = sorted({int(level) for level in options.levels.split(",")})
+    clean = detect_plainly(model, source, None, 0, to_data)
+    first = [count_found(o, a) for o, a in zip(objects, clean, strict=True)]
+    kept = [(i, k) for i, some in enumerate(first) for k, is_found in enumerate(some) if is_found]
+    zero = score(truth, categories, images, write_results(clean))
+    maps, worst, worst_recall = {}, 0.0, 0.0
+    for operator in built:
+        for level in (level for level in wanted if 0 < level <= operator.last):
+            answers = detect_plainly(model, source, operator, level, to_data)
+            value = score(truth, categories, images, write_results(answers))
+            found = [count_found(o, a) for o, a in zip(objects, answers, strict=True)]
+            share = np.mean([found[i][k] for i, k in kept])
+            maps.setdefault(operator.name, []).append(value)
+            worst = max(worst, abs(value - ours[operator.name, level]))
+            worst_recall = max(worst_recall, abs(share - recall[operator.name, level]))
+            print(f"{operator.name} {level}: {value:.4f}, {share:.4f}", flush=True)
+    plain = float(np.mean([np.mean(values) for values in maps.values()]))
+    worst = max(worst, abs(zero - ours[built[0].name, 0]))
+    print(f"{len(source)} pictures, {sum(map(len, maps.values()))} levels of {len(maps)} operators")
+    print(f"largest difference: mAP {worst:.2g}, objects found {worst_recall:.2g}")
+    print(f"mPC {plain:.6f} and {mpc(table).value:.6f}; rPC {plain / zero:.6f} and {rpc(table)}")
+    print(f"mAP at level 0 {zero:.6f}; {len(kept)} objects found there")
+    points = map_failure_points(table)
+    report = {o.name: [cell.value for cell in o.cells] for o in points.cells}
+    (options.out / "points.json").write_text(json.dumps(report, indent=1))
+
+
+def main():
+    """Reads the options."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--operators", default="")
+    parser.add_argument("--levels", default="0,1,3")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--out", type=Path, required=True)
+    compare(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

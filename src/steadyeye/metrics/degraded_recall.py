@@ -1,0 +1,30 @@
+"""The objects that a detector still finds under degradation."""
+
+from dataclasses import replace
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.degradation.curves import shares
+from steadyeye.metrics.detection.degraded import FOUND, profile_objects
+
+
+@needs("boxes", "detections", "operator", "level", "profile")
+def degraded_recall(
+    predictions: Predictions, objects: str = "found", score: float = FOUND
+) -> Result:
+    """The share of objects still found: the mean over operators of the mean over their levels.
+
+    Found: a detection of the class with `score` or more and an IoU of 0.5 or more. `objects`:
+    "found", those found at level 0, so that it starts from 1; or "all". `cells`: the operators, in
+    each its levels from 0. n objects; intervals clustered by image, or by video. Raises
+    `UsageError` where none is found at level 0.
+
+    Example:
+        >>> from steadyeye.testing import example_detector_sweep
+        >>> print(degraded_recall(example_detector_sweep()))
+        degraded_recall 60.4 % (95 % interval 42.1–72.9 %, n = 18)
+
+    """
+    own = profile_objects(predictions, objects, score)
+    result = shares("degraded_recall", own.profiles, own.hits)
+    return replace(result, notes=own.notes)

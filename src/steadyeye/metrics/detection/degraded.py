@@ -1,0 +1,279 @@
+"""Detectors under degradation: mAP and objects still found at each level, and where they fail.
+
+mPC, the mean performance under corruption, is the mean over operators of the mean over their levels
+from 1 on, and rPC that ÷ the performance on undegraded images: Michaelis et al., "Benchmarking
+Robustness in Object Detection: Autonomous Driving when Winter is Coming", 2019, Equations 1 and 2.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import OOD, iou
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.class_means import Spread, mean_difference, mean_of_classes
+from steadyeye.core.stats.class_means import spread as find_spread
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.core.types import Result
+from steadyeye.degradation.curves import MEAN, UNKNOWN, Profiles, list_rows
+from steadyeye.metrics.detection.assignment import assign
+from steadyeye.metrics.detection.average_precision import dataset_ap
+from steadyeye.metrics.detection.frame_ap import frames, ious
+from steadyeye.metrics.detection.matching import Matched
+
+Weights = NDArray[np.int64] | None
+FOUND = 0.5
+"""Score from which an object counts as found."""
+
+
+@dataclass(frozen=True, eq=False)
+class MapProfile:
+    """mAP by operator and level, each with how it moves with the images.
+
+    `operators`: name → level → spread, from level 0, which is the same for all. `clean`: of level
+    0. `every`: of the mean over operators of the mean over levels from 1. `by_operator`: of the
+    mean over an operator's levels from 1. `images`: how many there are.
+    """
+
+    operators: Mapping[str, Mapping[int, Spread]]
+    clean: Spread
+    every: Spread
+    by_operator: Mapping[str, Spread]
+    images: int
+    lost: int
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """On how many images a class stands, and how many images are left out."""
+        more = number_of(self.lost, "image")
+        left = (f"{more} left out: no prediction at some level",) if self.lost else ()
+        return (self.clean.note(), *left)
+
+
+def profile_map(predictions: Predictions, iou_threshold: float | str) -> MapProfile:
+    """MAP at each level of each operator, over the images that were predicted at all of them."""
+    sweep = list_rows(predictions)
+    thresholds = ious(iou_threshold)
+    matches = {
+        (operator, int(level)): frames(predictions, rows).match_detections()
+        for operator, levels, of_levels in sweep.curves()
+        for level, rows in zip(levels, of_levels, strict=True)
+    }
+    levels_of = {
+        operator: [level for name, level in matches if name == operator]
+        for operator in sweep.operators
+    }
+    clean = matches[sweep.operators[0], 0]
+    videos, presence = sweep.videos, _find_presence(clean, len(sweep.images))
+    evaluate = _remember(matches, thresholds)
+
+    def average(operator: str, weight: Weights) -> NDArray[np.float64]:
+        values = [evaluate(weight)[operator, level] for level in levels_of[operator] if level]
+        return np.asarray(np.mean(values, axis=0), dtype=np.float64)
+
+    def average_all(weight: Weights) -> NDArray[np.float64]:
+        return np.asarray(np.mean([average(o, weight) for o in sweep.operators], axis=0))
+
+    def spread_at(place: tuple[str, int]) -> Spread:
+        return find_spread(lambda weight: evaluate(weight)[place], presence, videos)
+
+    first = spread_at((sweep.operators[0], 0))
+    operators = {
+        operator: {level: spread_at((operator, level)) if level else first for level in levels}
+        for operator, levels in levels_of.items()
+    }
+    by_operator = {
+        operator: find_spread(partial(average, operator), presence, videos)
+        for operator in sweep.operators
+    }
+    every = find_spread(average_all, presence, videos)
+    return MapProfile(operators, first, every, by_operator, len(sweep.images), sweep.lost)
+
+
+def _remember(
+    matches: Mapping[tuple[str, int], Matched], thresholds: Sequence[float]
+) -> Callable[[Weights], Mapping[tuple[str, int], NDArray[np.float64]]]:
+    """AP of each class at every operator and level, once for each weighting that is asked for."""
+    known: dict[bytes, dict[tuple[str, int], NDArray[np.float64]]] = {}
+
+    def evaluate(weight: Weights) -> Mapping[tuple[str, int], NDArray[np.float64]]:
+        key = b"" if weight is None else weight.tobytes()
+        if key not in known:
+            # level 0 is of one match, whatever the operator
+            zero = next(
+                dataset_ap(m, thresholds, weight).mean(axis=0)
+                for (_, level), m in matches.items()
+                if level == 0
+            )
+            known[key] = {
+                place: zero if place[1] == 0 else dataset_ap(m, thresholds, weight).mean(axis=0)
+                for place, m in matches.items()
+            }
+        return known[key]
+
+    return evaluate
+
+
+def _find_presence(matched: Matched, images: int) -> NDArray[np.bool_]:
+    presence = np.zeros((images, matched.groups.classes), dtype=np.bool_)
+    some = matched.positives > 0
+    presence[matched.groups.image[some], matched.groups.label[some]] = True
+    return presence
+
+
+def retain(part: Spread, clean: Spread, n: int) -> Interval:
+    """What is left of mAP, `part` ÷ `clean`, both of the same images; None where `clean` is 0.
+
+    The interval is that of the ratio, linearised: how far it moves with a video is
+    (moves of the part − ratio · moves of the clean) ÷ clean.
+    """
+    present = clean.is_present
+    if not present.any():
+        return Interval(None, None, None, n, "none: there are no objects")
+    whole = float(clean.values[present].mean())
+    if whole <= 0:
+        return Interval(None, None, None, n, "none: mAP is 0 at level 0")
+    ratio = float(part.values[present].mean()) / whole
+
+    def combine(name: str) -> NDArray[np.float64]:
+        part_mean, clean_mean = (
+            getattr(spread, name)[..., present].mean(axis=-1) for spread in (part, clean)
+        )
+        return np.atleast_1d((part_mean - ratio * clean_mean) / whole)
+
+    alone = replace(
+        clean,
+        values=np.array([ratio - 1]),
+        moves=combine("moves")[:, None],
+        bias=combine("bias"),
+        share=np.array([clean.share[present].sum()]),
+        videos=np.array([int(np.median(clean.videos[present]))]),
+        images=np.array([int(np.median(clean.images[present]))]),
+    )
+    own = mean_difference(alone, n)
+    low, high = (None if end is None else max(end + 1, 0.0) for end in (own.low, own.high))
+    return Interval(ratio, low, high, n, own.method)
+
+
+def measure_mpc(predictions: Predictions, iou_threshold: float | str) -> Result:
+    """`mpc`, with its operators and their levels as cells."""
+    profile = profile_once(predictions, iou_threshold)
+    n = profile.images
+    cells = []
+    for operator, levels in profile.operators.items():
+        inner = tuple(
+            Result.of(f"level {level}", mean_of_classes(spread, n))
+            for level, spread in levels.items()
+        )
+        own = mean_of_classes(profile.by_operator[operator], n)
+        cells.append(replace(Result.of(operator, own), cells=inner))
+    whole = mean_of_classes(profile.every, n)
+    if len(cells) > 1:
+        cells.append(Result.of(MEAN, whole))
+    name = f"mpc(iou={iou_threshold})"
+    return Result.of(name, whole, notes=profile.notes, cells=tuple(cells))
+
+
+def measure_rpc(predictions: Predictions, iou_threshold: float | str) -> Result:
+    """`rpc`, with its operators as cells."""
+    profile = profile_once(predictions, iou_threshold)
+    cells = tuple(
+        Result.of(operator, retain(spread, profile.clean, profile.images))
+        for operator, spread in profile.by_operator.items()
+    )
+    whole = retain(profile.every, profile.clean, profile.images)
+    return Result.of(f"rpc(iou={iou_threshold})", whole, notes=profile.notes, cells=cells)
+
+
+profile_once = lru_cache(maxsize=4)(profile_map)
+"""Of the last predictions: several numbers and a section of the report read the same profile."""
+
+
+def find_objects(predictions: Predictions, score: float) -> NDArray[np.bool_]:
+    """(b,) which true boxes of the table are found, by detections of `score` or more.
+
+    By their class and with an IoU of 0.5 or more; in each image as many as there can be.
+    """
+    truth, detections = predictions.boxes, predictions.detections
+    assert truth is not None, "a metric of boxes needs the column"
+    assert detections is not None, "a metric of detections needs the column"
+    hits = np.zeros(len(truth), dtype=np.bool_)
+    strong = np.flatnonzero(detections.score >= score)
+    strong = strong[np.argsort(detections.image[strong], kind="stable")]
+    starts = np.searchsorted(detections.image[strong], np.arange(len(predictions) + 1))
+    bounds = np.searchsorted(truth.image, np.arange(len(predictions) + 1))
+    for image in np.flatnonzero((np.diff(starts) > 0) & (np.diff(bounds) > 0)):
+        objects = np.arange(bounds[image], bounds[image + 1])
+        objects = objects[~truth.crowd[objects]]
+        near = strong[starts[image] : starts[image + 1]]
+        same = truth.label[objects][:, None] == detections.label[near][None]
+        overlap = np.where(same, iou(truth.boxes[objects], detections.boxes[near]), 0.0)
+        for place, _ in assign(overlap):
+            hits[objects[place]] = True
+    return hits
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectProfiles:
+    """The objects of a sweep as the images of `Profiles` are, and which are found in which row.
+
+    `found`: what `profiles.row` points into.
+    """
+
+    profiles: Profiles
+    hits: NDArray[np.bool_]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which objects and images are left out, and why."""
+        wrong, lost = self.profiles.wrong, self.profiles.lost
+        notes = [f"{number_of(wrong, 'object')} left out: not found at level 0"] if wrong else []
+        if lost:
+            notes.append(f"{number_of(lost, 'image')} left out: no prediction at some level")
+        return tuple(notes)
+
+
+def profile_objects(predictions: Predictions, objects: str, score: float) -> ObjectProfiles:
+    """Every true object at every level, of the images that were predicted at all of them.
+
+    `objects`: "found", those found at level 0, or "all". Raises `UsageError` for another text, and
+    where none is found.
+    """
+    if objects not in ("found", "all"):
+        raise UsageError(f"objects='{objects}': give 'found', those found at level 0, or 'all'")
+    truth = predictions.boxes
+    assert truth is not None, "a metric of boxes needs the column"
+    sweep = list_rows(predictions)
+    hits = find_objects(predictions, score)
+    counted = ~truth.crowd & (truth.label != OOD)
+    bounds = np.searchsorted(truth.image, np.arange(len(predictions) + 1))
+    zero = [np.arange(bounds[row], bounds[row + 1]) for row in sweep.row[0, 0]]
+    sizes = np.array([len(part) for part in zero], dtype=np.int64)
+    image = np.repeat(np.arange(len(zero)), sizes)
+    first = np.concatenate([np.zeros(0, dtype=np.intp), *zero])
+    number = np.arange(len(first)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows = sweep.row[:, :, image]
+    places = np.where(rows == UNKNOWN, UNKNOWN, bounds[rows] + number)
+    keep = counted[first] & (hits[first] if objects == "found" else True)
+    if not keep.any():
+        raise UsageError(
+            f"{predictions.model} finds none of {number_of(int(counted[first].sum()), 'object')} "
+            "at level 0, so degradation cannot be measured; lower score, or use objects='all'"
+        )
+    names = np.array(
+        [f"{sweep.images[i]}#{k}" for i, k in zip(image[keep], number[keep], strict=True)]
+    )
+    own = replace(
+        sweep,
+        baseline="right" if objects == "found" else "all",
+        images=names,
+        videos=sweep.videos[image[keep]],
+        row=places[:, :, keep],
+        wrong=int((counted[first] & ~keep).sum()),
+    )
+    return ObjectProfiles(own, hits)

@@ -1,0 +1,181 @@
+"""Degraded detectors: mPC and rPC against pycocotools, objects still found, failure levels."""
+
+from dataclasses import replace
+
+import ap_reference
+import numpy as np
+import pytest
+
+from steadyeye import testing
+from steadyeye.core.boxes import select
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Evaluated
+from steadyeye.degradation.level_search import next_levels
+from steadyeye.metrics.degraded_recall import degraded_recall
+from steadyeye.metrics.detection.matching import IOUS
+from steadyeye.metrics.map_failure_points import map_failure_points
+from steadyeye.metrics.mpc import mpc
+from steadyeye.metrics.recall_failure_points import recall_failure_points
+from steadyeye.metrics.rpc import rpc
+from steadyeye.report.analyses.degradation_profiles import degradation_profiles
+from steadyeye.report.analyses.failure_levels import failure_levels
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    return testing.example_detector_sweep(images=10, levels=3, seed=3)
+
+
+def rows_at(table, operator, level):
+    tags = table.tags
+    rows = np.flatnonzero((tags["operator"] == operator) & (tags["level"] == level))
+    return rows[np.argsort(tags["image"][rows])]
+
+
+def score(table, operator, level):
+    """mAP 0.50:0.95 of a level by pycocotools."""
+    rows = rows_at(table, operator, level)
+
+    def listed(boxes):
+        boxes = select(boxes, rows)
+        for i in range(len(boxes)):
+            x0, y0, x1, y1 = boxes.boxes[i]
+            yield {
+                "image_id": int(boxes.image[i]),
+                "category_id": int(boxes.label[i]),
+                "bbox": [x0, y0, x1 - x0, y1 - y0],
+                "score": float(boxes.score[i]),
+                "iscrowd": 0,
+            }
+
+    truth, detected = list(listed(table.boxes)), list(listed(table.detections))
+    ap, _ = ap_reference.reference(truth, detected, len(rows), len(table.classes))
+    return float(np.nanmean(ap[0]))
+
+
+def test_mpc_and_rpc_are_those_of_pycocotools(sweep):
+    result = mpc(sweep)
+    by_name = {cell.name: cell for cell in result.cells}
+    means = []
+    for operator in ("blur", "noise"):
+        expected = [score(sweep, operator if level else "", level) for level in range(4)]
+        values = [cell.value for cell in by_name[operator].cells]
+        assert values == pytest.approx(expected, abs=1e-12)
+        assert by_name[operator].value == pytest.approx(np.mean(expected[1:]))
+        means.append(np.mean(expected[1:]))
+    assert result.value == pytest.approx(np.mean(means))
+    clean = score(sweep, "", 0)
+    left = rpc(sweep)
+    assert left.value == pytest.approx(np.mean(means) / clean)
+    assert [cell.value for cell in left.cells] == pytest.approx(np.array(means) / clean)
+    assert left.low < left.value < left.high
+    assert len(IOUS) == 10
+
+
+def test_objects_still_found_are_counted_one_by_one(sweep):
+    """Each object of level 0 by its place in the image, matched by trying both ways."""
+
+    def find(row):
+        truth, detected = (
+            select(sweep.boxes, np.array([row])),
+            select(sweep.detections, np.array([row])),
+        )
+        strong = [j for j in range(len(detected)) if detected.score[j] >= 0.5]
+        fits = [
+            [
+                j
+                for j in strong
+                if truth.label[i] == detected.label[j]
+                and overlap(truth.boxes[i], detected.boxes[j]) >= 0.5
+            ]
+            for i in range(2)
+        ]
+        # the two objects of an image are far apart, so that no detection fits both
+        return [bool(some) for some in fits]
+
+    first = [find(row) for row in rows_at(sweep, "", 0)]
+    expected = []
+    for operator in ("blur", "noise"):
+        for level in (1, 2, 3):
+            later = [find(row) for row in rows_at(sweep, operator, level)]
+            expected.append(np.mean(np.array(later)[np.array(first)]))
+    result = degraded_recall(sweep)
+    assert result.value == pytest.approx(np.mean(expected))
+    assert result.n == np.sum(first)
+    assert result.n == 19
+    assert result.notes == ("1 object left out: not found at level 0",)
+    everything = degraded_recall(sweep, objects="all")
+    assert everything.n == 20
+    assert everything.cells[0].cells[0].value == pytest.approx(np.mean(first))
+    with pytest.raises(UsageError, match="objects='some': give 'found'"):
+        degraded_recall(sweep, objects="some")
+    with pytest.raises(UsageError, match="finds none of 20 objects at level 0"):
+        degraded_recall(sweep, score=0.9999)
+
+
+def overlap(a, b):
+    wide = max(0.0, min(a[2], b[2]) - max(a[0], b[0]))
+    high = max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
+    both = wide * high
+    return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
+
+
+def test_failure_levels_are_the_first_below(sweep):
+    clean = score(sweep, "", 0)
+    for operator in map_failure_points(sweep, thresholds=(0.8, 0.4)).cells:
+        left = [score(sweep, operator.name, level) / clean for level in (1, 2, 3)]
+        for cell, threshold in zip(operator.cells, (0.8, 0.4), strict=True):
+            below = [
+                level for level, share in zip((1, 2, 3), left, strict=True) if share < threshold
+            ]
+            assert cell.value == (below[0] if below else None)
+            assert cell.notes == (() if below else ("not reached",))
+    curves = {cell.name: [c.value for c in cell.cells] for cell in degraded_recall(sweep).cells}
+    for operator in recall_failure_points(sweep, thresholds=(0.6,)).cells:
+        below = [level for level, share in enumerate(curves[operator.name]) if share < 0.6]
+        assert operator.cells[0].value == (below[0] if below else None)
+    with pytest.raises(UsageError, match="give shares above 0 and up to 1"):
+        map_failure_points(sweep, thresholds=(2,))
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 17, 30, None])
+def test_bisecting_finds_the_first_level_of_a_falling_profile(fails_at):
+    levels, known = range(31), {}
+    while asked := next_levels(levels, known, (0.5,)):
+        known |= {level: [0.4 if fails_at and level >= fails_at else 0.9] for level in asked}
+    below = [level for level, (share,) in known.items() if share < 0.5]
+    assert min(below, default=None) == fails_at
+    assert len(known) <= 5
+    if fails_at:
+        assert fails_at == 1 or fails_at - 1 in known
+
+
+def test_a_search_says_the_levels_that_it_knows(sweep):
+    """Of the levels 0 and 2 alone: the failure lies above 0 and at 2 at most."""
+    rows = np.flatnonzero(np.isin(sweep.tags["level"], (0, 2)))
+    found = replace(
+        testing._rows(sweep, rows),
+        columns=tuple(name for name in sweep.columns if name != "profile"),
+        boxes=select(sweep.boxes, rows),
+        detections=select(sweep.detections, rows),
+        sweep={"levels": {"blur": [0, 1, 2, 3], "noise": [0, 1, 2, 3]}, "seed": 0},
+    )
+    whole = map_failure_points(sweep, thresholds=(0.8,)).cells
+    points = map_failure_points(found, thresholds=(0.8,))
+    assert points.notes == ("30 forward passes, 42.9\u202f% of the 70 of a full sweep",)
+    for cell, full in zip(points.cells, whole, strict=True):
+        assert (cell.cells[0].low, cell.cells[0].high) == (1, 2)
+        assert full.cells[0].value <= 2
+    assert recall_failure_points(found, thresholds=(0.99,)).cells[0].cells[0].value == 2
+
+
+def test_sections_show_map_and_objects(sweep):
+    results = [mpc(sweep), rpc(sweep), degraded_recall(sweep), map_failure_points(sweep)]
+    evaluated = [Evaluated(sweep, {result.name: result for result in results})]
+    profiles = degradation_profiles(evaluated)
+    assert profiles.title == "mAP and objects still found by level, for each operator"
+    assert [figure.name for figure in profiles.figures] == ["mpc", "degraded_recall"]
+    failures = failure_levels(evaluated)
+    assert failures.title.startswith("Failure points: the level at which a detector falls")
+    (table,) = failures.tables
+    assert table.caption == "Failure points of example, shares of mAP at level 0"
