@@ -43,6 +43,17 @@ class MetricMethods:
             >>> print(box_jitter(example_tracks()))
             box_jitter 0.7 % (95 % interval 0.1–84.3 %, n = 354)
         """
+    def center_position_error(self, score: float = 0.5) -> Result:
+        """σ of the centres' offsets ÷ width plus that ÷ height, the mean over true objects, 0…1.
+
+        Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects found in two
+        frames or more; the interval is clustered by video. Value None without such objects.
+
+        Example:
+            >>> from steadyeye.testing import example_true_tracks
+            >>> print(center_position_error(example_true_tracks()))
+            center_position_error 1.6 % (95 % interval 0.3–84.4 %, n = 4)
+        """
     def class_change_rate(self, score: float = 0.5) -> Result:
         """The share of neighbouring detections of one object whose classes differ, n pairs.
 
@@ -130,6 +141,33 @@ class MetricMethods:
             >>> print(degraded_rank(example_sweep()))
             degraded_rank 0.1 (95 % interval 0.1–0.4, n = 20, among 3 classes)
         """
+    def degraded_recall(self, objects: str = "found", score: float = 0.5) -> Result:
+        """The share of objects still found: the mean over operators of the mean over their levels.
+
+        Found: a detection of the class with `score` or more and an IoU of 0.5 or more. `objects`:
+        "found", those found at level 0, so that it starts from 1; or "all". `cells`: the operators, in
+        each its levels from 0. n objects; intervals clustered by image, or by video. Raises
+        `UsageError` where none is found at level 0.
+
+        Example:
+            >>> from steadyeye.testing import example_detector_sweep
+            >>> print(degraded_recall(example_detector_sweep()))
+            degraded_recall 60.4 % (95 % interval 42.1–72.9 %, n = 18)
+        """
+    def detection_delay(self, score: float = 0.5) -> Result:
+        """The median time from the first box of 0.1 at an object's place to its first detection.
+
+        From the first detection back, frame by frame, a box counts that overlaps that of the frame
+        after (IoU > 0.5). What the detector gives no box for at all is not seen: with true tracks
+        `true_detection_delay` counts that too. Objects as of `blink_rate`, those left out that are
+        there when a scene begins; a delay that goes back to the beginning of a scene is at least as
+        long (Kaplan and Meier's median). In seconds, n objects; a bootstrap over videos.
+
+        Example:
+            >>> from steadyeye.testing import example_tracks
+            >>> print(detection_delay(example_tracks(late=20)))
+            detection_delay 0.50 s (n = 4)
+        """
     def drop(self, k: int | None = None) -> Result:
         """Accuracy − pm-k: the share of anchors that are right and have a wrong frame within ±k.
 
@@ -216,6 +254,30 @@ class MetricMethods:
             >>> print(flip_rate(example_video()))
             flip_rate 5.0 % (95 % interval 0.7–85.0 %, n = 238, among 3 classes)
         """
+    def fragment_error(self, score: float = 0.5) -> Result:
+        """Changes between found and not found ÷ (frames − 1), the mean over true objects, 0…1.
+
+        Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects; the interval
+        is clustered by video. Value None without true objects.
+
+        Example:
+            >>> from steadyeye.testing import example_true_tracks
+            >>> print(fragment_error(example_true_tracks()))
+            fragment_error 29.8 % (95 % interval 4.7–88.9 %, n = 4)
+        """
+    def hota(self, score: float = 0.5) -> Result:
+        """HOTA, the mean over its 19 thresholds, 0…1; tracks as of `blink_rate`; n true objects.
+
+        It judges the detector and the linking together, and counts every detection of a class of the
+        data that is on no true box: only for data in which all objects are labelled. Luiten et al.,
+        "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", 2021, as `trackeval` has it.
+        """
+    def idf1(self, score: float = 0.5) -> Result:
+        """The F1 of boxes whose track is that of their object, 0…1; tracks as of `blink_rate`.
+
+        n true objects. What `hota` says of its data holds here too. Ristani et al., "Performance
+        Measures and a Data Set for Multi-Target, Multi-Camera Tracking", 2016, as `trackeval` has it.
+        """
     def localization(self, k: int | None = None, iou: float | str = 0.5) -> Result:
         """pm-k mAP with all categories made one, so that only the place counts.
 
@@ -254,6 +316,21 @@ class MetricMethods:
             >>> print(map_drop(example_detections(), k=1))
             map_drop(k=1) 6.6 pp (95 % interval -7.5–18.7 pp, n = 30)
         """
+    def map_failure_points(
+        self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), iou: float | str = "coco"
+    ) -> Result:
+        """The first level of every operator with mAP below each share of mAP at level 0.
+
+        `thresholds`: shares, 0…1. `iou` as in `map`. `cells` as of `failure_points`. After a search
+        (`--fast`) the level is that of a full sweep where mAP never rises again.
+
+        Example:
+            >>> from steadyeye.testing import example_detector_sweep
+            >>> for operator in map_failure_points(example_detector_sweep(), (0.9,), iou=0.5).cells:
+            ...     print(operator.name, operator.cells[0])
+            blur below 0.9 1 (95 % interval 1–1, n = 12)
+            noise below 0.9 1 (95 % interval 1–1, n = 12)
+        """
     def map_without_ood(self, iou: float | str = 0.5) -> Result:
         """MAP without out-of-distribution objects: what is detected on one and matches nothing else.
 
@@ -282,6 +359,30 @@ class MetricMethods:
             >>> from steadyeye.testing import example_detections
             >>> print(mar(example_detections(), detections=1))
             mar(detections=1) 47.7 % (95 % interval 24.4–64.5 %, n = 30)
+        """
+    def mpc(self, iou: float | str = "coco") -> Result:
+        """The mean over operators of the mean mAP over their levels from 1 on, 0…1; n images.
+
+        `iou` as in `map`. `cells`: the operators, in each its levels from 0. Intervals are those of
+        `map`, over images, or videos where several are of one. Michaelis et al., "Benchmarking
+        Robustness in Object Detection", 2019, Equation 1. Value None without objects.
+
+        Example:
+            >>> from steadyeye.testing import example_detector_sweep
+            >>> print(mpc(example_detector_sweep(), iou=0.5))
+            mpc(iou=0.5) 63.1 % (95 % interval 31.0–81.1 %, n = 12)
+        """
+    def object_recall(self, score: float = 0.5) -> Result:
+        """The share of a true object's frames in which it is found, the mean over objects.
+
+        Found: a detection of `score` or more, of its class, with an IoU of 0.5 or more. `cells`: the
+        shares found as another class, found below the threshold, and not found. n objects; intervals
+        clustered by video. Value None without true objects.
+
+        Example:
+            >>> from steadyeye.testing import example_true_tracks
+            >>> print(object_recall(example_true_tracks()))
+            object_recall 81.5 % (95 % interval 12.9–97.1 %, n = 4)
         """
     def pm_k(self, k: int | None = None) -> Result:
         """The share of anchors whose every frame within ±k is right, the anchor counting as one.
@@ -325,6 +426,44 @@ class MetricMethods:
             >>> print(random_neighbour(example_predictions(margin=0.5), k=1))
             random_neighbour(k=1) 62.5 % (95 % interval 33.1–80.9 %, n = 12, among 3 classes)
         """
+    def recall_failure_points(
+        self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), score: float = 0.5
+    ) -> Result:
+        """The first level of every operator at which fewer than each share of objects are found.
+
+        Of the objects found at level 0, as in `degraded_recall`. `thresholds`: shares, 0…1. `cells` as
+        of `failure_points`. After a search (`--fast`) the level is that of a full sweep where the share
+        never rises again.
+
+        Example:
+            >>> from steadyeye.testing import example_detector_sweep
+            >>> for operator in recall_failure_points(example_detector_sweep(), (0.9,)).cells:
+            ...     print(operator.name, operator.cells[0])
+            blur below 0.9 1 (95 % interval 1–1, n = 18)
+            noise below 0.9 1 (95 % interval 1–2, n = 18)
+        """
+    def rpc(self, iou: float | str = "coco") -> Result:
+        """MPC ÷ mAP at level 0, n images; `cells`: the same of each operator.
+
+        `iou` as in `map`. Michaelis et al. 2019, Equation 2. Value None where mAP is 0 at level 0.
+
+        Example:
+            >>> from steadyeye.testing import example_detector_sweep
+            >>> print(rpc(example_detector_sweep(), iou=0.5))
+            rpc(iou=0.5) 63.1 % (95 % interval 35.4–88.1 %, n = 12)
+        """
+    def scale_and_ratio_error(self, score: float = 0.5) -> Result:
+        """σ of √area plus that of width ÷ height, each relative to the true box; 0…1.26.
+
+        The mean over true objects. Zhang and Wang 2016; formulas in
+        `metrics.sequences.stability_errors`. n objects found in two frames or more; the interval is
+        clustered by video. Value None without such objects.
+
+        Example:
+            >>> from steadyeye.testing import example_true_tracks
+            >>> print(scale_and_ratio_error(example_true_tracks()))
+            scale_and_ratio_error 3.3 % (95 % interval 0.5–106.3 %, n = 4)
+        """
     def self_consistency(self, k: int | None = None) -> Result:
         """The share of frames for which every frame within ±k of the scene gets the same top-1 class.
 
@@ -340,4 +479,40 @@ class MetricMethods:
             >>> from steadyeye.testing import example_video
             >>> print(self_consistency(example_video(), k=5))
             self_consistency(k=5) 69.2 % (95 % interval 10.8–95.4 %, n = 240, among 3 classes)
+        """
+    def true_blink_rate(self, score: float = 0.5) -> Result:
+        """The share of a true object's frames, from the first found to the last, in which it is not.
+
+        What `blink_rate` estimates without labels, of objects found in five frames or more; a gap may
+        be of any length, and an object with another class is not found. n frames; the interval as of
+        `blink_rate`. Value None without such objects.
+
+        Example:
+            >>> from steadyeye.testing import example_true_tracks
+            >>> print(true_blink_rate(example_true_tracks()))
+            true_blink_rate 18.2 % (95 % interval 2.8–87.1 %, n = 478)
+        """
+    def true_detection_delay(self, score: float = 0.5) -> Result:
+        """The median time from a true object's first frame to the first in which it is found.
+
+        An object that is never found counts as not found up to its last frame (Kaplan and Meier's
+        median). In seconds, n objects; a bootstrap over videos. Value None where fewer than half are
+        found. After Mao, Yang and Dally, "A Delay Metric for Video Object Detection", 2019.
+
+        Example:
+            >>> from steadyeye.testing import example_true_tracks
+            >>> print(true_detection_delay(example_true_tracks()))
+            true_detection_delay 0.00 s (n = 4)
+        """
+    def window_map(self, k: int = 10, iou: float | str = 0.5) -> Result:
+        """pm-k mAP of whole sequences: of every frame the frame of lowest frame AP within ±k of it.
+
+        As `pm_k_map` with each frame that has objects as an anchor, beside the errors of tracks; ties
+        go to the smaller distance, then to the earlier frame. `iou` as in `map`. n frames; the interval
+        is over videos. Value None without objects.
+
+        Example:
+            >>> from steadyeye.testing import example_true_tracks
+            >>> print(window_map(example_true_tracks(), k=2))
+            window_map(k=2) 68.3 % (n = 240)
         """

@@ -38,7 +38,8 @@ ANALYSES = (
         "pm_curve",
     ),
     *("precision_recall", "published_detectors", "published_models", "published_nao"),
-    *("review_impact", "static_transfer", "timeline", "unstable_clips", "what_changed"),
+    *("review_impact", "static_transfer", "timeline", "unstable_clips", "unsteady_objects"),
+    "what_changed",
     "wrong_predictions",
 )
 """The sections of a report, each where it has something to say."""

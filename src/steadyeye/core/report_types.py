@@ -89,18 +89,33 @@ class FilmFrame:
 
 
 @dataclass(frozen=True)
+class Lane:
+    """An object along the frames of a film: `states`, one of `LANE_STATES` for each frame."""
+
+    name: str
+    states: tuple[str, ...]
+
+
+LANE_STATES = ("present", "weak", "renamed", "lost", "unsure", "absent")
+"""Of an object in a frame: detected; below the threshold; of another class than in most frames; not
+detected; not known; not there yet or any more."""
+
+
+@dataclass(frozen=True)
 class Film:
     """Frames in order, to be played and stepped through around the pictures of an exhibit.
 
     Such as all frames of a set, all levels of an operator, or one second of a video; all images
     are of one size. `start`: the frame that is shown first. `fixed`: how many of the exhibit's
     first pictures stay beside it, such as the anchor. `bar`: what the scores of its frames are.
+    `lanes`: a row of a timeline for each object, below the frames.
     """
 
     frames: tuple[FilmFrame, ...]
     start: int = 0
     fixed: int = 0
     bar: str = "probability"
+    lanes: tuple[Lane, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from steadyeye.metrics.sequences.object_steadiness import find_blinks, find_jitt
 from steadyeye.metrics.sequences.tracklets import DETECTED, DIP, MISS, UNSURE, can_follow, link
 from steadyeye.predictions.read import read
 from steadyeye.report.analyses.object_steadiness import object_steadiness
+from steadyeye.report.analyses.unsteady_objects import unsteady_objects
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
 from steadyeye.runner.validate import check
@@ -271,3 +272,27 @@ def test_of_a_real_run_the_report_shows_what_was_lost(run_of_squares):
     assert exhibit.film.frames[exhibit.film.start].sample == "a/000009"
     assert "6.0\u202f% of 50 frames" in section.text[0]
     assert object_steadiness([Evaluated(predictions, {})]) is None
+
+
+def test_the_worst_second_is_a_film_with_a_timeline_of_its_objects(run_of_squares):
+    """Of video a the frames 6 to 15 hold the three lost and the one that is renamed."""
+    predictions = read(run_of_squares)
+    evaluated = [Evaluated(predictions, {"blink_rate": blink_rate(predictions)})]
+    section = unsteady_objects(evaluated)
+    first, second = section.exhibits
+    assert first.title == "a, 0:00.6–0:01.5: 1 object, 4 faults"
+    assert second.title == "b, 0:00.6–0:01.5: 1 object, 1 fault"
+    (lane,) = first.film.lanes
+    states = dict(zip([frame.sample for frame in first.film.frames], lane.states, strict=True))
+    assert lane.name == "bright 1"
+    assert [states[f"a/{i:06}"] for i in (7, 8, 10, 11, 15)] == [
+        *("present", "lost", "lost", "present", "renamed")
+    ]
+    assert first.film.frames[first.film.start].sample == "a/000006"
+    assert [picture.sample for picture in first.pictures] == [
+        *("a/000006", "a/000009", "a/000012", "a/000015")
+    ]
+    frame = first.film.frames[[f.sample for f in first.film.frames].index("a/000009")]
+    assert (frame.right, frame.line, frame.marks[0].kind) == (False, "1 lost", "wrong")
+    assert section.tables[0].rows[0][-3:] == ("3", "0", "1")
+    assert unsteady_objects([Evaluated(predictions, {})]) is None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Mark, Section
+from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Lane, Mark, Section
 from steadyeye.core.types import Image
 from steadyeye.report.render.document import Document
 
@@ -130,6 +130,7 @@ class Reels:
                 "fixed": film.fixed,
                 "bar": film.bar,
                 "frames": [_frame(frame, still.get(frame.sample)) for frame in film.frames],
+                "lanes": [_lane(lane) for lane in film.lanes],
             }
         )
 
@@ -179,6 +180,11 @@ def _frame(frame: FilmFrame, still: int | None) -> dict[str, Any]:
     if frame.marks:
         content["marks"] = [_mark(mark) for mark in frame.marks]
     return content
+
+
+def _lane(lane: Lane) -> tuple[str, str]:
+    """The name of an object, and a letter for each frame: the first of its state."""
+    return lane.name, "".join(state[0] for state in lane.states)
 
 
 def _mark(mark: Mark) -> list[Any]:

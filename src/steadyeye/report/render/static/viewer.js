@@ -201,10 +201,34 @@ function thread(pair, frame) {
   });
   part(".bars").replaceChildren(...bars);
   part(".player").style.setProperty("--n", film.frames.length);
+  lanes(film);
   part(".legend").replaceChildren(...legend(film, answers));
   turn(film.frames[frame] ? frame : film.start);
   // so that nothing below moves while it plays
   part(".moving").style.minHeight = `${part(".moving").offsetHeight}px`;
+}
+
+// the timeline: a row for each object, a cell for each frame, which leads to it
+const STATES = { p: "present", w: "below the threshold", r: "renamed", l: "lost", u: "not known", a: "" };
+const SIGNS = { p: "", w: "◐", r: "≠", l: "✗", u: "?", a: "" };
+
+function lanes(film) {
+  const table = part(".lanes");
+  table.hidden = !film.lanes?.length;
+  if (table.hidden) return table.replaceChildren();
+  const rows = film.lanes.map(([name, states]) => {
+    const row = element("tr", {}, element("th", { scope: "row", textContent: name }));
+    [...states].forEach((state, i) => {
+      const cell = element("td", { className: `lane ${state}`, textContent: SIGNS[state] });
+      cell.title = `${name}, ${film.frames[i].at}: ${STATES[state] || "not there"}`;
+      cell.addEventListener("click", () => (pause(), turn(i), remember()));
+      row.append(cell);
+    });
+    return row;
+  });
+  const seen = [...new Set(film.lanes.flatMap(([, states]) => [...states]))].filter((state) => STATES[state]);
+  const key = seen.map((state) => element("span", { className: "key" }, element("b", { className: `lane ${state}`, textContent: SIGNS[state] }), STATES[state]));
+  table.replaceChildren(element("caption", {}, ...key), element("tbody", {}, ...rows));
 }
 
 function verdict(frame) {
@@ -239,6 +263,7 @@ function turn(to) {
   range.value = view.frame;
   range.setAttribute("aria-valuetext", `${frame.at}: ${frame.line}${sign && `, ${verdict(frame)}`}`);
   [...part(".bars").children].forEach((bar, i) => bar.classList.toggle("now", i === view.frame));
+  for (const row of part(".lanes").rows) [...row.cells].forEach((cell, i) => cell.classList.toggle("now", i === view.frame + 1));
 }
 
 // a frame in the shape of its image; a large one with its boxes
