@@ -77,9 +77,12 @@ def test_onnx_files(here):
         expand_model("broken.onnx")
 
 
-def test_a_detector_is_no_classifier(test_data):
-    with pytest.raises(UsageError, match="onnx_detector"):
-        expand_model(str(test_data / "models" / "yolox_nano.onnx"))
+@pytest.mark.parametrize(
+    ("file", "decoder"), [("yolox_nano", "yolox"), ("FastestDet", "fastestdet")]
+)
+def test_released_detectors_are_known_by_their_outputs(file, decoder, test_data):
+    path = str(test_data / "models" / f"{file}.onnx")
+    assert expand_model(path) == f"onnx_detector(path={path!r}, decoder='{decoder}')"
 
 
 def test_data_texts(here):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, join_errors, unknown
@@ -22,6 +22,9 @@ from steadyeye.data.classes.class_lists import read, shipped_classes
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.runner.job import Job
+
+if TYPE_CHECKING:
+    from steadyeye.models.runtimes.network import Network
 
 LIBRARIES = ("timm", "torchvision", "hf")
 """Models whose one necessary argument is a name: `timm:resnet50`."""
@@ -194,24 +197,39 @@ def _model_of_path(path: Path) -> str:
 
 
 def _onnx_spec(path: Path) -> str:
-    from steadyeye.models.runtimes.onnx_session import open_session
+    from steadyeye.models.runtimes.onnx_session import OnnxSession
 
-    session = open_session(path, str(path))
-    shapes = [output.shape for output in session.get_outputs()]
-    if len(shapes[0]) != 2 or not isinstance(shapes[0][1], int):
-        raise UsageError(
-            f"'{path}' returns {', '.join(map(str, shapes))}, which are not the scores of a "
-            f"classifier; for a detector write \"onnx_detector(path='{path}', decoder='…')\""
-        )
-    return str(Spec("onnx", {"path": str(path), "classes": _class_file(path, shapes[0][1])}))
+    session = OnnxSession(path, str(path))
+    shapes = [output.shape for output in session.described_outputs]
+    if len(shapes) == 1 and len(shapes[0]) == 2 and shapes[0][1] is not None:
+        return str(Spec("onnx", {"path": str(path), "classes": _class_file(path, shapes[0][1])}))
+    return _detector_spec(path, session)
+
+
+def _detector_spec(path: Path, session: "Network") -> str:
+    """The full spec of a detector, with the decoder that its names and shapes tell."""
+    from steadyeye.models.detectors.network_detector import DetectorOptions, read_format
+
+    beside = _beside(path, None)
+    form = read_format(session, str(path), DetectorOptions(classes=beside))
+    classes = None if form.names else _beside(path, form.width)
+    arguments = {"path": str(path), "decoder": form.decoder, "classes": classes}
+    return str(Spec("onnx_detector", {k: v for k, v in arguments.items() if v is not None}))
+
+
+def _beside(path: Path, width: int | None) -> str | None:
+    """The class file beside a model file that has as many names as it has outputs."""
+    for name in CLASS_FILES:
+        file = path.with_name(name.format(stem=path.stem))
+        if file.is_file() and width in (None, len(read(str(file)))):
+            return str(file)
+    return None
 
 
 def _class_file(path: Path, width: int | None) -> str:
     """The class list of a model file: one beside it, or ImageNet-1k for 1,000 outputs."""
-    for name in CLASS_FILES:
-        beside = path.with_name(name.format(stem=path.stem))
-        if beside.is_file() and width in (None, len(read(str(beside)))):
-            return str(beside)
+    if beside := _beside(path, width):
+        return beside
     if width == IMAGENET == len(shipped_classes("imagenet1k")):
         return "imagenet1k"
     if width == 1:

@@ -50,7 +50,7 @@ def boxes(outputs: Outputs, frame: InputFrame) -> Detections:
         raise UsageError(
             f"decoder='boxes' reads boxes, scores and labels; this has {len(outputs)} outputs"
         )
-    corners = outputs[0].reshape(-1, 4).astype(np.float64) / np.tile(frame.scale, 2)
+    corners = frame.to_image(outputs[0].reshape(-1, 4).astype(np.float64))
     labels = outputs[2].reshape(-1).astype(np.int32)
     return Detections(corners, labels, outputs[1].reshape(-1).astype(np.float64))
 
@@ -74,7 +74,7 @@ def ssd(outputs: Outputs, frame: InputFrame) -> Detections:
     """
     rows, scores = _pair(outputs, "ssd", "boxes and scores")
     whole = np.tile(np.array(frame.size[::-1], dtype=np.float64), 2)
-    return _best(rows * whole / np.tile(frame.scale, 2), scores[:, 1:])
+    return _best(frame.to_image(rows * whole), scores[:, 1:])
 
 
 def nanodet(outputs: Outputs, frame: InputFrame, bins: int = 8) -> Detections:
@@ -91,17 +91,107 @@ def nanodet(outputs: Outputs, frame: InputFrame, bins: int = 8) -> Detections:
     distance = (spread / spread.sum(axis=2, keepdims=True)) @ np.arange(bins) * stride[:, None]
     centre = grid * stride[:, None]
     corners = np.concatenate([centre - distance[:, :2], centre + distance[:, 2:]], axis=1)
-    return _best(corners / np.tile(frame.scale, 2), rows[:, :split])
+    return _best(frame.to_image(corners), rows[:, :split])
+
+
+def nanodet_heads(outputs: Outputs, frame: InputFrame) -> Detections:
+    """NanoDet (released 2020): a pair of outputs a stride, 8, 16 and 32; all classes, then boxes.
+
+    Class probabilities (1, cells, classes), then (1, cells, 4 × bins): for the left, top, right and
+    bottom side the distribution over its distance from the centre of the cell, in strides.
+    """
+    half = len(outputs) // 2
+    scores = np.concatenate([output[0].astype(np.float64) for output in outputs[:half]])
+    if len(scores) and (scores.min() < 0 or scores.max() > 1):
+        raise UsageError(
+            "its class outputs are no probabilities (below 0 or above 1); export it with the "
+            "sigmoid, as the release does"
+        )
+    spread = np.concatenate([output[0].astype(np.float64) for output in outputs[half:]])
+    grid, stride = _grid(len(scores), frame.size)
+    bins = spread.shape[1] // 4
+    spread = spread.reshape(-1, 4, bins)
+    spread = np.exp(spread - spread.max(axis=2, keepdims=True))
+    distance = (spread / spread.sum(axis=2, keepdims=True)) @ np.arange(bins) * stride[:, None]
+    centre = (grid + 0.5) * stride[:, None]
+    corners = np.concatenate([centre - distance[:, :2], centre + distance[:, 2:]], axis=1)
+    return _best(frame.to_image(corners), scores)
+
+
+def yolox_decoded(outputs: Outputs, frame: InputFrame) -> Detections:
+    """YOLOX and YOLOv5 in pixels of the input: (1, n, 5 + classes), centre, sides, objectness.
+
+    The score is objectness × class probability.
+    """
+    rows = outputs[0][0].astype(np.float64)
+    return _best(_corners(rows[:, :2], rows[:, 2:4], frame), rows[:, 4:5] * rows[:, 5:])
+
+
+def ultralytics(outputs: Outputs, frame: InputFrame) -> Detections:
+    """Ultralytics' YOLO from version 8: (1, 4 + classes, n), centre, sides, class probabilities.
+
+    In pixels of the input.
+    """
+    rows = outputs[0][0].astype(np.float64).T
+    return _best(_corners(rows[:, :2], rows[:, 2:4], frame), rows[:, 4:])
+
+
+def end_to_end(outputs: Outputs, frame: InputFrame) -> Detections:
+    """After suppression in the network: (1, n, 6), x0 y0 x1 y1 in input pixels, score, class.
+
+    Ultralytics' YOLOv10 and YOLO26, and its exports with `nms=True`. Rows of score 0 are filling.
+    """
+    rows = outputs[0].reshape(-1, outputs[0].shape[-1]).astype(np.float64)
+    rows = rows[rows[:, 4] > 0]
+    return Detections(frame.to_image(rows[:, :4]), rows[:, 5].astype(np.int32), rows[:, 4])
+
+
+def ultralytics_rtdetr(outputs: Outputs, frame: InputFrame) -> Detections:
+    """Ultralytics' RT-DETR: (1, n, 6), centre and sides as shares of the input, score, class."""
+    rows = outputs[0][0].astype(np.float64)
+    whole = np.array(frame.size[::-1], dtype=np.float64)
+    corners = _corners(rows[:, :2] * whole, rows[:, 2:4] * whole, frame)
+    return Detections(corners, rows[:, 5].astype(np.int32), rows[:, 4])
+
+
+def ultralytics_rtdetr_classes(outputs: Outputs, frame: InputFrame) -> Detections:
+    """Ultralytics' RT-DETR before 8.4: (1, n, 4 + classes), boxes as shares, probabilities."""
+    rows = outputs[0][0].astype(np.float64)
+    whole = np.array(frame.size[::-1], dtype=np.float64)
+    return _best(_corners(rows[:, :2] * whole, rows[:, 2:4] * whole, frame), rows[:, 4:])
+
+
+def detr_sigmoid(outputs: Outputs, frame: InputFrame) -> Detections:
+    """RT-DETR, D-FINE, Deformable DETR, RF-DETR: logits (1, n, classes) and boxes (1, n, 4).
+
+    Boxes are centre and sides as shares of the input; the score is the sigmoid. A query may be
+    several detections: the n best of all n × classes are taken, as the releases do.
+    """
+    logits, rows = _pair(outputs, "detr_sigmoid", "logits and boxes")
+    scores = _logistic(logits).reshape(-1)
+    best = np.argsort(-scores, kind="stable")[: len(rows)]
+    query, label = np.divmod(best, logits.shape[1])
+    whole = np.array(frame.size[::-1], dtype=np.float64)
+    corners = _corners(rows[query, :2] * whole, rows[query, 2:] * whole, frame)
+    return Detections(corners, label.astype(np.int32), scores[best])
 
 
 DECODERS: Mapping[str, Decode] = {
     "boxes": boxes,
     "detr": detr,
+    "detr_sigmoid": detr_sigmoid,
+    "end_to_end": end_to_end,
     "fastestdet": fastestdet,
     "nanodet": nanodet,
+    "nanodet_heads": nanodet_heads,
     "ssd": ssd,
+    "ultralytics": ultralytics,
+    "ultralytics_rtdetr": ultralytics_rtdetr,
+    "ultralytics_rtdetr_classes": ultralytics_rtdetr_classes,
     "yolox": yolox,
+    "yolox_decoded": yolox_decoded,
 }
+"""Name → what reads the outputs, in the order that it expects them."""
 
 
 def _pair(
@@ -133,7 +223,7 @@ def _corners(
     centre: NDArray[np.float64], side: NDArray[np.float64], frame: InputFrame
 ) -> NDArray[np.float64]:
     corners = np.concatenate([centre - side / 2, centre + side / 2], axis=1)
-    return np.asarray(corners / np.tile(frame.scale, 2))
+    return frame.to_image(corners)
 
 
 def _best(corners: NDArray[np.float64], scores: NDArray[np.float64]) -> Detections:

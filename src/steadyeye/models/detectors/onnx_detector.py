@@ -16,43 +16,56 @@ from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image
 from steadyeye.models.preprocessing.recipe import check_size
 
-FITS = ("letterbox", "stretch")
+FITS = ("letterbox", "centred_letterbox", "stretch")
 
 
 @dataclass(frozen=True)
 class InputFrame:
-    """How an image lies in the input: pixel = input ÷ `scale`, x and y; sizes (height, width)."""
+    """How an image lies in the input: pixel = (input − `offset`) ÷ `scale`, x and y.
+
+    Sizes are (height, width).
+    """
 
     scale: tuple[float, float]
     size: tuple[int, int]
     image: tuple[int, int]
+    offset: tuple[float, float] = (0.0, 0.0)
+
+    def to_image(self, corners: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, 4) boxes in pixels of the image, of such in pixels of the input."""
+        return np.asarray((corners - np.tile(self.offset, 2)) / np.tile(self.scale, 2))
 
 
 @dataclass(frozen=True)
 class DetectorRecipe:
     """What surrounds a detection network.
 
-    `size`: (height, width) of its input. `fit`: "letterbox", resized bilinearly with its aspect
-    kept and padded with grey 114 to the right and below, or "stretch". `order`: "bgr" or "rgb".
-    `mean`, `std`: of the input's channels, in 0…255. `threshold`: detections of a lower score are
-    left out. `overlap`: a box that overlaps a better one of its class by more is left out (IoU);
-    None: the network does that itself.
+    `size`: (height, width) of its input; None: that of each image, where the network resizes.
+    `fit`: "letterbox", resized bilinearly with its aspect kept and padded with grey `pad` to the
+    right and below, "centred_letterbox", the same padded on all sides (as Ultralytics rounds it),
+    or "stretch". `order`: "bgr" or "rgb". `mean`, `std`: of the input's channels, in 0…255.
+    `threshold`: detections of a lower score are left out. `overlap`: a box that overlaps a better
+    one of its class by more is left out (IoU); None: the network does that itself. `clip`: boxes
+    end at the edges of the image.
     """
 
-    size: tuple[int, int]
+    size: tuple[int, int] | None
     fit: str = "letterbox"
     order: str = "bgr"
     mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
     std: tuple[float, float, float] = (1.0, 1.0, 1.0)
     threshold: float = 0.001
     overlap: float | None = 0.65
+    pad: int = 114
+    clip: bool = False
 
     def __post_init__(self) -> None:
         if self.fit not in FITS:
             raise unknown("fit", self.fit, FITS)
         if self.order not in ("bgr", "rgb"):
             raise unknown("channel order", self.order, ("bgr", "rgb"))
-        check_size(self.size, "the size of a detector's input")
+        if self.size is not None:
+            check_size(self.size, "the size of a detector's input")
 
     def record(self) -> dict[str, Any]:
         """The recipe as plain values, for run.json."""
@@ -61,20 +74,34 @@ class DetectorRecipe:
     def prepare(self, image: Image) -> tuple[NDArray[np.float32], InputFrame]:
         """(1, 3, h, w) float32 and how the image, (h, w, 3) uint8 RGB, lies in it."""
         height, width = image.shape[:2]
-        tall, wide = self.size
-        scale = min(tall / height, wide / width)
-        inner = (tall, wide)
-        if self.fit == "letterbox":
-            # of a very long image no side is nothing
-            inner = (max(1, int(height * scale)), max(1, int(width * scale)))
+        tall, wide = size = self.size or (height, width)
+        inner, offset, ratio = self._place(image.shape[:2], size)
         resized = cv2.resize(image, inner[::-1], interpolation=cv2.INTER_LINEAR)
-        page = np.full((tall, wide, 3), 114, dtype=np.float32)
-        page[: inner[0], : inner[1]] = resized[..., ::-1] if self.order == "bgr" else resized
+        page = np.full((tall, wide, 3), self.pad, dtype=np.float32)
+        top, left = offset
+        rows, columns = slice(top, top + inner[0]), slice(left, left + inner[1])
+        page[rows, columns] = resized[..., ::-1] if self.order == "bgr" else resized
         mean, std = (np.asarray(triple, dtype=np.float32) for triple in (self.mean, self.std))
         values = (page - mean) / std
         batch = np.ascontiguousarray(values.transpose(2, 0, 1)[None], dtype=np.float32)
-        ratio = (scale, scale) if self.fit == "letterbox" else (wide / width, tall / height)
-        return batch, InputFrame(ratio, self.size, (height, width))
+        return batch, InputFrame(ratio, size, (height, width), (float(left), float(top)))
+
+    def _place(
+        self, image: tuple[int, ...], size: tuple[int, int]
+    ) -> tuple[tuple[int, int], tuple[int, int], tuple[float, float]]:
+        """The size of the resized image, what lies above and left of it, and its scale, x and y."""
+        (height, width), (tall, wide) = image[:2], size
+        if self.fit == "stretch":
+            return size, (0, 0), (wide / width, tall / height)
+        scale = min(tall / height, wide / width)
+        # of a very long image no side is nothing
+        if self.fit == "letterbox":
+            inner = (max(1, int(height * scale)), max(1, int(width * scale)))
+            return inner, (0, 0), (scale, scale)
+        inner = (max(1, round(height * scale)), max(1, round(width * scale)))
+        above, beside = (round((t - i) / 2 - 0.1) for t, i in zip(size, inner, strict=True))
+        # each side is rounded by itself, so that the two scales differ a little
+        return inner, (above, beside), (inner[1] / width, inner[0] / height)
 
 
 Decode = Callable[[Sequence[NDArray[np.float32]], InputFrame], Detections]
@@ -140,7 +167,11 @@ class OnnxDetector:
                 f"'{self.file}' predicts more classes than the {len(self.classes)} given; give "
                 "the class list it was trained on"
             )
-        return suppress_overlaps(detections, self.settings.threshold, self.settings.overlap)
+        settings = self.settings
+        left = suppress_overlaps(detections, settings.threshold, settings.overlap)
+        if not settings.clip:
+            return left
+        return replace(left, boxes=np.clip(left.boxes, 0, np.tile(frame.image[::-1], 2)))
 
 
 def suppress_overlaps(

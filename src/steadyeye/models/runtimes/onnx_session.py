@@ -11,10 +11,17 @@ from numpy.typing import NDArray
 
 from steadyeye.core.abilities import PASSES, largest
 from steadyeye.core.errors import UsageError, one_line, unknown
+from steadyeye.models.runtimes.network import Output
 from steadyeye.models.runtimes.onnx_files import data_files, list_entries
 
-RUNTIMES = ("onnx", "cuda")
+RUNTIMES = ("onnx", "cuda", "tensorrt")
+GPU_RUNTIMES = ("cuda", "tensorrt")
+SIZE_INPUTS = ("orig_target_sizes",)
+"""Second inputs that are the (width, height) to scale boxes to, as RT-DETR and D-FINE export."""
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+TENSORRT = "TensorrtExecutionProvider"
+PROVIDERS = {"cuda": CUDA, "tensorrt": TENSORRT}
+LIBRARIES = {"cuda": "CUDA", "tensorrt": "TensorRT"}
 FATAL = 4
 """ONNX Runtime's severity above which nothing is left to print; what fails is raised too."""
 
@@ -27,8 +34,8 @@ class OnnxSession:
     Each call runs in its caller's thread. ONNX Runtime allows concurrent calls, and two threads on
     a shared session were as fast as two with their own (2.5 ms an image on two cores, either way),
     so the weights are in memory once. `model`: a path (kept, as external data lies beside it) or
-    the bytes; `name`: what an error calls it; `runtime`: of `RUNTIMES`, "cuda" for a GPU. Raises
-    `UsageError` for what cannot be loaded.
+    the bytes; `name`: what an error calls it; `runtime`: of `RUNTIMES`, "cuda" and "tensorrt" for a
+    GPU. Raises `UsageError` for what cannot be loaded.
     """
 
     def __init__(self, model: Path | bytes, name: str, runtime: str = "onnx") -> None:
@@ -36,11 +43,12 @@ class OnnxSession:
         self.name = name
         self.runtime = runtime
         self._session = open_session(model, name, runtime)
-        self._turn = threading.Semaphore(PASSES) if runtime == "cuda" else nullcontext()
-        if len(self._session.get_inputs()) != 1:
+        self._turn = threading.Semaphore(PASSES) if runtime in GPU_RUNTIMES else nullcontext()
+        self._input, *others = self._session.get_inputs()
+        self._size_inputs = [tensor.name for tensor in others]
+        if set(self._size_inputs) - set(SIZE_INPUTS):
             inputs = ", ".join(tensor.name for tensor in self._session.get_inputs())
-            raise UsageError(f"'{name}' takes {inputs}; a classifier takes one input, the images")
-        self._input = self._session.get_inputs()[0]
+            raise UsageError(f"'{name}' takes {inputs}; a model takes one input, the images")
         if self._input.type != "tensor(float)":
             raise UsageError(f"'{name}' takes {self._input.type}; export it with a float32 input")
         if not self._session.get_outputs():
@@ -56,16 +64,33 @@ class OnnxSession:
         return tuple(side if isinstance(side, int) else None for side in self._input.shape)
 
     @property
+    def described_outputs(self) -> list[Output]:
+        """Its outputs as the file declares them."""
+        return [
+            Output(
+                tensor.name,
+                tuple(side if isinstance(side, int) else None for side in tensor.shape),
+                tensor.type in ("tensor(int64)", "tensor(int32)"),
+            )
+            for tensor in self._session.get_outputs()
+        ]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the file says of itself besides, by key."""
+        return dict(self._session.get_modelmeta().custom_metadata_map)
+
+    @property
     def device(self) -> str:
         """The GPU it computes on; empty for the processor."""
-        return "cuda:0" if self.runtime == "cuda" else ""
+        return "cuda:0" if self.runtime in GPU_RUNTIMES else ""
 
     def most(self, shape: tuple[int, ...]) -> int:
         """Images a pass, so that `PASSES` fit; `shape`: of one as the network takes it.
 
         One on the processor, and where the file is made for one.
         """
-        if self.runtime != "cuda" or self.input_shape[0] is not None:
+        if self.runtime not in GPU_RUNTIMES or self.input_shape[0] is not None:
             return 1
 
         def fits(images: int) -> bool:
@@ -93,9 +118,13 @@ class OnnxSession:
     def _run(
         self, names: list[str] | None, batch: NDArray[np.float32]
     ) -> list[NDArray[np.float32]]:
+        # a network without an axis of the batch takes one image
+        images = batch[0] if len(self._input.shape) == 3 else batch
+        size = np.array([batch.shape[:1:-1]], dtype=np.int64)
+        feeds = {self._input.name: images, **dict.fromkeys(self._size_inputs, size)}
         try:
             with self._turn:
-                outputs = self._session.run(names, {self._input.name: batch})
+                outputs = self._session.run(names, feeds)
         except Exception as error:
             # onnxruntime's exceptions share no base class of their own
             raise UsageError(
@@ -123,7 +152,7 @@ def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.I
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
-    options.use_deterministic_compute = runtime == "cuda"
+    options.use_deterministic_compute = runtime in GPU_RUNTIMES
     # warnings about the graph are no business of the user's, and what fails is raised
     options.log_severity_level = FATAL
     source = str(model) if isinstance(model, Path) else model
@@ -142,8 +171,8 @@ def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.I
             f"cannot load '{name}' into ONNX Runtime: {one_line(error)}; export it again"
         ) from error
     # without the libraries that it needs, a provider is left out with no more than a warning
-    if runtime == "cuda" and CUDA not in session.get_providers():
-        raise UsageError(f"runtime='cuda': ONNX Runtime found no GPU it can use for '{name}'")
+    if runtime in GPU_RUNTIMES and PROVIDERS[runtime] not in session.get_providers():
+        raise UsageError(f"runtime='{runtime}': ONNX Runtime found no GPU it can use for '{name}'")
     return session
 
 
@@ -152,13 +181,17 @@ def _providers(runtime: str) -> list[Any]:
         raise unknown("runtime", runtime, RUNTIMES)
     if runtime == "onnx":
         return [CPU]
-    if CUDA not in ort.get_available_providers():
+    if PROVIDERS[runtime] not in ort.get_available_providers():
         raise UsageError(
-            "runtime='cuda': this onnxruntime is built without CUDA; install onnxruntime-gpu in "
-            "its place, or leave runtime out to infer on the processor"
+            f"runtime='{runtime}': this onnxruntime is built without {LIBRARIES[runtime]}; install "
+            "onnxruntime-gpu in its place, or leave runtime out to infer on the processor"
         )
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()  # CUDA's libraries as pip installs them
     # what it has no kernel for it computes on the processor; fp32 is fp32, not TF32, and a search
     # for the quickest kernel would find another one each time
-    return [(CUDA, {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}), CPU]
+    cuda = (CUDA, {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"})
+    if runtime == "cuda":
+        return [cuda, CPU]
+    # a quantised file says itself where TensorRT is to compute in int8; fp16 is never silent
+    return [(TENSORRT, {"trt_fp16_enable": "0"}), cuda, CPU]

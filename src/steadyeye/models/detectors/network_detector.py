@@ -1,0 +1,177 @@
+"""A detector of a network: its format read or given, its recipe, its classes."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core.boxes import Detections
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Classes
+from steadyeye.data.classes.class_lists import from_names, read, shipped_classes
+from steadyeye.models.detectors.decoders import DECODERS, Outputs
+from steadyeye.models.detectors.onnx_detector import (
+    Decode,
+    DetectorRecipe,
+    InputFrame,
+    OnnxDetector,
+)
+from steadyeye.models.detectors.output_formats import (
+    COCO_IDS,
+    RECIPES,
+    Format,
+    recognise,
+)
+from steadyeye.models.runtimes.network import Network
+
+
+@dataclass(frozen=True)
+class DetectorOptions:
+    """What a user says of a detector: `decoder`, `classes` and `recipe`, each None where left."""
+
+    decoder: str | None = None
+    classes: str | None = None
+    recipe: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.decoder is not None and self.decoder not in DECODERS:
+            raise unknown("decoder", self.decoder, DECODERS)
+
+
+def read_format(network: Network, path: str, options: DetectorOptions) -> Format:
+    """The format of a network's outputs: as its file tells, or as the user says."""
+    count = len(read(options.classes)) if options.classes else None
+    try:
+        form = recognise(network, path, count)
+    except UsageError:
+        if options.decoder is None:
+            raise
+        return Format(options.decoder, "as given")
+    if options.decoder in (None, form.decoder):
+        return form
+    return Format(options.decoder, "as given", names=form.names)
+
+
+def network_detector(
+    network: Network, path: str, options: DetectorOptions, runtime: Mapping[str, Any]
+) -> OnnxDetector:
+    """The detector of a network; `runtime`: what the record says of where it computes.
+
+    `runtime["content"]` is no part of the record: what its weights are known by.
+    """
+    form = read_format(network, path, options)
+    classes, decode = _classes(form, path, options.classes)
+    settings = _settings(form, network, path, options.recipe)
+    of_runtime = {key: value for key, value in runtime.items() if key != "content"}
+    record = {**settings.record(), "decoder": form.decoder, **of_runtime}
+    record = json.loads(json.dumps(record))
+    reading = json.dumps([record, form.order, form.background, form.width == 91], sort_keys=True)
+    mark = fingerprint(runtime["content"], reading, *classes.names)
+    record["decoder_note"] = form.reason
+    return OnnxDetector(
+        name=Path(path).stem,
+        classes=classes,
+        settings=settings,
+        outputs=network.outputs,
+        decode=decode,
+        recipe=record,
+        fingerprint=mark,
+        file=path,
+    )
+
+
+def _settings(
+    form: Format, network: Network, path: str, recipe: Mapping[str, Any] | None
+) -> DetectorRecipe:
+    known = DetectorRecipe.__dataclass_fields__
+    parameters = {**RECIPES[form.decoder], **form.recipe, **(recipe or {})}
+    for key in recipe or {}:
+        if key not in known:
+            raise unknown("key of a detector's recipe", key, known)
+    if "size" not in parameters:
+        parameters["size"] = _size(network, path, form)
+        if parameters["size"] is None:
+            parameters["fit"] = "stretch"
+    values: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()
+    }
+    return DetectorRecipe(**values)
+
+
+def _size(network: Network, path: str, form: Format) -> tuple[int, int] | None:
+    """The size that a file declares; None: its network resizes any image itself."""
+    shape, sizes = network.input_shape, network.metadata.get("imgsz", "")
+    *_, height, width = (None, None, *shape)
+    if len(shape) in (3, 4) and height is not None and width is not None:
+        return height, width
+    try:
+        sides = json.loads(sizes)
+        return int(sides[0]), int(sides[1])
+    except (ValueError, TypeError, IndexError):
+        pass
+    if form.background:
+        return None
+    raise UsageError(f"'{path}' takes input {shape}; give the size in the recipe, (h, w)")
+
+
+def _classes(form: Format, path: str, chosen: str | None) -> tuple[Classes, Decode]:
+    """The classes, and the decoder with its labels as indices into them."""
+    decode: Decode = DECODERS[form.decoder]
+    if form.order and form.order != tuple(range(len(form.order))):
+        decode = partial(_in_order, decode, form.order)
+    if chosen:
+        classes = read(chosen)
+    elif form.names:
+        classes = from_names(_apart(form.names))
+    elif form.width in (None, 80, 91):
+        classes = shipped_classes("coco")
+    else:
+        raise UsageError(
+            f"the names of the {number_of(form.width or 0, 'class')} of '{path}' are not known; "
+            "put a classes.txt beside it, one class a line, or give classes='…'"
+        )
+    by_coco_id = classes == shipped_classes("coco") and (form.width == 91 or form.background)
+    if by_coco_id:
+        return classes, partial(_renumber, decode, COCO_IDS)
+    if form.background:
+        return classes, partial(_renumber, decode, tuple(range(1, len(classes) + 1)))
+    return classes, decode
+
+
+def _apart(names: tuple[str, ...]) -> list[str]:
+    """Names of which none comes twice: one that does is followed by its number."""
+    return [
+        name if names.index(name) == index else f"{name} {index}"
+        for index, name in enumerate(names)
+    ]
+
+
+def _in_order(
+    decode: Decode, order: tuple[int, ...], outputs: Outputs, frame: InputFrame
+) -> Detections:
+    return decode([outputs[index] for index in order], frame)
+
+
+def _renumber(
+    decode: Decode, ids: tuple[int, ...], outputs: Outputs, frame: InputFrame
+) -> Detections:
+    """Detections whose labels are of `ids`, as their places in it; others are no class."""
+    detections = decode(outputs, frame)
+    place = np.full(max(*ids, int(detections.labels.max(initial=0))) + 1, -1, dtype=np.int32)
+    place[list(ids)] = np.arange(len(ids))
+    labels = np.where(detections.labels >= 0, place[np.maximum(detections.labels, 0)], -1).astype(
+        np.int32
+    )
+    known = labels >= 0
+    return replace(
+        detections,
+        boxes=detections.boxes[known],
+        labels=labels[known],
+        scores=detections.scores[known],
+    )

@@ -1,0 +1,300 @@
+"""What an exported detector is: its decoder, and what goes before it, from names and shapes.
+
+Where a file says more of itself (the metadata of Ultralytics, a config.json of transformers beside
+it), that is read too. Nothing is guessed where two families fit: the error then names both.
+"""
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core.errors import UsageError
+from steadyeye.data.classes.class_lists import shipped_classes
+from steadyeye.models.runtimes.network import Network, Output
+
+COCO_IDS = tuple(i for i in range(1, 91) if i not in {12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
+"""The ids of COCO's 80 categories, which networks of 91 outputs number their classes by."""
+IMAGENET: Mapping[str, Any] = {
+    "mean": (123.675, 116.28, 103.53),
+    "std": (58.395, 57.12, 57.375),
+}
+UNIT: Mapping[str, Any] = {"order": "rgb", "std": (255.0, 255.0, 255.0)}
+STRETCHED: Mapping[str, Any] = {**UNIT, "fit": "stretch", "overlap": None}
+CENTRED: Mapping[str, Any] = {**UNIT, "fit": "centred_letterbox", "overlap": 0.7, "clip": True}
+NANODET: Mapping[str, Any] = {
+    "mean": (103.53, 116.28, 123.675),
+    "std": (57.375, 57.12, 58.395),
+    "overlap": 0.6,
+}
+
+RECIPES: Mapping[str, Mapping[str, Any]] = {
+    "yolox": {},
+    "yolox_decoded": {},
+    "fastestdet": {"fit": "stretch", "std": (255.0, 255.0, 255.0), "overlap": 0.45},
+    "boxes": {"fit": "stretch", "order": "rgb", "overlap": None},
+    "detr": {"fit": "stretch", "order": "rgb", **IMAGENET, "overlap": None},
+    "detr_sigmoid": STRETCHED,
+    "end_to_end": {**CENTRED, "overlap": None},
+    "nanodet": {**NANODET, "fit": "stretch"},
+    "nanodet_heads": {**NANODET, "fit": "centred_letterbox", "pad": 0},
+    "ssd": {"fit": "stretch", "order": "rgb", "mean": (127.0,) * 3, "std": (128.0,) * 3},
+    "ultralytics": CENTRED,
+    "ultralytics_rtdetr": STRETCHED,
+    "ultralytics_rtdetr_classes": STRETCHED,
+}
+"""Decoder → what surrounds a network of its family, where neither the file nor the user says."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """What a network's outputs are.
+
+    `decoder`: of `DECODERS`; `order`: which output it reads first, second, …; `recipe`: what
+    differs from its family's recipe; `width`: how many classes it tells apart, None: the shapes do
+    not say; `background`: whether label 0 is the background; `names`: of the classes, where the
+    file has them; `reason`: by what it was recognised.
+    """
+
+    decoder: str
+    reason: str
+    order: tuple[int, ...] = ()
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    width: int | None = None
+    background: bool = False
+    names: tuple[str, ...] = ()
+
+
+def recognise(network: Network, path: str, classes: int | None = None) -> Format:
+    """The format of a network's outputs; `classes`: how many the user names.
+
+    Raises `UsageError` where none fits, or several.
+    """
+    outputs = network.described_outputs
+    shapes = ", ".join(f"{o.name} ({', '.join(map(_axis, o.shape))})" for o in outputs)
+    form = (
+        _of_ultralytics(network, path)
+        or _by_names(outputs, path, classes)
+        or _of_torchvision(outputs)
+        or _by_shape(network, path, classes)
+    )
+    if form is None:
+        raise UsageError(
+            f"'{path}' gives {shapes}, which no decoder is known for; write onnx_detector(path=…, "
+            "decoder='…') with the family it is of, or callable_detector with a function that "
+            "reads it"
+        )
+    return form
+
+
+def _axis(side: int | None) -> str:
+    return "any" if side is None else str(side)
+
+
+def _of_ultralytics(network: Network, path: str) -> Format | None:
+    """The format that Ultralytics' own metadata tell, with the names of the classes."""
+    metadata, (first, *_) = network.metadata, network.described_outputs
+    if "names" not in metadata or "task" not in metadata:
+        return None
+    if metadata["task"] != "detect":
+        raise UsageError(
+            f"'{path}' is an export of Ultralytics for the task '{metadata['task']}'; boxes are "
+            "read of the task 'detect'"
+        )
+    names = _read_names(metadata["names"])
+    shape = first.shape
+    if len(shape) != 3:
+        return None
+    reason = f"Ultralytics' metadata, and output {first.name} ({', '.join(map(_axis, shape))})"
+    if shape[2] == 4 + len(names) and "head" not in metadata and shape[1] != 4 + len(names):
+        decoder = "ultralytics_rtdetr_classes"
+    elif metadata.get("head") == "RTDETRDecoder":
+        decoder = "ultralytics_rtdetr"
+    elif shape[2] == 6 and shape[1] != 4 + len(names):
+        decoder = "end_to_end"
+        if "'nms': True" in metadata.get("args", ""):
+            reason += "; boxes below the score that it was exported with are not in it"
+    elif shape[2] == 5 + len(names):
+        decoder = "yolox_decoded"
+    else:
+        decoder = "ultralytics"
+    recipe = CENTRED if decoder == "yolox_decoded" else {}
+    return Format(decoder, reason, names=names, width=len(names), recipe=recipe)
+
+
+def _read_names(text: str) -> tuple[str, ...]:
+    """The names in `{0: 'person', 1: 'car'}`."""
+    try:
+        names = ast.literal_eval(text)
+        return tuple(str(names[index]) for index in range(len(names)))
+    except (ValueError, SyntaxError, KeyError, TypeError):
+        return ()
+
+
+def _by_names(outputs: Sequence[Output], path: str, classes: int | None) -> Format | None:
+    """The format that the names of the outputs tell."""
+    names = [output.name for output in outputs]
+    place = {name: index for index, name in enumerate(names)}
+    reason = f"outputs named {', '.join(names)}"
+    heads = sorted((n for n in names if n.startswith("cls_pred_stride_")), key=_stride)
+    distances = sorted((n for n in names if n.startswith("dis_pred_stride_")), key=_stride)
+    if heads and len(heads) == len(distances) and len(names) == 2 * len(heads):
+        order = tuple(place[name] for name in (*heads, *distances))
+        return Format("nanodet_heads", reason, order, width=outputs[order[0]].shape[-1])
+    if {"boxes", "scores", "labels"} <= set(names) and len(outputs[place["scores"]].shape) == 2:
+        order = (place["boxes"], place["scores"], place["labels"])
+        return Format("boxes", reason, order, {"std": UNIT["std"]})
+    if {"dets", "labels"} == set(names):
+        # RF-DETR: ImageNet's mean and std
+        order = (place["labels"], place["dets"])
+        return Format("detr_sigmoid", reason, order, IMAGENET, outputs[order[0]].shape[-1])
+    if {"logits", "pred_boxes"} <= set(names):
+        order = (place["logits"], place["pred_boxes"])
+        return _of_transformers(path, reason, order, outputs[order[0]].shape[-1], classes)
+    if {"boxes", "scores"} == set(names) and len(outputs[place["scores"]].shape) == 3:
+        width = outputs[place["scores"]].shape[-1]
+        order = (place["boxes"], place["scores"])
+        return Format("ssd", reason, order, width=None if width is None else width - 1)
+    return None
+
+
+def _stride(name: str) -> int:
+    digits = name.rpartition("_")[2]
+    return int(digits) if digits.isdigit() else 0
+
+
+def _of_transformers(
+    path: str, reason: str, order: tuple[int, ...], width: int | None, classes: int | None
+) -> Format:
+    """DETR takes a softmax over one class more than it has, all that came after it a sigmoid.
+
+    config.json beside the file says which, and preprocessor_config.json how images are prepared;
+    without them the number of classes does.
+    """
+    config = _read_json(Path(path).expanduser().with_name("config.json"))
+    names = tuple(str(name) for _, name in sorted(_read_id2label(config.get("id2label"))))
+    known = classes or len(names) or None
+    kind = str(config.get("model_type", ""))
+    # the networks of transformers whose scores are a softmax with "no object" as the last class
+    softmax = kind in ("detr", "yolos", "table-transformer") if kind else None
+    if softmax is None and width is not None:
+        softmax = True if width == 92 else False if width in (80, 91) else None
+        if known is not None:
+            softmax = {known + 1: True, known: False}.get(width, softmax)
+    if softmax is None:
+        raise UsageError(
+            f"'{path}' gives logits of {_axis(width)} classes, which may hold one for no object: "
+            "write decoder='detr' if they do and decoder='detr_sigmoid' if not, or put the "
+            "config.json of the model beside it"
+        )
+    reason += f", model_type '{kind}' in config.json" if kind else ""
+    decoder = "detr" if softmax else "detr_sigmoid"
+    count = None if width is None else width - softmax
+    return Format(decoder, reason, order, _processing(path), count, names=names)
+
+
+def _processing(path: str) -> dict[str, Any]:
+    """Mean and std of a preprocessor_config.json beside the file; nothing where it has none."""
+    settings = _read_json(Path(path).expanduser().with_name("preprocessor_config.json"))
+    if not settings:
+        return {}
+    if not settings.get("do_normalize", True):
+        return {"mean": (0.0,) * 3, "std": (255.0,) * 3}
+    mean, std = settings.get("image_mean"), settings.get("image_std")
+    if not (isinstance(mean, list) and isinstance(std, list)):
+        return {}
+    return {"mean": tuple(255.0 * m for m in mean), "std": tuple(255.0 * s for s in std)}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _read_id2label(names: object) -> list[tuple[int, str]]:
+    if not isinstance(names, dict) or not all(str(key).isdigit() for key in names):
+        return []
+    return [(int(key), str(name)) for key, name in names.items()]
+
+
+def _of_torchvision(outputs: Sequence[Output]) -> Format | None:
+    """Detectors of torchvision: boxes (n, 4), scores (n) and whole labels (n), in any order."""
+    if len(outputs) < 3 or any(len(output.shape) not in (1, 2) for output in outputs[:3]):
+        return None
+    three = list(enumerate(outputs[:3]))
+    corners = [i for i, o in three if len(o.shape) == 2 and o.shape[-1] in (4, None)]
+    labels = [i for i, o in three if len(o.shape) == 1 and o.whole]
+    scores = [i for i, o in three if len(o.shape) == 1 and not o.whole]
+    if (len(corners), len(scores), len(labels)) != (1, 1, 1):
+        return None
+    reason = "outputs without a batch axis: boxes, scores and whole labels, as torchvision's"
+    order = (corners[0], scores[0], labels[0])
+    recipe = {"fit": "letterbox", "pad": 0, "std": UNIT["std"]}
+    return Format("boxes", reason, order, recipe, background=True)
+
+
+def _by_shape(network: Network, path: str, classes: int | None) -> Format | None:
+    """The format that the shape of the one output tells."""
+    outputs, side = network.described_outputs, network.input_shape[-2:]
+    shape = outputs[0].shape
+    reason = f"output {outputs[0].name} ({', '.join(map(_axis, shape))})"
+    if len(outputs) != 1 or None in shape[1:] or None in side or len(side) != 2:
+        return None
+    if len(shape) == 4:
+        return Format("fastestdet", reason, width=int(shape[1] or 0) - 5)
+    if len(shape) != 3:
+        return None
+    rows, columns = int(shape[1] or 0), int(shape[2] or 0)
+    size = (int(side[0] or 0), int(side[1] or 0))
+    three, four = (count_cells(size, strides) for strides in ((8, 16, 32), (8, 16, 32, 64)))
+    decoder, width = None, columns - 5
+    if columns == 6 and rows not in (three, four, 3 * three, 3 * four):
+        decoder, width = "end_to_end", None
+    elif columns in (three, four) and rows > 4:
+        decoder, width = "ultralytics", rows - 4
+    elif rows in (3 * three, 3 * four):
+        decoder = "yolox_decoded"
+    elif rows == four and columns > 36 and columns - 5 != classes:
+        decoder, width = _nanodet_or_yolox(path, columns, classes)
+    elif rows in (three, four) and columns > 5:
+        decoder = "yolox_decoded" if _is_decoded(network, size) else "yolox"
+    if decoder is None:
+        return None
+    # three anchors a cell are YOLOv5, whose letterbox is Ultralytics'
+    recipe = CENTRED if decoder == "yolox_decoded" and rows not in (three, four) else {}
+    return Format(decoder, reason, recipe=recipe, width=width)
+
+
+def _nanodet_or_yolox(path: str, columns: int, classes: int | None) -> tuple[str, int]:
+    """Four strides: NanoDet-Plus of n − 32 classes, or a large YOLOX of n − 5."""
+    known = classes or len(shipped_classes("coco"))
+    if columns - 32 == known:
+        return "nanodet", columns - 32
+    if columns - 5 == known:
+        return "yolox", columns - 5
+    raise UsageError(
+        f"'{path}' may be NanoDet-Plus of {columns - 32} classes or YOLOX of {columns - 5}; write "
+        "decoder='nanodet' or decoder='yolox', or put its class list beside it"
+    )
+
+
+def count_cells(size: tuple[int, int], strides: Sequence[int]) -> int:
+    """How many cells an input of (height, width) has at all strides."""
+    return sum(-(-size[0] // stride) * -(-size[1] // stride) for stride in strides)
+
+
+def _is_decoded(network: Network, size: tuple[int, int]) -> bool:
+    """Whether a YOLOX gives pixels, known by a grey image: centres of cells go up to its width.
+
+    Offsets from a cell and logarithms of sides are a few strides at most.
+    """
+    grey = np.full((1, 3, *size), 114, dtype=np.float32)
+    rows = network.outputs(grey)[0][0]
+    return bool(np.percentile(rows[:, 0], 90) > max(16, size[1] / 4))

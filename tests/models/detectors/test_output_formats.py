@@ -1,0 +1,308 @@
+"""Detectors are recognised by their files alone: names, shapes, metadata, what lies beside them."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from steadyeye.core import plugins
+from steadyeye.core.boxes import iou
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.models.detectors.onnx_detector import DetectorRecipe
+from steadyeye.models.detectors.output_formats import COCO_IDS
+from steadyeye.runner.short_forms import expand_model
+
+SIDE = 64
+CELLS = 8 * 8 + 4 * 4 + 2 * 2
+IMAGE = np.zeros((32, 64, 3), np.uint8)
+BOX = [8.0, 4.0, 24.0, 20.0]
+"""Of `IMAGE`; with a letterbox of 64 × 64 centred it lies 16 pixels lower."""
+
+
+def write(path, outputs, metadata=(), side=SIDE, shape=None):
+    """An ONNX file that gives these arrays whatever its image shows."""
+    image = helper.make_tensor_value_info("images", TensorProto.FLOAT, shape or [1, 3, side, side])
+    inputs, nodes, values, constants = [image], [], [], []
+    for name, array in outputs.items():
+        constants.append(numpy_helper.from_array(array, f"{name}_constant"))
+        nodes.append(helper.make_node("Identity", [f"{name}_constant"], [name]))
+        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+        values.append(helper.make_tensor_value_info(name, kind, array.shape))
+    graph = helper.make_graph(nodes, "constant", inputs, values, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    helper.set_model_props(model, dict(metadata))
+    onnx.save(model, str(path))
+    return str(path)
+
+
+def load(path):
+    spec = expand_model(path)
+    return spec, plugins.build("models", parse(spec))
+
+
+def told(path):
+    """The best box, its class and its score, by the path alone, and the decoder."""
+    spec, model = load(path)
+    found = model([IMAGE])[0]
+    box, label, score = found.boxes[0], model.classes.names[found.labels[0]], found.scores[0]
+    return parse(spec).kwargs["decoder"], box, label, score
+
+
+def ultralytics(columns, names="{0: 'cat', 1: 'dog', 2: 'bird'}", **more):
+    return {"names": names, "task": "detect", "imgsz": "[64, 64]", "head": columns, **more}
+
+
+def raw(rows, width):
+    """(1, n, width) rows of almost nothing, the first ones given."""
+    out = np.zeros((1, rows, width), np.float32)
+    out[..., :4] = [40, 40, 2, 2]
+    return out
+
+
+def centred(scores):
+    """The row of BOX in pixels of the letterboxed input, as centre and sides."""
+    return [16, 12 + 16, 16, 16, *scores]
+
+
+def shares(scores):
+    """The same box of a stretched input, in shares."""
+    return [16 / 64, 12 / 32, 16 / 64, 16 / 32, *scores]
+
+
+def logit(share):
+    return float(np.log(share / (1 - share)))
+
+
+def case_ultralytics(path):
+    rows = raw(CELLS, 7)
+    rows[0, 5] = centred([0.1, 0.8, 0.2])
+    # the same box a little lower and of the same class is suppressed
+    rows[0, 6] = centred([0.0, 0.7, 0.0])
+    return write(path, {"output0": rows.transpose(0, 2, 1)}, ultralytics("Detect"))
+
+
+def case_end_to_end(path):
+    rows = np.zeros((1, 300, 6), np.float32)
+    rows[0, 0] = [8, 20, 24, 36, 0.8, 1]
+    return write(path, {"output0": rows}, ultralytics("Detect", end2end="True"))
+
+
+def case_ultralytics_rtdetr(path):
+    rows = np.zeros((1, 300, 6), np.float32)
+    rows[0, 0] = shares([0.8, 1])
+    return write(path, {"output0": rows}, ultralytics("RTDETRDecoder"))
+
+
+def case_ultralytics_rtdetr_classes(path):
+    rows = np.zeros((1, 300, 7), np.float32)
+    rows[0, 0] = shares([0.1, 0.8, 0.2])
+    metadata = ultralytics("")
+    del metadata["head"]
+    return write(path, {"output0": rows}, metadata)
+
+
+def case_yolox_decoded(path):
+    rows = raw(3 * CELLS, 8)
+    rows[0, 9] = centred([1.0, 0.1, 0.8, 0.2])
+    return write(path, {"output0": rows}, ultralytics(""))
+
+
+def case_detr(path):
+    (path.parent / "config.json").write_text(
+        json.dumps({"model_type": "detr", "id2label": {"0": "cat", "1": "dog"}})
+    )
+    logits = np.full((1, 5, 3), -9, np.float32)
+    logits[0, :, 2] = 9  # no object
+    logits[0, 3] = np.log([0.1, 0.8, 0.1])
+    boxes = np.full((1, 5, 4), 0.5, np.float32)
+    boxes[0, 3] = shares([])
+    return write(path, {"pred_boxes": boxes, "logits": logits})
+
+
+def case_detr_sigmoid(path):
+    (path.parent / "config.json").write_text(
+        json.dumps({"model_type": "rt_detr", "id2label": {"0": "cat", "1": "dog", "2": "bird"}})
+    )
+    logits = np.full((1, 5, 3), -9, np.float32)
+    logits[0, 3] = [logit(0.1), logit(0.8), logit(0.6)]
+    boxes = np.full((1, 5, 4), 0.5, np.float32)
+    boxes[0, 3] = shares([])
+    path = write(path, {"logits": logits, "pred_boxes": boxes})
+    _, model = load(path)
+    # one query is two detections, of two classes
+    assert model([IMAGE])[0].labels[:2].tolist() == [1, 2]
+    return path
+
+
+def case_rf_detr(path):
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    logits = np.full((1, 5, 3), -9, np.float32)
+    logits[0, 3, 1] = logit(0.8)
+    boxes = np.full((1, 5, 4), 0.5, np.float32)
+    boxes[0, 3] = shares([])
+    return write(path, {"dets": boxes, "labels": logits})
+
+
+def case_nanodet_heads(path):
+    """Distances of whole strides from the centre of cell (0, 1) of stride 16, in either order."""
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    outputs = {}
+    for stride in (32, 8, 16):
+        side = SIDE // stride
+        scores = np.zeros((1, side * side, 3), np.float32)
+        spread = np.full((1, side * side, 32), -30, np.float32)
+        if stride == 8:
+            # centre (12, 28) of the input; sides at 8, 20, 24, 36: half a stride, and more
+            cell = 3 * side + 1
+            scores[0, cell] = [0.1, 0.8, 0.2]
+            table = spread[0, cell].reshape(4, 8)
+            for row, strides in enumerate((0.5, 1.0, 1.5, 1.0)):
+                low = int(strides)
+                table[row, low] = np.log(1 - strides % 1)
+                table[row, low + 1] = np.log(max(strides % 1, 1e-12))
+        outputs[f"dis_pred_stride_{stride}"] = spread
+        outputs[f"cls_pred_stride_{stride}"] = scores
+    return write(path, outputs)
+
+
+def case_boxes(path):
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    corners = np.array([[[8, 8, 24, 40], [0, 0, 1, 1]]], np.float32)
+    outputs = {"labels": np.array([[1, 0]]), "boxes": corners}
+    return write(path, {**outputs, "scores": np.array([[0.8, 0.1]], np.float32)})
+
+
+def case_torchvision(path):
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    # labels from 1; a letterbox that begins at the top left
+    corners = np.array([[8, 4, 24, 20], [0, 0, 1, 1]], np.float32)
+    outputs = {"1234": corners, "1240": np.array([2, 0]), "1250": np.array([0.8, 0.9], np.float32)}
+    return write(path, outputs, shape=[3, SIDE, SIDE])
+
+
+CASES = {
+    "ultralytics": case_ultralytics,
+    "end_to_end": case_end_to_end,
+    "ultralytics_rtdetr": case_ultralytics_rtdetr,
+    "ultralytics_rtdetr_classes": case_ultralytics_rtdetr_classes,
+    "yolox_decoded": case_yolox_decoded,
+    "detr": case_detr,
+    "detr_sigmoid": case_detr_sigmoid,
+    "rf_detr": case_rf_detr,
+    "nanodet_heads": case_nanodet_heads,
+    "boxes": case_boxes,
+    "torchvision": case_torchvision,
+}
+DECODERS = {"rf_detr": "detr_sigmoid", "torchvision": "boxes"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_detector_is_loaded_by_its_path_alone(name, tmp_path):
+    path = CASES[name](tmp_path / "model.onnx")
+    decoder, box, label, score = told(path)
+    assert decoder == DECODERS.get(name, name)
+    assert box == pytest.approx(BOX, abs=1e-4)
+    assert label == "dog"
+    assert score == pytest.approx(0.8, abs=1e-6)
+    # the record says by what it was recognised, and the full spec is the same model
+    _, model = load(path)
+    assert model.recipe["decoder_note"] != "as given"
+    if not (tmp_path / "classes.txt").is_file():
+        found = plugins.build("models", parse(f"onnx_detector(path={path!r})"))
+        assert found.fingerprint == model.fingerprint
+
+
+def test_suppression_comes_before_the_edges(tmp_path):
+    """Two boxes that are one only where the image ends are two."""
+    rows = raw(CELLS, 7)
+    rows[0, 0] = [60, 28, 40, 16, 0.9, 0, 0]
+    rows[0, 1] = [80, 28, 80, 16, 0.8, 0, 0]
+    path = write(tmp_path / "m.onnx", {"o": rows.transpose(0, 2, 1)}, ultralytics("Detect"))
+    found = load(path)[1]([IMAGE])[0]
+    assert found.boxes[:2].tolist() == [[40, 4, 64, 20], [40, 4, 64, 20]]
+
+
+def test_ids_of_coco_become_its_classes(tmp_path):
+    assert len(COCO_IDS) == 80
+    logits = np.full((1, 5, 91), -9, np.float32)
+    logits[0, 0, 90], logits[0, 1, 12] = 3, 4  # toothbrush, and an id that no category has
+    boxes = np.full((1, 5, 4), 0.5, np.float32)
+    path = write(tmp_path / "m.onnx", {"dets": boxes, "labels": logits})
+    model = load(path)[1]
+    assert [model.classes.names[i] for i in model([IMAGE])[0].labels[:1]] == ["toothbrush"]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "told"),
+    [
+        ({"a": np.zeros((1, 3, 5, 7), np.float32), "b": np.zeros((1, 2), np.float32)},
+         r"gives a \(1, 3, 5, 7\), b \(1, 2\), which no decoder is known for"),
+        ({"logits": np.zeros((1, 9, 7), np.float32), "pred_boxes": np.zeros((1, 9, 4), np.float32)},
+         "which may hold one for no object"),
+        ({"labels": np.zeros((1, 9, 7), np.float32), "dets": np.zeros((1, 9, 4), np.float32)},
+         "the names of the 7 classes of .* are not known; put a classes.txt"),
+    ],
+)  # fmt: skip
+def test_what_is_not_certain_is_refused_in_one_line(outputs, told, tmp_path):
+    path = write(tmp_path / "m.onnx", outputs)
+    with pytest.raises(UsageError, match=told) as error:
+        load(path)
+    assert "\n" not in str(error.value)
+
+
+def test_other_tasks_of_ultralytics_are_named(tmp_path):
+    metadata = ultralytics("Segment") | {"task": "segment"}
+    path = write(tmp_path / "m.onnx", {"o": np.zeros((1, 39, CELLS), np.float32)}, metadata)
+    with pytest.raises(UsageError, match="for the task 'segment'"):
+        load(path)
+
+
+def test_sizes_are_given_to_networks_that_ask_for_them(tmp_path):
+    """RT-DETR and D-FINE scale their boxes by a second input, (width, height)."""
+    (tmp_path / "classes.txt").write_text("cat\ndog")
+    shares = numpy_helper.from_array(np.array([[[0.125, 0.125, 0.375, 0.625]]], np.float32), "s")
+    two = numpy_helper.from_array(np.array([2], np.int64), "two")
+    axis = numpy_helper.from_array(np.array([1], np.int64), "axis")
+    rest = {"labels": np.array([[1]]), "scores": np.array([[0.8]], np.float32)}
+    nodes = [
+        helper.make_node("Cast", ["orig_target_sizes"], ["sizes"], to=TensorProto.FLOAT),
+        helper.make_node("Concat", ["sizes", "sizes"], ["four"], axis=1),
+        helper.make_node("Unsqueeze", ["four", "axis"], ["scale"]),
+        helper.make_node("Mul", ["s", "scale"], ["boxes"]),
+        *(helper.make_node("Identity", [f"{name}_c"], [name]) for name in rest),
+    ]
+    constants = [shares, two, axis]
+    constants += [numpy_helper.from_array(array, f"{name}_c") for name, array in rest.items()]
+    float_, whole = TensorProto.FLOAT, TensorProto.INT64
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [
+            helper.make_tensor_value_info("images", float_, [1, 3, 64, 128]),
+            helper.make_tensor_value_info("orig_target_sizes", whole, [1, 2]),
+        ],
+        [
+            helper.make_tensor_value_info("labels", whole, [1, 1]),
+            helper.make_tensor_value_info("boxes", float_, [1, 1, 4]),
+            helper.make_tensor_value_info("scores", float_, [1, 1]),
+        ],
+        constants,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, str(tmp_path / "m.onnx"))
+    found = load(str(tmp_path / "m.onnx"))[1]([IMAGE])[0]
+    assert found.boxes[0] == pytest.approx(BOX)
+
+
+@pytest.mark.parametrize("shape", [(333, 200), (31, 77), (1, 900)])
+def test_the_centred_letterbox_has_a_way_back(shape):
+    """A bright square comes back to where it was, whatever the rounding of sides and margins."""
+    image = np.zeros((*shape, 3), np.uint8)
+    batch, frame = DetectorRecipe((64, 96), fit="centred_letterbox", order="rgb").prepare(image)
+    inside = np.argwhere(batch[0, 0] == 0)
+    (top, left), (bottom, right) = inside.min(axis=0), inside.max(axis=0) + 1
+    corners = frame.to_image(np.array([[left, top, right, bottom]], float))
+    assert iou(corners, np.array([[0, 0, shape[1], shape[0]]], float))[0, 0] > 0.999
