@@ -124,7 +124,7 @@ MISTAKES = [
         ["--data", "video(path='clip.mp4', labels='odd.json')"],
         "no class of efficientnet_lite0 maps",
     ),
-    (["--data", "video(path='text.mp4')"], "it is no video or it is truncated"),
+    (["--data", "video(path='text.mp4')"], "it is no video, a list of other files, or"),
     (["--data", "video(path='clip.mp4')", "--metrics", "pmk"], "did you mean 'pm_k'?"),
     (["--data", "video(path='clip.mp4')", "--metrics", "pm_k"], "pm_k needs truth"),
     (["--data", "video(path='clip.mp4')", "--on-error", "go"], "no value of on_error named 'go'"),

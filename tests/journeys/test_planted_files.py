@@ -10,7 +10,9 @@ import shutil
 import sqlite3
 import sys
 
+import av
 import cv2
+import encoded
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -323,3 +325,22 @@ def test_the_tables_of_open_images_name_no_picture_outside(
     source = plugins.build("sources", parse(text))
     row = list(source.ids).index(id_)
     assert abs(source[row].image().mean() - SECRET) < 1, "the attack does nothing when allowed"
+
+
+PLAYLISTS = {
+    "a.m3u8": "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1.0,\n{outside}\n#EXT-X-ENDLIST\n",
+    "b.mp4": "ffconcat version 1.0\nfile linked.ts\n",
+}
+
+
+@pytest.mark.parametrize("name", PLAYLISTS)
+def test_a_video_that_lists_others_opens_none(name, tmp_path):
+    outside, folder = tmp_path / "secret.ts", tmp_path / "videos"
+    folder.mkdir()
+    encoded.write(outside, "libx264", count=3)
+    (folder / "linked.ts").symlink_to(outside)
+    (folder / name).write_text(PLAYLISTS[name].format(outside=outside))
+    with pytest.raises(UsageError, match="it is no video, a list of other files, or truncated"):
+        plugins.build("sources", Spec("every_frame", {"path": str(folder / name)}))
+    with av.open(str(folder / name)) as container:
+        assert len([*container.decode(video=0)]) == 3, "the attack does nothing in FFmpeg itself"

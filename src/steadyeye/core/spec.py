@@ -66,12 +66,12 @@ def split(text: str) -> list[Spec]:
 
 def _parts(text: str) -> list[str]:
     """The text between the commas that stand in no brackets and in no quotes."""
-    parts, depth, quote, start = [], 0, "", 0
+    parts, depth, quote, escaped, start = [], 0, "", False, 0
     for place, letter in enumerate(text):
         if quote:
             # a quote after a backslash does not end the text in quotes
-            escaped = (place - len(text[:place].rstrip("\\"))) % 2
             quote = "" if letter == quote and not escaped else quote
+            escaped = letter == "\\" and not escaped
         elif letter in "'\"":
             quote = letter
         elif letter in "([{":

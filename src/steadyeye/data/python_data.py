@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ class _Items:
         name = self.ids[index]
 
         def image() -> Image:
-            pixels = to_rgb(_split(_ask(self.data, index), name)[0], name)
+            pixels = to_rgb(_split(_ask_item(self.data, index), name)[0], name)
             if _hash(pixels) != self.keys[index]:
                 raise SampleError(
                     f"'{name}' is another image than before; leave random transforms out"
@@ -88,12 +88,13 @@ def read_items(data: Any, classes: str | Sequence[str] | None = None) -> Source:
             f"a length, as in {EXAMPLE}"
         )
     name = "items" if isinstance(data, list | tuple) else type(data).__name__.lower()
-    if not len(data):
+    count = _ask(lambda: len(data), f"the length of the data ({_describe(data)})")
+    if not count:
         raise UsageError(f"the data ({_describe(data)}) are empty; give at least one item")
     labels, keys = [], []
-    for index in range(len(data)):
+    for index in range(count):
         where = f"{name}/{index:08d}"
-        image, label = _split(_ask(data, index), where)
+        image, label = _split(_ask_item(data, index), where)
         labels.append(_read_label(label, where))
         keys.append(_hash(to_rgb(image, where)))
     known = _find_classes(data, labels, classes)
@@ -119,12 +120,12 @@ def to_rgb(image: Any, name: str) -> Image:
     if isinstance(image, str | PathLike):
         return image_file.read(place(str(image)))
     if type(image).__module__.partition(".")[0] == "PIL":
-        return np.ascontiguousarray(np.asarray(image.convert("RGB")))
-    is_tensor = callable(getattr(image, "detach", None))
-    values = np.asarray(image.detach().cpu().numpy() if is_tensor else image)
+        # an image of PIL may be decoded only now
+        return np.ascontiguousarray(_ask(lambda: np.asarray(image.convert("RGB")), f"'{name}'"))
+    values = _to_array(image, f"the image of '{name}'")
     if values.ndim == 2:
         values = values[..., None]
-    elif values.ndim == 3 and (is_tensor or values.shape[-1] not in CHANNELS):
+    elif values.ndim == 3 and (_is_tensor(image) or values.shape[-1] not in CHANNELS):
         values = np.moveaxis(values, 0, -1)
     if values.ndim != 3 or values.shape[-1] not in CHANNELS or not values.size:
         raise SampleError(
@@ -156,15 +157,33 @@ def _is_no_list(data: Any) -> bool:
     )
 
 
-def _ask(data: Any, index: int) -> Any:
-    """An item of data that are not ours: whatever it raises is told of that item."""
+def _ask(question: Callable[[], Any], title: str) -> Any:
+    """What data that are not ours answer: whatever they raise is a `SampleError` of that question.
+
+    `title`: what is asked for, "item 3 of the data".
+    """
     try:
-        return data[index]
+        return question()
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
-        raise SampleError(
-            f"item {index} of the data cannot be read: {type(error).__name__}: {reason}"
-        ) from error
+        raise SampleError(f"{title} cannot be read: {type(error).__name__}: {reason}") from error
+
+
+def _ask_item(data: Any, index: int) -> Any:
+    return _ask(lambda: data[index], f"item {index} of the data")
+
+
+def _to_array(thing: Any, title: str) -> NDArray[Any]:
+    """An array of what may be one: a list, a tensor of PyTorch, an array of another library."""
+
+    def convert() -> NDArray[Any]:
+        return np.asarray(thing.detach().cpu().numpy() if _is_tensor(thing) else thing)
+
+    return cast(NDArray[Any], _ask(convert, title))
+
+
+def _is_tensor(thing: Any) -> bool:
+    return callable(getattr(thing, "detach", None))
 
 
 def _split(item: Any, name: str) -> tuple[Any, Any]:
@@ -200,9 +219,10 @@ def _read_label(label: Any, name: str) -> Label:
             f"the label of '{name}' is {_describe(label)}; boxes are evaluated from files, as "
             "coco(annotations='…', images='…')"
         )
-    is_tensor = callable(getattr(label, "detach", None))
-    numbers = np.asarray(label.detach().cpu().numpy() if is_tensor else label)
+    numbers = _to_array(label, f"the label of '{name}'")
     if numbers.ndim == 1 and np.issubdtype(numbers.dtype, np.floating) and len(numbers) > 1:
+        if not np.isfinite(numbers).all():
+            raise UsageError(f"the label of '{name}' has scores that are no numbers; correct them")
         return int(numbers.argmax())
     if numbers.ndim > 1 or not np.issubdtype(numbers.dtype, np.integer):
         raise UsageError(
@@ -231,7 +251,14 @@ def _find_classes(
 
 def _read_names(data: Any) -> Sequence[str] | None:
     """The names of the classes as torchvision, Hugging Face `datasets` and MAITE keep them."""
-    if names := getattr(data, "classes", None):
+    names = getattr(data, "classes", None)
+    names = names.tolist() if isinstance(names, np.ndarray) else names
+    if names:
+        # a set has no order, and a mapping may have another one
+        if not isinstance(names, Sequence) or isinstance(names, str | bytes):
+            raise UsageError(
+                f"the classes of the data are {repr(names)[:60]}; give classes=[…] with their names"
+            )
         return list(names)
     features = getattr(data, "features", None)
     if isinstance(features, Mapping):

@@ -10,6 +10,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec
 from steadyeye.core.storage.text_files import (
+    MOST_COLUMNS,
     decode_text,
     read_ini,
     read_json,
@@ -79,10 +80,30 @@ def test_a_column_that_is_nearly_one_is_named(tmp_path):
     )
     path.write_text("video,labels,notes,lables\na,b,c,d\n")
     (row,) = read_table(path, "labels", ("video",), ("labels", "first"))
-    assert row.get("notes") == "c"
+    assert row.cells == {"video": "a", "labels": "b"}
     path.write_text("video,Video\na,b\n")
     with pytest.raises(UsageError, match="has the column 'video' twice"):
         read_table(path, "labels", ("video",))
+
+
+@pytest.mark.parametrize("key", ["a" + ".a" * 20_000, "[a" + '. "b"' * 20_000 + "]"])
+def test_toml_with_keys_of_too_many_parts_takes_no_memory(key, tmp_path):
+    # the library's flags of 20,000 parts would take 1.6 GB
+    (tmp_path / "a.toml").write_text(f"{key} = 1\n")
+    with pytest.raises(UsageError, match="its values are nested too deeply"):
+        read_toml(tmp_path / "a.toml", "job")
+    (tmp_path / "a.toml").write_text(f"{'a.' * 99}a = '{'word. ' * 99}'\n")
+    assert read_toml(tmp_path / "a.toml", "job")
+
+
+def test_wide_tables_take_no_more_than_what_is_read(tmp_path):
+    path, many = tmp_path / "a.csv", MOST_COLUMNS - 2
+    path.write_text("video,labels," + ",".join(map(str, range(many))) + "\na,b\n" * 2_000)
+    rows = read_table(path, "labels", ("video",), ("labels",))
+    assert [row.cells for row in rows] == [{"video": "a", "labels": "b"}] * 2_000
+    path.write_text("video,labels" + "," * MOST_COLUMNS + "\na,b\n")
+    with pytest.raises(UsageError, match=r"has 20,002 columns, over 20,000; take out those"):
+        read_table(path, "labels", ("video",), ("labels",))
 
 
 def test_ranges_of_labels_hold_whatever_the_case_of_their_columns(tmp_path):

@@ -82,6 +82,8 @@ def place(text: str | Place) -> Place:
         text.encode()
     except UnicodeEncodeError:
         raise UsageError(f"{text!r} is not a name in UTF-8; rename it") from None
+    if "\0" in text:
+        raise UsageError(f"{text[:60]!r} has a zero in it, which no path has; correct it")
     if not URL.match(text):
         if SLIPPED.match(text):
             raise UsageError(f"'{text}' is neither a path nor a store; write s3://bucket/folder")

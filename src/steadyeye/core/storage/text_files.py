@@ -10,6 +10,7 @@ import json
 import math
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -26,6 +27,12 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 SEPARATORS = (",", ";", "\t")
 """What parts the cells: spreadsheets take a semicolon where a comma parts decimals."""
+
+MOST_COLUMNS = 20_000
+"""More than a spreadsheet has; each is compared with those that are read."""
+
+LONGEST_NAME = 100
+"""Letters of a column that may be one of ours, misspelt."""
 
 LARGEST_WHOLE = 2**53
 """Whole numbers up to here are exact as float64, and fit into every column of ours."""
@@ -109,15 +116,16 @@ def read_table(
 ) -> list[Row]:
     """The rows of a CSV file: cells parted by commas, semicolons or tabs, as in its first line.
 
-    Short rows are filled, empty ones left out. `needed`: the columns it may not lack; `optional`:
-    the others that are read. Their case does not count, nor whether blanks, hyphens or underscores
-    part their words. Raises `UsageError` for a file that is none, a column that is missing, there
-    twice or nearly one that is read, and a row with more cells than the first line.
+    Rows have the columns that are read; short ones are filled, empty ones left out. `needed`: the
+    columns it may not lack; `optional`: the others that are read. Their case does not count, nor
+    whether blanks, hyphens or underscores part their words. Raises `UsageError` for a file that is
+    none, a column that is missing, there twice or nearly one that is read, and a row with more
+    cells than the first line.
     """
     rows = read_rows(path, title)
     _, written = next(rows, (1, []))
     header = _name_columns(written, (*needed, *optional), f"the {title} '{path}'")
-    twice = [name for i, name in enumerate(header) if name and name in header[:i]]
+    twice = [name for name, times in Counter(header).items() if name and times > 1]
     if twice:
         raise UsageError(
             f"the {title} '{path}' has the column '{shorten(twice[0])}' twice; rename one"
@@ -128,27 +136,34 @@ def read_table(
             f"the {title} '{path}' has no column {', '.join(lacking)}; its columns are "
             f"{shorten(', '.join(header)) or 'none'}; give {', '.join(needed)} in the first line"
         )
-    width, table = len(header), []
+    read = [(header.index(name), name) for name in (*needed, *optional) if name in header]
+    table = []
     for line, cells in rows:
-        if len(cells) > width and any(cells[width:]):
+        if any(cells[len(header) :]):
             raise UsageError(
                 f"the {title} '{path}' line {line} has more cells than the header; "
                 "quote names that hold commas"
             )
-        if len(cells) < width:
-            cells.extend([""] * (width - len(cells)))
-        table.append(Row(path, line, dict(zip(header, cells, strict=False))))
+        # what nobody reads is not kept, however wide the table is
+        known = {name: cells[i] if i < len(cells) else "" for i, name in read}
+        table.append(Row(path, line, known))
     return table
 
 
 def _name_columns(header: Sequence[str], known: Sequence[str], title: str) -> list[str]:
     """The columns as they are known. Raises `UsageError` for one that is nearly another."""
+    if len(header) > MOST_COLUMNS:
+        raise UsageError(
+            f"{title} has {len(header):,} columns, over {MOST_COLUMNS:,}; take out those that it "
+            "does not need"
+        )
     plain = {_plain(name): name for name in known}
     columns = [plain.get(_plain(name), name) for name in header]
     lacking = [_plain(name) for name in known if name not in columns]
     for name in columns:
-        near = () if name in known else get_close_matches(_plain(name), lacking, n=1, cutoff=0.8)
-        if near:
+        if name in known or len(name) > LONGEST_NAME:
+            continue
+        if near := get_close_matches(_plain(name), lacking, n=1, cutoff=0.8):
             raise UsageError(
                 f"{title} has a column '{shorten(name)}'; did you mean '{plain[near[0]]}'? "
                 "rename it, or take it out"
@@ -304,11 +319,18 @@ def read_toml(path: Place, title: str, hint: str = "") -> dict[str, Any]:
     """What a TOML file holds. `hint`: what to do about one that is none. Raises `UsageError`."""
     try:
         # a line end of old Macs is none of TOML's
-        return tomllib.loads(re.sub("\r\n?", "\n", read_text(path, title)))
+        text = re.sub("\r\n?", "\n", read_text(path, title))
+        if _DEEP_KEY.search(text):
+            raise RecursionError
+        return tomllib.loads(text)
     except UsageError as error:
         raise UsageError(f"{error}{hint}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"cannot read the {title} '{path}': {_reason(error)}{hint}") from None
+
+
+_DEEP_KEY = re.compile(r"(?:[\w\"'-]+[ \t]*\.[ \t]*){100}")
+"""A key of so many parts, for which the library takes memory by their square."""
 
 
 def read_ini(path: Place, title: str) -> configparser.ConfigParser:

@@ -121,7 +121,7 @@ def read_index_to_label(metadata: object) -> Sequence[str] | None:
     names = metadata.get("index2label") if isinstance(metadata, Mapping) else None
     if not names:
         return None
-    if sorted(names) != list(range(len(names))):
+    if set(names) != set(range(len(names))):
         raise UsageError("metadata['index2label'] must go from 0 without gaps; give classes=[…]")
     return [str(names[index]) for index in range(len(names))]
 

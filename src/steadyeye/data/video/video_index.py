@@ -26,6 +26,14 @@ from steadyeye.data.video.random_access import Examiner, UnprovenError
 EDGES = 2**16  # pixels that a decoder adds around the smallest frames
 MOST_OF_FFMPEG = 2**31 - 1  # the highest limit that it takes
 
+CONTAINERS = (
+    "apng,asf,av1,avi,avs,cavsvideo,dirac,dv,flv,gif,gxf,h261,h263,h264,hevc,ivf,live_flv,m4v,"
+    "matroska,mjpeg,mov,mpeg,mpegts,mpegvideo,mxf,nsv,nut,obu,ogg,rm,vc1,vvc,wtv,yuv4mpegpipe"
+)
+"""FFmpeg's names of the containers that are read: those that hold their pictures themselves.
+
+Playlists (HLS, DASH, concat) would open every video that they name, wherever it lies.
+"""
 TIMED = frozenset({"mov", "matroska", "mpegts", "flv"})
 """Containers that say when a frame is shown, not only when its packet is decoded, as AVI does."""
 
@@ -150,13 +158,15 @@ class VideoIndex:
             raise SampleError(f"cannot read the video '{self.path}': {error.strerror}") from error
 
 
-def open_video(path: Place, **options: Any) -> Any:
+def open_video(path: Place, **options: str) -> Any:
     """A file as PyAV opens it, or an object of a store, which is read a piece at a time.
 
-    Words in it (titles, names of encoders) may be of any encoding.
+    Words in it (titles, names of encoders) may be of any encoding. `options`: FFmpeg's own. Raises
+    `av.ArgumentError` for a container that is none of `CONTAINERS`.
     """
     file = path.open("rb") if isinstance(path, Remote) else str(path)
-    return av.open(file, metadata_errors="replace", **options)
+    options = {"format_whitelist": CONTAINERS} | options
+    return av.open(file, metadata_errors="replace", options=options)
 
 
 def picture_stream(container: Any) -> Any:
@@ -225,7 +235,7 @@ def _index(path: Place) -> VideoIndex:
     except av.EOFError as error:
         raise _empty(path) from error
     except av.FFmpegError as error:
-        hint = "it is no video or it is truncated"
+        hint = "it is no video, a list of other files, or truncated"
         raise UsageError(f"cannot open the video '{path}': {error.strerror}; {hint}") from error
 
 
@@ -243,7 +253,7 @@ def _check_whole(path: Place, promised: int, packets: Packets) -> None:
         raise _empty(path)
     if packets.count >= promised:
         return
-    with open_video(path, options={"ignore_editlist": "1"}) as container:
+    with open_video(path, ignore_editlist="1") as container:
         # frames that an edit list cuts away are there as well
         count = sum(1 for packet in container.demux(picture_stream(container)) if packet.size)
     if count < promised:
