@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from time import process_time
 
 import pytest
 from fixtures.tiny_sources import COUNT, film
@@ -94,6 +95,10 @@ def test_toml_with_keys_of_too_many_parts_takes_no_memory(key, tmp_path):
         read_toml(tmp_path / "a.toml", "job")
     (tmp_path / "a.toml").write_text(f"{'a.' * 99}a = '{'word. ' * 99}'\n")
     assert read_toml(tmp_path / "a.toml", "job")
+    start = process_time()
+    (tmp_path / "a.toml").write_text(f"a = '{'-' * 200_000}'\n")
+    assert read_toml(tmp_path / "a.toml", "job")
+    assert process_time() - start < 5  # 0.01 s; looked for from each letter it took a minute
 
 
 def test_wide_tables_take_no_more_than_what_is_read(tmp_path):

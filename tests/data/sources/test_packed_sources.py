@@ -51,6 +51,11 @@ def test_braces():
     assert expand_braces("one.tar") == ["one.tar"]
     with pytest.raises(UsageError, match=r"\{9\.\.3\} counts down"):
         expand_braces("{9..3}.tar")
+    for many in ("{0..1000000}.tar", "{0..999}{0..1000}.tar", "{000..999999999999}.tar"):
+        with pytest.raises(UsageError, match="stands for more than 1,000,000 tars; name fewer"):
+            expand_braces(many)
+    with pytest.raises(UsageError, match="is no range of numbers"):
+        expand_braces("{0.." + "9" * 5_000 + "}.tar")
 
 
 def test_tar_shards_are_read_where_they_lie(packed):

@@ -329,7 +329,7 @@ def read_toml(path: Place, title: str, hint: str = "") -> dict[str, Any]:
         raise UsageError(f"cannot read the {title} '{path}': {_reason(error)}{hint}") from None
 
 
-_DEEP_KEY = re.compile(r"(?:[\w\"'-]+[ \t]*\.[ \t]*){100}")
+_DEEP_KEY = re.compile(r"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){100}")
 """A key of so many parts, for which the library takes memory by their square."""
 
 

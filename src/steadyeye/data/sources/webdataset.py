@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
+from math import prod
 
 import numpy as np
 import pyarrow.compute as pc
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.duplicates import find_repeated_texts
-from steadyeye.core.errors import SampleError, UsageError, unknown
+from steadyeye.core.errors import SampleError, UsageError, shorten, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
@@ -34,6 +35,8 @@ from steadyeye.data.images import image_file
 from steadyeye.data.video.paths import list_files, resolve_path
 
 TAR = frozenset({".tar"})
+MOST_TARS = 1_000_000
+"""How many tars braces may stand for."""
 
 
 @source_in_short
@@ -183,14 +186,22 @@ def expand_braces(urls: str) -> list[str]:
     """What braces stand for: `{008..011}` counts with its zeros, `{a,b}` lists."""
     parts = re.split(r"\{([^{}]*)\}", urls)
     choices = [[part] if i % 2 == 0 else _choices(urls, part) for i, part in enumerate(parts)]
+    if prod(map(len, choices)) > MOST_TARS:
+        raise _too_many(urls)
     return ["".join(words) for words in product(*choices)]
 
 
+def _too_many(urls: str) -> UsageError:
+    return UsageError(f"'{shorten(urls)}' stands for more than {MOST_TARS:,} tars; name fewer")
+
+
 def _choices(urls: str, text: str) -> list[str]:
-    if span := re.fullmatch(r"(\d+)\.\.(\d+)", text):
+    if span := re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", text):
         first, last = span[1], span[2]
         if int(last) < int(first):
             raise UsageError(f"'{urls}': {{{text}}} counts down; write {{{last}..{first}}}")
+        if int(last) - int(first) >= MOST_TARS:
+            raise _too_many(urls)
         return [f"{n:0{len(first)}d}" for n in range(int(first), int(last) + 1)]
     if ".." in text:
         raise UsageError(f"'{urls}': {{{text}}} is no range of numbers; write {{000..009}}")
