@@ -25,9 +25,9 @@ from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import Place, make_temporary_folder, place
 from steadyeye.core.types import Model, Result, Source, results_html
 from steadyeye.data.classes.class_lists import read_given
+from steadyeye.data.augmented_data import augment
 from steadyeye.data.python_data import read_items
-from steadyeye.models.runtimes.maite_model import adapt_classifier, is_maite_model
-from steadyeye.models.runtimes.python_function import FunctionClassifier
+from steadyeye.models.detectors.python_model import adapt_model, is_maite_model
 from steadyeye.predictions.covariate_table import join_measures
 from steadyeye.predictions.read import cells, read
 from steadyeye.report import build
@@ -174,15 +174,18 @@ def evaluate(
     *,
     out: str | Place | None = None,
     classes: str | Sequence[str] | None = None,
+    augmentation: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Run:
     """Evaluates `model` on `source` and returns the finished `Run`.
 
-    `model`: a spec string, a `Model`, an image classifier of MAITE, or any callable on (n, h, w, 3)
-    uint8 RGB that returns (n, classes) scores. `source`: a spec string, a `Source`, or data of
-    Python: a list of (image, label), a dataset of PyTorch, Hugging Face or MAITE. `classes`: what a
-    callable's scores and numbers as labels are over (a list of names, `imagenet1k` or a class
-    file); the data's classes if left out. `out`: the folder of the run, resumed if it holds the
+    `model`: a spec string, a `Model`, a classifier or detector of MAITE, or any callable on
+    (n, h, w, 3) uint8 RGB that returns (n, classes) scores or, on data with boxes, the boxes of
+    each image. `source`: a spec string, a `Source`, or data of Python: a list of (image, label), a
+    dataset of PyTorch, Hugging Face, FiftyOne, supervision or MAITE, with classes or boxes.
+    `classes`: what a callable's answers and numbers as labels are over (a list of names,
+    `imagenet1k` or a class file); the data's classes if left out. `augmentation`: of MAITE, what
+    the images (and boxes) of Python data go through first. `out`: the folder of the run, resumed if it holds the
     same; if left out a temporary one, which is gone when the program ends. `options`: `workers`,
     `batch`, `on_error`, `reduce`, `class_map` and `class_list` as in a job; `operators` ("all" or a
     list of specs), `levels`, `seed` and `fast` degrade the images, as `steadyeye degrade` does;
@@ -205,8 +208,8 @@ def evaluate(
         >>> print(evaluate(see_cats, data, classes=["bird", "cat", "dog"]).accuracy())
         accuracy 66.7 % (95 % interval 9.4–99.2 %, n = 3, among 3 classes)
     """
-    named_model, built_model = _model(model, classes)
-    named_source, built_source = _source(source, classes)
+    named_source, built_source = _source(source, classes, augmentation)
+    named_model, built_model = _model(model, classes, built_source)
     folder = place(out) if out is not None else make_temporary_folder()
     if unknown_options := set(options) - OPTIONS:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
@@ -293,8 +296,8 @@ def _no_attribute(name: str) -> str:
 
 
 def _model(
-    model: str | Model | Callable[..., Any], classes: str | Sequence[str] | None
-) -> tuple[str, Model]:
+    model: str | Model | Callable[..., Any], classes: str | Sequence[str] | None, source: Source
+) -> tuple[str, Any]:
     if isinstance(model, str):
         return model, plugins.build("models", parse(model))
     if isinstance(model, Model):
@@ -304,18 +307,27 @@ def _model(
             f"cannot evaluate {type(model).__name__}; give a spec string such as "
             "onnx(path='model.onnx'), or a function of (n, h, w, 3) uint8 that returns scores"
         )
+    may_detect = "boxes" in source.columns or is_maite_model(model)
+    image = source[0].image() if may_detect and len(source) else None
     known = read_given(classes) if classes else None
-    if is_maite_model(model):
-        adapted = adapt_classifier(model, known)
-        return adapted.name, adapted
-    name = getattr(model, "__name__", type(model).__name__)
-    return name, FunctionClassifier(model, known, name=name)
+    adapted = adapt_model(model, known, source.classes, image)
+    return adapted.name, adapted
 
 
 def _source(
-    source: str | Source | Sequence[Any], classes: str | Sequence[str] | None
+    source: str | Source | Sequence[Any],
+    classes: str | Sequence[str] | None,
+    augmentation: Callable[..., Any] | None,
 ) -> tuple[str, Source]:
+    if augmentation is not None and isinstance(source, str | Source):
+        raise UsageError(
+            "an augmentation of MAITE goes with data of Python, such as a dataset of MAITE; for "
+            f"{'this spec' if isinstance(source, str) else source.name} give operators=[…]"
+        )
     if isinstance(source, str):
         return source, plugins.build("sources", parse(source))
-    built = source if isinstance(source, Source) else read_items(source, classes)
+    if isinstance(source, Source):
+        return source.name, source
+    data = source if augmentation is None else augment(source, augmentation)
+    built = read_items(data, classes)
     return built.name, built

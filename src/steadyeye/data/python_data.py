@@ -1,8 +1,9 @@
 """Data as Python objects: lists of (image, label), datasets of PyTorch, Hugging Face and MAITE.
 
-Whatever has a length and is indexed by numbers is taken. An item is (image, label), (image, label,
-metadata) as MAITE gives it, a mapping with `image` and `label`, or an image alone. Every item is
-asked for once at the start: its label has to be known before a run, and a hash of its pixels
+Whatever has a length and is indexed by numbers is taken, and datasets of FiftyOne. An item is
+(image, label), (image, label, metadata) as MAITE gives it, (path, image, detections) of
+supervision, a mapping with `image` and `label`, or an image alone; a label may be boxes. Every item
+is asked for once at the start: its label has to be known before a run, and a hash of its pixels
 tells a change of the data when the run is resumed.
 """
 
@@ -15,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import Boxes, present
 from steadyeye.core.errors import SampleError, UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
@@ -23,10 +25,12 @@ from steadyeye.core.storage.files import place
 from steadyeye.core.types import Classes, Image, Labels, Sample, Source
 from steadyeye.data.annotations.string_columns import NumberedNames
 from steadyeye.data.classes.class_lists import from_names, read_given, read_index_to_label
+from steadyeye.data.fiftyone_data import is_fiftyone, list_samples
 from steadyeye.data.images import image_file
+from steadyeye.data.python_boxes import CATEGORY_KEYS, BoxRow, holds_boxes, number_boxes, read_boxes
 
 IMAGE_KEYS = ("image", "img")
-LABEL_KEYS = ("label", "labels", "target", "class")
+LABEL_KEYS = ("label", "labels", "target", "objects", "class")
 CHANNELS = (1, 3, 4)
 EXAMPLE = "evaluate(model, [(image, 'cat'), (image, 'dog')]), images as (h, w, 3) uint8 arrays"
 
@@ -44,6 +48,7 @@ class _Items:
     data: Any = field(repr=False)
     truths: Sequence[Labels] = field(repr=False)
     keys: Sequence[str] = field(repr=False)
+    boxes: Sequence[Boxes] | None = field(repr=False, default=None)
 
     @property
     def ids(self) -> Sequence[str]:
@@ -62,14 +67,15 @@ class _Items:
         name = self.ids[index]
 
         def image() -> Image:
-            pixels = to_rgb(_split(_ask_item(self.data, index), name)[0], name)
+            pixels = to_rgb(split_item(_ask_item(self.data, index), name)[0], name)
             if _hash(pixels) != self.keys[index]:
                 raise SampleError(
                     f"'{name}' is another image than before; leave random transforms out"
                 )
             return pixels
 
-        return Sample(name, image, self.truths[index], key=lambda: self.keys[index])
+        objects = self.boxes[index] if self.boxes is not None else None
+        return Sample(name, image, self.truths[index], boxes=objects, key=lambda: self.keys[index])
 
 
 def read_items(data: Any, classes: str | Sequence[str] | None = None) -> Source:
@@ -82,6 +88,8 @@ def read_items(data: Any, classes: str | Sequence[str] | None = None) -> Source:
 
     Raises `UsageError` for anything else, and for labels that no class is known of.
     """
+    if is_fiftyone(data):
+        data = list_samples(data)
     if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")) or _is_no_list(data):
         raise UsageError(
             f"cannot evaluate on {_describe(data)}; give a spec string, a list or a dataset with "
@@ -91,24 +99,53 @@ def read_items(data: Any, classes: str | Sequence[str] | None = None) -> Source:
     count = _ask(lambda: len(data), f"the length of the data ({_describe(data)})")
     if not count:
         raise UsageError(f"the data ({_describe(data)}) are empty; give at least one item")
-    labels, keys = [], []
-    for index in range(count):
-        where = f"{name}/{index:08d}"
-        image, label = _split(_ask_item(data, index), where)
-        labels.append(_read_label(label, where))
-        keys.append(_hash(to_rgb(image, where)))
+    labels, keys = _read_all(data, count, name)
     known = _find_classes(data, labels, classes)
     truths = [_number(label, known, f"{name}/{i:08d}") for i, label in enumerate(labels)]
+    boxes = None
+    if any(isinstance(label, BoxRow) for label in labels):
+        boxes = [_number_row(label, known, f"{name}/{i:08d}") for i, label in enumerate(labels)]
+        truths = [present(objects) for objects in boxes]
+    marks = [] if boxes is None else [_box_mark(objects) for objects in boxes]
     return _Items(
         name=name,
         classes=known,
-        columns=("truth",) if known else (),
-        fingerprint=fingerprint("items", *keys, repr(truths), repr(known)),
+        columns=(("truth", "boxes") if boxes is not None else ("truth",)) if known else (),
+        fingerprint=fingerprint("items", *keys, repr(truths), repr(known), *marks),
         notes=(f"{number_of(len(truths), 'image')} of {_describe(data)}",),
         data=data,
         truths=truths,
         keys=keys,
+        boxes=boxes,
     )
+
+
+def _read_all(data: Any, count: int, name: str) -> tuple[list["Label"], list[str]]:
+    """The label of every item, and the hash of its image."""
+    labels: list[Label] = []
+    keys = []
+    for index in range(count):
+        where = f"{name}/{index:08d}"
+        image, label = split_item(_ask_item(data, index), where)
+        labels.append(_read_label(label, where))
+        keys.append(_hash(to_rgb(image, where)))
+    return labels, keys
+
+
+def _number_row(label: "Label", known: Classes | None, name: str) -> Boxes:
+    """The true boxes of an image. Raises `UsageError` for a label beside those of boxes."""
+    if not isinstance(label, BoxRow):
+        raise UsageError(f"'{name}' has no boxes and others do; give it empty ones")
+    places = [_number(part, known, name) for part in label.labels]
+    if any(len(place) != 1 for place in places):
+        raise UsageError(f"'{name}' has a box with the label −1; leave such boxes out")
+    return number_boxes(label, [place[0] for place in places])
+
+
+def _box_mark(objects: Boxes) -> str:
+    """What names the true boxes of an image."""
+    parts = (objects.boxes, objects.labels, objects.crowd, objects.area)
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
 
 def to_rgb(image: Any, name: str) -> Image:
@@ -164,6 +201,8 @@ def _ask(question: Callable[[], Any], title: str) -> Any:
     """
     try:
         return question()
+    except UsageError:
+        raise
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise SampleError(f"{title} cannot be read: {type(error).__name__}: {reason}") from error
@@ -186,8 +225,8 @@ def _is_tensor(thing: Any) -> bool:
     return callable(getattr(thing, "detach", None))
 
 
-def _split(item: Any, name: str) -> tuple[Any, Any]:
-    """The image and the label of an item."""
+def split_item(item: Any, name: str) -> tuple[Any, Any]:
+    """The image and the label of an item, None without one. Raises `UsageError` for no item."""
     if isinstance(item, Mapping):
         image = next((item[key] for key in IMAGE_KEYS if key in item), None)
         if image is None:
@@ -196,11 +235,13 @@ def _split(item: Any, name: str) -> tuple[Any, Any]:
     if isinstance(item, tuple | list):
         if len(item) not in (1, 2, 3):
             raise UsageError(f"'{name}' has {len(item)} parts; give (image, label)")
+        if len(item) == 3 and isinstance(item[0], str | PathLike) and holds_boxes(item[2]):
+            return item[0], item[2]  # supervision, whose image beside the path is BGR
         return item[0], item[1] if len(item) > 1 else None
     return item, None
 
 
-Label = int | str | tuple[int | str, ...] | None
+Label = int | str | tuple[int | str, ...] | BoxRow | None
 
 
 def _read_label(label: Any, name: str) -> Label:
@@ -214,11 +255,13 @@ def _read_label(label: Any, name: str) -> Label:
         isinstance(part, str) for part in label
     ):
         return tuple(sorted(label))
-    if isinstance(label, Mapping) or hasattr(label, "boxes"):
+    if isinstance(label, Mapping) and not holds_boxes(label):
         raise UsageError(
-            f"the label of '{name}' is {_describe(label)}; boxes are evaluated from files, as "
-            "coco(annotations='…', images='…')"
+            f"the label of '{name}' is {_describe(label)}; give a number, the name of a class, or "
+            "boxes as {'boxes': [[x0, y0, x1, y1], …], 'labels': [0, …]}"
         )
+    if holds_boxes(label):
+        return _ask(lambda: read_boxes(label, name), f"the label of '{name}'")
     numbers = _to_array(label, f"the label of '{name}'")
     if numbers.ndim == 1 and np.issubdtype(numbers.dtype, np.floating) and len(numbers) > 1:
         if not np.isfinite(numbers).all():
@@ -226,7 +269,8 @@ def _read_label(label: Any, name: str) -> Label:
         return int(numbers.argmax())
     if numbers.ndim > 1 or not np.issubdtype(numbers.dtype, np.integer):
         raise UsageError(
-            f"the label of '{name}' is {_describe(label)}; give a number or the name of a class"
+            f"the label of '{name}' is {_describe(label)}; give a number, the name of a class, or "
+            "boxes as {'boxes': [[x0, y0, x1, y1], …], 'labels': [0, …]}"
         )
     return int(numbers) if numbers.ndim == 0 else tuple(sorted(numbers.tolist()))
 
@@ -263,7 +307,13 @@ def _read_names(data: Any) -> Sequence[str] | None:
     features = getattr(data, "features", None)
     if isinstance(features, Mapping):
         kinds = [features[key] for key in LABEL_KEYS if key in features]
-        return next((list(kind.names) for kind in kinds if getattr(kind, "names", None)), None)
+        # of boxes the class is a part of each, in a list
+        parts = [getattr(kind, "feature", kind) for kind in kinds]
+        parts += [
+            p[key] for p in parts if isinstance(p, Mapping) for key in CATEGORY_KEYS if key in p
+        ]
+        parts += [getattr(part, "feature", part) for part in parts]
+        return next((list(part.names) for part in parts if getattr(part, "names", None)), None)
     return read_index_to_label(getattr(data, "metadata", None))
 
 
@@ -289,6 +339,8 @@ def _number(label: Label, known: Classes | None, name: str) -> Labels:
 def _list(label: Label) -> tuple[int | str, ...]:
     if label is None:
         return ()
+    if isinstance(label, BoxRow):
+        return label.labels
     return label if isinstance(label, tuple) else (label,)
 
 

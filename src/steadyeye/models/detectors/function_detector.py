@@ -1,0 +1,93 @@
+"""A Python function on images that returns boxes, as a detector."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core.boxes import Detections
+from steadyeye.core.errors import UsageError
+from steadyeye.core.short_repr import model_in_short
+from steadyeye.core.types import Classes, Image
+from steadyeye.data.python_boxes import holds_boxes, read_boxes, to_array
+
+
+@model_in_short
+@dataclass(frozen=True, eq=False)
+class FunctionDetector:
+    """A `Detector` over a function: a list of (h, w, 3) uint8 RGB images → boxes of each.
+
+    Of an image it returns (boxes, scores, labels), a mapping of these as torchvision and
+    torchmetrics have it, a detection target of MAITE, or `Detections` of supervision.
+    """
+
+    function: Callable[[Sequence[Image]], Any]
+    name: str
+    classes: Classes
+    recipe: Mapping[str, Any]
+    fingerprint: str
+    cacheable: bool
+    fix_candidates: Callable[[Image], Any] | None = None
+    detects: bool = True
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __call__(self, images: Iterable[Image], /) -> list[Detections]:
+        """The detections of each image, in the order that the function has them."""
+        batch = list(images)
+        if not batch:
+            return []
+        with self._lock:
+            answers = self.function(batch)
+        try:
+            rows = [read_detections(row, self.name, self.classes) for row in answers]
+        except (TypeError, ValueError) as error:
+            raise UsageError(
+                f"{self.name} returns what are no detections ({error}); return (boxes, scores, "
+                "labels) for every image: (n, 4), (n,) and (n,)"
+            ) from error
+        if len(rows) != len(batch):
+            raise UsageError(
+                f"{self.name} returns {len(rows)} rows of boxes for {len(batch)} images; return "
+                "(boxes, scores, labels) for every image"
+            )
+        return rows
+
+
+def gives_boxes(answers: object) -> bool:
+    """Whether what a function returned for a batch are boxes of each image."""
+    if not isinstance(answers, Sequence) or isinstance(answers, str) or not answers:
+        return False
+    first = answers[0]
+    if holds_boxes(first):
+        return True
+    return isinstance(first, tuple) and len(first) == 3 and np.ndim(to_array(first[0])) == 2
+
+
+def read_detections(row: Any, name: str, classes: Classes) -> Detections:
+    """What a function said of one image. Raises `UsageError` for boxes without scores."""
+    if not holds_boxes(row):
+        boxes, scores, labels = row
+        return _detections(boxes, labels, scores)
+    boxes_row = read_boxes(row, name)
+    if boxes_row.scores is None:
+        raise UsageError(f"{name} returns boxes without scores; give a score in 0…1 for each")
+    for label in boxes_row.labels:
+        if isinstance(label, str) and label not in classes.names:
+            raise UsageError(f"{name} returns the class '{label}', which is none of its classes")
+    places = [
+        classes.names.index(label) if isinstance(label, str) else label
+        for label in boxes_row.labels
+    ]
+    return _detections(boxes_row.corners, places, boxes_row.scores)
+
+
+def _detections(boxes: Any, labels: Any, scores: Any) -> Detections:
+    corners = to_array(boxes).astype(np.float64).reshape(-1, 4)
+    n = len(corners)
+    return Detections(
+        corners,
+        to_array(labels).astype(np.int32).reshape(n),
+        to_array(scores).astype(np.float64).reshape(n),
+    )

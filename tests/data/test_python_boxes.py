@@ -1,0 +1,201 @@
+"""Boxes in data of Python, with the real packages: the numbers are those of the same COCO file."""
+
+import json
+
+import datasets
+import maite.protocols.object_detection as od
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import steadyeye as se
+from steadyeye.core.errors import UsageError
+from steadyeye.data.python_boxes import read_boxes
+
+NAMES = ["cat", "dog"]
+TRUTH = [
+    ([[2, 2, 12, 12], [15, 4, 25, 20]], [0, 1]),
+    ([[4, 4, 20, 20]], [1]),
+    ([], []),
+    ([[1, 1, 9, 9], [10, 10, 22, 22]], [0, 0]),
+    ([[0, 0, 16, 16]], [0]),
+]
+
+
+def draw():
+    rng = np.random.default_rng(0)
+    return [rng.integers(0, 256, (24, 28 + n, 3), np.uint8) for n in range(len(TRUTH))]
+
+
+def answer(image):
+    """Boxes of an image, known by its width: the first a little off, the class of one wrong."""
+    number = image.shape[1] - 28
+    corners, labels = TRUTH[number]
+    corners = np.array(corners, float).reshape(-1, 4) + [0, 0, number / 2, 1]
+    labels = np.array(labels, int)
+    if number == 3:
+        labels = 1 - labels
+    return corners, np.linspace(0.9, 0.6, len(labels)), labels
+
+
+def detect(images):
+    return [answer(image) for image in images]
+
+
+detect.fingerprint = "detect"
+
+
+class Target:
+    def __init__(self, boxes, labels, scores):
+        self.boxes, self.labels, self.scores = boxes, labels, scores
+
+
+class MaiteData:
+    metadata = {"id": "set", "index2label": dict(enumerate(NAMES))}  # noqa: RUF012
+
+    def __len__(self):
+        return len(TRUTH)
+
+    def __getitem__(self, index):
+        corners, labels = TRUTH[index]
+        target = Target(np.array(corners).reshape(-1, 4), np.array(labels), np.ones(len(labels)))
+        return draw()[index].transpose(2, 0, 1), target, {"id": index}
+
+
+class MaiteDetector:
+    """As MAITE allows, a row of scores over the classes for each box."""
+
+    metadata = {"id": "detector", "index2label": dict(enumerate(NAMES))}  # noqa: RUF012
+
+    def __call__(self, batch):
+        rows = [answer(np.moveaxis(image, 0, -1)) for image in batch]
+        return [Target(torch.tensor(b), torch.tensor(i), torch.tensor(s)) for b, s, i in rows]
+
+
+def torchmetrics_rows(images):
+    rows = [answer(image) for image in images]
+    parts = ("boxes", "scores", "labels")
+    return [dict(zip(parts, map(torch.tensor, row), strict=True)) for row in rows]
+
+
+def as_torchvision():
+    return [
+        (torch.from_numpy(image).permute(2, 0, 1),
+         {"boxes": torch.tensor(corners, dtype=torch.float).reshape(-1, 4),
+          "labels": torch.tensor(labels, dtype=torch.long)})
+        for image, (corners, labels) in zip(draw(), TRUTH, strict=True)
+    ]  # fmt: skip
+
+
+def hugging_face():
+    sides = [[[x, y, r - x, b - y] for x, y, r, b in corners] for corners, _ in TRUTH]
+    objects = [
+        {"bbox": boxes, "category": labels} for boxes, (_, labels) in zip(sides, TRUTH, strict=True)
+    ]
+    kinds = {
+        "bbox": datasets.List(datasets.List(datasets.Value("float32"), length=4)),
+        "category": datasets.List(datasets.ClassLabel(names=NAMES)),
+    }
+    features = datasets.Features({"image": datasets.Image(), "objects": kinds})
+    rows = {"image": [Image.fromarray(image) for image in draw()], "objects": objects}
+    return datasets.Dataset.from_dict(rows, features=features)
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory):
+    """The numbers by the road of files: COCO's JSON, and the function as a named detector."""
+    root = tmp_path_factory.mktemp("boxes")
+    images, annotations = [], []
+    for number, (image, (corners, labels)) in enumerate(zip(draw(), TRUTH, strict=True)):
+        Image.fromarray(image).save(root / f"{number}.png")
+        height, width = image.shape[:2]
+        file = {"id": number, "file_name": f"{number}.png", "height": height, "width": width}
+        images.append(file)
+        for (x, y, r, b), label in zip(corners, labels, strict=True):
+            annotations.append({
+                "id": len(annotations) + 1, "image_id": number, "category_id": label + 1,
+                "bbox": [x, y, r - x, b - y], "area": (r - x) * (b - y), "iscrowd": 0,
+            })  # fmt: skip
+    categories = [{"id": i + 1, "name": name} for i, name in enumerate(NAMES)]
+    content = {"images": images, "annotations": annotations, "categories": categories}
+    (root / "coco.json").write_text(json.dumps(content))
+    (root / "classes.txt").write_text("\n".join(NAMES))
+    spec = f"callable_detector(path='test_python_boxes:detect', classes='{root}/classes.txt')"
+    run = se.evaluate(spec, f"coco(annotations='{root}/coco.json', images='{root}')")
+    return numbers(run)
+
+
+def numbers(run):
+    return [run.map().value, run.map(iou="coco").value, run.mar().value, run.accuracy().value]
+
+
+DATA = {"torchvision": as_torchvision, "Hugging Face": hugging_face, "MAITE": MaiteData}
+MODELS = {"tuples": detect, "torchmetrics": torchmetrics_rows, "MAITE": MaiteDetector()}
+
+
+@pytest.mark.parametrize(
+    ("data", "model"),
+    [("torchvision", "torchmetrics"), ("Hugging Face", "tuples"), ("MAITE", "MAITE")],
+)
+def test_the_numbers_are_those_of_the_same_file(data, model, native, monkeypatch):
+    if data == "MAITE":
+        assert isinstance(MaiteData(), od.Dataset)
+        assert isinstance(MODELS["MAITE"], od.Model)
+    run = se.evaluate(MODELS[model], DATA[data](), classes=NAMES)
+    assert numbers(run) == pytest.approx(native, abs=1e-9)
+    assert 0 < native[0] < 1
+
+
+class Mirror:
+    """An augmentation of MAITE that flips images and boxes."""
+
+    metadata = {"id": "mirror"}  # noqa: RUF012
+
+    def __call__(self, batch):
+        images, targets, metadata = batch
+        flipped = []
+        for image, target in zip(images, targets, strict=True):
+            width, boxes = image.shape[2], np.array(target.boxes, float).reshape(-1, 4)
+            boxes[:, [0, 2]] = width - boxes[:, [2, 0]]
+            flipped.append(Target(boxes, target.labels, target.scores))
+        return [image[..., ::-1] for image in images], flipped, metadata
+
+
+def flipped_detect(images):
+    return [(np.column_stack([i.shape[1] - b[:, 2], b[:, 1], i.shape[1] - b[:, 0], b[:, 3]]), s, n)
+            for i, (b, s, n) in ((image, answer(image)) for image in images)]  # fmt: skip
+
+
+def test_an_augmentation_changes_images_and_boxes_alike(native):
+    assert isinstance(Mirror(), od.Augmentation)
+    run = se.evaluate(flipped_detect, MaiteData(), classes=NAMES, augmentation=Mirror())
+    assert numbers(run) == pytest.approx(native, abs=1e-9)
+    plain = se.evaluate(detect, MaiteData(), augmentation=Mirror(), classes=NAMES)
+    assert plain.map().value < native[0]
+    with pytest.raises(UsageError, match=r"goes with data of Python.*give operators"):
+        se.evaluate(detect, "coco(annotations='a.json')", augmentation=Mirror())
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ({"boxes": [[0, 0, 1, 1]]}, "they have no labels"),
+        ({"boxes": [[0, 0, 1, 1]], "labels": [1, 2]}, "1 boxes and 2 of"),
+        ({"boxes": [[5, 0, 1, 1]], "labels": [1]}, "ends before it begins"),
+        ({"boxes": [[0, 0, np.nan, 1]], "labels": [1]}, "at no number"),
+        ({"boxes": [[0, 0, 1, 1]], "labels": [0.5]}, "neither a number nor a name"),
+        ([{"bbox": [0, 0, 1, 1], "category_id": 7}], r"evaluate coco\(annotations"),
+    ],
+)
+def test_boxes_that_cannot_be_meant_are_one_line_with_an_example(label, words):
+    with pytest.raises(UsageError, match=words) as error:
+        read_boxes(label, "items/00000000")
+    assert "give {'boxes':" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_labels_and_boxes_do_not_mix():
+    data = [*as_torchvision()[:1], (draw()[1], "cat")]
+    with pytest.raises(UsageError, match="has no boxes and others do"):
+        se.evaluate(detect, data, classes=NAMES)
