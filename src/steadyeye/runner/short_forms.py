@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 LIBRARIES = ("timm", "torchvision", "hf")
 """Models whose one necessary argument is a name: `timm:resnet50`."""
 TORCH_FILES = (".pt", ".pth", ".pt2", ".ts")
+DEPLOYED_FILES = {".xml": "openvino", ".tflite": "litert"}
+"""Suffix of a deployed model → its backend."""
 CLASS_FILES = ("{stem}.txt", "{stem}.names", "classes.txt", "labels.txt", "names.txt")
 """Where the classes of a model file are looked for, beside it."""
 IMAGENET = 1_000
@@ -59,7 +61,7 @@ def expand_model(text: str) -> str:
         return str(Spec(prefixed[1], {"name": prefixed[2]}))
     if _PYTHON.fullmatch(text.strip()) and not Path(text).exists():
         return _python_model(text.strip())
-    if _is_path(text, (".onnx", ".keras", *TORCH_FILES)):
+    if _is_path(text, (".onnx", ".keras", *DEPLOYED_FILES, *TORCH_FILES)):
         return _model_of_path(_existing(text))
     if _SPEC.fullmatch(text) or _DASHED.fullmatch(text):
         _check_name("models", text)
@@ -187,12 +189,17 @@ def _model_of_path(path: Path) -> str:
         raise UsageError(f"'{path}' is a Python file; name a function in it, as {path.stem}:NAME")
     if suffix == ".onnx":
         return _onnx_spec(path)
+    if suffix in DEPLOYED_FILES:
+        beside = _beside(path, None)
+        arguments = {"path": str(path), **({"classes": beside} if beside else {})}
+        return str(Spec(DEPLOYED_FILES[suffix], arguments))
     if suffix == ".keras":
         return str(Spec("keras", {"path": str(path), "classes": _class_file(path, None)}))
     if suffix in TORCH_FILES:
         return str(Spec("torch", {"path": str(path), "classes": _class_file(path, None)}))
     raise UsageError(
-        f"'{path}' is no known kind of model file; known: .onnx, .keras, {', '.join(TORCH_FILES)}"
+        f"'{path}' is no known kind of model file; known: .onnx, .keras, "
+        f"{', '.join((*DEPLOYED_FILES, *TORCH_FILES))}"
     )
 
 

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Classes
+from steadyeye.data.classes.class_lists import read, shipped_classes
 
 
 @dataclass(frozen=True)
@@ -38,3 +42,41 @@ class Network(Protocol):
     def outputs(self, batch: NDArray[np.float32]) -> Sequence[NDArray[np.float32]]:
         """All outputs of a batch of one image, float32."""
         ...
+
+
+def read_input_axes(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
+    """What the axes of the input of a classifier say about layout and size, for a recipe.
+
+    Raises `UsageError` for a fixed batch of several images, and other than three channels.
+    """
+    if len(shape) != 4 or shape[0] not in (None, 1):
+        raise UsageError(
+            f"'{path}' takes input {shape}; export it for images (1, 3, h, w) or a free batch"
+        )
+    layout = "nhwc" if shape[3] == 3 and shape[1] != 3 else "nchw"
+    channels = shape[3] if layout == "nhwc" else shape[1]
+    if channels not in (None, 3):
+        axes = ", ".join("any" if side is None else str(side) for side in shape)
+        raise UsageError(
+            f"'{path}' takes input ({axes}), which is not of three channels; images are RGB here: "
+            "export it with a first layer that takes (1, 3, h, w)"
+        )
+    height, width = shape[1:3] if layout == "nhwc" else shape[2:4]
+    if height is None or width is None:
+        return {"layout": layout}
+    return {"layout": layout, "size": (height, width)}
+
+
+def read_classes(classes: str | None, width: int | None, path: str) -> Classes:
+    """The class list of a classifier of `width` outputs; ImageNet-1k's where it has as many.
+
+    Raises `UsageError` where none is given and it has another number.
+    """
+    if classes is not None:
+        return read(classes)
+    if width == len(shipped_classes("imagenet1k")):
+        return shipped_classes("imagenet1k")
+    raise UsageError(
+        f"the classes of '{path}' are not known; write them into a classes.txt, one a line, and "
+        "give classes='…'"
+    )

@@ -1,0 +1,47 @@
+"""Classifiers and detectors in OpenVINO: its own files, and ONNX files that it compiles."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from steadyeye.core.types import Detector, Model
+from steadyeye.models.detectors.network_detector import DetectorOptions, network_detector
+from steadyeye.models.runtimes.classifier import classifier, read_recipe
+from steadyeye.models.runtimes.network import read_classes, read_input_axes
+from steadyeye.models.runtimes.openvino_network import OpenVinoNetwork
+from steadyeye.models.runtimes.probe_images import with_output
+
+PACKAGES = ("openvino",)
+EXTRA = "openvino"
+
+
+def openvino(
+    *,
+    path: str,
+    classes: str | None = None,
+    recipe: Mapping[str, Any] | None = None,
+    decoder: str | None = None,
+    precision: str = "f32",
+) -> Model | Detector:
+    """A model on OpenVINO: an .xml file with its .bin, the folder of an export, or an ONNX file.
+
+    `path`: the file or folder. `classes`: `imagenet1k`, `coco` or a class file; of a classifier of
+    1,000 outputs ImageNet-1k's if left out, of a detector as of `onnx_detector`. `recipe`: as of
+    `onnx`, of a detector as of `onnx_detector`. `decoder`: what the outputs of a detector mean,
+    found from their names and shapes if left out; a file with one output (n, classes) is a
+    classifier. `precision`: "f32", "bf16" or "f16": what OpenVINO may round to while it computes,
+    which by itself is bf16 on processors that have it and changes scores by several hundredths; the
+    run records what it used. Raises `UsageError` for what cannot be loaded or read.
+
+    Example: `openvino(path='model_openvino/model.xml', classes='classes.txt')`
+    """
+    network = OpenVinoNetwork(path, precision)
+    outputs = network.described_outputs
+    if decoder is not None or len(outputs) != 1 or len(outputs[0].shape) != 2:
+        options = DetectorOptions(decoder, classes, recipe)
+        record = {**network.record, "content": network.content}
+        return network_detector(network, path, options, record)
+    names = read_classes(classes, outputs[0].shape[1], path)
+    declared = read_recipe(recipe, **read_input_axes(network.input_shape, path))
+    settings = with_output(declared, recipe, network, path)
+    name = network.file.stem
+    return classifier(name, names, settings, network, network.content, network.record)

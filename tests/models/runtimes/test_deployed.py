@@ -1,0 +1,98 @@
+"""The same network as it is deployed: OpenVINO, LiteRT, quantised ONNX; what has no GPU says so."""
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+import tiny_onnx
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.models.runtimes.probe_images import patterns
+from steadyeye.testing import check_model
+
+RECIPE = {"size": 32, "resize": 32, "mean": 127.0, "std": 64.0}
+
+
+@pytest.fixture
+def files(tmp_path):
+    tiny_onnx.save_classifier(tmp_path / "tiny.onnx")
+    (tmp_path / "ten.txt").write_text("\n".join("abcdefghij"))
+    return tmp_path
+
+
+def build(backend, path, **more):
+    arguments = {"path": str(path), "recipe": RECIPE, **more}
+    text = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return plugins.build("models", parse(f"{backend}({text})"))
+
+
+def test_openvino_in_f32_gives_the_scores_of_onnx(files):
+    openvino = pytest.importorskip("openvino")
+    names = {"classes": str(files / "ten.txt")}
+    images = [np.ascontiguousarray(image) for image in patterns(48, 40, 4)]
+    original = build("onnx", files / "tiny.onnx", **names)
+    openvino.save_model(openvino.convert_model(str(files / "tiny.onnx")), files / "tiny.xml")
+    for file in ("tiny.onnx", "tiny.xml"):
+        deployed = build("openvino", files / file, **names)
+        # the .xml keeps its weights in 16 bits unless it is told otherwise
+        tolerance = 1e-5 if file == "tiny.onnx" else 1e-2
+        np.testing.assert_allclose(deployed(images), original(images), atol=tolerance)
+        assert deployed.recipe["precision"] == "fp32"
+        assert deployed.fingerprint != original.fingerprint
+        check_model(deployed)
+    with pytest.raises(UsageError, match="no precision named 'int8'"):
+        build("openvino", files / "tiny.onnx", precision="int8", **names)
+    (files / "tiny.bin").unlink()
+    with pytest.raises(UsageError, match=r"has no tiny\.bin beside it"):
+        build("openvino", files / "tiny.xml", **names)
+
+
+def test_a_detector_in_openvino_is_recognised_too(files, tmp_path):
+    pytest.importorskip("openvino")
+    tiny_onnx.save_detector(tmp_path / "detector.onnx")
+    (tmp_path / "two.txt").write_text("cat\ndog")
+    image = patterns(48, 40, 1)
+    pair = [
+        plugins.build("models", parse(f"{backend}(path={str(tmp_path / 'detector.onnx')!r}, "
+                                      f"classes={str(tmp_path / 'two.txt')!r})"))
+        for backend in ("onnx_detector", "openvino")
+    ]  # fmt: skip
+    first, second = (model(image)[0] for model in pair)
+    np.testing.assert_allclose(first.boxes, second.boxes)
+    np.testing.assert_allclose(first.scores, second.scores)
+    assert first.labels.tolist() == second.labels.tolist() == [0, 1]
+
+
+def test_a_quantised_tflite_gives_what_its_interpreter_gives(test_data):
+    interpreters = pytest.importorskip("ai_edge_litert.interpreter")
+    path = str(test_data / "models" / "mobilenet_v2_1.0_224_quant.tflite")
+    model = plugins.build("models", parse(f"litert(path={path!r}, recipe={{'resize': 224}})"))
+    image = patterns(224, 224, 1)[0]
+    interpreter = interpreters.Interpreter(path, num_threads=1)
+    interpreter.allocate_tensors()
+    # the pixels go in as they are, and the first of 1,001 outputs is the background
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], image[None])
+    interpreter.invoke()
+    raw = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])[0]
+    np.testing.assert_allclose(model([image])[0], raw[1:] / 256, atol=1e-7)
+    assert len(model.classes) == 1000
+    assert model.settings.output == "probabilities"
+    check_model(model)
+
+
+def test_what_is_no_classifier_in_tflite_is_one_line(tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    (tmp_path / "broken.tflite").write_bytes(b"no network")
+    with pytest.raises(UsageError, match=r"cannot load '.*broken\.tflite' into LiteRT") as error:
+        plugins.build("models", parse(f"litert(path={str(tmp_path / 'broken.tflite')!r})"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("runtime", "library"), [("cuda", "CUDA"), ("tensorrt", "TensorRT")])
+def test_a_provider_that_is_not_built_in_is_one_line(runtime, library, files):
+    provider = {"cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}[runtime]
+    if provider in ort.get_available_providers():
+        pytest.skip(f"this onnxruntime has {library}")
+    with pytest.raises(UsageError, match=f"is built without {library}; install onnxruntime-gpu"):
+        build("onnx", files / "tiny.onnx", classes=str(files / "ten.txt"), runtime=runtime)
