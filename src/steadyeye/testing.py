@@ -415,7 +415,13 @@ def _example_objects(frame: int) -> NDArray[np.float64]:
 
 
 def example_true_tracks(frames: int = 120, seed: int = 0) -> Predictions:
-    """`example_tracks` with the true boxes and tracks of its two objects."""
+    """`example_tracks` of as many `frames` and `seed`, with the true boxes and tracks.
+
+    Example:
+        >>> example_true_tracks(frames=30).boxes.track.shape
+        (120,)
+
+    """
     table = example_tracks(frames, seed)
     truth = [boxes(_example_objects(frame), [0, 2], track=[0, 1]) for frame in table.tags["frame"]]
     columns = (*table.columns, "truth", "boxes", "detections", "tracks")
@@ -460,7 +466,15 @@ def example_sweep(images: int = 20, levels: int = 4, seed: int = 0) -> Predictio
 
 
 def example_detector_sweep(images: int = 12, levels: int = 4, seed: int = 0) -> Predictions:
-    """`example_sweep` of a detector: two objects an image, missed or misplaced ever more often."""
+    """`example_sweep` of a detector: two objects an image, missed or misplaced ever more often.
+
+    `images`, `levels`, `seed`: as there.
+
+    Example:
+        >>> len(example_detector_sweep(images=5, levels=2).boxes)
+        50
+
+    """
     rng = np.random.default_rng(seed)
     table = example_sweep(images, levels, seed)
     corners = rng.integers(0, 60, (images, 2, 2)) + np.array([[0.0, 0], [80, 0]])

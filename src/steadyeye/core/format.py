@@ -68,6 +68,8 @@ def format_value(value: float | None, unit: str) -> str:
         return percent(value)
     if unit == "seconds":
         return f"{value:.2f}\u202fs"
+    if unit == "pixels":
+        return f"{value:.1f}\u202fpx"
     return f"{value:.1f}" if unit == "rank" else f"{value:.0f}"
 
 
@@ -79,6 +81,8 @@ def span(low: float | None, high: float | None, unit: str) -> str:
         return interval(low, high)
     if unit == "seconds" and high is not None:
         return f"{low:.2f}–{format_value(high, unit)}"
+    if unit == "pixels" and high is not None:
+        return f"{low:.1f}–{format_value(high, unit)}"
     return (
         f"≥ {format_value(low, unit)}"
         if high is None

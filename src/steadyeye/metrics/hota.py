@@ -15,5 +15,11 @@ def hota(predictions: Predictions, score: float = SCORE) -> Result:
     It judges the detector and the linking together, and counts every detection of a class of the
     data that is on no true box: only for data in which all objects are labelled. Luiten et al.,
     "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", 2021, as `trackeval` has it.
+
+    Example, of what it needs:
+
+        >>> from steadyeye.core.plugins import install_line
+        >>> install_line([], PACKAGES)
+        'pip install --no-deps trackeval'
     """
     return judge("hota", "HOTA", load_metric("hota", "HOTA"), predictions, score)

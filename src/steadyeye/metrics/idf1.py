@@ -14,5 +14,11 @@ def idf1(predictions: Predictions, score: float = SCORE) -> Result:
 
     n true objects. What `hota` says of its data holds here too. Ristani et al., "Performance
     Measures and a Data Set for Multi-Target, Multi-Camera Tracking", 2016, as `trackeval` has it.
+
+    Example, of what it needs:
+
+        >>> from steadyeye.core.plugins import install_line
+        >>> install_line([], PACKAGES)
+        'pip install --no-deps trackeval'
     """
     return judge("idf1", "IDF1", load_metric("identity", "Identity"), predictions, score)

@@ -200,6 +200,9 @@ def test_jitter_is_the_distance_from_a_parabola():
     result = box_jitter(table)
     assert result.value == pytest.approx(place.mean())
     assert result.cells[0].value == pytest.approx(size.mean())
+    sides_of = linked.boxes[rows][:, 2:] - linked.boxes[rows][:, :2]
+    pixels = place * np.sqrt(sides_of.prod(axis=1))
+    assert (result.cells[1].value, result.cells[1].unit) == (pytest.approx(pixels.mean()), "pixels")
 
 
 def test_rows_in_any_order_give_the_same_objects():
@@ -260,9 +263,14 @@ def test_of_a_real_run_the_report_shows_what_was_lost(run_of_squares):
     assert blink_rate(predictions).value == pytest.approx(3 / 50)
     assert class_change_rate(predictions).value == pytest.approx(4 / (21 + 24))
     section = object_steadiness([Evaluated(predictions, {"blink_rate": blink_rate(predictions)})])
-    (table,) = section.tables
+    table, by_object = section.tables
     assert [row[:4] for row in table.rows] == [("bright", "bright", "2", "50")]
     assert table.rows[0][-1] == "4 of 45"
+    assert [row[:6] for row in by_object.rows] == [
+        ("bright 1", "a", "bright", "0:00.0", "25", "12.0\u202f%"),
+        ("bright 2", "b", "bright", "0:00.0", "25", "0.0\u202f%"),
+    ]
+    assert by_object.rows[0][7:] == ("2 of 21", "0.0\u202f%", "0.0", "0.0\u202f%")
     (exhibit,) = section.exhibits
     assert exhibit.title == "bright lost for 3 frames at 0:00.8 of a"
     assert [picture.sample for picture in exhibit.pictures] == ["a/000007", "a/000009", "a/000011"]

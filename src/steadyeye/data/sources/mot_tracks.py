@@ -11,6 +11,8 @@ def mot_tracks(root: str, fps: float | None = None) -> FrameSets:
 
     The files are those of `mot`; a line whose `active` is 0 neither rewards nor punishes. `fps`:
     frames a second where seqinfo.ini has no frameRate. Raises `UsageError` where neither says it.
+
+    Example: `mot_tracks(root='MOT17/train')`
     """
     base, folders = mot_file.find_sequences(root)
     frames = {folder.name: mot_file.read_frames(folder) for folder in folders}

@@ -156,13 +156,33 @@ def measure_swing(predictions: Predictions, score: float) -> Result:
 
 
 def measure_jitter(predictions: Predictions, score: float) -> Result:
-    """`box_jitter`, with that of the size as its cell."""
+    """`box_jitter`, with that of the size and that in pixels as its cells."""
     objects = link(predictions, score)
     rows, place, size = find_jitter(objects, np.asarray(predictions.tags["frame"]))
     at = objects.row[rows]
     cell = Result.of("size", measure(predictions, at, np.minimum(size, 1.0)))
     estimate = measure(predictions, at, np.minimum(place, 1.0))
-    return Result.of(_name("box_jitter", score), estimate, cells=(cell,))
+    pixels = _average_pixels(predictions, at, place * find_lengths(objects.boxes[rows]))
+    return Result.of(_name("box_jitter", score), estimate, cells=(cell, pixels))
+
+
+def find_lengths(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) √area of (n, 4) boxes, in pixels."""
+    return np.sqrt(np.maximum(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1), 1e-9))
+
+
+def _average_pixels(
+    predictions: Predictions, rows: NDArray[np.intp], pixels: NDArray[np.float64]
+) -> Result:
+    """The mean of distances in pixels, which nothing bounds: a bootstrap over videos, or blocks."""
+    videos = np.asarray(predictions.clusters[0][predictions.clusters[1][rows]], dtype=np.str_)
+    order = np.lexsort((np.asarray(predictions.tags["frame"])[rows], videos))
+    estimate = block_bootstrap.bootstrap(
+        lambda places: float(pixels[order][places].mean()),
+        videos[order],
+        block_bootstrap.length(len(order)),
+    )
+    return Result.of("pixels", estimate, unit="pixels")
 
 
 def find_jitter(
@@ -191,7 +211,7 @@ def find_jitter(
     middle = windows[:, AROUND]
     sides = objects.boxes[..., 2:] - objects.boxes[..., :2]
     centres = objects.boxes[..., :2] + sides / 2
-    length = np.sqrt(np.maximum(sides.prod(axis=1), 1e-9))
+    length = find_lengths(objects.boxes)
     off = _residual(centres[windows])
     place = np.hypot(off[:, 0], off[:, 1]) / length[middle]
     size = np.abs(_residual(np.log(length)[windows][..., None])[:, 0])

@@ -24,6 +24,8 @@ from steadyeye.core.result_lookup import find, limit
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.metrics.sequences.object_steadiness import (
     find_blinks,
+    find_jitter,
+    find_lengths,
     find_pairs,
     measure,
     select_steady,
@@ -84,7 +86,7 @@ def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
             "No labels are needed: an object is a detection that is followed from frame to frame. "
             "In the pictures the box of a frame without the object is where it should be.",
         ),
-        tables=(_table(followed),),
+        tables=(_table(followed), _table_of_objects(followed)),
         exhibits=tuple(exhibits[:SHOWN]),
         lead=_lead(exhibits),
         method=_method(followed),
@@ -156,6 +158,56 @@ def _rows(model: _Followed) -> list[tuple[int, tuple[str, ...]]]:
         )
         rows.append((share.n, row))
     return rows
+
+
+def _table_of_objects(followed: Sequence[_Followed]) -> Table:
+    """A row an object, those first that are most often not given."""
+    rows = [row for model in followed for row in _object_rows(model)]
+    rows.sort(key=lambda row: row[0], reverse=True)
+    header = (
+        *("object", "video", "model", "from", "frames", "blink rate", "95 % interval"),
+        *("class changes", "jitter", "jitter (px)", "confidence swing"),
+    )
+    left = f", the {ROWS} that blink most of {len(rows)}" if len(rows) > ROWS else ""
+    return Table(f"Steadiness by object{left}", header, tuple(row for _, row in rows[:ROWS]))
+
+
+def _object_rows(model: _Followed) -> list[tuple[float, tuple[str, ...]]]:
+    """The share of frames without each object, and its row."""
+    predictions, objects, label = model.predictions, model.objects, _classes_of(model)
+    steady = select_steady(objects)
+    frames = np.asarray(predictions.tags["frame"])
+    jitter = find_jitter(objects, frames)
+    changes, swings = (find_pairs(objects, *states) for states in ((DETECTED,), (DETECTED, DIP)))
+    rows: list[tuple[float, tuple[str, ...]]] = []
+    for track in np.unique(objects.track[steady]):
+        own = (objects.track == track) & (objects.state != UNSURE)
+        share = measure(predictions, objects.row[own], objects.state[own] != DETECTED)
+        pairs, moves = (p[objects.track[p[:, 0]] == track] for p in (changes, swings))
+        changed = np.diff(model.raw.label[objects.detection[pairs]], axis=1) != 0
+        scores = model.raw.score[objects.detection[moves]]
+        here = objects.track[jitter[0]] == track
+        length = find_lengths(objects.boxes[jitter[0][here]])
+        first = int(objects.row[np.flatnonzero(objects.track == track)[0]])
+        row = (
+            f"{predictions.model_classes[label[track]]} {track + 1}",
+            str(predictions.clusters[0][predictions.clusters[1][first]]),
+            predictions.model,
+            clock(float(predictions.tags["seconds"][first])),
+            f"{share.n:,}",
+            percent(share.value),
+            limit(share.method) or interval(share.low, share.high),
+            f"{int(changed.sum()):,} of {len(pairs):,}",
+            percent(_average(jitter[1][here])),
+            f"{_average(jitter[1][here] * length) or 0:.1f}" if here.any() else "—",
+            percent(_average(np.abs(np.diff(scores, axis=1)))),
+        )
+        rows.append((share.value or 0.0, row))
+    return rows
+
+
+def _average(values: NDArray[np.float64]) -> float | None:
+    return float(values.mean()) if values.size else None
 
 
 def _classes_of(model: _Followed) -> NDArray[np.int64]:

@@ -50,6 +50,10 @@ WORDS = {
 }
 
 
+LABELS = {PRESENT: "", WEAK: "weak", RENAMED: "renamed", LOST: "lost", UNKNOWN: "not known"}
+"""The same beside a box, where there is little room."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Model:
     """The objects of a model with their states; `at`: (row, track) → the row of the objects."""
@@ -229,7 +233,7 @@ def _marks(model: _Model, places: Sequence[int]) -> tuple[Mark, ...]:
             name = model.predictions.model_classes[model.raw.label[detection]]
             text = f"{name} {model.raw.score[detection]:.2f}"
         kind = "right" if state == PRESENT else "wrong"
-        marks.append(Mark(kind, box, text if state == PRESENT else f"{text}: {WORDS[state]}"))
+        marks.append(Mark(kind, box, f"{text} {LABELS[state]}".strip()))
     return tuple(marks)
 
 
