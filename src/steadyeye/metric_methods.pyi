@@ -35,8 +35,9 @@ class MetricMethods:
         """The mean distance of a box's centre from its smooth path, as a share of √area, n boxes.
 
         The path is the parabola of least squares through the centres of a frame and the two before and
-        after it; a distance above 1 counts as 1. `cells`: "size", |ln| of √area over its own parabola.
-        Objects and `score`, 0…1, as of `blink_rate`; boxes below the threshold count as well.
+        after it; a distance above 1 counts as 1. `cells`: "size", |ln| of √area over its own parabola,
+        and "pixels", the mean distance in pixels. Objects and `score`, 0…1, as of `blink_rate`; boxes
+        below the threshold count as well.
 
         Example:
             >>> from steadyeye.testing import example_tracks
@@ -271,12 +272,24 @@ class MetricMethods:
         It judges the detector and the linking together, and counts every detection of a class of the
         data that is on no true box: only for data in which all objects are labelled. Luiten et al.,
         "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", 2021, as `trackeval` has it.
+
+        Example, of what it needs:
+
+            >>> from steadyeye.core.plugins import install_line
+            >>> install_line([], PACKAGES)
+            'pip install --no-deps trackeval'
         """
     def idf1(self, score: float = 0.5) -> Result:
         """The F1 of boxes whose track is that of their object, 0…1; tracks as of `blink_rate`.
 
         n true objects. What `hota` says of its data holds here too. Ristani et al., "Performance
         Measures and a Data Set for Multi-Target, Multi-Camera Tracking", 2016, as `trackeval` has it.
+
+        Example, of what it needs:
+
+            >>> from steadyeye.core.plugins import install_line
+            >>> install_line([], PACKAGES)
+            'pip install --no-deps trackeval'
         """
     def localization(self, k: int | None = None, iou: float | str = 0.5) -> Result:
         """pm-k mAP with all categories made one, so that only the place counts.

@@ -15,6 +15,7 @@ COMMANDS = (
     "finetune",
     "cache",
     "sample",
+    "propose",
     "review",
     "view",
 )

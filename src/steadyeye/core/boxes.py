@@ -111,18 +111,19 @@ def areas(corners: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def iou(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, m) intersection over union of (n, 4) and (m, 4) half-open boxes; 0 for empty ones."""
-    shared, sizes = (
-        intersect_boxes(boxes, other),
-        [np.prod(b[:, 2:] - b[:, :2], axis=1) for b in (boxes, other)],
-    )
-    return divide_areas(shared, sizes[0][:, None] + sizes[1][None, :] - shared)
+    shared = intersect_boxes(boxes, other)
+    return divide_areas(shared, areas(boxes)[:, None] + areas(other)[None, :] - shared)
 
 
 def intersect_boxes(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, m) square pixels that both boxes hold."""
-    low = np.maximum(boxes[:, None, :2], other[None, :, :2])
-    high = np.minimum(boxes[:, None, 2:], other[None, :, 2:])
-    return np.asarray(np.prod(np.clip(high - low, 0, None), axis=-1), dtype=np.float64)
+    # a side at a time: a product over a last axis of two takes twice as long
+    wide, high = (
+        np.minimum(boxes[:, None, 2 + axis], other[None, :, 2 + axis])
+        - np.maximum(boxes[:, None, axis], other[None, :, axis])
+        for axis in (0, 1)
+    )
+    return np.asarray(np.maximum(wide, 0) * np.maximum(high, 0), dtype=np.float64)
 
 
 def divide_areas(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:

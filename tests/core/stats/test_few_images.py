@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steadyeye.core.boxes import BoxTable
+from steadyeye.core.boxes import BoxTable, take
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.class_means import less, mean_difference, mean_of_classes
 from steadyeye.core.stats.intervals import clopper_pearson
@@ -36,7 +36,7 @@ def judged(labels, found, videos=None):
     labels, found = np.array(labels), np.array(found)
     n = len(labels)
     truth = boxes(np.arange(n), labels, np.ones(n))
-    said = truth.__class__(*(column[found] for column in vars(truth).values()))
+    said = take(truth, np.flatnonzero(found))
     matched = match(truth, said, n, int(labels.max()) + 1)
     where = np.array(videos if videos is not None else [f"{i:03}" for i in range(n)])
     return spread_of(matched, ap((0.5,)), where), n

@@ -80,10 +80,6 @@ class TrackedObject:
     frame: int
     velocity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(2))
 
-    def predict(self, frame: int) -> NDArray[np.float64]:
-        """Where its box should be in a frame, (4,)."""
-        return self.box + np.tile(self.velocity * (frame - self.frame), 2)
-
     def move(self, box: NDArray[np.float64], frame: int) -> None:
         """Takes a box as its own in a later frame."""
         step = (box - self.box).reshape(2, 2).mean(axis=0) / (frame - self.frame)
@@ -282,8 +278,7 @@ def _assign(
     """The objects with the detections of a frame that are theirs, and the detections left."""
     if not objects or not len(detections):
         return [], detections.tolist()
-    expected = np.array([item.predict(int(scene.frame[place])) for item in objects])
-    overlap = iou(expected, scene.raw.boxes[detections])
+    overlap = iou(_predict(objects, int(scene.frame[place])), scene.raw.boxes[detections])
     labels = np.array([item.label for item in objects])
     switch = labels[:, None] != scene.raw.label[detections][None]
     # across a gap another class is mostly another object
@@ -297,6 +292,15 @@ def _assign(
         (objects[row], int(detections[column])) for row, column in zip(rows, columns, strict=True)
     ]
     return pairs, np.delete(detections, columns).tolist()
+
+
+def _predict(objects: Sequence[TrackedObject], frame: int) -> NDArray[np.float64]:
+    """(n, 4) where the boxes of objects should be in a frame."""
+    boxes = np.array([item.box for item in objects])
+    velocity = np.array([item.velocity for item in objects])
+    frames = np.array([frame - item.frame for item in objects])
+    moved = velocity * frames[:, None]
+    return boxes + np.concatenate([moved, moved], axis=1)
 
 
 def _breaks(places: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -314,8 +318,10 @@ def _cover(box: NDArray[np.float64], others: NDArray[np.float64]) -> float:
 def remove_duplicates(raw: BoxTable, detections: NDArray[np.intp]) -> NDArray[np.intp]:
     """Detections of a frame, best first, without those that lie on a better one."""
     overlap = iou(raw.boxes[detections], raw.boxes[detections]) > DUPLICATE
-    distinct: list[int] = []
-    for place in range(len(detections)):
-        if not overlap[place, distinct].any():
-            distinct.append(place)
-    return detections[distinct]
+    np.fill_diagonal(overlap, False)
+    is_distinct = np.ones(len(detections), dtype=np.bool_)
+    for place in np.flatnonzero(overlap.any(axis=1)):
+        if is_distinct[place]:
+            # those before it stay: they are better
+            is_distinct[place + 1 :] &= ~overlap[place, place + 1 :]
+    return detections[is_distinct]

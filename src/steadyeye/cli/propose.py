@@ -1,0 +1,57 @@
+"""The command that proposes labels for review from steady objects."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steadyeye.cli.options import command
+from steadyeye.cli.terminal import say, show
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+
+
+@command()
+def propose(
+    run: Annotated[str, typer.Argument(help="The folder of a run of a detector on whole videos.")],
+    out: Annotated[Path, typer.Option(help="The sidecar to write: videos, frames, labels.")] = Path(
+        "proposed.json"
+    ),
+    seconds: Annotated[float, typer.Option(help="How long an object has to be followed.")] = 1.0,
+    sure: Annotated[float, typer.Option(help="The mean score that it has to have, 0…1.")] = 0.7,
+) -> None:
+    """Propose labels from objects that a detector finds without a break, for `sample --labels`.
+
+    People confirm them: an anchor at a time, and its neighbours in bulk (`review-audit`).
+    """
+    import json
+
+    from steadyeye.core.storage.files import place, write_output
+    from steadyeye.metrics.sequences.label_proposals import list_ranges, propose_labels
+    from steadyeye.runner.collect import tables
+
+    proposals = []
+    frames: set[str] = set()
+    for _, predictions in tables([place(run)]):
+        proposals += propose_labels(predictions, seconds, sure)
+        frames.update(predictions.ids.tolist())
+    if not proposals:
+        raise UsageError(
+            f"no object of '{run}' is followed for {seconds:g} s with a mean score of {sure:g}; "
+            "lower --seconds or --sure"
+        )
+    ranges = list_ranges(proposals)
+    content = {
+        "classes": dict.fromkeys(sorted({one.label for one in proposals})),
+        "videos": {
+            video: {"labels": [{"first": a, "last": b, "labels": c} for a, b, c in parts]}
+            for video, parts in ranges.items()
+        },
+    }
+    write_output(out, json.dumps(content, indent=1, ensure_ascii=False).encode())
+    total = sum(last - first + 1 for parts in ranges.values() for first, last, _ in parts)
+    say(
+        f"{number_of(len(proposals), 'object')} of {number_of(len(ranges), 'video')}: labels for "
+        f"{number_of(total, 'frame')}; {len(frames):,} frames were predicted"
+    )
+    show(str(out))

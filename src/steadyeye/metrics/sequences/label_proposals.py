@@ -1,0 +1,98 @@
+"""Labels that a steady detector suggests: long objects whose class never changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.predictions import Predictions
+from steadyeye.metrics.sequences.tracklets import DETECTED, SCORE, UNSURE, link
+
+SECONDS = 1.0
+"""How long an object has to be followed."""
+SURE = 0.7
+"""The mean score that it has to have."""
+MOST_LOST = 0.05
+"""Of its frames the share in which it may be lost or below the threshold."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Frames `first` … `last` of a video, both included, show an object of class `label`.
+
+    `label`: of the model's own. `frames`: how many predicted frames they are. `score`: the mean.
+    `middle`: the id of the frame in the middle, to look at.
+    """
+
+    video: str
+    first: int
+    last: int
+    label: str
+    frames: int
+    score: float
+    middle: str
+
+
+def propose_labels(
+    predictions: Predictions, seconds: float = SECONDS, sure: float = SURE
+) -> list[Proposal]:
+    """The objects that are followed for so many seconds, always of one class and sure of it.
+
+    Detected in all frames but `MOST_LOST`, of those that count in `blink_rate`, with a mean score
+    of `sure` or more. In the order of videos and time. Raises `UsageError` for values that are
+    none.
+
+    Example:
+        >>> from steadyeye.testing import example_tracks
+        >>> propose_labels(example_tracks())
+        []
+
+    """
+    if not (seconds > 0 and 0 < sure <= 1):
+        raise UsageError(f"seconds={seconds:g}, sure={sure:g}: give seconds above 0, sure up to 1")
+    objects, raw = link(predictions, SCORE), predictions.raw_detections
+    assert raw is not None, "they were linked"
+    tags = predictions.tags
+    proposals = []
+    for track in range(len(objects)):
+        places = np.flatnonzero(objects.track == track)
+        detected = places[objects.state[places] == DETECTED]
+        rows = objects.row[places]
+        judged = objects.state[places] != UNSURE
+        lost = 1 - len(detected) / max(int(judged.sum()), 1)
+        long = float(tags["seconds"][rows[-1]] - tags["seconds"][rows[0]])
+        labels = np.unique(raw.label[objects.detection[detected]])
+        score = float(raw.score[objects.detection[detected]].mean())
+        if long < seconds or lost > MOST_LOST or len(labels) > 1 or score < sure:
+            continue
+        proposals.append(
+            Proposal(
+                str(predictions.clusters[0][predictions.clusters[1][rows[0]]]),
+                int(tags["frame"][rows[0]]),
+                int(tags["frame"][rows[-1]]),
+                predictions.model_classes[int(labels[0])],
+                len(rows),
+                score,
+                str(predictions.ids[rows[len(rows) // 2]]),
+            )
+        )
+    return sorted(proposals, key=lambda one: (one.video, one.first, one.last, one.label))
+
+
+def list_ranges(proposals: Sequence[Proposal]) -> dict[str, list[tuple[int, int, list[str]]]]:
+    """Video → stretches of frames, both ends included, with all labels proposed there, sorted."""
+    videos: dict[str, list[tuple[int, int, list[str]]]] = {}
+    for video in dict.fromkeys(proposal.video for proposal in proposals):
+        own = [proposal for proposal in proposals if proposal.video == video]
+        edges = sorted({edge for one in own for edge in (one.first, one.last + 1)})
+        ranges: list[tuple[int, int, list[str]]] = []
+        for start, stop in pairwise(edges):
+            labels = sorted({one.label for one in own if one.first <= start <= one.last})
+            if labels and ranges and ranges[-1][1:] == (start - 1, labels):
+                ranges[-1] = (ranges[-1][0], stop - 1, labels)
+            elif labels:
+                ranges.append((start, stop - 1, labels))
+        videos[video] = ranges
+    return videos
