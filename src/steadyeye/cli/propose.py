@@ -42,7 +42,7 @@ def propose(
         )
     ranges = list_ranges(proposals)
     content = {
-        "classes": dict.fromkeys(sorted({one.label for one in proposals})),
+        "classes": dict.fromkeys(sorted({proposal.label for proposal in proposals})),
         "videos": {
             video: {"labels": [{"first": a, "last": b, "labels": c} for a, b, c in parts]}
             for video, parts in ranges.items()

@@ -78,7 +78,10 @@ def propose_labels(
                 str(predictions.ids[rows[len(rows) // 2]]),
             )
         )
-    return sorted(proposals, key=lambda one: (one.video, one.first, one.last, one.label))
+    return sorted(
+        proposals,
+        key=lambda proposal: (proposal.video, proposal.first, proposal.last, proposal.label),
+    )
 
 
 def list_ranges(proposals: Sequence[Proposal]) -> dict[str, list[tuple[int, int, list[str]]]]:
@@ -86,10 +89,12 @@ def list_ranges(proposals: Sequence[Proposal]) -> dict[str, list[tuple[int, int,
     videos: dict[str, list[tuple[int, int, list[str]]]] = {}
     for video in dict.fromkeys(proposal.video for proposal in proposals):
         own = [proposal for proposal in proposals if proposal.video == video]
-        edges = sorted({edge for one in own for edge in (one.first, one.last + 1)})
+        edges = sorted({edge for proposal in own for edge in (proposal.first, proposal.last + 1)})
         ranges: list[tuple[int, int, list[str]]] = []
         for start, stop in pairwise(edges):
-            labels = sorted({one.label for one in own if one.first <= start <= one.last})
+            labels = sorted(
+                {proposal.label for proposal in own if proposal.first <= start <= proposal.last}
+            )
             if labels and ranges and ranges[-1][1:] == (start - 1, labels):
                 ranges[-1] = (ranges[-1][0], stop - 1, labels)
             elif labels:

@@ -186,8 +186,8 @@ def _object_rows(model: _Followed) -> list[tuple[float, tuple[str, ...]]]:
         pairs, moves = (p[objects.track[p[:, 0]] == track] for p in (changes, swings))
         changed = np.diff(model.raw.label[objects.detection[pairs]], axis=1) != 0
         scores = model.raw.score[objects.detection[moves]]
-        here = objects.track[jitter[0]] == track
-        length = find_lengths(objects.boxes[jitter[0][here]])
+        own_jitter = objects.track[jitter[0]] == track
+        length = find_lengths(objects.boxes[jitter[0][own_jitter]])
         first = int(objects.row[np.flatnonzero(objects.track == track)[0]])
         row = (
             f"{predictions.model_classes[label[track]]} {track + 1}",
@@ -198,8 +198,8 @@ def _object_rows(model: _Followed) -> list[tuple[float, tuple[str, ...]]]:
             percent(share.value),
             limit(share.method) or interval(share.low, share.high),
             f"{int(changed.sum()):,} of {len(pairs):,}",
-            percent(_average(jitter[1][here])),
-            f"{_average(jitter[1][here] * length) or 0:.1f}" if here.any() else "—",
+            percent(_average(jitter[1][own_jitter])),
+            f"{_average(jitter[1][here] * length) or 0:.1f}" if own_jitter.any() else "—",
             percent(_average(np.abs(np.diff(scores, axis=1)))),
         )
         rows.append((share.value or 0.0, row))
