@@ -199,7 +199,7 @@ def _object_rows(model: _Followed) -> list[tuple[float, tuple[str, ...]]]:
             limit(share.method) or interval(share.low, share.high),
             f"{int(changed.sum()):,} of {len(pairs):,}",
             percent(_average(jitter[1][own_jitter])),
-            f"{_average(jitter[1][here] * length) or 0:.1f}" if own_jitter.any() else "—",
+            f"{_average(jitter[1][own_jitter] * length) or 0:.1f}" if own_jitter.any() else "—",
             percent(_average(np.abs(np.diff(scores, axis=1)))),
         )
         rows.append((share.value or 0.0, row))
