@@ -67,20 +67,16 @@ def kill_at_random(world, case, random, worker=False):
 
     Moments are counted in calls that change files, so that as many lie in the work as in the start.
     """
-    calls = len(world.calls[case.name])
-    at = 0 if random.random() < AT_START else random.randint(1, calls)
-    pause = random.random() * (world.seconds[case.name] / 3 if not at else 0.02)
     alone = random.random() < ALONE
     running = world.begin(case, below=world.work)
-    while running.poll() is None and world.count() < at:
-        time.sleep(0.001)
-    time.sleep(pause)
+    wait_for_moment(world, case, running, random, worker)
     killed, who = running.poll() is None, b""
     if killed and worker:
-        workers = [pid for pid in list_children(running.pid) if is_worker(pid)]
-        killed = bool(workers)
+        workers = find_workers(running.pid)
         chosen = random.choice(workers) if workers else 0
-        who = Path(f"/proc/{chosen}/cmdline").read_bytes()[:100] if killed else b""
+        with suppress(OSError):
+            who = Path(f"/proc/{chosen}/cmdline").read_bytes()[:100]
+        killed = bool(who)
         kill(chosen)
     elif killed:
         children = list_children(running.pid)
@@ -92,6 +88,25 @@ def kill_at_random(world, case, random, worker=False):
     return killed, fault if worker and running.returncode else ""
 
 
+def wait_for_moment(world, case, running, random, worker):
+    """Waits until a random call that changes files; for a worker from when there is one on."""
+    calls = len(world.calls[case.name])
+    at = 0 if random.random() < AT_START and not worker else random.randint(1, calls)
+    pause = random.random() * (world.seconds[case.name] / 3 if not at else 0.02)
+    if worker:
+        at, pause = 0, random.random() * world.seconds[case.name] / 10
+    while running.poll() is None and world.count() < at:
+        time.sleep(0.001)
+    while running.poll() is None and worker and not find_workers(running.pid):
+        time.sleep(0.01)
+    time.sleep(pause)
+
+
+def find_workers(pid):
+    """The processes below one that are Ray's and have a task or an actor."""
+    return [each for each in list_children(pid) if is_worker(each)]
+
+
 def kill(pid):
     with suppress(ProcessLookupError):
         if pid:
@@ -99,10 +114,13 @@ def kill(pid):
 
 
 def is_worker(pid):
-    """Whether a process is a worker of Ray that has a task or an actor."""
+    """Whether a process is a worker of Ray that has a task or an actor.
+
+    Its agents are none: with one of them Ray ends the whole node.
+    """
     with suppress(OSError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
-        return b"ray::" in words and b"IDLE" not in words
+        return b"ray::" in words and not any(part in words for part in (b"IDLE", b"Agent"))
     return False
 
 

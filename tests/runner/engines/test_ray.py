@@ -331,3 +331,13 @@ def test_a_cluster_that_is_not_there_is_one_line(model, data, tmp_path):
     checked = plan_of(data, tmp_path / "run", "ray(address='127.0.0.1:1')")
     with pytest.raises(UsageError, match=r"cannot reach the Ray cluster '127\.0\.0\.1:1'"):
         run(checked, Silent())
+
+
+def test_a_machine_too_busy_for_ray_is_one_line(model, data, tmp_path, monkeypatch):
+    def give_up(*_, **__):
+        raise Exception("The current node timed out during startup. This could")
+
+    monkeypatch.setattr("ray.init", give_up)
+    checked = plan_of(data, tmp_path / "run", "ray(most=1)")
+    with pytest.raises(UsageError, match=r"cannot begin Ray: .*; .* run the same command again"):
+        run(checked, Silent())

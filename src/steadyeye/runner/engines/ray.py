@@ -23,12 +23,13 @@ import pyarrow as pa
 import ray
 import ray.data
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, one_line
 from steadyeye.runner.engines.driver import Done, Driver, ShardComputer
 from steadyeye.runner.engines.work_order import Order
 from steadyeye.runner.job import Cluster
 
 REACH = 10  # seconds
+AGAIN = "finished shards are kept, run the same command again"
 TRIES = 5  # of a shard whose actor dies
 STRAY = re.compile(rb"[^\n]*Set ray log level from environment variable[^\n]*\n")
 
@@ -98,7 +99,7 @@ class RayWorker:
 def _describe_death(number: int, times: int) -> str:
     return (
         f"an actor died {times} times at shard {number}; if memory ran out, ask for fewer at a "
-        "time, ray(most=…); finished shards are kept, run the same command again"
+        f"time, ray(most=…); {AGAIN}"
     )
 
 
@@ -113,9 +114,10 @@ def _connect(cluster: Cluster) -> Iterator[None]:
         _check_reachable(cluster.address)
         with _without(STRAY), _keep_handlers():
             ray.init(cluster.address or "local", log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise UsageError(f"cannot reach the Ray cluster '{cluster.address}': {reason}") from error
+    except Exception as error:
+        # of a machine with too much to do it is a bare `Exception`
+        place = f"reach the Ray cluster '{cluster.address}'" if cluster.address else "begin Ray"
+        raise UsageError(f"cannot {place}: {one_line(error, 300)}; {AGAIN}") from error
     except SystemExit:
         # a SIGTERM that came to Ray's handler, which exits; it is for ours
         signal.raise_signal(signal.SIGTERM)
