@@ -6,6 +6,7 @@ import tempfile
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 
 import cv2
 import numpy as np
@@ -18,7 +19,7 @@ from whole_runs import Watcher
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
-from steadyeye.data.annotations import box_file
+from steadyeye.data.annotations import box_file, coco_images
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.video import label_sidecar
 from steadyeye.metrics.map import map as mean_ap
@@ -129,6 +130,48 @@ def test_two_objects_in_one_box_stay_two_where_their_masks_differ(tmp_path):
     source = coco(written(tmp_path, annotations=[*both, {**both[0], "id": 9}]))
     assert len(source[0].boxes) == 2
     assert source[0].masks().shape == (2, 480, 640), "masks are of the boxes that are there"
+
+
+def runs(counts, *size):
+    return {"size": size, "counts": counts}
+
+
+BAD_MASKS = {
+    "ten gigabytes": runs([0, 10**10], 10**5, 10**5),
+    "of another image": runs([0, 64], 8, 8),
+    "counting back": runs([-5, 480 * 640 + 5], 480, 640),
+    "too short": runs([0, 5], 480, 640),
+    "a run without end": runs("o" * 200_000, 480, 640),
+    "no size": {"counts": [0, 5]},
+    "sides that are none": runs([0, 5], None, "a"),
+    "a corner beyond all numbers": [[0, 0, 1e308, 0, 9, 9]],
+    "a corner that is none": [[0, 0, float("nan"), 0, 9, 9]],
+    "an odd number": [[0, 0, 9]],
+    "a text": ["polygon"],
+}
+
+
+@pytest.mark.parametrize("kind", BAD_MASKS)
+def test_a_mask_that_is_none_is_one_line_and_takes_no_memory(kind, tmp_path):
+    start = process_time()
+    box = {"bbox": [10.0, 10.0, 50.0, 50.0]}
+    for part in (box, {}):
+        one = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": BAD_MASKS[kind], **part}
+        path = written(tmp_path, annotations=[one])
+        try:
+            with pytest.raises(UsageError, match=r"truth\.json'.*(annotation 1|image 1)") as raised:
+                coco(path)[0].masks()
+            assert len(str(raised.value).splitlines()) == 1
+        finally:
+            coco_images._segmentations.cache_clear()
+    assert process_time() - start < 5
+
+
+def test_masks_of_an_image_are_together_no_more_than_a_gigabyte(tmp_path):
+    images = [{"id": 1, "file_name": "1.jpg", "width": 10**5, "height": 10**5}]
+    one = annotation(1, 1, 1, [1, 1, 5, 5], segmentation=[[0, 0, 9, 0, 9, 9]])
+    with pytest.raises(UsageError, match="1 mask of 100000 × 100000 pixels are over 1,073,741,824"):
+        coco(written(tmp_path, images=images, annotations=[one]))[0].masks()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import Boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.data.images.image_file import VARIABLE, read_max_pixels
+
+MOST_BITS = 50
+"""Bits of a run length: no mask has runs of more."""
 
 
 def corners(box: Sequence[float]) -> tuple[float, float, float, float]:
@@ -76,13 +80,19 @@ def run_lengths(mask: Mapping[str, Any]) -> NDArray[np.bool_]:
     """The mask, (h, w), of run lengths down the columns, beginning with what is not there.
 
     `counts`: a list, or the text in which COCO packs it: numbers in groups of five bits, from the
-    third on as differences to the last but one. Raises `UsageError` where they do not fill it.
+    third on as differences to the last but one. Raises `UsageError` where they do not fill it, and
+    for a mask of more pixels than an image may have.
     """
-    height, width = mask["size"]
+    height, width = (int(side) for side in mask["size"])
     counts = mask["counts"]
     runs = _unpack_runs(counts) if isinstance(counts, str | bytes) else list(counts)
-    if sum(runs) != height * width:
+    if min(height, width, *runs, 0) < 0 or sum(runs) != height * width:
         raise UsageError(f"a mask of {height} × {width} pixels has runs of {sum(runs)} together")
+    if height * width > read_max_pixels():
+        raise UsageError(
+            f"a mask has {height} × {width} pixels, over {read_max_pixels():,}; make it smaller, "
+            f"or set {VARIABLE} to a higher number"
+        )
     values = np.arange(len(runs)) % 2 == 1
     return np.repeat(values, runs).reshape(width, height).T
 
@@ -93,6 +103,8 @@ def _unpack_runs(text: str | bytes) -> list[int]:
     value = shift = 0
     for code in codes:
         bits = code - 48
+        if shift > MOST_BITS:
+            raise UsageError("a mask has a run of more pixels than any image; export it again")
         value |= (bits & 31) << shift
         shift += 5
         if bits & 32:

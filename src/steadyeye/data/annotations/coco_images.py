@@ -10,7 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import SampleError, UsageError, one_line, unknown
+from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.sha256sums import check_sums, find_listing
@@ -20,14 +21,32 @@ from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages
 from steadyeye.data.annotations.coco_file import OUTSIDE, distinct, key_entry
 from steadyeye.data.annotations.coco_geometry import run_lengths
 
+MOST_PIXELS = 1 << 30
+"""Pixels of all masks of an image together, a byte each."""
+FARTHEST = 1 << 22
+"""Pixels from the corner of an image at which OpenCV still counts 256 steps of one."""
+
 
 def masks(path: Place, image: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
     """(n, h, w) bool, the masks of an image's annotations in the order of the file.
 
     `size`: height and width. A polygon holds the pixels on its edge; run lengths are exact. All
-    False for an annotation without a mask.
+    False for an annotation without a mask. Raises `SampleError` for what is no mask of that size.
     """
-    planes = [_mask(segmentation, size) for segmentation in _segmentations(path).get(image, ())]
+    planes, segmentations = [], _segmentations(path).get(image, ())
+    if len(segmentations) * size[0] * size[1] > MOST_PIXELS:
+        raise SampleError(
+            f"'{path}', image {image}: {number_of(len(segmentations), 'mask')} of {size[0]} × "
+            f"{size[1]} pixels are over {MOST_PIXELS:,} together; leave the image out"
+        )
+    for segmentation in segmentations:
+        try:
+            planes.append(_mask(segmentation, size))
+        except (UsageError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise SampleError(
+                f"'{path}', image {image}: a mask of it is neither polygons nor run lengths of "
+                f"{size[0]} × {size[1]} pixels: {one_line(error, 100)}; correct it"
+            ) from error
     return np.stack(planes) if planes else np.zeros((0, *size), dtype=np.bool_)
 
 
@@ -47,10 +66,15 @@ def _segmentations(path: Place) -> Mapping[Any, Sequence[Any]]:
 
 def _mask(segmentation: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
     if isinstance(segmentation, Mapping):
-        return run_lengths(segmentation)
+        mask = run_lengths(segmentation)
+        if mask.shape != size:
+            raise ValueError(f"it is of {mask.shape[0]} × {mask.shape[1]}")
+        return mask
     plane = np.zeros(size, dtype=np.uint8)
     for polygon in segmentation or ():
         points = np.asarray(polygon, dtype=np.float64).reshape(-1, 2)
+        if not (np.abs(points) < FARTHEST).all():
+            raise ValueError("a corner is no number or far away")
         # a corner at 3.0 is the edge between the pixels 2 and 3, OpenCV's 3 the middle of pixel 3
         cv2.fillPoly(plane, [np.round((points - 0.5) * 256).astype(np.int32)], (1,), shift=8)
     return plane > 0
