@@ -161,6 +161,14 @@ def test_a_mistake_is_one_line_and_exit_code_2(desk, answers, number):
     assert not (desk / "run").exists()
 
 
+def test_a_name_of_any_length_ends_in_a_line_that_can_be_read(tmp_path):
+    text = "a" * 100_000
+    line = refused("picture", f"{text}.png", "--operators", "jpeg", "--out", "b.png", cwd=tmp_path)
+    assert line.startswith("steadyeye: ")
+    assert " … " in line
+    assert len(line) < 4_000
+
+
 def test_a_plugin_that_is_not_installed_names_the_install_line(tmp_path):
     hidden = tmp_path / "efficientnet_lite_pytorch.py"
     hidden.write_text("raise ModuleNotFoundError('hidden', name='efficientnet_lite_pytorch')\n")

@@ -239,7 +239,6 @@ def test_one_file_by_two_paths_is_one(tmp_path, monkeypatch):
 
 
 def test_a_keras_file_of_an_older_format_is_refused(tmp_path):
-    pytest.importorskip("keras")
     with pytest.raises(UsageError, match=r"is no \.keras file"):
         plugins.build(
             "models",
@@ -371,3 +370,41 @@ def test_weights_of_a_folder_of_transformers_lie_in_it(name, tmp_path, torchvisi
     index.write_text("[]")
     with pytest.raises(UsageError, match="has no weight_map"):
         attempt(spec)
+
+
+@pytest.mark.parametrize("kind", ["class", "function", "lambda", "layer"])
+def test_a_keras_file_names_code(kind, evil, tmp_path):
+    from steadyeye.models.backends.keras import keras_library as keras
+
+    name, marker = evil
+    names = {"class": "Network", "function": "net", "lambda": "__lambda__", "layer": "Layer"}
+    config = {
+        "module": name,
+        "class_name": names[kind],
+        "config": {},
+        "registered_name": names[kind],
+    }
+    if kind == "lambda":
+        code = keras.src.utils.python_utils.func_dump(lambda x: open(x, "w"))  # noqa: SIM115
+        dumped = dict(zip(("code", "defaults", "closure"), code, strict=True))
+        function = {"class_name": "__lambda__", "config": dumped}
+        inner = {"name": "a", "function": function, "arguments": {"x": str(marker)}}
+        config = {"module": "keras.layers", "class_name": "Lambda", "config": inner}
+    if kind == "layer":
+        inner = {"name": "a", "layers": [config]}
+        config = {"module": "keras", "class_name": "Sequential", "config": inner}
+    path = tmp_path / "net.keras"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("config.json", json.dumps(config))
+        file.writestr("metadata.json", "{}")
+        file.writestr("model.weights.h5", bytes(100))
+        file.writestr(f"../{name}.py", "")
+        file.writestr(f"/{tmp_path}/slipped", "")
+    recipe = {"mean": 0, "std": 255}
+    spec = Spec("keras", {"path": str(path), "classes": str(classes(tmp_path)), "recipe": recipe})
+    with pytest.raises(UsageError, match=r"cannot load the Keras model '.*net\.keras'"):
+        plugins.build("models", spec)
+    assert not marker.exists()
+    assert not (tmp_path / "slipped").exists()
+    __import__(name)
+    assert marker.exists(), "the attack does nothing even when it is allowed"

@@ -93,5 +93,7 @@ def _end_with(text: str) -> None:
     from steadyeye.cli.terminal import progress_console, say
 
     for line in text.splitlines():
-        say(f"steadyeye: {line}", to=progress_console)
+        # a name of a file may have as many letters as it likes; what to do stands at the end
+        most = f"{line[:2_000]} … {line[-1_000:]}" if len(line) > 4_000 else line
+        say(f"steadyeye: {most}", to=progress_console)
     sys.exit(2)

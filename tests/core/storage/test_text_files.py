@@ -45,6 +45,13 @@ def test_codings_and_line_ends_change_nothing(coding, end, tmp_path):
     assert class_lists.read(str(write("a.txt", "dark", "é"))).names == ("dark", "é")
 
 
+def test_a_device_is_no_file(tmp_path):
+    (tmp_path / "a.csv").symlink_to("/dev/zero")
+    for read in (read_table, read_json, read_toml, read_ini):
+        with pytest.raises(UsageError, match=r"a\.csv' is a device; give a file"):
+            read(tmp_path / "a.csv", "file")
+
+
 @pytest.mark.parametrize("coding", ["latin-1", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("name", ["a.csv", "a.toml", "a.ini", "a.json", "a.txt"])
 def test_what_cannot_be_read_is_named_with_the_cure(name, coding, tmp_path):

@@ -13,6 +13,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -49,6 +50,8 @@ def read_text(path: Place, title: str = "file") -> str:
 
 def _read_bytes(path: Place, title: str) -> bytes:
     try:
+        if isinstance(path, Path) and path.is_char_device():
+            raise UsageError(f"the {title} '{path}' is a device; give a file")
         return path.read_bytes()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         raise UsageError(f"no {title} at '{path}'; check the path") from None
