@@ -76,6 +76,15 @@ def boxed(tmp_path_factory):
     return se.evaluate(spec, data, out=root / "run").report(root / "report.html")
 
 
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory):
+    """The report of the same detector on every frame of the clip, where objects come and go."""
+    root = tmp_path_factory.mktemp("followed")
+    spec = "callable_detector(path='test_viewer:watchful')"
+    data = f"every_frame(path='{CLIP}', cuts='none')"
+    return se.evaluate(spec, data, out=root / "run").report(root / "report.html")
+
+
 @pytest.fixture
 def opened(windows, report):
     """A function that opens a report: its address and how it is looked at → page, complaints."""
@@ -352,6 +361,26 @@ def test_the_viewer_fits_and_has_no_violations(opened, kind, request):
     # what is behind it, in every look: test_looks
     assert find_violations(page) == []
     assert complaints == []
+
+
+@pytest.mark.slow
+def test_a_cell_of_the_timeline_leads_to_its_frame(opened, followed):
+    page, complaints = opened(path=followed)
+    section = page.locator("section", has_text="The seconds in which objects are least steady").last
+    section.locator(".card .pair").first.click()
+    table = page.locator(".lanes")
+    frames = int(page.locator(".player input").get_attribute("max")) + 1
+    row = table.locator("tr").first
+    assert row.locator("td").count() == frames
+    cell = row.locator("td.l").first
+    place = cell.evaluate("each => each.cellIndex - 1")
+    cell.click()
+    assert int(page.locator(".player input").input_value()) == place
+    assert "lost" in page.locator(".moving .line").inner_text()
+    assert "now" in cell.get_attribute("class")
+    assert find_violations(page, "#large") == []
+    # a chart of the page warns of an empty extent, which is no matter of the viewer
+    assert [text for text in complaints if "Infinite extent" not in text] == []
 
 
 @pytest.mark.slow

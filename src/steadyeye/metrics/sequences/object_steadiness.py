@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable
+from steadyeye.core.boxes import BoxTable, areas
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
@@ -168,7 +168,7 @@ def measure_jitter(predictions: Predictions, score: float) -> Result:
 
 def find_lengths(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n,) √area of (n, 4) boxes, in pixels."""
-    return np.sqrt(np.maximum(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1), 1e-9))
+    return np.asarray(np.sqrt(np.maximum(areas(boxes), 1e-9)), dtype=np.float64)
 
 
 def _average_pixels(

@@ -300,7 +300,7 @@ def _predict(objects: Sequence[TrackedObject], frame: int) -> NDArray[np.float64
     velocity = np.array([item.velocity for item in objects])
     frames = np.array([frame - item.frame for item in objects])
     moved = velocity * frames[:, None]
-    return boxes + np.concatenate([moved, moved], axis=1)
+    return np.asarray(boxes + np.concatenate([moved, moved], axis=1), dtype=np.float64)
 
 
 def _breaks(places: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -37,7 +37,7 @@ from steadyeye.metrics.sequences.unsteady_seconds import (
 SHOWN = 6
 STRIP = 4
 """Frames of a second that stand in the page and in print."""
-LANES = 12
+LANES = 8
 """Objects of a timeline, those with most faults."""
 AROUND = 6
 """Frames on each side of the second in its film."""
