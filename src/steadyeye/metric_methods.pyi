@@ -341,8 +341,8 @@ class MetricMethods:
             >>> from steadyeye.testing import example_detector_sweep
             >>> for operator in map_failure_points(example_detector_sweep(), (0.9,), iou=0.5).cells:
             ...     print(operator.name, operator.cells[0])
-            blur below 0.9 1 (95 % interval 1–1, n = 12)
-            noise below 0.9 1 (95 % interval 1–1, n = 12)
+            blur below 0.9 1 (95 % interval 1–3, n = 12)
+            noise below 0.9 1 (95 % interval 1–3, n = 12)
         """
     def map_without_ood(self, iou: float | str = 0.5) -> Result:
         """MAP without out-of-distribution objects: what is detected on one and matches nothing else.

@@ -22,8 +22,8 @@ def map_failure_points(
         >>> from steadyeye.testing import example_detector_sweep
         >>> for operator in map_failure_points(example_detector_sweep(), (0.9,), iou=0.5).cells:
         ...     print(operator.name, operator.cells[0])
-        blur below 0.9 1 (95 % interval 1–1, n = 12)
-        noise below 0.9 1 (95 % interval 1–1, n = 12)
+        blur below 0.9 1 (95 % interval 1–3, n = 12)
+        noise below 0.9 1 (95 % interval 1–3, n = 12)
 
     """
     return find_map_points(predictions, thresholds, iou)
