@@ -28,7 +28,7 @@ INSIDE = {
     "data": [{"classes", "images"}, {"video"}, {"annotations"}, {"open_images"}, {"sources"}],
     "degradation": [{"operators"}],
     "explain": [{"mining"}, {"embedding"}, {"probes"}],
-    "metrics": [{"covariates", "detection", "testbed"}, {"sequences"}],
+    "metrics": [{"covariates", "detection", "testbed"}, {"sequences"}, {"label_studies"}],
     "models": [
         {"preprocessing"},
         {"runtimes"},

@@ -1,7 +1,6 @@
 """How often every frame nearby gets the same answer; no labels needed."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadyeye.core.competing_classes import among_own
 from steadyeye.core.errors import UsageError
@@ -11,7 +10,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.answer_runs import in_time, video_of
+from steadyeye.metrics.sequences.answer_runs import in_time, steady_windows, video_of
 
 NEAR = 10  # frames, the k of the published pm-sets
 
@@ -72,7 +71,7 @@ def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, t
             f"k={k}, but the frames that were predicted are {step} apart; choose k from {step} up"
         )
     rows = in_time(predictions)
-    agrees = _steady(predictions, rows, distance_limit)
+    agrees = steady_windows(predictions, rows, predictions.own, distance_limit)
     near = 2 * (distance_limit // step) + 1
     block = block_bootstrap.length(len(rows), near)
     share = block_bootstrap.mean(agrees, video_of(predictions, rows), block)
@@ -81,20 +80,3 @@ def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, t
         distance_limit,
         ("frames near the end of a video or a scene cut have fewer neighbours",),
     )
-
-
-def _steady(predictions: Predictions, rows: NDArray[np.intp], k: int) -> NDArray[np.bool_]:
-    """(rows,) True where no other answer is within ±k frames of the scene; rows are in time."""
-    if not len(rows):
-        return np.zeros(0, dtype=np.bool_)
-    frame = np.asarray(predictions.tags["frame"], dtype=np.int64)[rows]
-    before, after = rows[:-1], rows[1:]
-    scene = predictions.groups[before] != predictions.groups[after]
-    change = scene | (predictions.own[before] != predictions.own[after])
-    run = np.append(0, np.cumsum(change))
-    starts = np.append(0, np.flatnonzero(change) + 1)
-    far = np.iinfo(np.int64).max // 2
-    # the last frame before each run and the first after it, where they are of the same scene
-    left = np.append(-far, np.where(scene[starts[1:] - 1], -far, frame[starts[1:] - 1]))
-    right = np.append(np.where(scene[starts[1:] - 1], far, frame[starts[1:]]), far)
-    return np.asarray((frame - left[run] > k) & (right[run] - frame > k), dtype=np.bool_)

@@ -1,17 +1,15 @@
 """The release gate: whether sealed predictions show what is required of a model."""
 
-import ast
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from steadyeye.core.errors import UsageError, shorten
+from steadyeye.core.errors import UsageError
 from steadyeye.core.format import format_metric, format_metric_ends, number_of
 from steadyeye.core.predictions import Predictions, samples
-from steadyeye.core.python_syntax import parse_expression
-from steadyeye.core.spec import Spec, parse, split
+from steadyeye.core.requirement import Requirement, parse_number, parse_requirement
+from steadyeye.core.spec import Spec, split
 from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Result
@@ -20,31 +18,6 @@ from steadyeye.report.comparison.leaderboards import amount, common, format_ends
 from steadyeye.runner.collect import ask
 from steadyeye.runner.task import NO_ACCURACY
 from steadyeye.runner.validate import lacks, metric, readable
-
-SIGNS: dict[type[ast.cmpop], str] = {ast.GtE: ">=", ast.LtE: "<=", ast.Gt: ">", ast.Lt: "<"}
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """A metric, `>=`, `>`, `<=` or `<`, and a number in the metric's unit (shares 0…1)."""
-
-    spec: Spec
-    sign: str
-    number: float
-
-    def __str__(self) -> str:
-        return f"{self.spec} {self.sign} {self.number:g}"
-
-    @property
-    def floor(self) -> bool:
-        """Whether the number is the least allowed, rather than the most."""
-        return self.sign.startswith(">")
-
-    def is_met(self, value: float) -> bool:
-        """Whether a value is on the right side of the number."""
-        if value == self.number:
-            return self.sign.endswith("=")
-        return (value > self.number) == self.floor
 
 
 @dataclass(frozen=True)
@@ -56,46 +29,13 @@ class Tolerance:
 
 
 def requirement(text: str) -> Requirement:
-    """The requirement that `text` writes down; a number with % is a hundredth of it.
+    """The requirement that `text` writes down, of a metric that there is.
 
-    Raises `UsageError` for anything but a metric, one comparison and a number, and for a metric
-    that does not exist.
+    Raises `UsageError` as `parse_requirement` does, and for a metric that does not exist.
     """
-    words = text.strip()
-    bare = words.removesuffix("%")
-    try:
-        node = parse_expression(bare)
-    except (SyntaxError, ValueError) as error:
-        raise _bad(
-            text, getattr(error, "msg", "it holds a zero byte or half of a letter")
-        ) from None
-    except (RecursionError, MemoryError):
-        raise _bad(text, "it is nested too deeply") from None
-    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
-        raise _bad(text, "it is not one comparison")
-    sign = SIGNS.get(type(node.ops[0]))
-    if sign is None:
-        raise _bad(text, "compare with >=, >, <= or <")
-    try:
-        left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
-    except RecursionError:
-        raise _bad(text, "it is nested too deeply") from None
-    spec = parse(left)
-    metric(spec)
-    side = right + "%" * (bare != words)
-    return Requirement(spec, sign, number(side, text))
-
-
-def number(text: str, whole: str | None = None) -> float:
-    """The number in `text`, `0.02` or `2%`. Raises `UsageError` where there is none."""
-    bare = text.strip().removesuffix("%")
-    try:
-        value = float(bare)
-    except ValueError:
-        raise _bad(whole or text, f"'{shorten(bare)}' is no number") from None
-    if not math.isfinite(value):
-        raise _bad(whole or text, f"'{bare}' is not a finite number")
-    return value / 100 if text.strip().endswith("%") else value
+    required = parse_requirement(text)
+    metric(required.spec)
+    return required
 
 
 def requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:
@@ -119,21 +59,14 @@ def tolerance(
         return None
     if drop is None:
         raise UsageError("--against needs a limit; give --max-drop, such as 0.02")
-    if number(drop) < 0:
+    if parse_number(drop) < 0:
         raise UsageError(f"--max-drop {drop}: give 0 or more")
     specs = split(metrics or "") or list({str(item.spec): item.spec for item in required}.values())
     if not specs:
         raise UsageError("--against needs metrics; give --metrics or --require")
     for spec in specs:
         metric(spec)
-    return Tolerance(tuple(specs), number(drop))
-
-
-def _bad(text: str, why: str) -> UsageError:
-    return UsageError(
-        f"cannot read '{shorten(text)}': {why}; "
-        'write it like "pm_k(k=10) >= 0.70" or "... >= 70%"'
-    )
+    return Tolerance(tuple(specs), parse_number(drop))
 
 
 HOLDS = "holds"

@@ -8,17 +8,22 @@ replacement. Nothing here is about other videos than these.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, inf, isinf, log
+from functools import lru_cache
+from math import ceil, exp, inf, isinf, log, sqrt
 
 import numpy as np
-from scipy.special import betaln, gammaln
+from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.intervals import LEVEL, Interval
 
+Floats = NDArray[np.float64]
+
 ERROR = 0.025
 """How often at most a decision is wrong, whichever it is."""
+Z_ERROR, Z_POWER = 1.959964, 1.281552
+"""Normal quantiles of 1 − `ERROR` and of 90 % power."""
 
 
 def bound_without_labels(consistent: int, sets: int) -> Interval:
@@ -57,14 +62,32 @@ def count_ends(right: int, labelled: int, consistent: int) -> tuple[int, int]:
     """The fewest and the most right sets among the consistent ones that the labels allow."""
     if not labelled:
         return 0, consistent
-    tail = (1 - LEVEL) / 2
-    # what was seen bounds it, and the chance rises with the number: bisection between the bounds
-    totals = np.arange(right, consistent - (labelled - right) + 1)
-    as_many = hypergeom.sf(right - 1, consistent, totals, labelled)
-    as_few = hypergeom.cdf(right, consistent, totals, labelled)
     # of rounding the chances may be off by a few in 10^16
-    possible = totals[(as_many > tail * (1 - 1e-9)) & (as_few > tail * (1 - 1e-9))]
-    return int(possible.min()), int(possible.max())
+    tail = (1 - LEVEL) / 2 * (1 - 1e-9)
+    # what was seen bounds the number of right sets, and the chances are monotone in it
+    least, span = right, consistent - labelled
+
+    def many(more: int) -> bool:
+        return bool(hypergeom.sf(right - 1, consistent, least + more, labelled) > tail)
+
+    def few(more: int) -> bool:
+        return bool(hypergeom.cdf(right, consistent, least + more, labelled) <= tail)
+
+    return least + _first(span, many), least + _first(span + 1, few) - 1
+
+
+def count_ends_any_time(right: int, labelled: int, consistent: int) -> tuple[int, int]:
+    """The fewest and the most right sets that the labels allow, whenever they are looked at.
+
+    Those that `RequiredShare.decide` has not yet ruled out, so that a requirement is decided where
+    the ends say so: both ends hold in 95 % of studies at every label at once.
+    """
+    above, below = _log_evidence(right, labelled, consistent)
+    decided = -log(ERROR)
+    # the first that is not ruled out, so that all below it are
+    low = int(np.argmax(np.append(above[1:], -inf) < decided))
+    high = consistent - int(np.argmax(np.append(below[::-1], -inf) < decided))
+    return max(low, right), min(high, right + consistent - labelled)
 
 
 @dataclass(frozen=True)
@@ -105,11 +128,26 @@ class RequiredShare:
             return Verdict(True, (inf, 0.0))
         if self.needed > right + self.consistent - labelled:
             return Verdict(False, (0.0, inf))
-        above = _evidence(right, labelled, self.consistent, self.needed - 1, passes=True)
-        below = _evidence(right, labelled, self.consistent, self.needed, passes=False)
+        above, below = (
+            float(logs[self.needed]) for logs in _log_evidence(right, labelled, self.consistent)
+        )
         decided = -log(ERROR)
         passes = True if above >= decided else False if below >= decided else None
         return Verdict(passes, (_power(above), _power(below)))
+
+    def least_more(self, right: int, labelled: int, unknown: int = 0) -> int:
+        """How many more labels it takes at least, all of them right or all of them wrong.
+
+        `unknown`: of the labelled sets those nobody could label: wrong where it is to pass, right
+        where it is to fail.
+        """
+        rest = self.consistent - labelled
+
+        def decides(more: int) -> bool:
+            passing = self.decide(right + more, labelled + more).passes is True
+            return passing or self.decide(right + unknown, labelled + more).passes is False
+
+        return _first(rest, decides)
 
     def boundaries(self, labelled: int) -> tuple[int, int]:
         """(fewest right labels that pass, most that fail) after so many labels.
@@ -134,28 +172,51 @@ def require(share: float | str, consistent: int, sets: int) -> RequiredShare:
     return RequiredShare(ceil(exact * sets), consistent, sets)
 
 
-def _evidence(right: int, labelled: int, consistent: int, null: int, *, passes: bool) -> float:
-    """The logarithm of the ratio; `null`: the number of right sets nearest to the other verdict.
+def fixed_sample(share: float, required: float, sets: int) -> int:
+    """How many labels a sample of all sets would need whose size is chosen beforehand.
 
-    The numerator is the mean of the chance of the labels over all numbers of right sets on the
-    verdict's side, equally likely; the denominator that chance at `null`.
+    To show with 90 % power, and errors of 2.5 %, on which side of `required` a share lies that is
+    known beforehand: normal approximation, without replacement from `sets` sets. All sets where it
+    is `required` itself.
     """
-    sides = consistent - null if passes else null
-    if not sides:
-        return -inf
-    # P(more right sets than `null` | labels), after which it is a beta-binomial's tail, is that of
-    # so many marked among those drawn first when n + 1 are drawn of C + 1
-    wrong, least = labelled - right, null if passes else null - 1
-    tail = hypergeom(consistent + 1, least + 1, labelled + 1)
-    posterior = float(tail.cdf(right) if passes else tail.sf(right))
-    if posterior <= 0:
-        return -inf
-    others = consistent - null
-    at_null = gammaln(null + 1) - gammaln(null - right + 1)
-    at_null += gammaln(others + 1) - gammaln(others - wrong + 1)
-    at_null += gammaln(consistent - labelled + 1) - gammaln(consistent + 1)
-    prior = log(sides) - log(consistent + 1)
-    return float(log(posterior) - prior + betaln(1 + right, 1 + wrong) - at_null)
+    gap = abs(share - required)
+    if not gap:
+        return sets
+    spread = Z_ERROR * sqrt(required * (1 - required)) + Z_POWER * sqrt(share * (1 - share))
+    endless = (spread / gap) ** 2
+    return min(sets, ceil(endless / (1 + (endless - 1) / sets))) if sets else 0
+
+
+def _log_evidence(right: int, labelled: int, consistent: int) -> tuple[Floats, Floats]:
+    """(consistent + 1,) twice: the logarithms of the ratios for and against so many right sets.
+
+    The numerator is the mean of the chance of the labels over all numbers of right sets on that
+    side, equally likely; the denominator the chance at the number nearest to the other side. −inf
+    where a side has no number.
+    """
+    wrong, sets = labelled - right, np.arange(consistent + 1)
+    factorials = _log_factorials(consistent)
+    possible = slice(right, consistent - wrong + 1)
+    chance = np.full(consistent + 1, -inf)
+    chance[possible] = factorials[sets[possible]] - factorials[sets[possible] - right]
+    chance[possible] += factorials[consistent - sets[possible]]
+    chance[possible] -= factorials[consistent - sets[possible] - wrong]
+    chance -= chance.max()
+    scaled = np.exp(chance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at_least = np.log(np.cumsum(scaled[::-1])[::-1] / (consistent + 1 - sets))
+        fewer = np.log(np.append(0.0, np.cumsum(scaled)[:-1]) / np.maximum(sets, 1))
+        above = at_least - np.append(-inf, chance[:-1])
+        below = fewer - chance
+    above[0] = -inf
+    return np.nan_to_num(above, nan=-inf, posinf=inf, neginf=-inf), np.nan_to_num(
+        below, nan=-inf, posinf=inf, neginf=-inf
+    )
+
+
+@lru_cache(maxsize=8)
+def _log_factorials(most: int) -> Floats:
+    return np.append(0.0, np.cumsum(np.log(np.arange(1, most + 1))))
 
 
 def _first(stop: int, holds: Callable[[int], bool]) -> int:

@@ -228,3 +228,25 @@ def _sums(values: NDArray[np.floating], stops: NDArray[np.intp]) -> NDArray[np.f
     """The sum of the values from each place to its stop."""
     upto = np.append(0.0, np.cumsum(values))
     return np.asarray(upto[stops] - upto[:-1], dtype=np.float64)
+
+
+def steady_windows(
+    predictions: Predictions, rows: NDArray[np.intp], answers: NDArray[np.intp], k: int
+) -> NDArray[np.bool_]:
+    """(rows,) True where no other answer is within ±k frames of the scene.
+
+    `rows`: in the order of time, as `in_time` gives them. `answers`: (n,) the class of each row.
+    """
+    if not len(rows):
+        return np.zeros(0, dtype=np.bool_)
+    frame = np.asarray(predictions.tags["frame"], dtype=np.int64)[rows]
+    before, after = rows[:-1], rows[1:]
+    scene = predictions.groups[before] != predictions.groups[after]
+    change = scene | (answers[before] != answers[after])
+    run = np.append(0, np.cumsum(change))
+    starts = np.append(0, np.flatnonzero(change) + 1)
+    far = np.iinfo(np.int64).max // 2
+    # the last frame before each run and the first after it, where they are of the same scene
+    left = np.append(-far, np.where(scene[starts[1:] - 1], -far, frame[starts[1:] - 1]))
+    right = np.append(np.where(scene[starts[1:] - 1], far, frame[starts[1:]]), far)
+    return np.asarray((frame - left[run] > k) & (right[run] - frame > k), dtype=np.bool_)

@@ -1,0 +1,93 @@
+"""What is required of a number, as people write it: `pm_k(k=10) >= 70%`."""
+
+import ast
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from steadyeye.core.errors import UsageError, shorten
+from steadyeye.core.python_syntax import parse_expression
+from steadyeye.core.spec import Spec, parse
+
+SIGNS: dict[type[ast.cmpop], str] = {ast.GtE: ">=", ast.LtE: "<=", ast.Gt: ">", ast.Lt: "<"}
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A metric, `>=`, `>`, `<=` or `<`, and a number in the metric's unit (shares 0…1).
+
+    `text`: the number as it is written.
+    """
+
+    spec: Spec
+    sign: str
+    number: float
+    text: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.spec} {self.sign} {self.number:g}"
+
+    @property
+    def exact(self) -> Fraction:
+        """The number as it is written, which binary numbers may miss: 7 % of 100 is 7."""
+        bare = (self.text or str(self.number)).strip()
+        return Fraction(bare.removesuffix("%")) / (100 if bare.endswith("%") else 1)
+
+    @property
+    def floor(self) -> bool:
+        """Whether the number is the least allowed, rather than the most."""
+        return self.sign.startswith(">")
+
+    def is_met(self, value: float) -> bool:
+        """Whether a value is on the right side of the number."""
+        if value == self.number:
+            return self.sign.endswith("=")
+        return (value > self.number) == self.floor
+
+
+def parse_requirement(text: str) -> Requirement:
+    """The requirement that `text` writes down; a number with % is a hundredth of it.
+
+    Whether there is such a metric is not looked at. Raises `UsageError` for anything but a metric,
+    one comparison and a number.
+    """
+    words = text.strip()
+    bare = words.removesuffix("%")
+    try:
+        node = parse_expression(bare)
+    except (SyntaxError, ValueError) as error:
+        raise _bad(
+            text, getattr(error, "msg", "it holds a zero byte or half of a letter")
+        ) from None
+    except (RecursionError, MemoryError):
+        raise _bad(text, "it is nested too deeply") from None
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        raise _bad(text, "it is not one comparison")
+    sign = SIGNS.get(type(node.ops[0]))
+    if sign is None:
+        raise _bad(text, "compare with >=, >, <= or <")
+    try:
+        left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
+    except RecursionError:
+        raise _bad(text, "it is nested too deeply") from None
+    side = right + "%" * (bare != words)
+    return Requirement(parse(left), sign, parse_number(side, text), side)
+
+
+def parse_number(text: str, whole: str | None = None) -> float:
+    """The number in `text`, `0.02` or `2%`. Raises `UsageError` where there is none."""
+    bare = text.strip().removesuffix("%")
+    try:
+        value = float(bare)
+    except ValueError:
+        raise _bad(whole or text, f"'{shorten(bare)}' is no number") from None
+    if not math.isfinite(value):
+        raise _bad(whole or text, f"'{bare}' is not a finite number")
+    return value / 100 if text.strip().endswith("%") else value
+
+
+def _bad(text: str, why: str) -> UsageError:
+    return UsageError(
+        f"cannot read '{shorten(text)}': {why}; "
+        'write it like "pm_k(k=10) >= 0.70" or "... >= 70%"'
+    )

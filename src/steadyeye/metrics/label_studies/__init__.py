@@ -1,0 +1,1 @@
+"""What few labels say of a model: which sets to ask for, what they show, when it is enough."""

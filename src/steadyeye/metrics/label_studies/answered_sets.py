@@ -1,0 +1,193 @@
+"""The sets that a question is about, and what the model answers on each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.predictions import Predictions
+from steadyeye.metrics.label_studies.question import Question
+from steadyeye.metrics.sequences.answer_runs import in_time, steady_windows, video_of
+
+NEAR = 10  # frames, the k of the published pm-sets
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredSets:
+    """Sets of frames, or images of a detector, m of them.
+
+    `ids`: (m,) what names each: its group, or the id of the frame or image. `answers`: (m,) the
+    classes that the labels are held against: of a set the anchor's, of an image all that were
+    detected. `candidates`: (m,) bool, those that can count; the others contribute nothing whatever
+    their labels are. `videos`, `scenes`: (m,). `confidence`: (m,) mean score of the answers, 0
+    where there is none. `k`: of sets the distance in frames. `notes`: what was left out.
+    """
+
+    ids: NDArray[np.str_]
+    answers: tuple[tuple[str, ...], ...]
+    candidates: NDArray[np.bool_]
+    videos: NDArray[np.str_]
+    scenes: NDArray[np.str_]
+    confidence: NDArray[np.float64]
+    k: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def find_sets(predictions: Predictions, question: Question) -> AnsweredSets:
+    """The sets of a question with the model's answers, in the order of the predictions.
+
+    Of pm-k those are candidates whose frames within ±k all have one class, judged among the classes
+    that compete; of drop the others; of accuracy all. Raises `UsageError` for predictions that the
+    question is not about.
+    """
+    if question.of_images:
+        return _images(predictions, question)
+    if predictions.detections is not None and "offset" not in predictions.tags:
+        raise UsageError(
+            f"{question.name} is about classes of whole frames, and {predictions.model} detects "
+            "boxes; ask for false_positive_rate or image_error_rate"
+        )
+    if predictions.competing < 2:
+        raise UsageError(f"{question.name}: only one class competes, so every prediction is right")
+    if "offset" in predictions.tags:
+        return _pm_sets(predictions, question)
+    if {"group", "frame"} <= set(predictions.columns):
+        return _windows(predictions, question)
+    raise UsageError(
+        f"{question.name} needs sets of frames, and {predictions.data} has single images; run on "
+        "videos"
+    )
+
+
+def _pm_sets(predictions: Predictions, question: Question) -> AnsweredSets:
+    sets = pm_sets(predictions, labels=False)
+    k = 0 if question.metric == "accuracy" else farthest(sets, question.k)
+    near = np.flatnonzero((sets.set_of >= 0) & (np.abs(sets.offsets) <= k))
+    set_of = sets.set_of[near]
+    answers = predictions.predicted_class
+    steady = np.ones(len(sets), dtype=np.bool_)
+    steady[set_of[answers[near] != answers[sets.anchors][set_of]]] = False
+    counts = np.bincount(set_of, minlength=len(sets))
+    sums = np.bincount(set_of, predictions.confidence[near], minlength=len(sets))
+    notes = []
+    if sets.lost_anchors:
+        lost = number_of(sets.lost_anchors, "set")
+        notes.append(f"{lost} left out: the anchor has no prediction")
+    if sets.lost_neighbours:
+        lost = number_of(sets.lost_neighbours, "neighbour")
+        notes.append(f"{lost} left out: no prediction")
+    return _of_anchors(
+        predictions,
+        question,
+        predictions.groups[sets.anchors],
+        sets.anchors,
+        (steady, sums / np.maximum(counts, 1)),
+        (k, tuple(notes)),
+    )
+
+
+def _windows(predictions: Predictions, question: Question) -> AnsweredSets:
+    """Every frame as an anchor, with the frames within ±k of its scene."""
+    step = int(np.max(predictions.tags.get("step", 1), initial=1))
+    k = max(NEAR, step) if question.k is None else question.k
+    k = 0 if question.metric == "accuracy" else k
+    if 0 < k < step:
+        raise UsageError(
+            f"k={k}, but the frames that were predicted are {step} apart; choose k from {step} up"
+        )
+    rows = in_time(predictions)
+    steady = steady_windows(predictions, rows, predictions.predicted_class, k)
+    confidence = predictions.confidence[rows].astype(np.float64)
+    lost = int((~predictions.valid).sum())
+    notes = (f"{number_of(lost, 'frame')} left out: no prediction",) if lost else ()
+    ids = predictions.ids[rows]
+    return _of_anchors(predictions, question, ids, rows, (steady, confidence), (k, notes))
+
+
+def _of_anchors(
+    predictions: Predictions,
+    question: Question,
+    ids: NDArray[np.str_],
+    anchors: NDArray[np.intp],
+    columns: tuple[NDArray[np.bool_], NDArray[np.float64]],
+    about: tuple[int, tuple[str, ...]],
+) -> AnsweredSets:
+    steady, confidence = columns
+    k, notes = about
+    # a detector that finds nothing is never right
+    some = predictions.predicted_class[anchors] >= 0
+    kinds = {"pm_k": steady & some, "drop": ~steady & some, "accuracy": some}
+    videos = video_of(predictions, anchors)
+    scenes = videos
+    if "scene" in predictions.tags:
+        scenes = np.char.add(
+            np.char.add(videos.astype(np.str_), "/scene "),
+            predictions.tags["scene"][anchors].astype(np.str_),
+        )
+    return AnsweredSets(
+        ids=ids,
+        answers=tuple((predictions.answer(row),) for row in anchors.tolist()),
+        candidates=np.asarray(kinds[question.metric], dtype=np.bool_),
+        videos=np.asarray(videos, dtype=np.str_),
+        scenes=np.asarray(scenes, dtype=np.str_),
+        confidence=np.nan_to_num(confidence),
+        k=None if question.metric == "accuracy" else k,
+        notes=notes,
+    )
+
+
+def _images(predictions: Predictions, question: Question) -> AnsweredSets:
+    """The images of a detector with the classes of its boxes above the threshold."""
+    boxes = predictions.detections
+    if boxes is None:
+        raise UsageError(
+            f"{question.name} is about boxes, and {predictions.model} classifies whole images; "
+            "ask for accuracy, pm_k or drop"
+        )
+    assert question.score is not None, "a question about boxes has a threshold"
+    rows = np.flatnonzero(predictions.valid)
+    above = np.flatnonzero(boxes.score > question.score)
+    classes: list[set[str]] = [set() for _ in range(len(predictions))]
+    sums = np.bincount(boxes.image[above], boxes.score[above], minlength=len(predictions))
+    counts = np.bincount(boxes.image[above], minlength=len(predictions))
+    for image, label in zip(boxes.image[above].tolist(), boxes.label[above].tolist(), strict=True):
+        classes[image].add(predictions.classes[label])
+    answers = tuple(tuple(sorted(classes[row])) for row in rows.tolist())
+    # without a box above the threshold there is no false positive; an object may be missed anywhere
+    some = np.array([bool(names) for names in answers], dtype=np.bool_)
+    every = question.metric == "image_error_rate"
+    videos = (
+        video_of(predictions, rows) if "group" in predictions.columns else predictions.ids[rows]
+    )
+    lost = len(predictions) - len(rows)
+    return AnsweredSets(
+        ids=predictions.ids[rows],
+        answers=answers,
+        candidates=np.ones(len(rows), dtype=np.bool_) if every else some,
+        videos=np.asarray(videos, dtype=np.str_),
+        scenes=np.asarray(videos, dtype=np.str_),
+        confidence=(sums / np.maximum(counts, 1))[rows],
+        notes=(f"{number_of(lost, 'image')} left out: no prediction",) if lost else (),
+    )
+
+
+def counts_as(metric: str, answers: tuple[str, ...], labels: tuple[str, ...]) -> bool:
+    """Whether a candidate counts for a metric once its labels are known.
+
+    `labels`: of a set the classes that all its frames show, of an image all that it shows. Upper
+    and lower case and blanks around names make no difference.
+    """
+    names, known = set(map(fold_name, answers)), set(map(fold_name, labels))
+    if metric == "false_positive_rate":
+        return not names <= known
+    if metric == "image_error_rate":
+        return names != known
+    return bool(names & known)
+
+
+def fold_name(name: str) -> str:
+    """A class name as names are compared: in lower case, single blanks."""
+    return " ".join(name.split()).casefold()

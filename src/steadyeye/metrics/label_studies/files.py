@@ -1,0 +1,136 @@
+"""The files of a study: `labels.csv`, what people said, and `study.json`, what was fixed before.
+
+CSV, one set a line, several classes joined by `|`; none where nobody could tell::
+
+    set,labels
+    bikes.mp4/000123,bicycle
+    cars.mp4/000040,car|truck
+"""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.text_files import read_json, read_table
+from steadyeye.metrics.label_studies.question import Question, parse_question
+from steadyeye.metrics.label_studies.study import LabelStudy, Premise, StopRule, plan_study
+
+VERSION = 1
+LABELS, STUDY = "labels.csv", "study.json"
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """What `study.json` holds: enough to plan the same study again, and to see that it is.
+
+    `order`: the candidates that people were asked about. `fingerprint`: of the sets and answers.
+    """
+
+    question: Question
+    premise: Premise | None
+    seed: int
+    strata: str
+    stop: StopRule
+    order: tuple[str, ...]
+    fingerprint: str
+    model: str
+    data: str
+
+
+def read_labels(path: Place) -> dict[str, tuple[str, ...]]:
+    """Set → its classes, as they are written. Raises `UsageError` where a set comes twice."""
+    labels: dict[str, tuple[str, ...]] = {}
+    for row in read_table(path, "labels", needed=("set", "labels")):
+        name = row.get("set")
+        if not name:
+            raise UsageError(f"{row.place}: names no set; give its id")
+        if name in labels:
+            raise UsageError(f"{row.place}: the set '{name}' comes twice; keep one line")
+        classes = (" ".join(text.split()) for text in row.get("labels").split("|"))
+        labels[name] = tuple(filter(None, classes))
+    return labels
+
+
+def write_labels(labels: Mapping[str, Sequence[str]]) -> bytes:
+    """The content of a label file, sorted by set, so that the same labels are the same bytes."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("set", "labels"))
+    rows.writerows((name, "|".join(labels[name])) for name in sorted(labels))
+    return text.getvalue().encode()
+
+
+def write_study(study: LabelStudy) -> bytes:
+    """The content of `study.json`."""
+    content = {
+        "version": VERSION,
+        "question": str(study.question),
+        "premise": asdict(study.premise) if study.premise else None,
+        "seed": study.seed,
+        "strata": study.strata_by,
+        "stop": asdict(study.stop),
+        "model": study.model,
+        "data": study.data,
+        "fingerprint": study.fingerprint,
+        "order": list(study.candidates),
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def read_study(path: Place) -> StudyRecord:
+    """The record at a path. Raises `UsageError` for a file that is none."""
+    content = read_json(path, "study")
+    if not isinstance(content, dict) or content.get("version") != VERSION:
+        raise UsageError(f"'{path}' is no study of this version; collect the labels again")
+    try:
+        return _record(content)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise UsageError(
+            f"'{path}' is damaged: a field is missing or of another kind; take the file that was "
+            "written with the labels"
+        ) from None
+
+
+def _record(content: Mapping[str, Any]) -> StudyRecord:
+    premise, stop = content["premise"], content["stop"]
+    budget, target = stop["budget"], stop["target"]
+    return StudyRecord(
+        question=parse_question(content["question"]),
+        premise=None if premise is None else Premise(str(premise["name"]), str(premise["reason"])),
+        seed=int(content["seed"]),
+        strata=str(content["strata"]),
+        stop=StopRule(
+            None if budget is None else int(budget), None if target is None else float(target)
+        ),
+        order=tuple(map(str, content["order"])),
+        fingerprint=str(content["fingerprint"]),
+        model=str(content["model"]),
+        data=str(content["data"]),
+    )
+
+
+def plan_again(record: StudyRecord, predictions: Predictions) -> LabelStudy:
+    """The study of a record on the predictions it was made of.
+
+    Raises `UsageError` for other predictions, or where the order differs from the recorded one.
+    """
+    study = plan_study(
+        predictions,
+        record.question,
+        record.premise,
+        seed=record.seed,
+        strata=record.strata,
+        stop=record.stop,
+    )
+    if (study.fingerprint, study.candidates) != (record.fingerprint, record.order):
+        raise UsageError(
+            f"the study was planned for {record.model} on {record.data}, whose predictions differ "
+            f"from those of {study.model} on {study.data}; give the run that it was planned for"
+        )
+    return study

@@ -1,0 +1,66 @@
+"""What a study shows, in words: of these sets, and never of other videos."""
+
+from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.stats.label_budget import fixed_sample
+from steadyeye.metrics.label_studies.judge import StudyResult
+from steadyeye.metrics.label_studies.study import LabelStudy
+
+
+def say_result(study: LabelStudy, result: StudyResult) -> str:
+    """The result in one line: the verdict and what it took, or the interval."""
+    sets = _sets(study)
+    if study.question.share is None:
+        return f"{study.question.name} {_numbers(result)} of these {sets}, after {_labels(result)}"
+    if result.holds is None:
+        more = number_of(result.more or 0, "more label")
+        return (
+            f"{study.question} is open for these {sets} after {_labels(result)}: "
+            f"{_numbers(result)}; at least {more} to decide it"
+        )
+    verdict = "holds" if result.holds else "does not hold"
+    about = f"{study.question} {verdict} for these {sets}"
+    if not result.labels:
+        return f"{about}: shown without a label, {_say_most(study)}"
+    return (
+        f"{about}: shown after {_labels(result)}{_against_fixed(study, result)}; {_numbers(result)}"
+    )
+
+
+def say_bound(study: LabelStudy) -> str:
+    """What can be said before any label, in one line."""
+    return f"{study.question.name} of these {_sets(study)} is {_say_most(study)}"
+
+
+def _say_most(study: LabelStudy) -> str:
+    share = percent(study.countable / len(study.sets))
+    why = {
+        "pm_k": f"only {share} have one prediction on all frames",
+        "drop": f"only {share} have several predictions",
+        "accuracy": f"{share} have a prediction",
+        "false_positive_rate": f"only {share} have a detection above the score",
+        "image_error_rate": "an object may be missed in any image",
+    }[study.question.metric]
+    return f"at most {share} whatever is in them: {why}"
+
+
+def _against_fixed(study: LabelStudy, result: StudyResult) -> str:
+    """How many labels a sample of a fixed size would have needed, where it is more."""
+    value, share = result.interval.value, study.question.share
+    if value is None or share is None or study.scenes:
+        return ""
+    fixed = fixed_sample(value, float(share), len(study.sets))
+    return f"; a fixed sample would have asked for {fixed:,}" if fixed > result.labels else ""
+
+
+def _numbers(result: StudyResult) -> str:
+    share = result.interval
+    ends = f"95 % interval {interval(share.low, share.high)}"
+    return ends if share.value is None else f"{percent(share.value)} ({ends})"
+
+
+def _labels(result: StudyResult) -> str:
+    return number_of(result.labels, "label")
+
+
+def _sets(study: LabelStudy) -> str:
+    return number_of(len(study.sets), "image" if study.question.of_images else "set")

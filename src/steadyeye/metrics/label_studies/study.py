@@ -1,0 +1,238 @@
+"""A study: which sets may be asked about, in which order, and when it is enough."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.seeds import fingerprint
+from steadyeye.metrics.label_studies.answered_sets import AnsweredSets, find_sets
+from steadyeye.metrics.label_studies.question import Question
+
+CONSTANT_CLASS, SCENE_CLASS = "constant-class", "scene-class"
+PREMISES = (CONSTANT_CLASS, SCENE_CLASS)
+STRATA = ("", "confidence", "class")
+MOST_STRATA = 5
+
+
+@dataclass(frozen=True)
+class Premise:
+    """That every set, or every scene, shows one class on all its frames, and why it is believed.
+
+    `name`: one of `PREMISES`. `reason`: "stated", or how it was checked.
+    """
+
+    name: str
+    reason: str = "stated"
+
+    @property
+    def of_scenes(self) -> bool:
+        """Whether all sets of a scene show the same class, so that one label does for all."""
+        return self.name == SCENE_CLASS
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """When labels are enough; what the question requires is a rule of its own.
+
+    `budget`: so many labels, None: no limit. `target`: the half-width of the interval, 0…1.
+    """
+
+    budget: int | None = None
+    target: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LabelStudy:
+    """What a question asks of people, fixed before the first label.
+
+    `question`: with its k. `sets`: the ids of all N sets. `candidates`: the ids that people are
+    asked about, in this order: uniform without replacement by the seed, or the scenes with the
+    most sets first. `answers`: candidate, or set of a scene, → the model's classes. `scenes`: where
+    one label does for a scene, candidate → the sets of its scene that may count; else empty.
+    `strata`: candidate → its stratum, where the order is proportional to strata; else empty.
+    `videos`: set → its video. `fingerprint`: changes with the sets and what the model answers.
+    """
+
+    question: Question
+    sets: tuple[str, ...]
+    candidates: tuple[str, ...]
+    answers: Mapping[str, tuple[str, ...]]
+    videos: Mapping[str, str]
+    premise: Premise | None = None
+    scenes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    strata: Mapping[str, str] = field(default_factory=dict)
+    strata_by: str = ""
+    stop: StopRule = StopRule()
+    seed: int = 0
+    model: str = ""
+    data: str = ""
+    fingerprint: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def countable(self) -> int:
+        """How many sets can count, C; the others contribute nothing whatever is in them."""
+        return sum(map(len, self.scenes.values())) if self.scenes else len(self.candidates)
+
+
+def plan_study(
+    predictions: Predictions,
+    question: Question,
+    premise: Premise | None = None,
+    *,
+    seed: int = 0,
+    strata: str = "",
+    stop: StopRule | None = None,
+) -> LabelStudy:
+    """The study of a question on sealed predictions; nothing of it depends on any label.
+
+    The order depends on the seed and the ids alone, so that the sets two models share come in the
+    same order for both. `strata`: "confidence" (five of equal size) or "class" (the model's four
+    most frequent classes and the rest): the order is then proportional to them. Raises `UsageError`
+    where the question does not apply, or rests on a premise that nobody stated or checked.
+    """
+    sets = find_sets(predictions, question)
+    if not len(sets.ids):
+        raise UsageError(f"{question.name}: {predictions.data} has no set with a prediction")
+    question = replace(question, k=sets.k)
+    if needs_premise(question):
+        premise = premise or check_labels(predictions, question)
+    _check(question, premise, strata)
+    scenes = _scenes(sets, seed) if premise and premise.of_scenes else {}
+    places = np.flatnonzero(sets.candidates)
+    names = _strata(sets, strata, places)
+    candidates = tuple(scenes) or _order(sets.ids[places], names, seed)
+    return LabelStudy(
+        question=question,
+        sets=tuple(sets.ids.tolist()),
+        candidates=candidates,
+        answers={str(sets.ids[place]): sets.answers[place] for place in places.tolist()},
+        videos=dict(zip(sets.ids.tolist(), sets.videos.tolist(), strict=True)),
+        premise=premise,
+        scenes=scenes,
+        strata=dict(zip(sets.ids[places].tolist(), names, strict=True)) if strata else {},
+        strata_by=strata,
+        stop=stop or StopRule(),
+        seed=seed,
+        model=predictions.model,
+        data=predictions.data,
+        fingerprint=_mark(predictions, sets),
+        notes=sets.notes,
+    )
+
+
+def needs_premise(question: Question) -> bool:
+    """Whether what is left out without a label rests on one class a set."""
+    return question.metric in {"pm_k", "drop"} and question.k != 0
+
+
+def parse_premise(name: str) -> Premise:
+    """The premise that a user states. Raises `UsageError` for another name."""
+    if name not in PREMISES:
+        raise UsageError(f"no premise named '{name}'; give {' or '.join(PREMISES)}")
+    return Premise(name)
+
+
+def check_labels(predictions: Predictions, question: Question) -> Premise | None:
+    """The premise as the labels that come with the data bear it out; None where there are none.
+
+    Raises `UsageError` where sets among them show several classes or change theirs.
+    """
+    if "truth" not in predictions.columns or "offset" not in predictions.tags:
+        return None
+    inside = predictions.has_label
+    if question.k is not None:
+        inside = inside & (np.abs(predictions.tags["offset"]) <= question.k)
+    rows = np.flatnonzero(inside)
+    _, group = predictions.distinct_groups
+    order = rows[np.argsort(group[rows], kind="stable")]
+    before, after = order[:-1], order[1:]
+    changes = (group[before] == group[after]) & (
+        predictions.truth[before] != predictions.truth[after]
+    ).any(axis=1)
+    broken = set(group[before[changes]].tolist())
+    broken |= set(group[rows[predictions.truth[rows].sum(axis=1) > 1]].tolist())
+    total = len(np.unique(group[rows]))
+    counted = number_of(total, "labelled set")
+    if broken:
+        first = predictions.distinct_groups[0][min(broken)]
+        raise UsageError(
+            f"{len(broken):,} of {counted} of {predictions.data} show several classes or change "
+            f"theirs, first '{first}': {question.name} cannot be told from the labels of a few "
+            "sets; label every frame"
+        )
+    return Premise(CONSTANT_CLASS, f"checked: {counted}, each of one class") if total else None
+
+
+def _check(question: Question, premise: Premise | None, strata: str) -> None:
+    if strata not in STRATA:
+        raise UsageError(f"no strata named '{strata}'; give confidence or class, or leave it out")
+    if strata and question.share is not None:
+        raise UsageError(
+            f"'{question}' is decided from a uniform order; leave --strata out, or ask for an "
+            f"interval, '{question.name}', alone"
+        )
+    if premise and premise.of_scenes and (strata or question.of_images):
+        option = "--strata" if strata else question.metric
+        raise UsageError(
+            f"{option} does not go with one label a scene; give constant-class or none"
+        )
+    if needs_premise(question) and premise is None:
+        raise UsageError(
+            f"{question.name} from a few labels takes every set to show one class on all its "
+            "frames; look at some, and state it with --premise constant-class (or scene-class, "
+            "where all sets of a scene show the same one)"
+        )
+
+
+def _order(ids: NDArray[np.str_], strata: list[str], seed: int) -> tuple[str, ...]:
+    """The ids in the order of the seed, which is uniform; within strata proportional to them."""
+    ranked = sorted(ids.tolist(), key=lambda name: _key(seed, name))
+    if not any(strata):
+        return tuple(ranked)
+    stratum = dict(zip(ids.tolist(), strata, strict=True))
+    sizes: dict[str, int] = {}
+    rank: dict[str, int] = {}
+    for name in ranked:
+        rank[name] = sizes.get(stratum[name], 0)
+        sizes[stratum[name]] = rank[name] + 1
+    # the j-th of a stratum stands where (j + ½) of its sets do
+    return tuple(sorted(ranked, key=lambda name: (rank[name] + 0.5) / sizes[stratum[name]]))
+
+
+def _key(seed: int, name: str) -> str:
+    return fingerprint("label order", str(seed), name)
+
+
+def _scenes(sets: AnsweredSets, seed: int) -> dict[str, tuple[str, ...]]:
+    """The first set of each scene → the sets of the scene that may count, most sets first."""
+    members: dict[str, list[str]] = {}
+    for place in np.flatnonzero(sets.candidates).tolist():
+        members.setdefault(str(sets.scenes[place]), []).append(str(sets.ids[place]))
+    ranked = sorted(members.values(), key=lambda ids: (-len(ids), _key(seed, ids[0])))
+    return {ids[len(ids) // 2]: tuple(ids) for ids in ranked}
+
+
+def _strata(sets: AnsweredSets, by: str, places: NDArray[np.intp]) -> list[str]:
+    """The stratum of each candidate, '' without strata."""
+    if not by or not len(places):
+        return [""] * len(places)
+    if by == "confidence":
+        rank = np.argsort(np.argsort(-sets.confidence[places], kind="stable"), kind="stable")
+        return [f"confidence {1 + r * MOST_STRATA // len(places)}" for r in rank.tolist()]
+    names = [", ".join(sets.answers[place]) for place in places.tolist()]
+    classes, counts = np.unique(names, return_counts=True)
+    frequent = set(classes[np.argsort(-counts, kind="stable")][: MOST_STRATA - 1].tolist())
+    return [name if name in frequent else "other classes" for name in names]
+
+
+def _mark(predictions: Predictions, sets: AnsweredSets) -> str:
+    answers = ("\x01".join(names) for names in sets.answers)
+    rows = (f"{id_}\x00{names}" for id_, names in zip(sets.ids.tolist(), answers, strict=True))
+    may_count = "".join("01"[bool(candidate)] for candidate in sets.candidates.tolist())
+    return fingerprint(predictions.fingerprint, predictions.content, may_count, *rows)
