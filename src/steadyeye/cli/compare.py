@@ -54,6 +54,10 @@ def compare(
     ] = "compare.html",
     formats: Formats = "",
     metrics: Metrics = None,
+    original: Annotated[
+        str | None,
+        typer.Option(help="The model that the others are deployed forms of: says what they cost."),
+    ] = None,
 ) -> None:
     """Compare models on the same samples: paired differences and ranks."""
     from steadyeye.report import build, compare
@@ -63,11 +67,14 @@ def compare(
     build.check_formats(files)
     models = compare.group_shared(folders, join_options(metrics))
     boards = compare.rank_models(models)
+    costs = compare.describe_costs(models, original) if original else []
     for line in data_changes.notes(folders):
+        say(line)
+    for line in costs:
         say(line)
     for boards_of_data in boards:
         _print_boards(boards_of_data, len(boards) > 1)
-    build.save(compare.document(boards, folders, models), folders, files)
+    build.save(compare.document(boards, folders, models, costs), folders, files)
     for file in files:
         show(f"report: {file.resolve()}")
 

@@ -261,7 +261,7 @@ def _read_label(label: Any, name: str) -> Label:
             "boxes as {'boxes': [[x0, y0, x1, y1], …], 'labels': [0, …]}"
         )
     if holds_boxes(label):
-        return _ask(lambda: read_boxes(label, name), f"the label of '{name}'")
+        return cast(BoxRow, _ask(lambda: read_boxes(label, name), f"the label of '{name}'"))
     numbers = _to_array(label, f"the label of '{name}'")
     if numbers.ndim == 1 and np.issubdtype(numbers.dtype, np.floating) and len(numbers) > 1:
         if not np.isfinite(numbers).all():

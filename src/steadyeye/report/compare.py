@@ -11,6 +11,7 @@ from steadyeye.core.spec import split
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Evaluated
 from steadyeye.report import build
+from steadyeye.report.comparison.deployment import compare_deployed, describe
 from steadyeye.report.comparison.leaderboards import Boards, boards, finding, not_ranked
 from steadyeye.report.render.document import Document
 from steadyeye.runner import data_changes
@@ -50,17 +51,38 @@ def write(runs: Sequence[Place], files: Sequence[Place]) -> None:
     build.save(document(rank_models(models), runs, models), runs, files)
 
 
+def describe_costs(models: Sequence[Sequence[Evaluated]], original: str) -> list[str]:
+    """What each model costs against the one named `original`, a text a model and data.
+
+    `models`: as `group_shared` gives them. Raises `UsageError` where no data has that model.
+    """
+    of_data = [
+        several for several in models if original in [model.predictions.model for model in several]
+    ]
+    return [
+        describe(deployment)
+        for several in of_data or models[:1]
+        for deployment in compare_deployed(several, original)
+    ]
+
+
 def document(
-    rankings: Sequence[Boards], runs: Sequence[Place], models: Sequence[Sequence[Evaluated]]
+    rankings: Sequence[Boards],
+    runs: Sequence[Place],
+    models: Sequence[Sequence[Evaluated]],
+    costs: Sequence[str] = (),
 ) -> Document:
-    """The report of a comparison; `rankings` as `rank_models` gives it, of models on one data."""
+    """The report of a comparison; `rankings` as `rank_models` gives it, of models on one data.
+
+    `costs`: what `describe_costs` says of deployed models, the first thing that is read.
+    """
     together = [model for several in models for model in several]
     content = build.build_report(runs, together, COMPARING)
     verdicts = tuple(finding(item.boards[0]) for item in rankings)
     return replace(
         content,
         title="Which model is better?",
-        headline=(*verdicts, *content.headline),
+        headline=(*costs, *verdicts, *content.headline),
         leading=Topic.COMPARED,
     )
 

@@ -254,7 +254,8 @@ def _by_shape(network: Network, path: str, classes: int | None) -> Format | None
     rows, columns = int(shape[1] or 0), int(shape[2] or 0)
     size = (int(side[0] or 0), int(side[1] or 0))
     three, four = (count_cells(size, strides) for strides in ((8, 16, 32), (8, 16, 32, 64)))
-    decoder, width = None, columns - 5
+    decoder: str | None = None
+    width: int | None = columns - 5
     if columns == 6 and rows not in (three, four, 3 * three, 3 * four):
         decoder, width = "end_to_end", None
     elif columns in (three, four) and rows > 4:

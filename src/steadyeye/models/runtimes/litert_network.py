@@ -120,7 +120,7 @@ def _quantise(batch: NDArray[np.float32], part: Mapping[str, Any]) -> NDArray[An
     """Floats as an input takes them."""
     scale, zero = part["quantization"]
     if not scale or not np.issubdtype(part["dtype"], np.integer):
-        return batch.astype(part["dtype"])
+        return np.asarray(batch, dtype=part["dtype"])
     limits = np.iinfo(part["dtype"])
     steps = np.rint(batch / np.float32(scale)) + zero
-    return np.clip(steps, limits.min, limits.max).astype(part["dtype"])
+    return np.asarray(np.clip(steps, limits.min, limits.max), dtype=part["dtype"])

@@ -1,0 +1,79 @@
+"""What a deployed model costs, against counts by hand; and a network that is really quantised."""
+
+import re
+
+import numpy as np
+import onnx
+import pytest
+import tiny_onnx
+from forked import steadyeye
+from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+
+import steadyeye as se
+from steadyeye.core.errors import UsageError
+from steadyeye.models.runtimes.probe_images import patterns
+from steadyeye.report.compare import group_shared
+from steadyeye.report.comparison.deployment import compare_deployed, describe
+from steadyeye.testing import example_source, tell_example_classes
+
+RECIPE = "{'size': 32, 'resize': 32, 'mean': 127.0, 'std': 64.0}"
+
+
+def see_worse(images):
+    """The example's answers, but for images of an even sum."""
+    scores = np.array(tell_example_classes(images))
+    wrong = images.reshape(len(images), -1).sum(axis=1, dtype=np.int64) % 2 == 0
+    scores[wrong] = np.roll(scores[wrong], 1, axis=1)
+    return scores
+
+
+def test_costs_are_the_differences_of_both_models():
+    runs = [se.evaluate(model, example_source()) for model in (tell_example_classes, see_worse)]
+    (models,) = group_shared([run.folder for run in runs], "accuracy, pm_k(k=1), flip_rate")
+    (deployment,) = compare_deployed(models, "tell_example_classes")
+    first, second = (run.predictions for run in runs)
+    assert deployment.changed.value == np.mean(first.own != second.own)
+    assert 0 < deployment.changed.value < 1
+    cost = {each.metric: each.difference for each in deployment.costs}
+    better, worse = runs
+    assert cost["accuracy"].value == pytest.approx(better.accuracy().value - worse.accuracy().value)
+    assert cost["pm_k(k=1)"].value == pytest.approx(better.pm_k(1).value - worse.pm_k(1).value)
+    # the lower is the better, and a cost is always how much worse
+    assert cost["flip_rate"].value == pytest.approx(worse.flip_rate().value - better.flip_rate().value)
+    text = describe(deployment)
+    points = f"{cost['pm_k(k=1)'].value * 100:.1f}"
+    assert re.search(rf"pm-1: {points} percentage points \(", text)
+    assert text.startswith(f"see_worse changes {deployment.changed.value * 100:.1f} % of")
+    with pytest.raises(UsageError, match="no model of these runs named 'see_wrose'"):
+        compare_deployed(models, "see_wrose")
+
+
+class Calibration(CalibrationDataReader):
+    def __init__(self):
+        images = [(image.astype(np.float32) - 127) / 64 for image in patterns(32, 32, 8)]
+        self.batches = iter([{"images": i.transpose(2, 0, 1)[None]} for i in images])
+
+    def get_next(self):
+        return next(self.batches, None)
+
+
+def test_a_quantised_file_is_compared_with_its_original(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    onnx.save(tiny_onnx.make_classifier(), "fp32.onnx")
+    quantize_static(
+        "fp32.onnx", "int8.onnx", Calibration(), per_channel=True, weight_type=QuantType.QInt8
+    )
+    names = "abcdefghij"
+    (tmp_path / "ten.txt").write_text("\n".join(names))
+    rng = np.random.default_rng(0)
+    data = [(rng.integers(0, 256, (40, 40, 3), np.uint8), names[i % 10]) for i in range(30)]
+    for name in ("fp32", "int8"):
+        model = f"onnx(path='{name}.onnx', classes='ten.txt', recipe={RECIPE})"
+        se.evaluate(model, data, out=tmp_path / name)
+    words = ("compare", "fp32", "int8", "--metrics", "accuracy", "--original", "fp32")
+    done = steadyeye(*words, "--out", "c.md", cwd=tmp_path)
+    assert not done.returncode, done.stderr
+    printed = " ".join(done.stdout.split())
+    assert re.search(r"int8 changes \d+\.\d % of 30 predictions of fp32", printed)
+    assert "accuracy:" in printed
+    assert "int8 changes" in (tmp_path / "c.md").read_text()
