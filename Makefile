@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet inst
 # three for two processors, as a quarter of the time a test waits for a process, a browser or a server
 SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick fuzz faults lint types docs gallery check installs audit clean
+.PHONY: demo test quick fuzz faults integrations lint types docs gallery check installs audit clean
 
 demo: $(VENV)/.demo
 	$(BIN)/steadyeye run examples/demo.toml --out runs/demo
@@ -33,6 +33,11 @@ faults: $(VENV)/.test
 	$(BIN)/python tests/faults/fault_trials.py kills --count $(KILLS) $(if $(WRITE),--write $(WRITE))
 	$(BIN)/python tests/faults/fault_trials.py signals $(if $(WRITE),--write $(WRITE))
 	$(BIN)/python tests/faults/fault_trials.py failures --every $(if $(WRITE),--write $(WRITE))
+
+# packages that do not fit beside the others, each in an environment of its own: ultralytics and supervision
+# without their OpenCV, over the packages of the tests; FiftyOne with its own, and a MongoDB of this machine
+integrations: $(VENV)/.test
+	$(BIN)/python tools/check_integrations.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

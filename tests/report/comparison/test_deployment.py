@@ -39,7 +39,9 @@ def test_costs_are_the_differences_of_both_models():
     assert cost["accuracy"].value == pytest.approx(better.accuracy().value - worse.accuracy().value)
     assert cost["pm_k(k=1)"].value == pytest.approx(better.pm_k(1).value - worse.pm_k(1).value)
     # the lower is the better, and a cost is always how much worse
-    assert cost["flip_rate"].value == pytest.approx(worse.flip_rate().value - better.flip_rate().value)
+    assert cost["flip_rate"].value == pytest.approx(
+        worse.flip_rate().value - better.flip_rate().value
+    )
     text = describe(deployment)
     points = f"{cost['pm_k(k=1)'].value * 100:.1f}"
     assert re.search(rf"pm-1: {points} percentage points \(", text)

@@ -72,7 +72,7 @@ def compare_deployed(models: Sequence[Evaluated], original: str) -> list[Deploym
             gap = difference(*(pair[::-1] if bound.lower else pair))
             if gap is not None:
                 gaps.append((place, name, gap))
-    adjusted = holm([gap.p for _, _, gap in gaps]) if gaps else []
+    adjusted = holm([gap.p for _, _, gap in gaps]).tolist() if gaps else []
     costs: dict[int, list[Cost]] = {}
     for (place, name, gap), p in zip(gaps, adjusted, strict=True):
         bound, result = base.bound_metrics[name], base.results[name]
@@ -90,7 +90,9 @@ def _changed(base: Predictions, other: Predictions) -> Interval:
     if base.model_classes == other.model_classes:
         differs = base.own[rows] != other.own[rows]
     else:
-        differs = np.array([base.answer(row) != other.answer(row) for row in rows], dtype=np.bool_)
+        differs = np.array(
+            [base.answer(row) != other.answer(row) for row in rows.tolist()], dtype=np.bool_
+        )
     videos = video_of(base, rows)
     if "frame" in base.tags:
         return block_bootstrap.mean(differs, videos, block_bootstrap.length(len(rows)))

@@ -1,0 +1,190 @@
+"""Photos that show the same, as pm-sets: bursts of a camera, near duplicates, sets of a table."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.files import Place, place, relative_path
+from steadyeye.core.storage.text_files import read_table
+from steadyeye.core.types import Classes, Labels
+from steadyeye.data.classes.class_lists import classes_of_names, read
+from steadyeye.data.images import image_file
+from steadyeye.data.images.exif_time import read_time
+from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
+from steadyeye.data.video.frame_folders import absentees, sampler
+from steadyeye.data.video.paths import list_files, resolve_path
+from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
+
+WAYS = ("folder", "time", "column", "similarity")
+FOLDER_NAMES = "folder"
+
+
+def photo_bursts(
+    path: str,
+    by: str = "folder",
+    gap: float = 2.0,
+    table: str | None = None,
+    labels: str | None = None,
+    classes: str | None = None,
+) -> FrameSets:
+    """Photos of one scene as a pm-set: the middle one is the anchor, the others are its neighbours.
+
+    `path`: the folder of the photos. `by`: what makes a set: "folder", the photos directly in each
+    folder, in the order of their names; "time", photos of one folder that were taken at most `gap`
+    seconds after the one before, by EXIF; "column", those of one `set` in `table`, a CSV file with
+    the columns file and set, in the order of its rows; "similarity", photos that differ by less
+    than 3 grey levels on average at 32 × 32 pixels, directly or over others between, to be
+    reviewed by people. `labels`: a CSV file with the columns file and label (several rows for
+    several labels), or "folder": the first folder below `path` is the class. `classes`: a known
+    list or a class file; the labels' own names otherwise. Photos that are in no set of two or more
+    are left out and counted. Tags: offset, video (the set), frame (the place in it). Raises
+    `UsageError` where no set is left.
+
+    Example: `photo_bursts(path='photos', by='time', gap=1, labels='labels.csv')`
+    """
+    if by not in WAYS:
+        raise unknown("way to make sets of photos", by, WAYS)
+    root = resolve_path(path)
+    photos = {
+        relative_path(file, root).as_posix(): file for file in list_files(root, image_file.SUFFIXES)
+    }
+    sets, note = _group(photos, by, gap, table)
+    sets = {name: ids for name, ids in sets.items() if len(ids) > 1}
+    if not sets:
+        raise UsageError(
+            f"no two of the {number_of(len(photos), 'photo')} in '{path}' are in one set by {by}; "
+            f"give another of by={', '.join(WAYS)}"
+        )
+    known, truth = _read_labels(labels, photos, classes)
+    members = tuple(
+        Member(f"{name}/{id_}", name, name, index, index - len(ids) // 2, truth.get(id_, ()))
+        for name, ids in sets.items()
+        for index, id_ in enumerate(ids)
+    )
+    ids_of = {member.id: member.id.removeprefix(f"{member.group}/") for member in members}
+
+    def locate(member: Member) -> Place:
+        return photos[ids_of[member.id]]
+
+    alone = len(photos) - len(members)
+    left_out = (f"{number_of(alone, 'photo')} left out: in no set of two or more",) if alone else ()
+    marks = [f"{member}:{locate(member).stat().st_size}" for member in members]
+    return FrameSets(
+        name=root.name,
+        classes=known,
+        columns=COLUMNS + (("truth",) if known else ()),
+        fingerprint=fingerprint("photo_bursts", by, repr(known), *marks),
+        members=members,
+        sample=sampler(locate),
+        image_files=lambda member: [locate(member)],
+        absent=absentees(locate),
+        notes=(*set_notes(members), f"sets of photos by {by}", *note, *left_out),
+    )
+
+
+Sets = dict[str, list[str]]
+
+
+def _group(
+    photos: Mapping[str, Place], by: str, gap: float, table: str | None
+) -> tuple[Sets, tuple[str, ...]]:
+    """The photos of each set, in order, and what a reader must know of how they were made."""
+    if (table is not None) != (by == "column"):
+        raise UsageError("table='…' goes with by='column', a CSV file with the columns file, set")
+    if by == "column":
+        return _by_table(photos, place(table or "")), ()
+    if by == "time":
+        return _by_time(photos, gap)
+    if by == "similarity":
+        return _by_similarity(photos), (
+            "near duplicates by their small grey views: not reviewed by people",
+        )
+    sets: Sets = {}
+    for id_ in photos:
+        folder = id_.rpartition("/")[0]
+        sets.setdefault(folder or ".", []).append(id_)
+    return sets, ()
+
+
+def _by_table(photos: Mapping[str, Place], table: Place) -> Sets:
+    sets: Sets = {}
+    places: set[str] = set()
+    for row in read_table(table, "table of sets", needed=("file", "set")):
+        id_ = row.get("file")
+        if id_ not in photos:
+            raise unknown(f"photo of {row.place}", id_, photos)
+        if id_ in places:
+            raise UsageError(f"{row.place}: '{id_}' is in two sets; leave one row out")
+        places.add(id_)
+        sets.setdefault(row.get("set"), []).append(id_)
+    return sets
+
+
+def _by_time(photos: Mapping[str, Place], gap: float) -> tuple[Sets, tuple[str, ...]]:
+    if not gap > 0:
+        raise UsageError(f"gap={gap}: give the longest time between two photos, in seconds")
+    times = {id_: read_time(file) for id_, file in photos.items()}
+    folders: dict[str, list[tuple[float, str]]] = {}
+    for id_, time in times.items():
+        if time is not None:
+            folders.setdefault(id_.rpartition("/")[0], []).append((time, id_))
+    sets: Sets = {}
+    for taken in folders.values():
+        taken.sort()
+        name = taken[0][1]
+        sets[name] = [name]
+        for (before, _), (time, id_) in pairwise(taken):
+            if time - before > gap:
+                name = id_
+            sets.setdefault(name, []).append(id_)
+    without = sum(time is None for time in times.values())
+    note = f"{number_of(without, 'photo')} without a time in its EXIF"
+    return sets, ((note,) if without else ())
+
+
+def _by_similarity(photos: Mapping[str, Place]) -> Sets:
+    """Photos that are near each other, directly or over others, by the name of the first."""
+    ids = list(photos)
+    views = [make_view(image_file.read(photos[id_])) for id_ in ids]
+    first = list(range(len(ids)))
+
+    def head(index: int) -> int:
+        while first[index] != index:
+            index = first[index]
+        return index
+
+    for one, other in find_near_duplicates(views):
+        low, high = sorted((head(one), head(other)))
+        first[high] = low
+    sets: Sets = {}
+    for index, id_ in enumerate(ids):
+        sets.setdefault(ids[head(index)], []).append(id_)
+    return sets
+
+
+def _read_labels(
+    labels: str | None, photos: Mapping[str, Place], classes: str | None
+) -> tuple[Classes | None, dict[str, Labels]]:
+    """The classes, and the places of each photo's labels among them."""
+    if labels is None:
+        return (read(classes) if classes else None), {}
+    names: dict[str, list[str]] = {}
+    if labels == FOLDER_NAMES:
+        names = {id_: [id_.partition("/")[0]] for id_ in photos if "/" in id_}
+    else:
+        for row in read_table(place(labels), "table of labels", needed=("file", "label")):
+            if row.get("file") not in photos:
+                raise unknown(f"photo of {row.place}", row.get("file"), photos)
+            names.setdefault(row.get("file"), []).append(row.get("label"))
+    texts = sorted({name for several in names.values() for name in several})
+    known = read(classes) if classes else classes_of_names(dict.fromkeys(texts))
+    return known, {id_: _places(several, known, id_) for id_, several in names.items()}
+
+
+def _places(names: Sequence[str], known: Classes, id_: str) -> Labels:
+    for name in names:
+        if name not in known.names:
+            raise unknown(f"class of '{id_}'", name, known.names)
+    return tuple(sorted({known.names.index(name) for name in names}))

