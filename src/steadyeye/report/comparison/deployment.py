@@ -68,7 +68,7 @@ def compare_deployed(models: Sequence[Evaluated], original: str) -> list[Deploym
         for name, bound in model.bound_metrics.items():
             if bound.outcomes is None or name not in base.bound_metrics:
                 continue
-            pair = [prepare_outcomes(bound.outcomes(each)) for each in (base_table, table)]
+            pair = [prepare_outcomes(bound.outcomes(rows)) for rows in (base_table, table)]
             gap = difference(*(pair[::-1] if bound.lower else pair))
             if gap is not None:
                 gaps.append((place, name, gap))
@@ -78,13 +78,15 @@ def compare_deployed(models: Sequence[Evaluated], original: str) -> list[Deploym
         bound, result = base.bound_metrics[name], base.results[name]
         costs.setdefault(place, []).append(Cost(name, result.unit, bound.lower, gap, float(p)))
     return [
-        Deployment(original, names[i], _changed(base_table, tables[i]), tuple(costs.get(i, ())))
+        Deployment(
+            original, names[i], _measure_change(base_table, tables[i]), tuple(costs.get(i, ()))
+        )
         for i in range(len(models))
         if models[i] is not base
     ]
 
 
-def _changed(base: Predictions, other: Predictions) -> Interval:
+def _measure_change(base: Predictions, other: Predictions) -> Interval:
     """The share of samples whose best class is another one, clustered by video."""
     rows = np.flatnonzero(base.valid & other.valid)
     if base.model_classes == other.model_classes:
