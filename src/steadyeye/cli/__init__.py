@@ -17,6 +17,7 @@ COMMANDS = (
     "sample",
     "propose",
     "review",
+    "label",
     "view",
 )
 """The files of this package that register commands."""

@@ -2,15 +2,15 @@
 
 import json
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
-from steadyeye.cli.options import app
+from steadyeye.cli.options import app, expand_groups
 from steadyeye.cli.review_tables import build_tables
 from steadyeye.cli.terminal import console, progress_console, say, show, show_table
 from steadyeye.core.errors import UsageError, unknown
@@ -32,67 +32,82 @@ class People:
     revoked: Sequence[str]
 
 
-@app.command()
-def review(
-    root: SetRoot,
+@dataclass(frozen=True)
+class ServeOptions:
+    """Where a review is served, to whom, and where its database is."""
+
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0 or :: for all of this machine.")
-    ] = "127.0.0.1",
+    ] = "127.0.0.1"
     port: Annotated[
         int, typer.Option(help="Port to listen on; 0: one that is free.", min=0, max=65535)
-    ] = 8000,
+    ] = 8000
     name: Annotated[
         list[str] | None,
         typer.Option("--reviewer", help="A reviewer, added if new; may be repeated."),
-    ] = None,
+    ] = None
     renew: Annotated[
         list[str] | None,
         typer.Option("--renew", help="Make a new link for a reviewer; may be repeated."),
-    ] = None,
+    ] = None
     revoke: Annotated[
         list[str] | None,
         typer.Option("--revoke", help="End a reviewer's link and sessions; may be repeated."),
-    ] = None,
+    ] = None
     idle: Annotated[
         float, typer.Option("--idle-hours", help="Sign out after hours without a request.", min=0.1)
-    ] = 72,
+    ] = 72
     whole: Annotated[
         float, typer.Option("--session-days", help="Sign out after days in any case.", min=0.1)
-    ] = 30,
-    url: Annotated[str | None, typer.Option(help="Public address, if there is a proxy.")] = None,
-    database: Where = None,
-) -> None:
+    ] = 30
+    url: Annotated[str | None, typer.Option(help="Public address, if there is a proxy.")] = None
+    database: Where = None
+
+    @property
+    def people(self) -> People:
+        """Whom the options name."""
+        return People(self.name or [], self.renew or [], self.revoke or [])
+
+
+@app.command()
+@expand_groups
+def review(root: SetRoot, serving: ServeOptions) -> None:
     """Serve a set for review in the browser, and print a private link per reviewer."""
-    _check_installed()
-    from steadyeye.review.protocol.sessions import DAY, Lifetime
-    from steadyeye.review.web.access import Access
-    from steadyeye.review.web.server import read_public_url
-
-    lifetime = Lifetime(idle * 3600, whole * DAY)
-    access = Access(read_public_url(url) if url else None, lifetime=lifetime)
-    _serve(root, database, (host, port), access, People(name or [], renew or [], revoke or []))
-
-
-def _serve(
-    root: Path, database: str | None, place: tuple[str, int], access: Any, people: People
-) -> None:
-    """Serves a set at a host and port; `access`: how it may be reached, without the links' key."""
+    check_installed()
     from steadyeye.data.annotations import review_set
-    from steadyeye.review import database as databases
-    from steadyeye.review.protocol.links import read_key
-    from steadyeye.review.web import server
-    from steadyeye.review.web.access import LINK
-    from steadyeye.review.web.app import build_app
 
     folder = review_set.read(root)
+    if folder.content.get("kind") == "labels":
+        raise UsageError(f"'{root}' is a label study; serve it with `steadyeye label RUN`")
+    serve(folder, serving)
+
+
+def serve(
+    folder: Any, options: ServeOptions, begin_study: Callable[[Any], Any] | None = None
+) -> None:
+    """Serves a set, and prints the links of its reviewers.
+
+    `begin_study`: of a label study; called with the database, it returns what the app is to show.
+    """
+    from steadyeye.review import database as databases
+    from steadyeye.review.protocol.links import read_key
+    from steadyeye.review.protocol.sessions import DAY, Lifetime
+    from steadyeye.review.web import server
+    from steadyeye.review.web.access import LINK, Access
+    from steadyeye.review.web.app import build_app
+
+    lifetime = Lifetime(options.idle * 3600, options.whole * DAY)
+    url = server.read_public_url(options.url) if options.url else None
     # before anything is changed or printed: a second server of a review stops here
-    listener = server.listen(*place)
-    access = replace(access, key=read_key(root))
-    data = databases.connect(database or databases.default_url(root))
+    listener = server.listen(options.host, options.port)
+    key = read_key(folder.root)
+    access = Access(url, key=key, lifetime=lifetime)
+    data = databases.connect(options.database or databases.default_url(folder.root))
     public = [server.bracket(urlsplit(access.url).hostname or "")] if access.url else []
-    web = build_app(folder, data, [*listener.trusted_hosts, *public], access)
+    hosts = [*listener.trusted_hosts, *public]
+    web = build_app(folder, data, hosts, access, begin_study(data) if begin_study else None)
     base, *others = [access.url] if access.url else listener.urls
-    for person, token in _list_links(data, web.state.rules.plan, access.key, people):
+    for person, token in _list_links(data, web.state.rules.plan, key, options.people):
         no_link = f"has no link; make a new one with --renew {shlex.quote(person)}"
         show(f"{person}: {base}{LINK}{token}" if token else f"{person}: {no_link}")
     show(f"reviewing {folder.name} at {base}; Ctrl-C stops, nothing is lost")
@@ -154,7 +169,7 @@ def review_status(
     """Show the progress of a review: stages, reviewers, agreement."""
     if form not in FORMS:
         raise unknown("format", form, FORMS)
-    _check_installed()
+    check_installed()
     from steadyeye.review.results.recount import check_counts
     from steadyeye.review.results.status import summarise
 
@@ -192,7 +207,7 @@ def review_audit(
     database: Where = None,
 ) -> None:
     """Check a random sample of undecided pairs, then accept the rest in bulk."""
-    _check_installed()
+    check_installed()
     _, plan, data = _open_set(root, database)
     from steadyeye.review.bulk.audit import run_audit
 
@@ -216,7 +231,7 @@ def review_export(
     database: Where = None,
 ) -> None:
     """Export the accepted items as a set to evaluate, or the open ones for another tool."""
-    _check_installed()
+    check_installed()
     from steadyeye.data.annotations import review_set
     from steadyeye.review.interchange import formats as interchange
     from steadyeye.review.workflow import queue
@@ -250,7 +265,7 @@ def review_import(
     database: Where = None,
 ) -> None:
     """Import decisions made in Label Studio or CVAT."""
-    _check_installed()
+    check_installed()
     from steadyeye.data.annotations import review_set
     from steadyeye.review.interchange import formats
     from steadyeye.review.interchange.answers import import_annotations
@@ -283,7 +298,7 @@ def _open_set(root: Path, database: str | None, *, begin: bool = False) -> tuple
     return folder, read_plan(folder.content), data
 
 
-def _check_installed() -> None:
+def check_installed() -> None:
     """Raises `UsageError` where a package that the review needs is absent."""
     try:
         import fastapi  # noqa: F401

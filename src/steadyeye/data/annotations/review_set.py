@@ -90,7 +90,7 @@ class _Manifest(msgspec.Struct):
 
     version: int
     name: str
-    kind: Literal["frames", "boxes"] = "frames"
+    kind: Literal["frames", "boxes", "labels"] = "frames"
     classes: _ClassList | None = None
     category_ids: list[int] | None = None
 

@@ -66,7 +66,7 @@ def check_object(answer: Mapping[str, Any], classes: Sequence[str]) -> Mapping[s
         raise UsageError("say what the object is: a class, or null where you cannot tell")
     if answer["object"] is None:
         return {"object": None}
-    name = match_class(_clean_class(answer["object"]), classes)
+    name = match_class(clean_class(answer["object"]), classes)
     tidy = {key: answer.get(key) for key in CRITERIA}
     for key, value in tidy.items():
         if not isinstance(value, bool):
@@ -74,11 +74,15 @@ def check_object(answer: Mapping[str, Any], classes: Sequence[str]) -> Mapping[s
     return {"object": name, "listed": name in classes, **tidy}
 
 
-def _clean_class(text: Any) -> str:
+def clean_class(text: Any, key: str = "object") -> str:
+    """The name of a class as somebody typed it, without needless blanks.
+
+    Raises `UsageError`, in which it is called `key`, for what is no name.
+    """
     name = " ".join(unicodedata.normalize("NFC", text).split()) if isinstance(text, str) else ""
     hidden = [letter for letter in name if unicodedata.category(letter)[0] == "C"]
     if not 1 <= len(name) <= MOST_LETTERS or hidden:
-        raise UsageError(f"object={text!r:.100}; name a class in 1 to {MOST_LETTERS} letters")
+        raise UsageError(f"{key}={text!r:.100}; name a class in 1 to {MOST_LETTERS} letters")
     return name
 
 

@@ -1,7 +1,11 @@
-"""What the entries of `review` in a set's set.json may hold: people write them by hand."""
+"""What the entries of `review` in a set's set.json may hold: people write them by hand.
+
+Here are also the entries of a plan that have several entries of their own: gold and quiz.
+"""
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -9,6 +13,34 @@ from msgspec import Meta
 
 from steadyeye.core.errors import UsageError, shorten, unknown
 from steadyeye.core.storage.text_files import LARGEST_WHOLE
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Questions with a known answer, mixed in unmarked.
+
+    `every`: one in so many questions, on average. `least`: the share of the last `window` that a
+    reviewer must have right, judged once there are `minimum`; below it they are paused.
+    `answers`: stage → item → what holds of it.
+    """
+
+    every: int = 20
+    least: float = 0.8
+    minimum: int = 5
+    window: int = 20
+    answers: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Quiz:
+    """The entry quiz: `size` gold questions of a stage, before the first vote in it; 0: none.
+
+    `least`: the share that must be right. Stages without gold questions have none.
+    """
+
+    size: int = 0
+    least: float = 0.8
+
 
 MOST = 2**31 - 1  # of what the database counts
 

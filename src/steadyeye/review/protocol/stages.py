@@ -25,9 +25,12 @@ from steadyeye.review.protocol.plan_entries import (
     SWITCH,
     VOTES,
     Entries,
+    Gold,
+    Quiz,
     check_entries,
     show_value,
 )
+from steadyeye.review.protocol.set_labels import check_set_labels, find_set_labels
 
 Answer: TypeAlias = Mapping[str, Any]
 
@@ -160,6 +163,12 @@ def settle_object(answers: Sequence[Answer]) -> Outcome:
     return Outcome(not reason, named_class, reason)
 
 
+def settle_set(answers: Sequence[Answer]) -> Outcome:
+    """Accepted where the classes of a whole set are known."""
+    labels, reason = find_set_labels(answers)
+    return Outcome(not reason, labels, reason)
+
+
 def judge_detection(outcome: Outcome, predicted: str | None) -> Outcome:
     """The outcome of an object that a detector calls `predicted`; None: no detector said a word.
 
@@ -244,36 +253,10 @@ STAGES: Mapping[str, Stage] = {
             check_boxes,
             settle_boxes,
         ),
+        Stage("labels", "Labels", "What do these frames show?", 1, check_set_labels, settle_set),
     )
 }
 """By name, in the order in which a set passes through them."""
-
-
-@dataclass(frozen=True)
-class Gold:
-    """Questions with a known answer, mixed in unmarked.
-
-    `every`: one in so many questions, on average. `least`: the share of the last `window` that a
-    reviewer must have right, judged once there are `minimum`; below it they are paused.
-    `answers`: stage → item → what holds of it.
-    """
-
-    every: int = 20
-    least: float = 0.8
-    minimum: int = 5
-    window: int = 20
-    answers: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Quiz:
-    """The entry quiz: `size` gold questions of a stage, before the first vote in it; 0: none.
-
-    `least`: the share that must be right. Stages without gold questions have none.
-    """
-
-    size: int = 0
-    least: float = 0.8
 
 
 @dataclass(frozen=True)
@@ -388,6 +371,9 @@ def list_gold(gold: Gold, classes: Sequence[str]) -> Iterator[tuple[str, str, An
 
 def default_votes(content: Mapping[str, Any]) -> Mapping[str, int]:
     """All stages that a set of this kind passes through, with the papers' votes."""
-    boxes = content.get("kind") == "boxes"
-    names = ("classification", "boxes") if boxes else ("anchors", "pairs")
+    names = _STAGES_OF.get(str(content.get("kind")), ("anchors", "pairs"))
     return {name: STAGES[name].votes for name in names}
+
+
+_STAGES_OF = {"boxes": ("classification", "boxes"), "labels": ("labels",)}
+"""The kind of a set → its stages; frames have anchors and pairs."""

@@ -22,7 +22,8 @@ from steadyeye.review.protocol.stages import STAGES, list_labels
 from steadyeye.review.results import status
 from steadyeye.review.results.agreement import BackgroundMeasurement
 from steadyeye.review.transactions import Database
-from steadyeye.review.web import access, history
+from steadyeye.review.studies.live_study import LiveStudy
+from steadyeye.review.web import access, history, study
 from steadyeye.review.web import guidelines as guideline_pages
 from steadyeye.review.web.access import Access
 from steadyeye.review.web.bodies import CheckedRoute
@@ -33,6 +34,7 @@ from steadyeye.review.web.pages import (
     Who,
     get_database,
     get_rules,
+    get_study,
     show_page,
 )
 from steadyeye.review.web.pictures import Pictures
@@ -85,16 +87,25 @@ class Pause(BaseModel):
 
 
 def build_app(
-    folder: SetFolder, database: Database, hosts: Sequence[str], entrance: Access | None = None
+    folder: SetFolder,
+    database: Database,
+    hosts: Sequence[str],
+    entrance: Access | None = None,
+    live: LiveStudy | None = None,
 ) -> FastAPI:
-    """The app over one set; `hosts`: the names under which it may be reached."""
+    """The app over one set; `hosts`: the names under which it may be reached.
+
+    `live`: the label study whose set it is, which adds its items itself.
+    """
     rules = read_rules(folder)
     app = FastAPI(title="steadyeye review", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.database, app.state.folder, app.state.rules = database, folder, rules
     app.state.background = BackgroundMeasurement(database, rules.plan)
     app.state.access, app.state.pictures = entrance or Access(), Pictures(folder.root)
-    with database.writing() as connection:
-        queue.add_set_items(connection, folder, rules.plan)
+    app.state.study = live
+    if live is None:
+        with database.writing() as connection:
+            queue.add_set_items(connection, folder, rules.plan)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     app.add_middleware(guard_app, secure=app.state.access.secure)
     add_refusals(app)
@@ -106,6 +117,8 @@ def build_app(
     _add_administration(app)
     app.include_router(history.router)
     app.include_router(guideline_pages.router)
+    if live is not None:
+        app.include_router(study.router)
     return app
 
 
@@ -135,8 +148,12 @@ def _add_pages(app: FastAPI) -> None:
             plan = get_rules(request).plan
             stages = status.count_progress(connection, plan, reviewer)
             counts = read_item_counts(connection)
+            live = get_study(request)
+            ended = live.explain_rest(connection) if live else ""
         step = status.suggest_next(counts, request.app.state.folder, plan)
-        rest = status.describe_rest(stages, step)
+        if ended:
+            stages = [{**stage, "left": 0} for stage in stages]
+        rest = ended or status.describe_rest(stages, step)
         # the command names folders of the server
         content = {"stages": stages, "rest": rest, "next": step if reviewer.admin else None}
         return show_page(request, "index.html", reviewer, content)
@@ -167,7 +184,9 @@ def _add_pages(app: FastAPI) -> None:
     @app.get("/images/{name}")
     def send_image(name: str, request: Request, reviewer: Who) -> Response:
         folder: SetFolder = request.app.state.folder
-        if not IMAGE.fullmatch(name) or name not in folder.images:
+        live = get_study(request)
+        images = live.items.images if live else folder.images
+        if not IMAGE.fullmatch(name) or name not in images:
             raise HTTPException(404, "this set has no such image")
         headers = {"Cache-Control": "private, max-age=31536000, immutable"}
         content = request.app.state.pictures.read(name)
@@ -277,6 +296,10 @@ def _serve_next(
     if question is not None:
         return {"next": [], "paused": "", "quiz": _show_item(asdict(question), stage, hidden)}
     again = serve_again(connection, reviewer, stage, change) if change else None
+    live = get_study(request)
+    if live and live.explain_rest(connection):
+        items = [_show_item(asdict(again), stage, hidden)] if again else []
+        return {"next": items, "paused": reviewer.paused, "quiz": None}
     served = queue.serve_items(connection, plan, reviewer, stage, lacks=lacks)
     content = [again, *served] if again else served
     items = [_show_item(asdict(item), stage, hidden) for item in content]

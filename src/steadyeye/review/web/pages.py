@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from steadyeye.core.format import format_value, span
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.review.protocol.reviewers import Reviewer
+from steadyeye.review.studies.live_study import LiveStudy
 from steadyeye.review.transactions import Database
 from steadyeye.review.web import access
 from steadyeye.review.workflow.decisions import Rules
@@ -41,6 +42,7 @@ def show_page(
         "set": request.app.state.folder.name,
         "version": request.app.state.folder.fingerprint,
         "reviewer": reviewer,
+        "is_study": get_study(request) is not None,
         "csrf": access.make_csrf_word(request.cookies.get(access.COOKIE, "")),
     }
     return HTMLResponse(TEMPLATES.get_template(template).render(values), headers=headers)
@@ -80,3 +82,8 @@ def get_database(request: Request) -> Database:
 def get_rules(request: Request) -> Rules:
     """The rules that answers are held to."""
     return request.app.state.rules  # type: ignore[no-any-return]
+
+
+def get_study(request: Request) -> LiveStudy | None:
+    """The label study that is reviewed; None: it is a set."""
+    return request.app.state.study  # type: ignore[no-any-return]

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ class Pictures:
 
     def lacks(self, payload: Mapping[str, Any]) -> bool:
         """Whether an item has a picture that could not be sent, and still cannot."""
-        return any(self._is_faulty(payload[role]) for role in ROLES if role in payload)
+        small = (frame["image"] for frame in payload.get("strip", ()))
+        names = (payload[role] for role in ROLES if role in payload)
+        return any(self._is_faulty(name) for name in chain(names, small))
 
     def list_faults(self) -> Sequence[str]:
         """Why pictures cannot be sent, of those that were asked for since the app began."""

@@ -44,4 +44,6 @@ def _show_answer(stage: str, payload: Mapping[str, Any], answer: Answer) -> Mapp
         return {**payload, "boxes": answer["boxes"]}
     if stage == "anchors" and answer["labels"]:
         return {**payload, "labels": answer["labels"]}
+    if stage == "labels":
+        return {**payload, "answer": answer}
     return payload

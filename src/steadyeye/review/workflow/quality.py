@@ -13,8 +13,10 @@ from steadyeye.review.database import reviewers as people
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.counts import read_pace_counts
 from steadyeye.review.protocol.objects import fold_object, word_object
+from steadyeye.review.protocol.plan_entries import Gold
 from steadyeye.review.protocol.reviewers import Reviewer
-from steadyeye.review.protocol.stages import Gold, is_doubted
+from steadyeye.review.protocol.set_labels import is_right_label, word_set_labels
+from steadyeye.review.protocol.stages import Answer, is_doubted
 from steadyeye.review.protocol.votes import STANDS
 
 RECENT = 20  # answers over which it is judged whether a reviewer is too fast
@@ -133,6 +135,13 @@ def fold_answer(stage: str, answer: Mapping[str, Any]) -> str:
     return fold_object(answer) if stage == "classification" else word_answer(stage, answer)
 
 
+def is_right(stage: str, known: Answer, answer: Answer) -> bool:
+    """Whether an answer is right where the `known` one holds."""
+    if stage == "labels":
+        return is_right_label(known, answer)
+    return fold_answer(stage, known) == fold_answer(stage, answer)
+
+
 def word_answer(stage: str, answer: Mapping[str, Any]) -> str:
     """The word for an answer."""
     if stage == "anchors":
@@ -141,6 +150,8 @@ def word_answer(stage: str, answer: Mapping[str, Any]) -> str:
         return "doubted" if is_doubted(answer) else "accepted"
     if stage == "classification":
         return word_object(answer)
+    if stage == "labels":
+        return word_set_labels(answer)
     return f"{number_of(len(answer['boxes']), 'box')}"
 
 
@@ -153,4 +164,4 @@ def list_marks(connection: Connection, reviewer: int) -> list[bool]:
         .where(decisions.c.kind == "answer", STANDS)
         .order_by(decisions.c.id)
     )
-    return [fold_answer(r.stage, r.gold) == fold_answer(r.stage, r.answer) for r in rows]
+    return [is_right(r.stage, r.gold, r.answer) for r in rows]

@@ -38,7 +38,7 @@ class Item:
     """An item; `key` names it within its stage, `unit` is its anchor or image.
 
     `parent`: what was decided of that. `block`: the items that are forecast together, where pairs
-    are spared.
+    are spared. `position`: in the order in which items are served; None: at random.
     """
 
     stage: str
@@ -49,6 +49,7 @@ class Item:
     state: str = "open"
     not_for: int | None = None
     block: str | None = None
+    position: int | None = None
 
 
 def add_set_items(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> int:
@@ -157,10 +158,10 @@ def _list_box_items(rows: Sequence[Mapping[str, Any]], plan: ReviewPlan) -> Iter
 
 
 def add_items(connection: Connection, new: Sequence[Item], plan: ReviewPlan) -> None:
-    """Adds items, each at a place of its own in the random order of its stage.
+    """Adds items, each at its place, or at one of its own in the random order of its stage.
 
-    The place depends on the plan's seed, the stage and the key alone, so that the neighbours of
-    an anchor are not seen one after the other (change blindness). Frames of a video follow each
+    A random place depends on the plan's seed, the stage and the key alone, so that the neighbours
+    of an anchor are not seen one after the other (change blindness). Frames of a video follow each
     other, where the plan asks for it.
     """
     everybody = count_reviewers(connection)
@@ -171,7 +172,7 @@ def add_items(connection: Connection, new: Sequence[Item], plan: ReviewPlan) -> 
             "unit": item.unit,
             "payload": dict(item.payload),
             "gold": None,
-            "position": _place_item(item, plan.seed),
+            "position": _place_item(item, plan.seed) if item.position is None else item.position,
             "needed": plan.votes[item.stage] or max(everybody, 1),
             "assigned": 0,
             "decided": 0,
@@ -294,8 +295,8 @@ def _pick(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: s
         gold = connection.execute(_select_new(reviewer, known)).first()
         if gold:
             return gold
-    if plan.key_frames:
-        # who takes a video over begins where it was left
+    if plan.key_frames or stage == "labels":
+        # who takes a video over begins where it was left; a study waits for the first set of all
         _release(connection, stage, plan.minutes)
     row = _find_free(connection, plan, reviewer, stage)
     if row is None and _release(connection, stage, plan.minutes):
@@ -323,7 +324,7 @@ def _find_free(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, sta
     own = (assignments.c.reviewer == reviewer.id) & (assignments.c.stage == stage)
     last = select(assignments.c.position).where(own).order_by(assignments.c.id.desc()).limit(1)
     place = connection.execute(last).scalar()
-    if place is None:
+    if place is None or stage == "labels":  # where the order of the study counts
         return connection.execute(_select_new(reviewer, free)).first()
     after, before = items.c.position > place, items.c.position <= place
     row = connection.execute(_select_new(reviewer, free & after)).first()

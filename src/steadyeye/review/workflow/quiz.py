@@ -19,7 +19,7 @@ from steadyeye.review.protocol.objects import hide_source
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import DRAWN, STAGES, ReviewPlan
 from steadyeye.review.workflow.decisions import RefusedError, Rules
-from steadyeye.review.workflow.quality import fold_answer, word_answer
+from steadyeye.review.workflow.quality import is_right, word_answer
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def answer_question(
         if question is None or question.item != item:
             raise RefusedError("this is not your next question; reload the page")
         gold = connection.execute(select(items.c.gold).where(items.c.id == item)).scalar_one()
-        right = fold_answer(stage, gold) == fold_answer(stage, answer)
+        right = is_right(stage, gold, answer)
         row = {"reviewer": reviewer.id, "item": item, "answer": answer, "right": right}
         connection.execute(insert(quiz_answers).values(**row, made_at=time.time()))
         before = _list_answers(connection, reviewer, stage)

@@ -4,6 +4,7 @@ import { find, make } from "./page.js";
 
 const MOST = 60; // options in the list; the rest is found by typing
 const DIGITS = 9;
+const LETTERS = 80; // of a name that is in no list
 
 // Names that a text finds, the best first: those that begin with it, have a word that does, or hold it.
 export function search(names, text) {
@@ -16,7 +17,9 @@ export function search(names, text) {
   return [0, 1, 2, 3].flatMap((wanted) => names.filter((name) => rank(name) === wanted));
 }
 
-// `on`: choose(name), leave() once the list is done with, tell(text)
+// `on`: choose(name), leave() once the list is done with, tell(text); and where several are chosen
+// pressed(name), whether one is; more(text), other names that a text finds, each with the word that
+// it is found by; free, whether a name may be outside the list
 export function classes(names, on) {
   const typed = find("#class");
   const list = find("#names");
@@ -28,14 +31,19 @@ export function classes(names, on) {
   let digits = listed.length <= DIGITS ? listed : []; // a class keeps its digit while it has one
   let lately = []; // what was chosen, the last first
 
+  let why = new Map(); // name → the word that it was found by, or that it is in no list
+
+  const pressed = on.pressed ?? ((name) => name === current);
   const title = (name) => (name === "ood" ? "ood (of no class)" : name);
   const open = () => !list.hidden;
 
   function option(name, index) {
     const facts = { role: "option", id: `name${index}`, "aria-selected": String(index === active) };
     const place = { "aria-posinset": index + 1, "aria-setsize": matching.length };
-    return make("li", { ...facts, ...place, "data-name": name }, title(name));
+    return make("li", { ...facts, ...place, "data-name": name }, title(name), ...note(name));
   }
+
+  const note = (name) => (why.has(name) ? [" ", make("span", { class: "why" }, why.get(name))] : []);
 
   function draw() {
     const more = matching.length - MOST;
@@ -50,11 +58,22 @@ export function classes(names, on) {
   function show(text) {
     // without a text those used lately come first
     matching = text ? search(names, text) : [...new Set([...lately, ...names])];
+    addMore(text.trim());
     active = matching.length ? 0 : -1;
     list.hidden = false;
     typed.setAttribute("aria-expanded", "true");
     draw();
     if (text) on.tell(`${matching.length} class${matching.length === 1 ? "" : "es"}`);
+  }
+
+  function addMore(text) {
+    why = new Map([...(on.more?.(text) ?? [])].filter(([name]) => !matching.includes(name)));
+    matching.push(...why.keys());
+    const same = (name) => name.toLowerCase() === text.toLowerCase();
+    if (!on.free || !text || matching.some(same)) return;
+    const free = text.slice(0, LETTERS);
+    why.set(free, "not in the list");
+    matching.splice(matching.length > MOST ? MOST - 1 : matching.length, 0, free);
   }
 
   function close() {
@@ -67,7 +86,7 @@ export function classes(names, on) {
   function drawQuick() {
     quick.replaceChildren(...digits.map((name, index) => make("button", {
       type: "button", class: "toggle", "data-name": name, "data-key": index + 1,
-      "aria-keyshortcuts": index + 1, "aria-pressed": String(name === current),
+      "aria-keyshortcuts": index + 1, "aria-pressed": String(pressed(name)),
     }, make("span", {}, name), " ", make("kbd", { "aria-hidden": "true" }, index + 1))));
   }
 
@@ -79,7 +98,7 @@ export function classes(names, on) {
   }
 
   function set(name) {
-    const same = name === current && quick.children.length === digits.length;
+    const same = !on.pressed && name === current && quick.children.length === digits.length;
     current = name;
     if (!open()) typed.value = name;
     if (!same) drawQuick();

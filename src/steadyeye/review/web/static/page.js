@@ -5,7 +5,7 @@ export const all = (selector, within = document) => [...within.querySelectorAll(
 
 // An element. Texts become text nodes: labels and comments are never read as HTML.
 export function make(tag, attributes = {}, ...children) {
-  const space = ["svg", "rect", "g"].includes(tag) ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml";
+  const space = ["svg", "rect", "g", "path", "text"].includes(tag) ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml";
   const made = document.createElementNS(space, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);

@@ -4,6 +4,7 @@ import { anchors } from "./anchors.js";
 import { boxes } from "./boxes.js";
 import { clock } from "./clock.js";
 import { listen } from "./keys.js";
+import { labels } from "./labels.js";
 import { objects } from "./objects.js";
 import { all, find } from "./page.js";
 import { pairs } from "./pairs.js";
@@ -11,7 +12,7 @@ import { pictures } from "./pictures.js";
 import { quiz } from "./quiz.js";
 import { session } from "./session.js";
 
-const FORMS = { anchors, pairs, joint: pairs, classification: objects, boxes, box_check: boxes };
+const FORMS = { anchors, pairs, joint: pairs, classification: objects, boxes, box_check: boxes, labels };
 
 const setup = JSON.parse(find("#setup").textContent);
 const time = clock();

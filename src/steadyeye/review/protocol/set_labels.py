@@ -1,0 +1,83 @@
+"""The answers about a set of a label study: the classes it shows, and whether all its frames do.
+
+A set is a frame and those around it. Several classes may hold of it, as where an object has two
+names in the list, or the picture shows two objects: a prediction of any of them is right.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steadyeye.core.errors import UsageError
+from steadyeye.data.classes.synonyms import match_class, squeeze
+from steadyeye.review.protocol.objects import clean_class, majority
+
+WHOLE = ("yes", "no", "unsure")
+MOST_LABELS = 10  # of one set; who means more has not decided
+
+UNCLEAR = "cannot tell"
+DISAGREED = "no class has a majority"
+CHANGES = "changes within the set"
+UNSURE = "unsure whether all frames show it"
+"""Reasons why a set has no label that all its frames show."""
+
+
+def check_set_labels(answer: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any]:
+    """`labels`: the classes of a set, none: cannot tell; and `whole` yes, no or unsure, with some.
+
+    A name may be outside the list of classes. One that means a class of it, in another spelling or
+    word, is that class. Raises `UsageError` for anything else.
+    """
+    labels = answer.get("labels")
+    if not isinstance(labels, list) or len(labels) > MOST_LABELS:
+        raise UsageError(f"labels must be a list of at most {MOST_LABELS} classes")
+    names = [match_class(clean_class(label, "labels"), classes) for label in labels]
+    barred = [name for name in names if "|" in name and name not in classes]
+    if barred:
+        raise UsageError(
+            f"labels={barred[0]!r}; | parts classes in label files, write another word"
+        )
+    distinct = list({squeeze(name): name for name in reversed(names)}.values())
+    if not distinct:
+        return {"labels": []}
+    whole = answer.get("whole")
+    if whole not in WHOLE:
+        raise UsageError(f"whole={whole!r}; choose from {', '.join(WHOLE)}")
+    return {"labels": sorted(distinct), "whole": whole}
+
+
+def find_set_labels(answers: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], str]:
+    """What a strict majority says of a set, and why that is no label of the set; empty: it is.
+
+    The first: `labels` and `whole`, as `check_set_labels` returns them.
+    """
+    clear = [answer for answer in answers if answer["labels"]]
+    names = {squeeze(name): name for answer in reversed(clear) for name in answer["labels"]}
+    counts = Counter(squeeze(name) for answer in clear for name in answer["labels"])
+    labels = sorted(names[key] for key, votes in counts.items() if 2 * votes > len(answers))
+    if not labels:
+        unclear = majority([not answer["labels"] for answer in answers])
+        return {"labels": []}, UNCLEAR if unclear else DISAGREED
+    words = (word for word in WHOLE if majority([answer["whole"] == word for answer in clear]))
+    whole = next(words, "unsure")
+    return {"labels": labels, "whole": whole}, {"no": CHANGES, "unsure": UNSURE}.get(whole, "")
+
+
+def word_set_labels(answer: Mapping[str, Any]) -> str:
+    """An answer in words."""
+    if not answer["labels"]:
+        return "cannot tell"
+    more = {"no": ", not on all frames", "unsure": ", unsure whether on all frames"}
+    return " or ".join(answer["labels"]) + more.get(answer["whole"], "")
+
+
+def is_right_label(known: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
+    """Whether an answer is right where the classes of a set are known.
+
+    Each class of it must be among them; which of several a person names does not matter.
+    """
+    allowed = {squeeze(name) for name in known["labels"]}
+    named = {squeeze(name) for name in answer["labels"]}
+    if not allowed or not named:
+        return allowed == named
+    return named <= allowed and known["whole"] == answer["whole"]

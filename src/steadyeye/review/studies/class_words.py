@@ -1,0 +1,31 @@
+"""The words by which people find a class: synonyms of WordNet, and the kinds that it belongs to."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from steadyeye.data.classes import meanings, wordnet
+
+MOST = 150  # classes that a word finds; "animal" finds hundreds of ImageNet's, and helps nobody
+
+
+def list_class_words(names: Sequence[str]) -> Mapping[str, Sequence[int]]:
+    """Word in lower case → the classes that it finds, as indices of `names`, nearest kinds first.
+
+    The words are the WordNet nouns of a class and of all that is above it: "dog" finds every breed.
+    Names of classes are left out, and words that find more than `MOST`. Classes that no shipped
+    list knows have none.
+    """
+    found: dict[str, dict[int, int]] = defaultdict(dict)
+    for index, name in enumerate(names):
+        wnid = meanings.wnid_of(name, tuple(names))
+        for above, steps in wordnet.steps(wnid).items() if wnid else ():
+            entry = wordnet.synsets().get(above)
+            for lemma in entry.lemmas if entry else ():
+                word = wordnet.plain(lemma)
+                found[word][index] = min(steps, found[word].get(index, steps))
+    own = {wordnet.plain(name) for name in names}
+    return {
+        word: sorted(classes, key=lambda index: (classes[index], index))
+        for word, classes in sorted(found.items())
+        if len(classes) <= MOST and not (word in own and len(classes) == 1)
+    }

@@ -1,0 +1,159 @@
+"""The pictures of a label study: of each set its anchor and a film strip, made as they are needed.
+
+`strips.jsonl` lists them, a line a set, once its pictures are stored: a study that was stopped goes
+on from there, and no picture is made twice.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.storage.files import append_line, write_output
+from steadyeye.core.types import Source
+from steadyeye.data.annotations.review_set import image_name, image_path
+from steadyeye.data.images.image_file import thumbnail
+
+LOG = "strips.jsonl"
+FRAMES = 7  # of a strip, the anchor among them
+LARGE, SMALL = 900, 320  # pixels of the longest side: of the anchor, of a frame of the strip
+
+
+@dataclass(frozen=True)
+class FilmStrip:
+    """The pictures of a set: `image` of its anchor, and `strip`, (offset, image) in time order.
+
+    Names of images as `review_set.image_name` makes them.
+    """
+
+    set: str
+    image: str
+    strip: tuple[tuple[int, str], ...]
+
+    @property
+    def payload(self) -> Mapping[str, Any]:
+        """What a reviewer is sent of a set: nothing of its name, which may say what it shows."""
+        strip = [{"offset": offset, "image": image} for offset, image in self.strip]
+        return {"image": self.image, "strip": strip}
+
+
+def read_strips(root: Path) -> dict[str, FilmStrip]:
+    """Set → its pictures, of all sets that have them.
+
+    A last line that was cut off when the study was stopped is left out. Raises `UsageError` for any
+    other line that is not one of ours.
+    """
+    path = root / LOG
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    *lines, rest = text.split("\n")
+    if rest:
+        write_output(path, "".join(f"{line}\n" for line in lines).encode())
+    strips = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            name, image, strip = json.loads(line)
+            pictures = tuple((int(offset), str(picture)) for offset, picture in strip)
+            strips[str(name)] = FilmStrip(str(name), str(image), pictures)
+        except (ValueError, TypeError, RecursionError):
+            raise UsageError(
+                f"line {number} of '{path}' is damaged; delete the file, and the pictures are made "
+                "again"
+            ) from None
+    return strips
+
+
+@dataclass(frozen=True, eq=False)
+class SetFrames:
+    """Where pictures come from: sealed `predictions`, and the `source` of their rows.
+
+    `k`: how far, in native frames, a set reaches from its anchor.
+    """
+
+    predictions: Predictions
+    source: Source
+    k: int
+
+    def make_strip(self, name: str, root: Path, sets: Sequence[str] = ()) -> FilmStrip:
+        """The pictures of a set, or around it of several `sets` of its scene, stored under `root`.
+
+        Raises `SampleError` for a frame that cannot be decoded any more.
+        """
+        rows, offsets = self._find_frames(name, dict.fromkeys([name, *sets]))
+        strip, anchor = [], ""
+        for place in _choose_frames(offsets):
+            image, offset = self.source[int(rows[place])].image(), int(offsets[place])
+            if offset == 0:
+                anchor = _store(root, thumbnail(image, LARGE, quality=88))
+            strip.append((offset, _store(root, thumbnail(image, SMALL, quality=80))))
+        return FilmStrip(name, anchor, tuple(strip))
+
+    def _find_frames(
+        self, name: str, sets: Iterable[str]
+    ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """The predicted rows of sets in time order, and how far each is from the anchor of one.
+
+        A frame of several sets is there once. `name`: that set.
+        """
+        table = self.predictions
+        anchors = [self._find_anchor(one) for one in sets]
+        own = np.zeros(len(table), dtype=np.bool_)
+        for anchor in anchors:
+            own |= (table.groups == table.groups[anchor]) & (self._measure(anchor) <= self.k)
+        rows = np.flatnonzero(own & table.valid)
+        middle = self._find_anchor(name)
+        if "frame" in table.tags:
+            frames = np.asarray(table.tags["frame"], dtype=np.int64)
+            offsets = frames[rows] - frames[middle]
+        else:
+            offsets = np.asarray(table.tags.get("offset", np.zeros(len(table))))[rows]
+        offsets, first = np.unique(offsets.astype(np.int64), return_index=True)
+        return rows[first], offsets
+
+    def _find_anchor(self, name: str) -> int:
+        """The row of a set's anchor: of its group, or the frame or image of that id."""
+        table = self.predictions
+        if "offset" in table.tags:
+            return int(np.flatnonzero((table.groups == name) & (table.tags["offset"] == 0))[0])
+        return int(np.flatnonzero(table.ids == name)[0])
+
+    def _measure(self, anchor: int) -> NDArray[np.int64]:
+        """(n,) how many native frames each row is from an anchor, for rows of its group."""
+        table = self.predictions
+        for tag in ("offset", "frame"):
+            if tag in table.tags:
+                values = np.asarray(table.tags[tag], dtype=np.int64)
+                return np.asarray(np.abs(values - values[anchor]), dtype=np.int64)
+        return np.asarray(np.arange(len(table)) != anchor, dtype=np.int64)
+
+
+def _choose_frames(offsets: NDArray[np.int64]) -> list[int]:
+    """At most `FRAMES` places spread evenly over a set: the first, the last and the anchor's too.
+
+    `offsets`: of the frames, rising, 0 among them.
+    """
+    if len(offsets) <= FRAMES:
+        return list(range(len(offsets)))
+    places = np.linspace(0, len(offsets) - 1, FRAMES).round().astype(np.intp)
+    anchor = int(np.flatnonzero(offsets == 0)[0])
+    places[int(np.argmin(np.abs(places - anchor)))] = anchor
+    return sorted({0, *places.tolist(), len(offsets) - 1})
+
+
+def _store(root: Path, content: bytes) -> str:
+    """The name of a JPEG file, which is stored unless it is there."""
+    name = image_name(content)
+    path = image_path(root, name)
+    if not path.is_file():
+        write_output(path, content)
+    return name
+
+
+def note_strip(root: Path, strip: FilmStrip) -> None:
+    """Lists the pictures of a set, all of which are stored."""
+    append_line(root / LOG, json.dumps([strip.set, strip.image, strip.strip], ensure_ascii=False))

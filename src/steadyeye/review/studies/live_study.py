@@ -1,0 +1,97 @@
+"""A label study while people work on it: what their labels show now, and whether it is enough."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from steadyeye.metrics.label_studies.judge import Labels, StudyResult, judge
+from steadyeye.metrics.label_studies.study import LabelStudy
+from steadyeye.review.database import reviewers
+from steadyeye.review.protocol.set_labels import CHANGES, UNSURE
+from steadyeye.review.protocol.stages import Outcome
+from steadyeye.review.protocol.votes import settle_stage
+from steadyeye.review.studies.study_items import STAGE, StudyItems
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """What people said of the sets they labelled.
+
+    `labelled`: sets that as many people labelled as it takes, gold questions left out. `unclear`:
+    of these nobody could tell what they show, or people disagree. `changing`, `unsure`: their class
+    is not, or perhaps not, on all frames. `gold_wrong`, `gold_asked`: answers to gold questions.
+    """
+
+    labelled: int = 0
+    unclear: int = 0
+    changing: int = 0
+    unsure: int = 0
+    gold_wrong: int = 0
+    gold_asked: int = 0
+
+
+@dataclass(eq=False)
+class LiveStudy:
+    """A study that is being answered. `go_on`: whether sets are asked also when it is enough.
+
+    `latest`: the labels that were judged last, and what they showed. `ends`: the first labels of
+    the order → how many, and the ends of the interval after them.
+    """
+
+    study: LabelStudy
+    items: StudyItems
+    go_on: bool = False
+    latest: tuple[Labels, StudyResult] | None = field(default=None, repr=False)
+    ends: dict[Any, tuple[int, float, float]] = field(default_factory=dict, repr=False)
+
+    def judge(self, connection: Connection) -> StudyResult:
+        """What the labels that stand show now."""
+        labels = read_labels(connection)
+        latest = self.latest
+        if latest is None or latest[0] != labels:
+            # one assignment: pages are served by several threads
+            self.latest = latest = labels, judge(self.study, labels)
+        return latest[1]
+
+    def explain_rest(self, connection: Connection) -> str:
+        """Why no set is asked now; empty: sets are asked."""
+        if not self.go_on and self.judge(connection).enough:
+            return "Enough labels: no more are asked for."
+        return ""
+
+
+def read_labels(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """Set → the classes that all its frames show, of every set that is settled; none: unknown.
+
+    Unknown are sets of which nobody can tell, or people disagree, and those whose class changes.
+    """
+    settled = settle_stage(connection, STAGE)
+    return {name: list_labels(outcome) for name, outcome in settled.items() if outcome is not None}
+
+
+def list_labels(outcome: Outcome) -> tuple[str, ...]:
+    """The classes that all frames of a settled set show; none: unknown."""
+    return tuple(outcome.answer["labels"]) if outcome.accepted else ()
+
+
+def count_labels(connection: Connection, gold: Mapping[str, Any]) -> LabelCounts:
+    """What people said so far; `gold`: the sets of gold questions."""
+    outcomes = [
+        outcome
+        for name, outcome in settle_stage(connection, STAGE).items()
+        if outcome is not None and name not in gold
+    ]
+    reasons = [outcome.reason for outcome in outcomes]
+    sums = func.sum(reviewers.c.gold_right), func.sum(reviewers.c.gold_asked)
+    right, asked = (int(number or 0) for number in connection.execute(select(*sums)).one())
+    told = (CHANGES, UNSURE, "")
+    return LabelCounts(
+        labelled=len(outcomes),
+        unclear=sum(reason not in told for reason in reasons),
+        changing=reasons.count(CHANGES),
+        unsure=reasons.count(UNSURE),
+        gold_wrong=asked - right,
+        gold_asked=asked,
+    )

@@ -1,0 +1,110 @@
+"""The folder of a label study: begun once, and gone on with after a stop.
+
+::
+
+    set.json       classes, the run, how many people label a set, gold questions
+    study.json     the question, its premise and seed, and the order of the sets
+    strips.jsonl   the pictures of each set that has them
+    images/ab/…jpg the pictures, each named by the SHA-256 of its bytes
+    review.sqlite  what people said
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core.errors import UsageError, list_texts
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.provenance import provenance
+from steadyeye.core.storage.files import write_output
+from steadyeye.data.annotations import review_set
+from steadyeye.data.annotations.review_set import VERSION, SetFolder, write_manifest
+from steadyeye.metrics.label_studies.files import (
+    STUDY,
+    StudyRecord,
+    plan_again,
+    read_labels,
+    read_study,
+    write_study,
+)
+from steadyeye.metrics.label_studies.study import LabelStudy
+from steadyeye.review.studies.study_items import STAGE
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """How people label: `votes` a set, and the known `gold` answers, set → its classes."""
+
+    votes: int = 1
+    gold: Mapping[str, tuple[str, ...]] | None = None
+
+
+MINUTES = 5.0  # that a set waits for whoever was given it: the study waits for the first of all
+
+
+def begin_study(root: Path, study: LabelStudy, predictions: Predictions, how: Labelling) -> None:
+    """Writes the folder of a study. Raises `UsageError` for gold questions of other sets."""
+    gold = _list_gold(study, how)
+    write_output(root / STUDY, write_study(study))
+    stages = {"stages": {STAGE: how.votes}, "minutes": MINUTES, "seed": study.seed}
+    content = {
+        "version": VERSION,
+        "name": root.name,
+        "kind": "labels",
+        "classes": {"names": list(predictions.classes or predictions.model_classes)},
+        "drawn": {"model": study.model, "data": study.data, "question": str(study.question)},
+        "review": {**stages, **({"gold": {"answers": {STAGE: gold}}} if gold else {})},
+        "provenance": provenance(),
+    }
+    write_manifest(root, content)
+
+
+def _list_gold(study: LabelStudy, how: Labelling) -> Mapping[str, Any]:
+    strangers = sorted(set(how.gold or {}) - set(study.sets))
+    if strangers:
+        raise UsageError(
+            f"gold questions of sets that {study.data} does not have: {list_texts(strangers)}; "
+            "give ids of its sets"
+        )
+    return {
+        name: {"labels": list(labels), "whole": "yes"}
+        for name, labels in (how.gold or {}).items()
+        if labels
+    }
+
+
+def read_gold(path: Path) -> dict[str, tuple[str, ...]]:
+    """The sets of a label file whose classes are known. Raises `UsageError` where none is."""
+    gold = {name: labels for name, labels in read_labels(path).items() if labels}
+    if not gold:
+        raise UsageError(f"'{path}' has no set with a class; write some, as in labels.csv")
+    return gold
+
+
+def is_begun(root: Path) -> bool:
+    """Whether a folder holds a study."""
+    return (root / "set.json").is_file() and (root / STUDY).is_file()
+
+
+def read_folder(root: Path) -> tuple[SetFolder, StudyRecord]:
+    """The set and the record of a study. Raises `UsageError` where there is none."""
+    folder = review_set.read(root)
+    if folder.content.get("kind") != "labels" or not (root / STUDY).is_file():
+        raise UsageError(f"'{root}' holds a set, and no label study; choose another --out")
+    return folder, read_study(root / STUDY)
+
+
+def resume_study(root: Path, predictions: Predictions, asked: LabelStudy | None) -> LabelStudy:
+    """The study of a folder, planned again; `asked`: what a command asks for now, None: nothing.
+
+    Raises `UsageError` where that is another study, or the predictions are other ones.
+    """
+    _, record = read_folder(root)
+    study = plan_again(record, predictions)
+    if asked is not None and write_study(study) != write_study(asked):
+        raise UsageError(
+            f"'{root}' holds the study of '{study.question}', begun with other options; leave them "
+            "out to go on with it, or choose another --out"
+        )
+    return study

@@ -1,0 +1,138 @@
+"""The items of a label study: each set with its pictures, added in the study's order as needed.
+
+Of a study with thousands of sets few are ever asked, so that pictures are made a little ahead of
+the people who label.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from steadyeye.core.errors import UsageError
+from steadyeye.review.database import items
+from steadyeye.review.protocol.counts import read_free_counts
+from steadyeye.review.protocol.stages import STAGES, ReviewPlan
+from steadyeye.review.studies.film_strips import FilmStrip, SetFrames, note_strip, read_strips
+from steadyeye.review.transactions import Database, UnavailableError
+from steadyeye.review.workflow.gold import set_gold
+from steadyeye.review.workflow.queue import Item, add_items
+
+STAGE = "labels"
+AHEAD = 40  # sets that nobody was given yet
+BATCH = 5  # sets that are added together
+PAUSE = 0.5  # seconds between two looks at the queue
+
+logger = logging.getLogger("uvicorn.error")
+
+
+@dataclass(eq=False)
+class StudyItems:
+    """The items of a study in a folder. `order`: the sets, in the order in which they are asked.
+
+    `images`: the names of all pictures. `faults`: set → why it has no pictures. `scenes`: set →
+    those of its scene, where one label does for a scene. `pending`: sets whose pictures are there,
+    and whose items are not.
+    """
+
+    root: Path
+    database: Database
+    frames: SetFrames
+    plan: ReviewPlan
+    order: Sequence[str]
+    classes: Sequence[str]
+    scenes: Mapping[str, Sequence[str]]
+    images: set[str] = field(default_factory=set)
+    faults: dict[str, str] = field(default_factory=dict)
+    strips: dict[str, FilmStrip] = field(default_factory=dict)
+    pending: set[str] = field(default_factory=set)
+
+    @property
+    def gold(self) -> Mapping[str, Mapping[str, Any]]:
+        """Set → the known answer, of the gold questions of the plan."""
+        return self.plan.gold.answers.get(STAGE, {})
+
+    def begin(self, first: int, watch: Callable[[str, int], Callable[[int], None]]) -> None:
+        """Adds the gold questions and the first sets, and those whose pictures are there already.
+
+        `watch`: called with what is made and how many; what it returns, with how many more are.
+        """
+        self.strips = read_strips(self.root)
+        self.images.update(*(_list_images(strip) for strip in self.strips.values()))
+        wanted = dict.fromkeys([*self.gold, *self.order[:first]])
+        missing = [name for name in wanted if name not in self.strips]
+        advance = watch("pictures", len(missing)) if missing else None
+        for name in missing:
+            self._make(name)
+            if advance:
+                advance(1)
+        self.pending |= {name for name in (*self.gold, *self.order) if name in self.strips}
+        self._add_pending()
+
+    def keep_ahead(self, stop: threading.Event) -> None:
+        """Adds sets whenever few are left that nobody was given, until `stop` is set."""
+        while not stop.wait(PAUSE):
+            # a database that cannot be read or written now is asked again
+            with suppress(UnavailableError):
+                self.add_needed()
+
+    def add_needed(self) -> int:
+        """How many sets are added now, as few are left that nobody was given."""
+        with self.database.reading() as connection:
+            free = read_free_counts(connection).get(STAGE, 0)
+        rest = (n for n in self.order if n not in self.strips and n not in self.faults)
+        names = [name for name, _ in zip(rest, range(BATCH if free < AHEAD else 0), strict=False)]
+        for name in names:
+            self._make(name)
+        self._add_pending()
+        return len(names)
+
+    def _make(self, name: str) -> None:
+        """Makes the pictures of a set; where that fails, says so once and goes on without it."""
+        try:
+            strip = self.frames.make_strip(name, self.root, self.scenes.get(name, ()))
+        except (UsageError, OSError) as error:
+            self.faults[name] = str(error)
+            logger.error("the set %s is left out, it has no pictures: %s", name, error)
+            return
+        note_strip(self.root, strip)
+        self.strips[name] = strip
+        self.images.update(_list_images(strip))
+        self.pending.add(name)
+
+    def _add_pending(self) -> None:
+        """Adds the items of pending sets, those that are there already left alone.
+
+        Raises `UnavailableError` where another server of the study adds them at this moment.
+        """
+        if not self.pending:
+            return
+        places = {name: place for place, name in enumerate(self.order)}
+
+        def work(connection: Connection) -> None:
+            known = _list_known(connection)
+            new = [
+                Item(STAGE, name, name, self.strips[name].payload, position=places.get(name, -1))
+                for name in sorted(self.pending - known)
+            ]
+            add_items(connection, new, self.plan)
+            for name in sorted(self.pending & self.gold.keys()):
+                answer = STAGES[STAGE].check(self.gold[name], self.classes)
+                set_gold(connection, STAGE, name, answer)
+
+        self.database.write(work)
+        self.pending.clear()
+
+
+def _list_images(strip: FilmStrip) -> Sequence[str]:
+    return [strip.image, *(image for _, image in strip.strip)]
+
+
+def _list_known(connection: Connection) -> frozenset[str]:
+    query = select(items.c.key).where(items.c.stage == STAGE)
+    return frozenset(connection.execute(query).scalars())

@@ -1,0 +1,188 @@
+"""A label study in words and numbers: for its page, its JSON and the terminal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection
+
+from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.stats.intervals import clopper_pearson
+from steadyeye.metrics.label_studies.judge import Labels, StudyResult, judge
+from steadyeye.metrics.label_studies.sentences import say_bound, say_result
+from steadyeye.metrics.label_studies.study import LabelStudy
+from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels, read_labels
+
+POINTS = 40  # of the picture, at most about so many: each takes a tenth of a second once
+ROOM = 1.25  # of the labels so far, which the picture has place for
+
+
+def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]:
+    """What a study shows now, every number also for programs.
+
+    `state`: holds, fails, enough (of a study that decides nothing), or open. `sentences`,
+    `numbers` (name, text) and `remarks`: for people. `picture`: `trace`, the ends of the interval
+    after fewer labels, (labels, low, high); `required`: the share that is required, or None;
+    `horizon`: labels that the picture has place for.
+    """
+    study, labels = live.study, read_labels(connection)
+    result = live.judge(connection)
+    people = count_labels(connection, live.items.gold)
+    return {
+        "question": str(study.question),
+        "model": study.model,
+        "data": study.data,
+        "state": _name_state(result),
+        "asks": live.go_on or not result.enough,
+        "sentences": {"headline": say_result(study, result), "caption": _word_caption(study)},
+        "numbers": _list_numbers(study, result, people),
+        "remarks": _list_remarks(live, result, people),
+        "picture": {
+            "trace": _trace(live, labels, result),
+            "required": None if study.question.share is None else float(study.question.share),
+            "horizon": _find_horizon(study, result),
+        },
+        "result": _describe_result(result),
+        "people": asdict(people),
+        "sets": len(study.sets),
+        "candidates": len(study.candidates),
+        "countable": study.countable,
+        "premise": asdict(study.premise) if study.premise else None,
+        "seed": study.seed,
+        "stop": asdict(study.stop),
+        "fingerprint": study.fingerprint,
+    }
+
+
+def _name_state(result: StudyResult) -> str:
+    if result.holds is not None:
+        return "holds" if result.holds else "fails"
+    return "enough" if result.enough else "open"
+
+
+def _describe_result(result: StudyResult) -> Mapping[str, Any]:
+    """The result as JSON can hold it: evidence beyond any number is None."""
+    finite = [None if value == float("inf") else value for value in result.evidence]
+    return {**asdict(result), "evidence": finite}
+
+
+def _word_caption(study: LabelStudy) -> str:
+    what = "scene" if study.scenes else "label"
+    closes = f"The interval of {study.question.name} closes in with every {what}"
+    if study.question.share is None:
+        return f"{closes}. Before the first it is all that the predictions allow."
+    return f"{closes}. It is decided once the whole interval lies on one side of the dashed line."
+
+
+def _list_numbers(
+    study: LabelStudy, result: StudyResult, people: LabelCounts
+) -> Sequence[tuple[str, str]]:
+    """Names and values for people."""
+    share, counts = result.interval, result.counts
+    used = f"{counts.labelled:,} of {len(study.candidates):,} that can count"
+    more = f", {counts.later:,} more came out of turn" if counts.later else ""
+    numbers = [
+        ("Labels", f"{used}{more}"),
+        (study.question.name, percent(share.value)),
+        ("95 % interval", interval(share.low, share.high)),
+        ("Without any label", f"at most {percent(result.bound.high)}"),
+    ]
+    if study.question.share is not None:
+        numbers.append(("Required", f"{study.question.relation} {percent(_required(study))}"))
+    if result.more:
+        numbers.append(("To a decision", f"at least {number_of(result.more, 'more label')}"))
+    if study.stop.budget is not None:
+        numbers.append(("Budget", number_of(study.stop.budget, "label")))
+    if study.stop.target is not None:
+        width = (share.high or 0.0) - (share.low or 0.0)
+        target = f"± {100 * study.stop.target:g} percentage points"
+        numbers.append(("Wanted", f"{target}; now ± {50 * width:.1f}"))
+    if people.gold_asked:
+        wrong, asked = people.gold_wrong, people.gold_asked
+        numbers.append(("Gold questions wrong", f"{wrong:,} of {asked:,}"))
+    return numbers
+
+
+def _required(study: LabelStudy) -> float:
+    assert study.question.share is not None, "asked before"
+    return float(study.question.share)
+
+
+def _list_remarks(live: LiveStudy, result: StudyResult, people: LabelCounts) -> Sequence[str]:
+    """What belongs to the numbers: labels that are wrong, the premise, what is left out."""
+    study = live.study
+    remarks = [say_bound(study)] if result.labels else []
+    remarks += [_word_gold(people)]
+    if study.premise and people.labelled:
+        remarks.append(_word_premise(people))
+    if people.unclear:
+        unclear = number_of(people.unclear, "set")
+        remarks.append(
+            f"Of {unclear} nobody could tell the class, or people disagreed: in the interval each "
+            "may be right or wrong."
+        )
+    if live.items.faults:
+        lost = number_of(len(live.items.faults), "set")
+        remarks.append(f"{lost} cannot be asked: the pictures cannot be made. See the terminal.")
+    return [*remarks, *(f"{note[0].upper()}{note[1:]}." for note in study.notes)]
+
+
+def _word_gold(people: LabelCounts) -> str:
+    if not people.gold_asked:
+        return (
+            "The interval takes every label to be right: no gold question was answered, so that "
+            "nothing is known of wrong labels."
+        )
+    wrong, asked = people.gold_wrong, people.gold_asked
+    ends = interval(*clopper_pearson(wrong, asked))
+    return (
+        f"The interval takes every label to be right; the labels of gold questions were wrong in "
+        f"{wrong:,} of {asked:,} (95 % interval {ends})."
+    )
+
+
+def _word_premise(people: LabelCounts) -> str:
+    sets = number_of(people.labelled, "labelled set")
+    unsure = f", and in {people.unsure:,} people were not sure" if people.unsure else ""
+    if not people.changing:
+        return f"The class is on all frames of {sets}{unsure}, as the study assumes."
+    return (
+        f"The class is not on all frames of {people.changing:,} of {sets}{unsure}. The study "
+        "assumes one class a set: with more than 1 in 100 of such sets do not rely on it."
+    )
+
+
+def _find_horizon(study: LabelStudy, result: StudyResult) -> int:
+    """How many labels the picture has place for: until the earliest decision, at least."""
+    reach = max(ROOM * result.labels, result.labels + (result.more or 0), 10)
+    rooms = (n for n in (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600) if n >= reach)
+    return min(next(rooms, int(reach)), max(len(study.candidates), 1))
+
+
+def _trace(
+    live: LiveStudy, labels: Labels, result: StudyResult
+) -> Sequence[tuple[int, float, float]]:
+    """(labels, low, high) after fewer labels in the order of the study, and now.
+
+    What the picture does not show of many labels is left out, and what was found before is kept.
+    """
+    step = 1
+    while result.labels // step > POINTS:
+        step *= 2
+    used: dict[str, Sequence[str]] = {}
+    points = [_find_ends(live, used, 0)]
+    for name in live.study.candidates[: result.labels]:
+        used[name] = labels.get(name, ())
+        if len(used) % step == 0 and len(used) < result.labels:
+            points.append(_find_ends(live, used, len(used)))
+    if result.labels:
+        points.append((result.labels, result.interval.low or 0.0, result.interval.high or 0.0))
+    return points
+
+
+def _find_ends(live: LiveStudy, used: Labels, n: int) -> tuple[int, float, float]:
+    key = tuple(used.items())
+    if key not in live.ends:
+        share = judge(live.study, dict(used)).interval
+        live.ends[key] = (n, share.low or 0.0, share.high or 0.0)
+    return live.ends[key]
