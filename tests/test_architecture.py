@@ -44,6 +44,7 @@ INSIDE = {
         {"bulk"},
         {"workflow"},
         {"results"},
+        {"studies"},
         {"interchange"},
         {"web"},
     ],

@@ -223,8 +223,8 @@ def review_export(
         str | None,
         typer.Option(
             "--format",
-            help="set, coco, pmsets, mot, label_studio or cvat; separate several with commas "
-            "(default: set for frames, coco for boxes).",
+            help="set, coco, pmsets, mot, labels, label_studio or cvat; separate several with "
+            "commas (default: set for frames, coco for boxes, labels for label studies).",
         ),
     ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Leave out undecided items.")] = False,

@@ -131,9 +131,12 @@ class SetFolder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the tables: changes when any frame, label or decision changes."""
+        """The SHA-256 of the tables: changes when any frame, label or decision changes.
+
+        Of a label study, whose sets are in no table, of its question and order.
+        """
         digest = hashlib.sha256()
-        for name in TABLES:
+        for name in (*TABLES, "study.json"):
             path = self.root / name
             digest.update(path.read_bytes() if path.is_file() else b"")
         return digest.hexdigest()[:16]

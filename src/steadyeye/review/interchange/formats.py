@@ -13,6 +13,7 @@ from steadyeye.review.interchange.answers import Annotations
 from steadyeye.review.interchange.coco import export_coco
 from steadyeye.review.interchange.export_folder import stage_export
 from steadyeye.review.interchange.frames import export_pmsets, export_set
+from steadyeye.review.interchange.study_labels import export_labels
 from steadyeye.review.interchange.tracks import export_mot
 from steadyeye.review.protocol.guidelines import FOLDER, list_pictures, list_shown
 from steadyeye.review.protocol.stages import ReviewPlan
@@ -32,6 +33,7 @@ FORMATS: Mapping[str, Export] = {
     "coco": export_coco,
     "pmsets": export_pmsets,
     "mot": export_mot,
+    "labels": export_labels,
     "label_studio": label_studio.export_tasks,
     "cvat": cvat.export_tasks,
 }
@@ -49,7 +51,7 @@ READERS: Mapping[str, Reader] = {
 
 def choose_default(folder: SetFolder) -> str:
     """The format from which a set is evaluated."""
-    return "coco" if folder.content.get("kind") == "boxes" else "set"
+    return {"boxes": "coco", "labels": "labels"}.get(str(folder.content.get("kind")), "set")
 
 
 def choose_formats(folder: SetFolder, text: str | None) -> Sequence[str]:
@@ -114,6 +116,8 @@ def suggest_next(name: str, out: Path, plan: ReviewPlan) -> Sequence[str]:
                 f"the classes are not VID-30: other readers need {out}/metadata/classes.json"
             )
         return lines
+    if name == "labels":
+        return [f"next: keep {out} beside the run; its labels serve the next model too"]
     if name == "mot":
         return [f"next: tools for MOTChallenge read {out}; its classes are the lines of labels.txt"]
     return [f"next: annotate {out}/{name}; then: steadyeye review-import SET FILE --from {name}"]

@@ -21,8 +21,8 @@ from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import STAGES, list_labels
 from steadyeye.review.results import status
 from steadyeye.review.results.agreement import BackgroundMeasurement
-from steadyeye.review.transactions import Database
 from steadyeye.review.studies.live_study import LiveStudy
+from steadyeye.review.transactions import Database
 from steadyeye.review.web import access, history, study
 from steadyeye.review.web import guidelines as guideline_pages
 from steadyeye.review.web.access import Access

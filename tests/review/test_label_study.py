@@ -1,0 +1,218 @@
+"""A label study in the review: which sets people get, what their labels show, and its export."""
+
+import itertools
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from review_toys import make_url
+
+from steadyeye import testing
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Sample
+from steadyeye.data.annotations import review_set
+from steadyeye.metrics.label_studies.files import plan_again, read_labels, read_study
+from steadyeye.metrics.label_studies.judge import judge
+from steadyeye.metrics.label_studies.question import parse_question
+from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
+from steadyeye.review import database
+from steadyeye.review.interchange.formats import export_formats
+from steadyeye.review.protocol import reviewers as people
+from steadyeye.review.protocol.set_labels import check_set_labels, find_set_labels, is_right_label
+from steadyeye.review.protocol.stages import read_plan
+from steadyeye.review.studies.film_strips import SetFrames, read_strips
+from steadyeye.review.studies.live_study import LiveStudy
+from steadyeye.review.studies.study_folder import Labelling, begin_study, read_folder, resume_study
+from steadyeye.review.studies.study_items import StudyItems
+from steadyeye.review.studies.study_summary import describe_study
+from steadyeye.review.workflow import decisions, queue
+from steadyeye.review.workflow.decisions import Rules, Submission
+
+keys = map("label-{:08d}".format, itertools.count())
+ONE_CLASS = Premise("constant-class")
+
+
+class Pixels:
+    """Pictures of the made-up predictions: a grey a row; `made`: how often each was decoded."""
+
+    def __init__(self):
+        self.made = []
+
+    def __getitem__(self, row):
+        def image():
+            self.made.append(row)
+            return np.full((24, 32, 3), row % 250, np.uint8)
+
+        return Sample(str(row), image)
+
+
+class Study:
+    """A study of made-up predictions under review, by as many people as asked."""
+
+    def __init__(self, root, asked, reviewers=1, sets=40, stop=None, **how):
+        labelled = testing.example_predictions(sets, 0, 0.7)
+        names = [labelled.classes[label] for label in labelled.truth.argmax(axis=1)]
+        self.truth = dict(zip(labelled.groups.tolist(), names, strict=True))
+        columns = tuple(name for name in labelled.columns if name != "truth")
+        self.table = replace(labelled, truth=np.zeros_like(labelled.truth), columns=columns)
+        self.root, self.url, self.pixels = root, make_url(root), Pixels()
+        root.mkdir(exist_ok=True)
+        self.study = plan_study(self.table, parse_question(asked), ONE_CLASS, stop=stop)
+        begin_study(root, self.study, self.table, Labelling(**how))
+        self.open()
+        with self.db.writing() as c:
+            for number in range(reviewers):
+                people.add_reviewer(c, f"r{number}")
+
+    def open(self, first=4):
+        """As the command does it, also after a stop."""
+        self.study = resume_study(self.root, self.table, None)
+        self.folder, _ = read_folder(self.root)
+        self.db = database.connect(self.url)
+        self.plan, classes = read_plan(self.folder.content), self.folder.class_names
+        frames = SetFrames(self.table, self.pixels, self.study.question.k)
+        order, scenes = self.study.candidates, self.study.scenes
+        items = StudyItems(self.root, self.db, frames, self.plan, order, classes, scenes)
+        items.begin(first, lambda name, n: lambda done: None)
+        self.live = LiveStudy(self.study, items)
+        self.rules = Rules(self.plan, classes, self.folder.fingerprint)
+
+    def who(self, number):
+        with self.db.reading() as c:
+            return people.list_reviewers(c)[number]
+
+    def next(self, number=0, most=1):
+        self.live.items.add_needed()
+        with self.db.writing() as c:
+            if self.live.explain_rest(c):
+                return []
+            return queue.serve_items(c, self.plan, self.who(number), "labels", most)
+
+    def key(self, served):
+        """The set that is shown, by its picture."""
+        strips = self.live.items.strips
+        return next(n for n, strip in strips.items() if strip.image == served.payload["image"])
+
+    def say(self, served, answer, number=0):
+        with self.db.writing() as c:
+            said = Submission(
+                served.assignment, served.nonce, answer=answer, key=next(keys), seconds=1.0
+            )
+            return decisions.decide(c, self.rules, self.who(number), said).id
+
+    def label(self, number=0):
+        """Labels the next set rightly; returns it, or None where nothing is asked any more."""
+        served = self.next(number)
+        if not served:
+            return None
+        name = self.key(served[0])
+        self.say(served[0], {"labels": [self.truth[name]], "whole": "yes"}, number)
+        return name
+
+    def result(self):
+        with self.db.reading() as c:
+            return self.live.judge(c)
+
+    def export(self, out):
+        with self.db.reading() as c:
+            export_formats(c, self.folder, self.plan, out, names=["labels"], partial=False)
+        return {name: (out / name).read_bytes() for name in ("labels.csv", "study.json")}
+
+
+def test_sets_are_asked_in_order_until_it_is_decided(tmp_path):
+    here = Study(tmp_path / "study", "pm_k(k=2) >= 30%", reviewers=3)
+    assert here.result().labels == 0
+    asked = []
+    for number in itertools.cycle(range(3)):
+        if (name := here.label(number)) is None:
+            break
+        asked.append(name)
+    assert asked == list(here.study.candidates[: len(asked)])
+    result = here.result()
+    assert result.holds is not None
+    assert result.labels == len(asked)
+    # the export alone gives the verdict again, and the same bytes
+    first, second = here.export(tmp_path / "one"), here.export(tmp_path / "two")
+    assert first == second
+    again = plan_again(read_study(tmp_path / "one" / "study.json"), here.table)
+    assert judge(again, read_labels(tmp_path / "one" / "labels.csv")) == result
+
+
+def test_a_stopped_server_goes_on_and_makes_no_picture_twice(tmp_path):
+    here = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=6))
+    asked = [here.label() for _ in range(3)]
+    made, before = list(here.pixels.made), here.result()
+    log = tmp_path / "study" / "strips.jsonl"
+    log.write_bytes(log.read_bytes() + b'["cut off')
+    here.open()
+    assert here.pixels.made == made
+    assert here.result() == before
+    asked += [here.label() for _ in range(3)]
+    assert asked == list(here.study.candidates[:6])
+    assert here.label() is None
+    assert len(read_strips(tmp_path / "study")) == len(set(here.live.items.strips))
+
+
+def test_a_vote_taken_back_recomputes(tmp_path):
+    here = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=2))
+    here.label()
+    served = here.next()[0]
+    decision = here.say(served, {"labels": []})
+    assert here.result().counts.unknown == 1
+    assert here.result().enough
+    assert here.next() == []
+    with here.db.writing() as c:
+        decisions.undo(c, here.rules, here.who(0), decision, next(keys))
+    assert here.result().labels == 1
+    assert not here.result().enough
+    with here.db.reading() as c:
+        shown = describe_study(c, here.live)
+    assert shown["state"] == "open"
+    assert [n for n, _, _ in shown["picture"]["trace"]] == [0, 1]
+
+
+def test_gold_questions_are_told_beside_the_interval(tmp_path):
+    probe = Study(tmp_path / "probe", "pm_k(k=2)", stop=StopRule(budget=5))
+    gold = {name: (probe.truth[name],) for name in probe.study.candidates[-4:]}
+    here = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=20), gold=gold)
+    wrong = 0
+    while served := here.next():
+        name = here.key(served[0])
+        answer = next(c for c in here.table.classes if (c == here.truth[name]) != (name in gold))
+        wrong += name in gold
+        here.say(served[0], {"labels": [answer], "whole": "yes"})
+    with here.db.reading() as c:
+        shown = describe_study(c, here.live)
+    assert shown["people"]["gold_wrong"] == shown["people"]["gold_asked"] == wrong
+    assert wrong == 0 or any(f"wrong in {wrong} of {wrong}" in text for text in shown["remarks"])
+
+
+def test_another_question_needs_another_folder(tmp_path):
+    here = Study(tmp_path / "study", "pm_k(k=2) >= 30%")
+    other = plan_study(here.table, parse_question("pm_k(k=2) >= 60%"), ONE_CLASS)
+    with pytest.raises(UsageError, match="begun with other options"):
+        resume_study(here.root, here.table, other)
+    assert review_set.read(here.root).content["kind"] == "labels"
+    stop = threading.Event()
+    stop.set()
+    here.live.items.keep_ahead(stop)
+
+
+def test_answers_and_their_majority():
+    yes = {"labels": ["dog"], "whole": "yes"}
+    assert check_set_labels({"labels": ["Dogs", "DOG"], "whole": "yes"}, ["dog", "cat"]) == yes
+    assert check_set_labels({"labels": []}, ["dog"]) == {"labels": []}
+    for bad in ({"labels": "dog"}, {"labels": ["dog"]}, {"labels": ["a|b"], "whole": "yes"}):
+        with pytest.raises(UsageError):
+            check_set_labels(bad, ["dog"])
+    cat = {"labels": ["cat"], "whole": "yes"}
+    assert find_set_labels([yes]) == (yes, "")
+    assert find_set_labels([yes, cat, yes]) == (yes, "")
+    assert find_set_labels([yes, cat]) == ({"labels": []}, "no class has a majority")
+    assert find_set_labels([{"labels": []}])[1] == "cannot tell"
+    assert find_set_labels([{**yes, "whole": "no"}])[1] == "changes within the set"
+    known = {"labels": ["dog", "puppy"], "whole": "yes"}
+    assert is_right_label(known, yes)
+    assert not is_right_label(known, cat)
+    assert not is_right_label(known, {"labels": []})
