@@ -45,7 +45,7 @@ class StudyOptions:
 
     @property
     def asks(self) -> bool:
-        """Whether they say what is asked."""
+        """Whether they say what is options."""
         return any(v is not None for v in (self.decide, self.metric, self.target, self.budget))
 
 
@@ -69,7 +69,7 @@ class LabelOptions:
 def label(
     *,
     run: Annotated[str, typer.Argument(help="Folder of a run on videos.")],
-    asked: StudyOptions,
+    options: StudyOptions,
     how: LabelOptions,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the study; default: RUN-labels.")
@@ -94,7 +94,7 @@ def label(
 
     cell = find_cell(place(run), model, data)
     root = out or Path(f"{run.rstrip('/')}-labels")
-    study = _open_study(root, cell.predictions, asked, how)
+    study = _open_study(root, cell.predictions, options, how)
     before = judge(study, {})
     say(say_bound(study))
     if before.enough and not how.go_on:
@@ -103,12 +103,12 @@ def label(
     _serve_study(root, cell, study, serving, (how.go_on, display.form))
 
 
-def _open_study(root: Path, predictions: Any, asked: StudyOptions, how: LabelOptions) -> Any:
+def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelOptions) -> Any:
     """The study in a folder, begun where there is none; gone on with where there is."""
     from steadyeye.review.studies import study_folder
 
     begun = study_folder.is_begun(root)
-    study = _plan(predictions, asked) if asked.asks else None
+    study = _plan(predictions, options) if options.asks else None
     if begun:
         return study_folder.resume_study(root, predictions, study)
     if study is None:
@@ -121,26 +121,26 @@ def _open_study(root: Path, predictions: Any, asked: StudyOptions, how: LabelOpt
     return study
 
 
-def _plan(predictions: Any, asked: StudyOptions) -> Any:
+def _plan(predictions: Any, options: StudyOptions) -> Any:
     """The study that the options ask for."""
     from steadyeye.metrics.label_studies.question import parse_question
     from steadyeye.metrics.label_studies.study import StopRule, parse_premise, plan_study
 
-    if asked.decide and (asked.metric or asked.target):
+    if options.decide and (options.metric or options.target):
         raise UsageError("--decide stops by itself; leave --metric and --target out")
-    question = parse_question(asked.decide or asked.metric or "pm_k")
-    if asked.decide and question.share is None:
-        raise UsageError(f"--decide '{asked.decide}' has no number; write 'pm_k(k=10) >= 70%'")
-    if asked.metric and question.share is not None:
-        raise UsageError(f"--metric '{asked.metric}' has a number; give it as --decide")
-    target = read_half_width(asked.target) if asked.target else None
+    question = parse_question(options.decide or options.metric or "pm_k")
+    if options.decide and question.share is None:
+        raise UsageError(f"--decide '{options.decide}' has no number; write 'pm_k(k=10) >= 70%'")
+    if options.metric and question.share is not None:
+        raise UsageError(f"--metric '{options.metric}' has a number; give it as --decide")
+    target = read_half_width(options.target) if options.target else None
     return plan_study(
         predictions,
         question,
-        parse_premise(asked.premise) if asked.premise else None,
-        seed=asked.seed,
-        strata=asked.strata,
-        stop=StopRule(asked.budget, target),
+        parse_premise(options.premise) if options.premise else None,
+        seed=options.seed,
+        strata=options.strata,
+        stop=StopRule(options.budget, target),
     )
 
 

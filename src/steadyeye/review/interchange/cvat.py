@@ -46,7 +46,7 @@ from steadyeye.review.interchange.answers import (
     to_choices,
     to_texts,
 )
-from steadyeye.review.protocol.stages import REASONS, STAGES, ReviewPlan
+from steadyeye.review.protocol.stages import REASONS, ReviewPlan
 from steadyeye.review.sampling.image_store import copy_image, read_size
 
 ANSWER = "steadyeye"
@@ -306,7 +306,7 @@ def _list_items(folder: SetFolder) -> Mapping[str, tuple[str, str]]:
         "boxes": images,
         "box_check": images,
     }
-    return {_name_picture(stage, key): (stage, key) for stage in STAGES for key in keys[stage]}
+    return {_name_picture(stage, key): (stage, key) for stage in keys for key in keys[stage]}
 
 
 def _find_item(items: Mapping[str, tuple[str, str]], name: str) -> tuple[str, str]:

@@ -77,7 +77,7 @@ def is_right_label(known: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
     Each class of it must be among them; which of several a person names does not matter.
     """
     allowed = {squeeze(name) for name in known["labels"]}
-    named = {squeeze(name) for name in answer["labels"]}
-    if not allowed or not named:
-        return allowed == named
-    return named <= allowed and known["whole"] == answer["whole"]
+    own = {squeeze(name) for name in answer["labels"]}
+    if not allowed or not own:
+        return allowed == own
+    return own <= allowed and known["whole"] == answer["whole"]

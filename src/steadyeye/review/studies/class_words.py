@@ -15,17 +15,17 @@ def list_class_words(names: Sequence[str]) -> Mapping[str, Sequence[int]]:
     Names of classes are left out, and words that find more than `MOST`. Classes that no shipped
     list knows have none.
     """
-    found: dict[str, dict[int, int]] = defaultdict(dict)
+    classes_of: dict[str, dict[int, int]] = defaultdict(dict)
     for index, name in enumerate(names):
         wnid = meanings.wnid_of(name, tuple(names))
         for above, steps in wordnet.steps(wnid).items() if wnid else ():
             entry = wordnet.synsets().get(above)
             for lemma in entry.lemmas if entry else ():
                 word = wordnet.plain(lemma)
-                found[word][index] = min(steps, found[word].get(index, steps))
+                classes_of[word][index] = min(steps, classes_of[word].get(index, steps))
     own = {wordnet.plain(name) for name in names}
     return {
         word: sorted(classes, key=lambda index: (classes[index], index))
-        for word, classes in sorted(found.items())
+        for word, classes in sorted(classes_of.items())
         if len(classes) <= MOST and not (word in own and len(classes) == 1)
     }

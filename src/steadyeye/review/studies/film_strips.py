@@ -101,7 +101,7 @@ class SetFrames:
         A frame of several sets is there once. `name`: that set.
         """
         table = self.predictions
-        anchors = [self._find_anchor(one) for one in sets]
+        anchors = [self._find_anchor(member) for member in sets]
         own = np.zeros(len(table), dtype=np.bool_)
         for anchor in anchors:
             own |= (table.groups == table.groups[anchor]) & (self._measure(anchor) <= self.k)

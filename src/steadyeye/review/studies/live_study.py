@@ -85,13 +85,13 @@ def count_labels(connection: Connection, gold: Mapping[str, Any]) -> LabelCounts
     ]
     reasons = [outcome.reason for outcome in outcomes]
     sums = func.sum(reviewers.c.gold_right), func.sum(reviewers.c.gold_asked)
-    right, asked = (int(number or 0) for number in connection.execute(select(*sums)).one())
-    told = (CHANGES, UNSURE, "")
+    right, answered = (int(number or 0) for number in connection.execute(select(*sums)).one())
+    clear = (CHANGES, UNSURE, "")
     return LabelCounts(
         labelled=len(outcomes),
-        unclear=sum(reason not in told for reason in reasons),
+        unclear=sum(reason not in clear for reason in reasons),
         changing=reasons.count(CHANGES),
         unsure=reasons.count(UNSURE),
-        gold_wrong=asked - right,
-        gold_asked=asked,
+        gold_wrong=answered - right,
+        gold_asked=answered,
     )

@@ -37,18 +37,20 @@ def find_cell(run: Place, model: str | None = None, data: str | None = None) -> 
 
     None: the run has only one. Raises `UsageError` where there are several, or none.
     """
-    found = {}
+    cells_by_names = {}
     for folders in cells(run):
         identity = open_cell(folders[0]).identity
         names = str(identity["model"]["name"]), str(identity["data"]["name"])
         if "sweep" not in identity:
-            found[names] = folders, identity
-    wanted = [n for n in found if model in (None, n[0]) and data in (None, n[1])]
-    if len(wanted) == 1:
-        folders, identity = found[wanted[0]]
+            cells_by_names[names] = folders, identity
+    matching = [n for n in cells_by_names if model in (None, n[0]) and data in (None, n[1])]
+    if len(matching) == 1:
+        folders, identity = cells_by_names[matching[0]]
         return RunCell(run, read(*folders), identity["data"])
-    names_of = [f"--model '{model}' --data '{data}'" for model, data in (wanted or found)]
-    several = "several predictions" if wanted else "no such predictions"
+    names_of = [
+        f"--model '{model}' --data '{data}'" for model, data in (matching or cells_by_names)
+    ]
+    several = "several predictions" if matching else "no such predictions"
     if not names_of:
         raise UsageError(f"'{run}' has no predictions of images as they are; give another run")
     raise UsageError(f"'{run}' has {several}; choose one of {list_texts(names_of)}")

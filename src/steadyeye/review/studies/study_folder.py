@@ -95,14 +95,14 @@ def read_folder(root: Path) -> tuple[SetFolder, StudyRecord]:
     return folder, read_study(root / STUDY)
 
 
-def resume_study(root: Path, predictions: Predictions, asked: LabelStudy | None) -> LabelStudy:
-    """The study of a folder, planned again; `asked`: what a command asks for now, None: nothing.
+def resume_study(root: Path, predictions: Predictions, planned: LabelStudy | None) -> LabelStudy:
+    """The study of a folder, planned again; `planned`: what a command asks for now, None: nothing.
 
     Raises `UsageError` where that is another study, or the predictions are other ones.
     """
     _, record = read_folder(root)
     study = plan_again(record, predictions)
-    if asked is not None and write_study(study) != write_study(asked):
+    if planned is not None and write_study(study) != write_study(planned):
         raise UsageError(
             f"'{root}' holds the study of '{study.question}', begun with other options; leave them "
             "out to go on with it, or choose another --out"

@@ -64,8 +64,8 @@ class StudyItems:
         """
         self.strips = read_strips(self.root)
         self.images.update(*(_list_images(strip) for strip in self.strips.values()))
-        wanted = dict.fromkeys([*self.gold, *self.order[:first]])
-        missing = [name for name in wanted if name not in self.strips]
+        first_sets = dict.fromkeys([*self.gold, *self.order[:first]])
+        missing = [name for name in first_sets if name not in self.strips]
         advance = watch("pictures", len(missing)) if missing else None
         for name in missing:
             self._make(name)

@@ -67,8 +67,8 @@ def _describe_result(result: StudyResult) -> Mapping[str, Any]:
 
 
 def _word_caption(study: LabelStudy) -> str:
-    what = "scene" if study.scenes else "label"
-    closes = f"The interval of {study.question.name} closes in with every {what}"
+    unit = "scene" if study.scenes else "label"
+    closes = f"The interval of {study.question.name} closes in with every {unit}"
     if study.question.share is None:
         return f"{closes}. Before the first it is all that the predictions allow."
     return f"{closes}. It is decided once the whole interval lies on one side of the dashed line."
@@ -88,7 +88,7 @@ def _list_numbers(
         ("Without any label", f"at most {percent(result.bound.high)}"),
     ]
     if study.question.share is not None:
-        numbers.append(("Required", f"{study.question.relation} {percent(_required(study))}"))
+        numbers.append(("Required", f"{study.question.relation} {percent(_read_required(study))}"))
     if result.more:
         numbers.append(("To a decision", f"at least {number_of(result.more, 'more label')}"))
     if study.stop.budget is not None:
@@ -98,12 +98,12 @@ def _list_numbers(
         target = f"± {100 * study.stop.target:g} percentage points"
         numbers.append(("Wanted", f"{target}; now ± {50 * width:.1f}"))
     if people.gold_asked:
-        wrong, asked = people.gold_wrong, people.gold_asked
-        numbers.append(("Gold questions wrong", f"{wrong:,} of {asked:,}"))
+        wrong, answered = people.gold_wrong, people.gold_asked
+        numbers.append(("Gold questions wrong", f"{wrong:,} of {answered:,}"))
     return numbers
 
 
-def _required(study: LabelStudy) -> float:
+def _read_required(study: LabelStudy) -> float:
     assert study.question.share is not None, "asked before"
     return float(study.question.share)
 
@@ -133,11 +133,11 @@ def _word_gold(people: LabelCounts) -> str:
             "The interval takes every label to be right: no gold question was answered, so that "
             "nothing is known of wrong labels."
         )
-    wrong, asked = people.gold_wrong, people.gold_asked
-    ends = interval(*clopper_pearson(wrong, asked))
+    wrong, answered = people.gold_wrong, people.gold_asked
+    ends = interval(*clopper_pearson(wrong, answered))
     return (
         f"The interval takes every label to be right; the labels of gold questions were wrong in "
-        f"{wrong:,} of {asked:,} (95 % interval {ends})."
+        f"{wrong:,} of {answered:,} (95 % interval {ends})."
     )
 
 
@@ -154,9 +154,9 @@ def _word_premise(people: LabelCounts) -> str:
 
 def _find_horizon(study: LabelStudy, result: StudyResult) -> int:
     """How many labels the picture has place for: until the earliest decision, at least."""
-    reach = max(ROOM * result.labels, result.labels + (result.more or 0), 10)
-    rooms = (n for n in (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600) if n >= reach)
-    return min(next(rooms, int(reach)), max(len(study.candidates), 1))
+    least = max(ROOM * result.labels, result.labels + (result.more or 0), 10)
+    rooms = (n for n in (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600) if n >= least)
+    return min(next(rooms, int(least)), max(len(study.candidates), 1))
 
 
 def _trace(

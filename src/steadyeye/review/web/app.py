@@ -145,17 +145,7 @@ def _add_pages(app: FastAPI) -> None:
     @app.get("/index.json")
     def show_index(request: Request, reviewer: Who) -> Response:
         with get_database(request).reading() as connection:
-            plan = get_rules(request).plan
-            stages = status.count_progress(connection, plan, reviewer)
-            counts = read_item_counts(connection)
-            live = get_study(request)
-            ended = live.explain_rest(connection) if live else ""
-        step = status.suggest_next(counts, request.app.state.folder, plan)
-        if ended:
-            stages = [{**stage, "left": 0} for stage in stages]
-        rest = ended or status.describe_rest(stages, step)
-        # the command names folders of the server
-        content = {"stages": stages, "rest": rest, "next": step if reviewer.admin else None}
+            content = _describe_progress(connection, request, reviewer)
         return show_page(request, "index.html", reviewer, content)
 
     @app.get("/stages/{name}")
@@ -191,6 +181,22 @@ def _add_pages(app: FastAPI) -> None:
         headers = {"Cache-Control": "private, max-age=31536000, immutable"}
         content = request.app.state.pictures.read(name)
         return Response(content, media_type="image/jpeg", headers=headers)
+
+
+def _describe_progress(
+    connection: Connection, request: Request, reviewer: Reviewer
+) -> Mapping[str, Any]:
+    """The stages of a review, what is to be said where nothing is left, and the next step."""
+    plan = get_rules(request).plan
+    stages = status.count_progress(connection, plan, reviewer)
+    step = status.suggest_next(read_item_counts(connection), request.app.state.folder, plan)
+    live = get_study(request)
+    ended = live.explain_rest(connection) if live else ""
+    if ended:
+        stages = [{**stage, "left": 0} for stage in stages]
+    rest = ended or status.describe_rest(stages, step)
+    # the command names folders of the server
+    return {"stages": stages, "rest": rest, "next": step if reviewer.admin else None}
 
 
 def _add_decisions(app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-// The study: what the labels show, drawn anew whenever somebody adds, changes or takes back one.
+// The study: what the labels show, drawn again whenever somebody adds, changes or takes back one.
 
 import { ask, find, make } from "./page.js";
 
