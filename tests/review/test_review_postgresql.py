@@ -11,7 +11,7 @@ from review_toys import SERVER
 
 HERE = Path(__file__).parent
 AGAIN = (
-    *("test_review_agreement.py", "test_review_boxes.py"),
+    *("test_label_study.py", "test_review_agreement.py", "test_review_boxes.py"),
     *("test_review_counts.py", "test_review_guidelines.py", "test_review_history.py"),
     *("test_review_queue.py", "interchange/test_interchange.py"),
     "interchange/test_rejected_boxes.py",

@@ -1,0 +1,117 @@
+"""A folder of clips without labels, three people in browsers, a decision: the whole way."""
+
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from label_clips import cut_clips
+from page_checks import LOOKS, Opened, find_faults, find_violations, show_as
+from test_review_pages import REST, free_port, visit
+
+from steadyeye.metrics.label_studies.files import plan_again, read_labels, read_study
+from steadyeye.metrics.label_studies.judge import judge
+from steadyeye.predictions.read import cells, read
+
+__all__ = ["visit"]
+
+COMMAND = "from steadyeye.cli import main; main()"
+PEOPLE = ("ann", "ben", "cy")
+QUESTION = "pm_k(k=2) >= 10%"
+
+
+def steadyeye(folder, *words):
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *words], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Server:
+    """`steadyeye label` in a process of its own; `links`: by name."""
+
+    def __init__(self, folder, port):
+        words = ["label", "runs/a", "--decide", QUESTION, "--premise", "constant-class"]
+        words += ["--port", str(port), *(w for name in PEOPLE for w in ("--reviewer", name))]
+        self.process = subprocess.Popen(
+            [sys.executable, "-u", "-c", COMMAND, *words],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.links = {}
+        for line in self.process.stdout:
+            if found := re.match(r"(\w+): (http\S+/r#\S+)", line):
+                self.links[found[1]] = found[2]
+            if line.startswith("reviewing"):
+                break
+        assert set(PEOPLE) <= set(self.links)
+
+    def end(self, how):
+        self.process.send_signal(how)
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def label(person, word):
+    """Names what is shown by typing, and says that all frames show it."""
+    person.page.keyboard.press("/")
+    person.page.keyboard.type(word)
+    person.page.keyboard.press("Enter")
+    person.page.wait_for_selector(f"#chosen [data-drop='{word}']")
+    return person.decide("y")
+
+
+@pytest.mark.slow
+def test_three_people_decide_a_question_on_clips_without_labels(test_data, tmp_path, visit):
+    assert cut_clips(test_data, tmp_path / "clips", frames=5, most=3) >= 12
+    data = "video(path='clips', k=2)"
+    steadyeye(tmp_path, "run", "--model", "efficientnet_lite0", "--data", data, "--out", "runs/a")
+    table = read(*cells(tmp_path / "runs" / "a")[0])
+    port = free_port()
+    server = Server(tmp_path, port)
+    people = [visit(server.links[name], bypass_csp=True).stage("labels") for name in PEOPLE]
+    found = {}
+    for look in LOOKS:
+        show_as(people[0].page, look)
+        found["labels", look] = [
+            *find_faults(Opened(people[0].page)),
+            *find_violations(people[0].page),
+        ]
+    assert not re.search(r"clip_\d", people[0].page.content())
+    # everybody says the same wrong thing once, and the server dies without a word
+    assert all(label(person, "tench") for person in people[:2])
+    assert people[1].saved() == "Saved: tench"
+    server.end(signal.SIGKILL)
+    server = Server(tmp_path, port)
+    before = people[2].json("study")
+    assert before["people"]["labelled"] == 2
+    going = list(people)
+    while going:
+        going = [person for person in going if label(person, "tench")]
+    after = people[0].json("study")
+    assert after["state"] in ("holds", "fails")
+    assert people[2].page.locator(REST).inner_text().startswith("Enough labels")
+    page = people[0].page
+    page.goto(f"http://127.0.0.1:{port}/study")
+    page.wait_for_selector("#closing svg")
+    for look in LOOKS:
+        show_as(page, look)
+        found["study", look] = [*find_faults(Opened(page)), *find_violations(page)]
+    assert found == {name: [] for name in found}
+    exports = []
+    for name in ("one", "two"):
+        steadyeye(tmp_path, "review-export", "runs/a-labels", "--out", name)
+        files = ("labels.csv", "study.json")
+        exports.append([(tmp_path / name / file).read_bytes() for file in files])
+    assert exports[0] == exports[1]
+    study = plan_again(read_study(tmp_path / "one" / "study.json"), table)
+    result = judge(study, read_labels(tmp_path / "one" / "labels.csv"))
+    assert result.holds is (after["state"] == "holds")
+    assert result.labels == after["result"]["counts"]["labelled"]
+    server.end(signal.SIGINT)
+    for person in people:
+        # of requests while the server was away
+        person.complaints[:] = [text for text in person.complaints if "Failed to load" not in text]
