@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from steadyeye.core import plugins
 from steadyeye.core.abilities import cacheable, detects
 from steadyeye.core.boxes import Detections, boxes, detection_table, truth_table
+from steadyeye.core.defaults import IMAGENET_C
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
@@ -436,8 +437,21 @@ def example_true_tracks(frames: int = 120, seed: int = 0) -> Predictions:
     )
 
 
-def example_sweep(images: int = 20, levels: int = 4, seed: int = 0) -> Predictions:
-    """A sweep of two operators over `images` photos, levels 0 to `levels`, ever harder to tell.
+def example_corruptions(images: int = 20, seed: int = 0) -> Predictions:
+    """A sweep of the fifteen corruptions of ImageNet-C at all severities, as `example_sweep`.
+
+    Example:
+        >>> len(example_corruptions(images=2))
+        152
+
+    """
+    return example_sweep(images, 5, seed, IMAGENET_C)
+
+
+def example_sweep(
+    images: int = 20, levels: int = 4, seed: int = 0, operators: Sequence[str] = ("blur", "noise")
+) -> Predictions:
+    """A sweep of operators over `images` photos, levels 0 to `levels`, ever harder to tell.
 
     `seed`: of the labels and the scores. Level 0 is there once, without an operator.
 
@@ -449,7 +463,7 @@ def example_sweep(images: int = 20, levels: int = 4, seed: int = 0) -> Predictio
     rng = np.random.default_rng(seed)
     steps = [
         ("", 0),
-        *((name, step) for name in ("blur", "noise") for step in range(1, levels + 1)),
+        *((name, step) for name in operators for step in range(1, levels + 1)),
     ]
     operator, level = (np.repeat(np.array(column), images) for column in zip(*steps, strict=True))
     labels = np.tile(rng.integers(0, 3, images), len(steps))

@@ -10,6 +10,16 @@ OPERATORS = (
 )
 """The fifteen operators of Swingler 2022, which `all` stands for."""
 
+IMAGENET_C = (
+    *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur"),
+    *("motion_blur", "zoom_blur", "snow", "frost", "fog", "brightness", "contrast"),
+    *("elastic_transform", "pixelate", "jpeg_compression"),
+)
+"""The fifteen corruptions of Hendrycks and Dietterich 2019, which `imagenet_c` stands for."""
+
+IMAGENET_C_EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
+"""Their four corruptions to choose parameters by, which `imagenet_c_extra` stands for."""
+
 METRICS = (
     *("accuracy", "pm_k", "drop", "flip_rate", "dwell_time", "self_consistency"),
     *("confidence_jump", "conditional_robustness", "degraded_accuracy", "degraded_probability"),

@@ -90,8 +90,11 @@ def span(low: float | None, high: float | None, unit: str) -> str:
     )
 
 
-UNITS = {"drop": "pp", "map_drop": "pp", "drop in mAP": "pp", "effective_robustness": "pp"}
-"""Metric → what stands behind its numbers in place of "%"."""
+UNITS = {
+    **dict.fromkeys(("drop", "map_drop", "drop in mAP", "effective_robustness"), "pp"),
+    "relative_mce": "%",
+}
+"""Metric → what stands behind its numbers, of shares and of differences."""
 
 
 def format_metric(metric: str, value: float | None, unit: str) -> str:

@@ -96,7 +96,8 @@ class Declaration:
     where it declares nothing. `largest_offset`: what the offsets must reach for it. `packages`:
     import names beyond the core install, the module's constant `PACKAGES`. `extra`: the extra of
     pyproject.toml that brings them all, its `EXTRA`. `answers`: of a model, "scores", "boxes" or
-    both, as the annotation of what it returns says.
+    both, as the annotation of what it returns says. `kind`: of an operator, how it works, its
+    `KIND`, such as ("stochastic", "local").
     """
 
     summary: str
@@ -105,6 +106,7 @@ class Declaration:
     packages: tuple[str, ...] = ()
     extra: str | None = None
     answers: tuple[str, ...] = ()
+    kind: tuple[str, ...] = ()
 
     @property
     def missing_packages(self) -> tuple[str, ...]:
@@ -158,7 +160,10 @@ def describe(kind: str) -> dict[str, str]:
         others = outside_plugins.find(kind).get(name, ())
         try:
             _refuse_two(kind, name, others)
-            summary = declaration(kind, name).summary
+            declared = declaration(kind, name)
+            summary = declared.summary
+            if declared.kind:
+                summary = f"{summary.removesuffix('.')} ({', '.join(declared.kind)})"
             described[name] = f"{summary} [{others[0].origin}]" if others else summary
         except UsageError as error:
             described[name] = str(error)
@@ -312,8 +317,9 @@ def install_line(extras: Iterable[str], packages: Iterable[str] = ()) -> str:
 def declaration(kind: str, name: str) -> Declaration:
     """What the plugin `name` declares, read from its file without importing it.
 
-    Only constants are read: `@needs("truth", "group")`, `PACKAGES = ("sklearn",)` and
-    `EXTRA = "explain"`. Raises `UsageError` for a file that is no Python.
+    Only constants are read: `@needs("truth", "group")`, `PACKAGES = ("sklearn",)`,
+    `EXTRA = "explain"` and `KIND = ("stochastic", "local")`. Raises `UsageError` for a file that
+    is no Python.
     """
     plugin = _outside(kind, name)
     if plugin is None:
@@ -348,6 +354,8 @@ def _read_declaration(file: Path, name: str) -> Declaration:
             )
         if isinstance(node, ast.Assign) and _is_name(node.targets[0], "PACKAGES"):
             declared = replace(declared, packages=tuple(ast.literal_eval(node.value)))
+        if isinstance(node, ast.Assign) and _is_name(node.targets[0], "KIND"):
+            declared = replace(declared, kind=tuple(ast.literal_eval(node.value)))
         if isinstance(node, ast.Assign) and _is_name(node.targets[0], "EXTRA"):
             declared = replace(declared, extra=str(ast.literal_eval(node.value)))
     return replace(declared, summary=declared.summary.partition("\n")[0])
@@ -359,7 +367,7 @@ def _parse_head(text: str, name: str) -> ast.Module:
     What is declared stands before the code, which takes most of the time of parsing.
     """
     match = re.search(rf'^(?:def|class) {name}\b[^"\']*?:\n    """.*?"""$', text, re.M | re.S)
-    if match is None or re.search(r"^(PACKAGES|EXTRA)\b", text[match.end() :], re.M):
+    if match is None or re.search(r"^(PACKAGES|EXTRA|KIND)\b", text[match.end() :], re.M):
         return parse_module(text)
     return parse_module(text[: match.end()])
 

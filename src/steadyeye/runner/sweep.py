@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
-from steadyeye.core.defaults import OPERATORS
+from steadyeye.core.defaults import IMAGENET_C, IMAGENET_C_EXTRA, OPERATORS
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.model_stages import at_input
 from steadyeye.core.spec import Spec, parse, split
@@ -19,7 +19,8 @@ AS_CLASSIFIER = (
     "the class of its most confident box is measured, as for a classifier; other boxes and "
     "their places do not count, and no mAP is measured"
 )
-ALL = "all"
+GROUPS = {"all": OPERATORS, "imagenet_c": IMAGENET_C, "imagenet_c_extra": IMAGENET_C_EXTRA}
+"""Names that stand for several operators."""
 
 
 def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
@@ -47,34 +48,33 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
 def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
     """The operators of a comma-separated list of specs; none comes twice.
 
-    `all` among them stands for the fifteen of Swingler 2022, of which those that are named too have
-    the parameters named. `gradients`: whether `all` may hold operators that need a differentiable
-    model. Raises `UsageError` for unknown names, and for one that is named with other parameters.
+    `all` among them stands for the fifteen of Swingler 2022, `imagenet_c` and `imagenet_c_extra`
+    for the fifteen and the four further corruptions of Hendrycks and Dietterich 2019; those of them
+    that are named too have the parameters named. `gradients`: whether a group may hold operators
+    that need a differentiable model. Raises `UsageError` for unknown names, and for one that is
+    named with other parameters.
     """
     specs = list(dict.fromkeys(map(str, split(text))))
     for spec in map(parse, specs):
-        if spec.name != ALL and not plugins.exists("operators", spec.name):
-            raise unknown("operator", spec.name, (ALL, *plugins.names("operators")))
-        if spec.name == ALL and spec.kwargs:
-            raise UsageError(
-                f"{spec}: '{ALL}' takes no parameters; name the operator that has them"
-            )
-    chosen = [plugins.build("operators", parse(spec)) for spec in specs if spec != ALL]
-    twice = {
-        operator.name for operator in chosen if sum(operator.name == o.name for o in chosen) > 1
-    }
+        if spec.name in GROUPS:
+            _refuse_parameters(spec)
+        elif not plugins.exists("operators", spec.name):
+            raise unknown("operator", spec.name, (*GROUPS, *plugins.names("operators")))
+    groups = [name for name in GROUPS if name in specs]
+    named = [plugins.build("operators", parse(spec)) for spec in specs if spec not in groups]
+    twice = {operator.name for operator in named if sum(operator.name == o.name for o in named) > 1}
     if twice:
         raise UsageError(f"the operator '{min(twice)}' is given twice; give one of them a name=…")
-    if ALL not in specs:
-        return tuple(chosen)
-    by_name = {operator.name: operator for operator in (*_every(gradients), *chosen)}
-    return tuple(by_name.values())
+    members = [plugins.build("operators", Spec(name)) for group in groups for name in GROUPS[group]]
+    allowed = [operator for operator in members if gradients or not operator.needs_gradient]
+    return tuple({operator.name: operator for operator in (*allowed, *named)}.values())
 
 
-def _every(gradients: bool) -> list[Operator]:
-    """The operators that `all` stands for."""
-    every = [plugins.build("operators", Spec(name)) for name in OPERATORS]
-    return [operator for operator in every if gradients or not operator.needs_gradient]
+def _refuse_parameters(group: Spec) -> None:
+    if group.kwargs:
+        raise UsageError(
+            f"{group}: '{group.name}' takes no parameters; name the operator that has them"
+        )
 
 
 def levels(text: str, chosen: Sequence[Operator] = ()) -> tuple[int, ...]:
@@ -112,6 +112,9 @@ def metrics(images: str, thresholds: str, fast: bool = False, job: Job | None = 
         specs += [Spec(name, {"images": images}) for name in profiles]
         own = {"thresholds": shares} if fast else {"thresholds": shares, "images": images}
         specs.append(Spec("failure_points", own))
+        if job and not fast and covers_corruptions(job):
+            # the user's images are not those that AlexNet's errors are of
+            specs.append(Spec("mce", {"baseline": "none"}))
     if boxed:
         objects = {"objects": "found" if images == "right" else "all"}
         specs += [] if fast else [Spec("mpc"), Spec("rpc"), Spec("degraded_recall", objects)]
@@ -136,6 +139,11 @@ def _has_boxes(data: str) -> bool:
         return "boxes" in plugins.build("sources", parse(data)).columns
     except UsageError:
         return False
+
+
+def covers_corruptions(job: Job) -> bool:
+    """Whether the job sweeps the group `imagenet_c` at all severities."""
+    return job.levels == DEFAULT and Spec("imagenet_c") in split(job.operators or "")
 
 
 def build_sweep(

@@ -8,6 +8,8 @@ from steadyeye.core.types import Image
 from steadyeye.degradation.counter_rng import draw, high, low
 from steadyeye.degradation.operator import Operator, incremental
 
+KIND = ("stochastic", "local")
+
 
 def adjacent_swap() -> Operator:
     """Uniform pixels, w h / 20 a level, each exchanged with one of its eight neighbours.

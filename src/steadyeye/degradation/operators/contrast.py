@@ -1,11 +1,13 @@
 """Loss of contrast."""
 
+import cv2
 import numpy as np
 
 from steadyeye.core.types import Image
 from steadyeye.degradation.corruptions import round_to_uint8, severities
 from steadyeye.degradation.operator import Operator
 
+KIND = ("deterministic", "global")
 KEPT = (0.4, 0.3, 0.2, 0.1, 0.05)
 """Of the distance from the mean at each severity: as released for ImageNet-C."""
 
@@ -25,5 +27,8 @@ def contrast() -> Operator:
 
 
 def _reduce_contrast(image: Image, severity: int, _: np.uint64) -> Image:
-    means = image.mean(axis=(0, 1), keepdims=True)
-    return round_to_uint8((image - means) * KEPT[severity - 1] + means)
+    means = image.mean(axis=(0, 1))
+    # what becomes of each of the 256 values of each channel
+    values = np.arange(256)[:, None]
+    table = round_to_uint8((values - means) * KEPT[severity - 1] + means)
+    return np.asarray(cv2.LUT(image, table[None]), dtype=np.uint8).reshape(image.shape)

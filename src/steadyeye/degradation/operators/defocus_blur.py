@@ -10,6 +10,7 @@ from steadyeye.core.types import Image
 from steadyeye.degradation.corruptions import round_to_uint8, severities
 from steadyeye.degradation.operator import Operator
 
+KIND = ("deterministic", "global")
 DISKS = ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5))
 """Radius and softness in pixels at each severity: as released for ImageNet-C."""
 SMALL = 8

@@ -6,6 +6,7 @@ from steadyeye.core.types import Image
 from steadyeye.degradation.kernels import fixed_point, scale
 from steadyeye.degradation.operator import Operator, of_original
 
+KIND = ("deterministic", "global")
 FACTOR = 0.9
 
 

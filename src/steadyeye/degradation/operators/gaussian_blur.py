@@ -1,16 +1,14 @@
 """Blur by a normal window."""
 
-import cv2
 import numpy as np
 
 from steadyeye.core.types import Image
-from steadyeye.degradation.corruptions import round_to_uint8, severities
+from steadyeye.degradation.corruptions import blur_normally, round_to_uint8, severities
 from steadyeye.degradation.operator import Operator
 
+KIND = ("deterministic", "global")
 DEVIATION = (1, 2, 3, 4, 6)
 """Of the window at each severity, in pixels: as released for ImageNet-C."""
-REACH = 4
-"""Deviations after which the window ends."""
 
 
 def gaussian_blur() -> Operator:
@@ -28,9 +26,4 @@ def gaussian_blur() -> Operator:
 
 
 def _blur_image(image: Image, severity: int, _: np.uint64) -> Image:
-    deviation = DEVIATION[severity - 1]
-    side = 2 * REACH * deviation + 1
-    blurred = cv2.GaussianBlur(
-        image.astype(np.float32), (side, side), deviation, borderType=cv2.BORDER_REPLICATE
-    )
-    return round_to_uint8(np.asarray(blurred, dtype=np.float32)).reshape(image.shape)
+    return round_to_uint8(blur_normally(image.astype(np.float32), DEVIATION[severity - 1]))

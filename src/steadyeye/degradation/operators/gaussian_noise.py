@@ -6,6 +6,7 @@ from steadyeye.core.types import Image
 from steadyeye.degradation.corruptions import NORMAL, normals, round_to_uint8, severities
 from steadyeye.degradation.operator import Operator
 
+KIND = ("stochastic", "local")
 DEVIATION = (0.08, 0.12, 0.18, 0.26, 0.38)
 """Of the noise at each severity, of values in 0…1: as released for ImageNet-C."""
 

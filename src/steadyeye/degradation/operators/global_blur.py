@@ -6,6 +6,8 @@ import numpy as np
 from steadyeye.core.types import Image
 from steadyeye.degradation.operator import Operator, incremental
 
+KIND = ("deterministic", "global")
+
 
 def global_blur() -> Operator:
     """The 5 × 5 mean of the level before, rounded; the image is mirrored at its edges.

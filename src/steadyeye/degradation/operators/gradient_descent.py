@@ -6,6 +6,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Image
 from steadyeye.degradation.operator import Context, Operator, Trail
 
+KIND = ("deterministic", "global", "white box")
 NORMS = ("linf", "l2")
 
 

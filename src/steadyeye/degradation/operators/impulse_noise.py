@@ -8,6 +8,7 @@ from steadyeye.degradation.corruptions import severities
 from steadyeye.degradation.counter_rng import HIGH, draw
 from steadyeye.degradation.operator import Operator
 
+KIND = ("stochastic", "local")
 SHARE = (0.03, 0.06, 0.09, 0.17, 0.27)
 """Of the values turned at each severity: as released for ImageNet-C."""
 

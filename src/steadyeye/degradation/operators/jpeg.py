@@ -7,6 +7,8 @@ import simplejpeg
 from steadyeye.core.types import Image
 from steadyeye.degradation.operator import Operator, of_original
 
+KIND = ("deterministic", "global")
+
 
 def jpeg(subsampling: str = "420") -> Operator:
     """The image as JPEG of quality 32 − level, 31 at level 1 and 2 at level 30.

@@ -6,6 +6,8 @@ from numba import njit
 from steadyeye.core.types import Image
 from steadyeye.degradation.operator import Operator, of_original
 
+KIND = ("deterministic", "global")
+
 
 def posterize() -> Operator:
     """Bins of width 255 / b, b = 32 − level, a channel; bin i becomes (i + 1) 255 / b, rounded.

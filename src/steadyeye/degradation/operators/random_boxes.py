@@ -7,6 +7,7 @@ from steadyeye.core.types import Image
 from steadyeye.degradation.kernels import box
 from steadyeye.degradation.operator import Operator, incremental
 
+KIND = ("stochastic", "local")
 SIDES = (2, 5)
 
 

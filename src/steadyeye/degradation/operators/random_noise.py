@@ -7,6 +7,8 @@ from steadyeye.core.types import Image
 from steadyeye.degradation.counter_rng import draw, uniform
 from steadyeye.degradation.operator import Operator, incremental
 
+KIND = ("stochastic", "local")
+
 
 def random_noise() -> Operator:
     """A fiftieth of the pixels, w h / 50 a level, get a uniform random colour.

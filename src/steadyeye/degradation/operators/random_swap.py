@@ -8,6 +8,8 @@ from steadyeye.core.types import Image
 from steadyeye.degradation.counter_rng import uniform
 from steadyeye.degradation.operator import Operator, incremental
 
+KIND = ("stochastic", "local")
+
 
 def random_swap() -> Operator:
     """Pairs of uniform pixels exchanged, w h / 20 a level, one after the other, at least one.

@@ -8,6 +8,7 @@ from steadyeye.core.types import Image
 from steadyeye.degradation.counter_rng import uniform
 from steadyeye.degradation.operator import Operator, incremental
 
+KIND = ("stochastic", "local")
 ADDED = 20
 
 

@@ -3,6 +3,8 @@
 from steadyeye.degradation.kernels import line
 from steadyeye.degradation.operator import Operator, incremental
 
+KIND = ("stochastic", "local")
+
 
 def white_lines() -> Operator:
     """One white 1-px antialiased line a level, from the left or top to the right or bottom edge.

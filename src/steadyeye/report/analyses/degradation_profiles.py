@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steadyeye.core import plugins
 from steadyeye.core.format import format_value, percent, span
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
@@ -104,10 +105,22 @@ def _table(models: list[str], quantities: Mapping[str, Sequence[Result]]) -> Tab
     columns = [f"{model}: {QUANTITIES[name]}" for model in models for name in measured]
     names = [cell.name for cell in next(iter(measured.values()))[0].cells]
     rows = [
-        (name, *(_cell(measured[q][i], place) for i in range(len(models)) for q in measured))
+        (
+            name,
+            describe_kind(name),
+            *(_cell(measured[q][i], place) for i in range(len(models)) for q in measured),
+        )
         for place, name in enumerate(names)
     ]
-    return Table("Mean over the levels of each operator", ("operator", *columns), tuple(rows))
+    header = ("operator", "kind", *columns)
+    return Table("Mean over the levels of each operator", header, tuple(rows))
+
+
+def describe_kind(operator: str) -> str:
+    """How an operator works, `stochastic, local`; empty where it does not say."""
+    if not plugins.exists("operators", operator):
+        return ""
+    return ", ".join(plugins.declaration("operators", operator).kind)
 
 
 def _cell(result: Result, place: int) -> str:

@@ -287,6 +287,8 @@ CALLED = {
     "degraded_accuracy": "degraded accuracy",
     "degraded_rank": "degraded rank",
     "degraded_probability": "degraded probability",
+    "mce": "mCE",
+    "relative_mce": "relative mCE",
     "map": "mAP",
     "map_without_ood": "mAP without OOD",
     "mar": "mAR",

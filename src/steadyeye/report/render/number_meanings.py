@@ -121,6 +121,19 @@ READING = (
         "the probability of the true class, averaged alike.",
     ),
     (
+        "mce",
+        "mCE",
+        "mean corruption error: the share of wrong predictions, averaged over the severities and "
+        "the fifteen corruptions of ImageNet-C; divided by AlexNet's share unless its baseline is "
+        "none.",
+    ),
+    (
+        "relative_mce",
+        "relative mCE",
+        "how much the error rises under the corruptions of ImageNet-C, as a share of AlexNet's "
+        "rise.",
+    ),
+    (
         "confident_mistakes",
         "confident mistake",
         "a detection above the threshold that disagrees with the labels. The share is of all "

@@ -1,0 +1,33 @@
+"""Mean corruption error."""
+
+from steadyeye.core.competing_classes import among_competing
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import Statistic, compare_by
+from steadyeye.core.types import Result, needs
+from steadyeye.degradation.corruption_errors import measure_corruption_errors
+
+
+def outcomes(predictions: Predictions, baseline: str = "alexnet") -> Statistic:
+    """The images of the sweep, counted anew."""
+    return measure_corruption_errors(predictions, baseline).statistic()
+
+
+@needs("truth", "operator", "level", "profile")
+@compare_by(outcomes, lower=True)
+@among_competing
+def mce(predictions: Predictions, baseline: str = "alexnet") -> Result:
+    """The mean over the fifteen corruptions of ImageNet-C of the error over that of AlexNet.
+
+    Of a sweep over `imagenet_c` at all severities, of all images. 100 %: as often wrong as AlexNet
+    on ImageNet-C, which is comparable on the validation images of ImageNet only. `baseline`:
+    "alexnet", or "none": the mean error itself, for other data. `cells`: the corruptions. Raises
+    `UsageError` where corruptions or severities are missing. Hendrycks and Dietterich 2019,
+    Section 4.2.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_corruptions
+        >>> print(mce(example_corruptions()))
+        mce 21.8 % (95 % interval 17.2–40.1 %, n = 20, among 3 classes)
+    """
+    return measure_corruption_errors(predictions, baseline).result("mce")
