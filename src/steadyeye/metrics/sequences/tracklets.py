@@ -164,7 +164,7 @@ def link_by(linker: "Linker", predictions: Predictions, raw: BoxTable, score: fl
 
 def list_scenes(predictions: Predictions, raw: BoxTable, score: float) -> "Iterator[Scene]":
     """The scenes with their detections, in the order of videos and time."""
-    return (Scene(predictions, rows, raw, score) for rows in _split_scenes(predictions))
+    return (_read_scene(predictions, rows, raw, score) for rows in _split_scenes(predictions))
 
 
 def _split_scenes(predictions: Predictions) -> Iterator[NDArray[np.intp]]:
@@ -179,20 +179,21 @@ def _join(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, dtype=kind), *parts])
 
 
+@dataclass(eq=False)
 class Scene:
-    """The frames of a scene, and the detections in each that are no noise, best first."""
+    """The n frames of a scene, in the order of time, and what was detected in them.
 
-    def __init__(
-        self, predictions: Predictions, rows: NDArray[np.intp], raw: BoxTable, score: float
-    ) -> None:
-        self.rows, self.raw, self.score = rows, raw, score
-        self.frame = np.asarray(predictions.tags["frame"], dtype=np.int64)[rows]
-        self.seconds = np.asarray(predictions.tags["seconds"], dtype=np.float64)[rows]
-        first, last = (np.searchsorted(raw.image, rows, side) for side in ("left", "right"))
-        self.detections: list[NDArray[np.intp]] = []
-        for start, stop in zip(first, last, strict=True):
-            inside = start + np.flatnonzero(raw.score[start:stop] >= WEAK)
-            self.detections.append(inside[np.argsort(-raw.score[inside], kind="stable")])
+    `rows`: (n,) of the predictions. `frame`: (n,) their numbers. `seconds`: (n,). `raw`: the
+    detections. `detections`: for each frame the rows in `raw` of those that are no noise, best
+    first. `score`: from it on a detection counts.
+    """
+
+    rows: NDArray[np.intp]
+    frame: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    raw: BoxTable
+    detections: list[NDArray[np.intp]]
+    score: float
 
     def sort_frames(self, item: TrackedObject) -> _Frames:
         """What became of an object in each frame from its first detection to its last."""
@@ -234,6 +235,26 @@ class Scene:
         return MISS, -1
 
 
+def _read_scene(
+    predictions: Predictions, rows: NDArray[np.intp], raw: BoxTable, score: float
+) -> Scene:
+    first, last = (np.searchsorted(raw.image, rows, side) for side in ("left", "right"))
+    return Scene(
+        rows,
+        np.asarray(predictions.tags["frame"], dtype=np.int64)[rows],
+        np.asarray(predictions.tags["seconds"], dtype=np.float64)[rows],
+        raw,
+        [start + rank(raw.score[start:stop]) for start, stop in zip(first, last, strict=True)],
+        score,
+    )
+
+
+def rank(scores: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The places of the detections of a frame that are no noise, best first."""
+    above = np.flatnonzero(scores >= WEAK)
+    return above[np.argsort(-scores[above], kind="stable")]
+
+
 Linker: TypeAlias = Callable[[Scene], Sequence[TrackedObject]]
 """Gives the objects of a scene, in the order in which they appear."""
 
@@ -242,25 +263,38 @@ def assign_frame_by_frame(scene: Scene) -> list[TrackedObject]:
     """The objects of a scene by the best assignment to those of the frames before."""
     objects: list[TrackedObject] = []
     active: list[TrackedObject] = []
-    for place, detections in enumerate(scene.detections):
-        since = scene.seconds[place] - GAP
-        active = [item for item in active if scene.seconds[item.places[-1]] >= since]
-        distinct = remove_duplicates(scene.raw, detections)
-        strong = scene.raw.score[distinct] >= scene.score
-        matched, new = _assign(scene, active, distinct[strong], place, LINK)
-        for item, detection in matched:
-            item.move(scene.raw.boxes[detection], int(scene.frame[place]))
-            item.places.append(place)
-            item.detections.append(detection)
-            item.label = int(scene.raw.label[detection])
-        updated = {id(item) for item, _ in matched}
-        rest = [item for item in active if id(item) not in updated]
-        for item, detection in _assign(scene, rest, distinct[~strong], place, SAME)[0]:
-            item.move(scene.raw.boxes[detection], int(scene.frame[place]))
-        begun = [_begin(scene, place, detection) for detection in new]
+    for place in range(len(scene.detections)):
+        active, begun, _ = follow(scene, active, place)
         objects += begun
         active += begun
     return objects
+
+
+Followed: TypeAlias = tuple[list[TrackedObject], list[TrackedObject], list[TrackedObject]]
+
+
+def follow(scene: Scene, objects: list[TrackedObject], place: int) -> Followed:
+    """Assigns the detections of a frame to the objects of the frames before.
+
+    Returns those that may still be seen again, those that begin in the frame, and those of the
+    first that are in it.
+    """
+    since = scene.seconds[place] - GAP
+    active = [item for item in objects if scene.seconds[item.places[-1]] >= since]
+    distinct = remove_duplicates(scene.raw, scene.detections[place])
+    strong = scene.raw.score[distinct] >= scene.score
+    matched, new = _assign(scene, active, distinct[strong], place, LINK)
+    updated = [item for item, _ in matched]
+    for item, detection in matched:
+        item.move(scene.raw.boxes[detection], int(scene.frame[place]))
+        item.places.append(place)
+        item.detections.append(detection)
+        item.label = int(scene.raw.label[detection])
+    in_frame = {id(item) for item in updated}
+    rest = [item for item in active if id(item) not in in_frame]
+    for item, detection in _assign(scene, rest, distinct[~strong], place, SAME)[0]:
+        item.move(scene.raw.boxes[detection], int(scene.frame[place]))
+    return active, [_begin(scene, place, detection) for detection in new], updated
 
 
 def _begin(scene: Scene, place: int, detection: int) -> TrackedObject:
