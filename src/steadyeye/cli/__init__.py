@@ -19,6 +19,7 @@ COMMANDS = (
     "review",
     "label",
     "view",
+    "watch",
 )
 """The files of this package that register commands."""
 

@@ -1,4 +1,4 @@
-"""Six functions of scipy.special, without what importing that package brings along.
+"""Seven functions of scipy.special, without what importing that package brings along.
 
 Its `__init__` wraps hundreds of functions for other array libraries, and with them imports
 numpy.f2py, numpy.testing and unittest: 0.18 s of a processor, several times what all else of a
@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 PACKAGE = "scipy.special"
-NAMES = ("betaincinv", "expit", "ndtr", "ndtri", "stdtr", "stdtrit")
+NAMES = ("betaincinv", "expit", "gammainc", "ndtr", "ndtri", "stdtr", "stdtrit")
 
 
 class _WithoutContent(MetaPathFinder, Loader):
@@ -71,6 +71,8 @@ betaincinv = _functions.betaincinv
 """The x at which the regularised incomplete beta function of a and b has a value."""
 expit = _functions.expit
 """1/(1 + exp(−x))."""
+gammainc = _functions.gammainc
+"""The regularised lower incomplete gamma function of a shape, at x."""
 ndtr = _functions.ndtr
 """The standard normal distribution function."""
 ndtri = _functions.ndtri

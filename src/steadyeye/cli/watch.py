@@ -1,0 +1,200 @@
+"""The command that watches a stream: what it measures, promises that are kept or broken."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steadyeye.cli.options import command
+
+if TYPE_CHECKING:
+    from steadyeye.core.types import Detector, Model
+    from steadyeye.watch.session import Settings, Watch
+
+BROKEN = 1
+"""The exit code where a promise was broken, as of `gate`."""
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Where the page and the metrics are."""
+
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port of the page; default: 8421, or a free one."),
+    ] = None
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the live page.")] = True
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port of OpenMetrics at /metrics; default: none."),
+    ] = None
+    metrics_host: Annotated[
+        str, typer.Option(help="Address of this machine that the metrics are served at.")
+    ] = "127.0.0.1"
+    webhook: Annotated[
+        list[str] | None,
+        typer.Option(help="An http(s) address that gets each alert as JSON; may be repeated."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class TimeOptions:
+    """Lengths of time."""
+
+    fps: Annotated[
+        float | None, typer.Option(help="Frames a second at most; default: all that come.")
+    ] = None
+    block: Annotated[float, typer.Option(min=1, max=3600, help="Seconds of a block.")] = 10.0
+    period: Annotated[float, typer.Option(min=10, help="Seconds that an interval is about.")] = (
+        3600.0
+    )
+    reference: Annotated[
+        float, typer.Option(min=1, help="Seconds at the start that drift is compared with.")
+    ] = 600.0
+    days: Annotated[
+        float,
+        typer.Option(min=0.001, help="Days in which at most one false alarm is expected."),
+    ] = 20.0
+
+
+@command()
+def watch(
+    *,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A video, a folder that fills, an address (rtsp://, http:// of HLS) or a camera "
+            "(/dev/video0)."
+        ),
+    ],
+    model: Annotated[str, typer.Option(help="A model, as of `steadyeye run`.")],
+    alert: Annotated[
+        list[str] | None,
+        typer.Option(help="A promise, such as 'blink_rate <= 5%'; may be repeated."),
+    ] = None,
+    stop_at_alert: Annotated[
+        bool, typer.Option("--stop-at-alert", help="End with exit code 1 at the first alert.")
+    ] = False,
+    out: Annotated[
+        str | None, typer.Option(help="Folder of the watch; default: watches/<model>-<source>.")
+    ] = None,
+    keep: Annotated[str, typer.Option(help="Room for the frames that broke a promise.")] = "200MB",
+    times: TimeOptions,
+    server: ServerOptions,
+) -> None:
+    """Watch a stream: rates with bounds that hold at any time, alerts, a live page."""
+    from steadyeye.watch.frame_ring import read_size
+    from steadyeye.watch.promises import read_promise
+    from steadyeye.watch.session import Settings
+
+    settings = Settings(
+        source=source,
+        model=model,
+        promises=tuple(dict.fromkeys(map(read_promise, alert or ()))),
+        block=times.block,
+        period=times.period,
+        reference=times.reference,
+        days=times.days,
+        keep=read_size(keep),
+        rate=times.fps,
+        stop_at_alert=stop_at_alert,
+    )
+    _check(settings)
+    folder = Path(out) if out else Path("watches") / name_folder(source, model)
+    if _watch(settings, folder, server):
+        raise typer.Exit(BROKEN)
+
+
+def _check(settings: "Settings") -> None:
+    """Raises `UsageError` for what is wrong before a model is read."""
+    from steadyeye.core.errors import UsageError
+    from steadyeye.watch.feeds import check_source
+
+    check_source(settings.source)
+    if settings.rate is not None and not settings.rate > 0:
+        raise UsageError(f"--fps {settings.rate:g}: give more than 0 frames a second")
+    if settings.period < settings.block:
+        raise UsageError(
+            f"--period {settings.period:g} is shorter than a block of {settings.block:g} s; give "
+            "a longer one"
+        )
+
+
+def _watch(settings: "Settings", folder: Path, options: ServerOptions) -> bool:
+    """Whether any promise was broken by the end."""
+    from steadyeye.core.storage.run_lock import hold_run
+    from steadyeye.watch import server
+    from steadyeye.watch.feeds import open_feed
+    from steadyeye.watch.session import Memory, Watch
+    from steadyeye.watch.webhook import Webhooks
+
+    webhooks = Webhooks(options.webhook or ())
+    model = _build_model(settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        stack.enter_context(hold_run(folder))
+
+        def feed(memory: Memory):  # type: ignore[no-untyped-def]
+            return open_feed(settings.source, memory.counts, settings.rate, memory.mark)
+
+        watched = Watch(settings, model, feed, folder, _say_at)
+        watched.webhooks = webhooks
+        stack.callback(webhooks.close, 10)
+        if options.page:
+            answer = partial(server.answer_page, watched)
+            page = stack.enter_context(server.serving(answer, server.ADDRESS, options.port))
+            _say_at(f"page: {server.address_of(page)}")
+        if options.metrics_port is not None:
+            answer = partial(server.answer_metrics, watched)
+            endpoint = server.serving(answer, options.metrics_host, options.metrics_port)
+            _say_at(f"metrics: {server.address_of(stack.enter_context(endpoint))}metrics")
+        _say_at(f"watching {watched.latest['source']} with {model.name}; stored in {folder}")
+        watched.run()
+    _say_result(watched)
+    return watched.broken
+
+
+def _build_model(settings: "Settings") -> "Model | Detector":
+    from steadyeye.core import plugins
+    from steadyeye.core.spec import parse
+    from steadyeye.runner.short_forms import expand_model
+
+    model: Model | Detector = plugins.build("models", parse(expand_model(settings.model)))
+    return model
+
+
+def name_folder(source: str, model: str) -> str:
+    """The name of a watch's folder: the same for the same command, so that it goes on."""
+    from steadyeye.core.seeds import fingerprint
+    from steadyeye.watch.frames import redact
+
+    name = "".join(c if c.isalnum() else "-" for c in Path(redact(source)).name)[:40].strip("-")
+    return f"{name or 'watch'}-{fingerprint(redact(source), model)[:6]}"
+
+
+def _say_at(text: str) -> None:
+    """Prints a line with the time; what reads a pipe gets it at once."""
+    from datetime import datetime
+
+    from steadyeye.cli.terminal import show
+
+    show(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text}")
+    sys.stdout.flush()
+
+
+def _say_result(watched: "Watch") -> None:
+    from steadyeye.cli.terminal import show_table
+    from steadyeye.core.format import percent, span
+
+    rows: list[Sequence[str]] = []
+    for name, measure in watched.latest["measures"].items():
+        total = measure["total"]
+        ends = span(total["low"], total["high"], "share")
+        rows.append((percent(total["value"]), ends, f"{total['n']:,}", name))
+    if rows:
+        show_table(("value", "95 % interval", "blocks", "measure"), rows, 3)

@@ -1,0 +1,172 @@
+"""Frames of a video file, and of a folder that fills with pictures and videos."""
+
+import time
+from collections.abc import Generator
+from contextlib import suppress
+from pathlib import Path
+
+import av
+import numpy as np
+
+from steadyeye.core.errors import UsageError
+from steadyeye.data.images.image_file import SUFFIXES
+from steadyeye.data.images.image_file import read as read_image
+from steadyeye.data.video.paths import VIDEOS
+from steadyeye.data.video.video_index import decode_in_order, open_video, picture_stream
+from steadyeye.watch.frames import Counts, LiveFrame, Thinning, convert_later
+
+POLL = 0.5
+"""Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
+
+
+class FileFeed:
+    """Every frame of a video file, as fast as they are taken."""
+
+    def __init__(self, path: Path, counts: Counts, thinned: Thinning) -> None:
+        self.path, self.counts, self.thinned = path, counts, thinned
+        self.ended = False
+        self.status = "reading"
+        self._skipped = counts.received
+        counts.received = 0
+        self._frames = self._read()
+
+    def take(self, seconds: float) -> LiveFrame | None:
+        """The next frame; None at the end. Raises `UsageError` where it is no video."""
+        frame = next(self._frames, None)
+        if frame is None:
+            self.ended, self.status = True, "ended"
+        return frame
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._frames.close()
+
+    def _read(self) -> Generator[LiveFrame]:
+        try:
+            container = open_video(self.path)
+        except av.FFmpegError as error:
+            raise UsageError(f"cannot read the video '{self.path}': {error.strerror}") from error
+        with container:
+            stream = picture_stream(container)
+            if stream is None:
+                raise UsageError(f"'{self.path}' holds no pictures; give a video")
+            for native in decode_in_order(container, stream):
+                number = self.counts.received
+                self.counts.received += 1
+                if number < self._skipped:
+                    continue
+                if native is None or native.is_corrupt or native.time is None:
+                    self.counts.damaged += 1
+                elif self.thinned.takes(native.time):
+                    yield LiveFrame(number, native.time, 0, convert_later(native))
+                else:
+                    self.counts.thinned += 1
+
+
+class FolderFeed:
+    """The pictures and videos that come into a folder, in the order in which they come.
+
+    A file is taken when it has not changed for `POLL` seconds. `mark`: when the last file that is
+    done with changed, in nanoseconds; what changed before is not taken again.
+    """
+
+    def __init__(self, folder: Path, counts: Counts, thinned: Thinning, mark: int) -> None:
+        self.folder, self.counts, self.thinned, self.mark = folder, counts, thinned, mark
+        self.ended = False
+        self.status = "waiting for files"
+        self._since = mark
+        self._current = mark
+        self._stamps: dict[str, tuple[int, int]] = {}
+        self._taken: dict[str, tuple[int, int]] = {}
+        self._waiting: list[tuple[tuple[int, int], str]] = []
+        self._video: FileFeed | None = None
+        self._scene = 0
+        self._looked = -np.inf
+
+    def take(self, seconds: float) -> LiveFrame | None:
+        """The next frame; None where no file came."""
+        until = time.monotonic() + seconds
+        while True:
+            frame = self._next()
+            if frame is not None or time.monotonic() >= until:
+                return frame
+            if not self._waiting and self._video is None:
+                time.sleep(min(POLL / 2, max(until - time.monotonic(), 0)))
+
+    def close(self) -> None:
+        """Closes what is open."""
+        if self._video is not None:
+            self._video.close()
+
+    def _next(self) -> LiveFrame | None:
+        if self._video is not None:
+            return self._next_of_video()
+        self.mark = self._current
+        if not self._waiting:
+            self._look()
+        if not self._waiting:
+            self.status = "waiting for files"
+            return None
+        stamp, name = self._waiting.pop(0)
+        self._current, self._taken[name] = stamp[0], stamp
+        self.status = f"reading, {len(self._waiting):,} files are waiting"
+        path = self.folder / name
+        if path.suffix.lower() in VIDEOS:
+            self._scene += 1
+            self._video = FileFeed(path, Counts(), Thinning(self.thinned.rate))
+            return self._next_of_video()
+        number = self.counts.received
+        self.counts.received += 1
+        try:
+            seconds = path.stat().st_mtime
+        except OSError:
+            self.counts.damaged += 1  # it was taken away meanwhile
+            return None
+        if not self.thinned.takes(seconds):
+            self.counts.thinned += 1
+            return None
+        return LiveFrame(number, seconds, self._scene, lambda: read_image(path))
+
+    def _next_of_video(self) -> LiveFrame | None:
+        """The next frame of the video that is open, in seconds of the clock when it began."""
+        assert self._video is not None
+        path = self._video.path
+        try:
+            frame = self._video.take(0)
+            began = path.stat().st_mtime
+        except (UsageError, OSError):
+            self.counts.damaged += 1
+            self._video = None
+            return None
+        if frame is None:
+            for name in ("received", "thinned", "damaged"):
+                total = getattr(self.counts, name) + getattr(self._video.counts, name)
+                setattr(self.counts, name, total)
+            self._video = None
+            self._scene += 1
+            return None
+        number = self.counts.received + frame.number
+        return LiveFrame(number, began + frame.seconds, self._scene, frame.image)
+
+    def _look(self) -> None:
+        """Lists the files that came and are whole, those that came first first."""
+        if time.monotonic() < self._looked + POLL:
+            return
+        self._looked = time.monotonic()
+        stamps: dict[str, tuple[int, int]] = {}
+        for entry in self.folder.iterdir():
+            if entry.suffix.lower() not in (*SUFFIXES, *VIDEOS):
+                continue
+            with suppress(FileNotFoundError):  # it went meanwhile
+                stat = entry.stat()
+                # nobody sets the time of this change; renaming a file into the folder is one
+                if stat.st_ctime_ns > self._since:
+                    stamps[entry.name] = (stat.st_ctime_ns, stat.st_size)
+        # names that went are forgotten, so that memory is that of the folder
+        self._taken = {name: at for name, at in self._taken.items() if name in stamps}
+        self._waiting = sorted(
+            (stamp, name)
+            for name, stamp in stamps.items()
+            if self._stamps.get(name) == stamp and self._taken.get(name) != stamp
+        )
+        self._stamps = stamps

@@ -1,0 +1,120 @@
+"""Frames as they come, from whatever source, and what became of them."""
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+import numpy as np
+
+from steadyeye.core.types import Image
+from steadyeye.data.video.decoder import upright
+
+ADDRESSES = ("rtsp", "rtsps", "http", "https")
+CAMERA = re.compile(r"/dev/video\d+")
+
+
+@dataclass
+class Counts:
+    """What became of the frames of a source.
+
+    `received`: those that came. `left_out`: those that came while the model was at another.
+    `thinned`: those above the rate that was asked for. `damaged`: frames or files that cannot be
+    decoded. `lost_streams`: how often a stream ended or failed; `seconds_down`: until it was back.
+    """
+
+    received: int = 0
+    left_out: int = 0
+    thinned: int = 0
+    damaged: int = 0
+    lost_streams: int = 0
+    seconds_down: float = 0.0
+
+    def record(self) -> dict[str, float]:
+        """For the state file, rounded."""
+        return {name: round(value, 3) for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class LiveFrame:
+    """A frame. `number`: how many came before it. `seconds`: when it was taken.
+
+    Of a file seconds count from its beginning; of all else they are those of the clock (Unix time).
+    `scene`: another number where the stream was interrupted in between. `image()`: (h, w, 3) uint8
+    RGB; raises `SampleError` where it cannot be decoded.
+    """
+
+    number: int
+    seconds: float
+    scene: int
+    image: Callable[[], Image]
+
+
+class Feed(Protocol):
+    """Frames of a source, in the order of time.
+
+    `ended`: no more will come. `status`: one line on what it is doing.
+    """
+
+    counts: Counts
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more will come."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """What it is doing."""
+        ...
+
+    def take(self, seconds: float) -> LiveFrame | None:
+        """The next frame, or None where there is none within so many seconds."""
+        ...
+
+    def close(self) -> None:
+        """Ends what reads it."""
+        ...
+
+
+def is_live(source: str) -> bool:
+    """Whether a source is an address or a camera: what of it is not taken is gone."""
+    return urlsplit(source).scheme in ADDRESSES or bool(CAMERA.fullmatch(source))
+
+
+def redact(source: str) -> str:
+    """A source without the name, password and query in its address, to be shown and stored."""
+    parts = urlsplit(source)
+    if parts.scheme not in ADDRESSES:
+        return source
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+@dataclass
+class Thinning:
+    """Takes so many frames a second at most, evenly; all where `rate` is None."""
+
+    rate: float | None
+    due: float = field(default=-np.inf)
+
+    def takes(self, seconds: float) -> bool:
+        """Whether the frame of a time is to be taken."""
+        if self.rate is None:
+            return True
+        # a thousandth: times are rounded, and 25 of 25 frames a second are to be taken
+        if self.due - 10 < seconds < self.due - 0.001 / self.rate:
+            return False
+        period = 1 / self.rate
+        self.due = self.due + period if seconds < self.due + period else seconds + period
+        return True
+
+
+def convert_later(native: Any) -> Callable[[], Image]:
+    """The pixels of a decoded frame on call: what is left out is never converted."""
+
+    def image() -> Image:
+        return upright(native, np.asarray(native.to_ndarray(format="rgb24"), dtype=np.uint8))
+
+    return image

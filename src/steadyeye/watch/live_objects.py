@@ -1,0 +1,180 @@
+"""Objects followed frame by frame as they come: what `blink_rate` finds in a whole video."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from steadyeye.core.boxes import Detections, detection_table
+from steadyeye.metrics.sequences.object_steadiness import LEAST
+from steadyeye.metrics.sequences.tracklets import (
+    DETECTED,
+    DIP,
+    GAP,
+    MISS,
+    SCORE,
+    UNSURE,
+    Scene,
+    TrackedObject,
+    follow,
+    rank,
+)
+
+LOST = {MISS: "not found", DIP: "below the threshold"}
+"""What an object may be in a frame of a blink."""
+
+
+@dataclass(frozen=True)
+class ObjectEvent:
+    """A frame in which an object was lost, or was of another class than before.
+
+    `frame`: its number. `box`: x0 y0 x1 y1 in pixels. `before`, `after`: its classes; the same
+    where it was lost. `state`: `MISS`, `DIP` or `DETECTED`.
+    """
+
+    frame: int
+    box: tuple[float, float, float, float]
+    before: int
+    after: int
+    state: int
+
+
+@dataclass
+class ObjectCounts:
+    """What became of the objects in frames that are settled now.
+
+    `states`: how many frames of an object by `DETECTED`, `DIP` and `MISS`; the unsure do not count.
+    `pairs`, `changes`: neighbouring detections of an object, and those of other classes.
+    """
+
+    states: Counter[int] = field(default_factory=Counter)
+    pairs: int = 0
+    changes: int = 0
+    events: list[ObjectEvent] = field(default_factory=list)
+
+    @property
+    def frames(self) -> int:
+        """Frames of objects."""
+        return self.states.total()
+
+    @property
+    def lost(self) -> int:
+        """Those without their object."""
+        return self.states[MISS] + self.states[DIP]
+
+    def add(self, other: "ObjectCounts") -> None:
+        """Takes over what another counts."""
+        self.states += other.states
+        self.pairs += other.pairs
+        self.changes += other.changes
+        self.events += other.events
+
+
+@dataclass
+class _Life:
+    """An object from its first detection on: how often it was detected, what is not yet counted."""
+
+    item: TrackedObject
+    label: int
+    detections: int = 1
+    waiting: ObjectCounts | None = field(default_factory=ObjectCounts)
+
+
+class LiveObjects:
+    """The objects of a stream.
+
+    A frame of an object is settled when the object is detected again, up to `GAP` seconds later,
+    and counts once the object was detected `LEAST` times. Memory is that of the frames of two
+    `GAP`s and of the objects in them. `score`: from it on a detection counts.
+    """
+
+    def __init__(self, score: float = SCORE) -> None:
+        self.score = score
+        self.begin_scene()
+
+    def begin_scene(self) -> None:
+        """Forgets all objects, as behind a cut: what was in view is not what comes."""
+        self._lives: dict[int, _Life] = {}
+        self._numbers: list[int] = []
+        self._seconds: list[float] = []
+        self._found: list[Detections] = []
+
+    def add(self, number: int, seconds: float, found: Detections) -> ObjectCounts:
+        """What is settled by a frame. Numbers and seconds rise from frame to frame."""
+        self._forget(seconds)
+        self._numbers.append(number)
+        self._seconds.append(seconds)
+        self._found.append(found)
+        scene = self._make_scene()
+        place = len(self._numbers) - 1
+        objects = [life.item for life in self._lives.values()]
+        active, begun, updated = follow(scene, objects, place)
+        settled = ObjectCounts()
+        for item in updated:
+            self._settle(scene, self._lives[id(item)], settled)
+        lives = [self._lives[id(item)] for item in active] + [self._begin(item) for item in begun]
+        self._lives = {id(life.item): life for life in lives}
+        return settled
+
+    def _forget(self, seconds: float) -> None:
+        """Drops the frames before those in which an object in view may be, when they are many."""
+        old = int(np.searchsorted(self._seconds, seconds - GAP)) - 1
+        if old < max(len(self._numbers) / 2, 1):
+            return
+        rows = sum(map(len, self._found[:old]))
+        for column in (self._numbers, self._seconds, self._found):
+            del column[:old]
+        for key, life in list(self._lives.items()):
+            item = life.item
+            # of what was before the last detection nothing is asked any more
+            item.places[:] = [place - old for place in item.places[-2:]]
+            item.detections[:] = [row - rows for row in item.detections[-2:]]
+            if item.places[-1] < 0:
+                del self._lives[key]
+
+    def _make_scene(self) -> Scene:
+        raw = detection_table(self._found)
+        firsts = np.cumsum([0, *map(len, self._found[:-1])])
+        return Scene(
+            np.arange(len(self._numbers)),
+            np.asarray(self._numbers, dtype=np.int64),
+            np.asarray(self._seconds, dtype=np.float64),
+            raw,
+            [first + rank(found.scores) for first, found in zip(firsts, self._found, strict=True)],
+            self.score,
+        )
+
+    def _begin(self, item: TrackedObject) -> _Life:
+        life = _Life(item, item.label)
+        assert life.waiting is not None
+        life.waiting.states[DETECTED] += 1
+        return life
+
+    def _settle(self, scene: Scene, life: _Life, settled: ObjectCounts) -> None:
+        """Counts the frames from an object's last detection to the one in this frame."""
+        item = life.item
+        since = replace(item, places=item.places[-2:], detections=item.detections[-2:])
+        frames = scene.sort_frames(since)
+        counts = ObjectCounts(pairs=1, changes=int(item.label != life.label))
+        # the first is the detection before, which counts already
+        for row, state, box in zip(
+            frames.row[1:], frames.state[1:].tolist(), frames.boxes[1:], strict=True
+        ):
+            if state == UNSURE:
+                continue
+            counts.states[state] += 1
+            changed = state == DETECTED and item.label != life.label
+            if state in LOST or changed:
+                after = item.label if changed else life.label
+                number = self._numbers[int(row)]
+                corners = tuple(round(float(side), 1) for side in box)
+                counts.events.append(ObjectEvent(number, corners, life.label, after, state))
+        life.label = item.label
+        life.detections += 1
+        if life.waiting is None:
+            settled.add(counts)
+            return
+        life.waiting.add(counts)
+        if life.detections >= LEAST:
+            settled.add(life.waiting)
+            life.waiting = None

@@ -1,0 +1,202 @@
+"""What is measured of a stream: rates of blocks of time, from frames and a model's answers."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import Detections
+from steadyeye.core.types import Image
+from steadyeye.metrics.covariates.pm_set_measures import frame as measure_frame
+from steadyeye.metrics.covariates.pm_set_measures import luma
+from steadyeye.metrics.sequences.tracklets import APART, DETECTED, SCORE
+from steadyeye.watch.live_objects import LiveObjects, ObjectCounts
+from steadyeye.watch.reference import Reference
+
+MEASURES: Mapping[str, str] = {
+    "flip_rate": "consecutive frames whose top-1 class changes",
+    "blink_rate": "frames of an object, from its first to its last, in which it is not found",
+    "class_change_rate": "neighbouring detections of an object that have other classes",
+    "confidence": "mean confidence of the predictions; of a detector the mean score of detections",
+    "confidence_drift": "frames whose confidence is outside the range of the reference time",
+    "input_drift": "frames whose brightness, contrast or sharpness is outside that range",
+}
+"""What a watch measures, each a share of …, 0…1."""
+OF_DETECTORS = ("blink_rate", "class_change_rate")
+PAIR = 10.0
+"""Seconds between two frames up to which a change of class from one to the next is a flip."""
+SMALL = 320
+"""Pixels of the longer side at which brightness, contrast and sharpness are measured."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model says of a frame.
+
+    `label`: its best class, −1 where a detector finds nothing. `confidence`: 0…1, None where it
+    finds nothing. `detections`: all that a detector gives.
+    """
+
+    label: int
+    confidence: float | None
+    detections: Detections | None = None
+
+
+@dataclass(frozen=True)
+class FrameEvent:
+    """A frame that speaks against a measure: its number, which measure, and what was the matter."""
+
+    frame: int
+    measure: str
+    text: str
+    box: tuple[float, float, float, float] | None = None
+
+
+@dataclass
+class Block:
+    """Ten seconds or so: of each measure the sum of its values and how many there are."""
+
+    frames: int = 0
+    sums: Counter[str] = field(default_factory=Counter)
+    numbers: Counter[str] = field(default_factory=Counter)
+    gaps: list[float] = field(default_factory=list)
+
+    def add(self, measure: str, total: float, number: int = 1) -> None:
+        """Counts values of a measure by their sum."""
+        self.sums[measure] += total
+        self.numbers[measure] += number
+
+    def values(self) -> dict[str, float]:
+        """The mean of each measure that has any value, 0…1."""
+        values = {
+            name: min(max(self.sums[name] / n, 0.0), 1.0) for name, n in self.numbers.items() if n
+        }
+        if self.gaps and float(np.median(self.gaps)) > APART:
+            # what moves between such frames, or comes and goes, cannot be told
+            values = {name: value for name, value in values.items() if name not in OF_DETECTORS}
+        return values
+
+
+class Observer:
+    """Goes through a stream frame by frame and fills blocks of `seconds`.
+
+    `names`: of the model's classes. `reference`: what the input and the confidence are compared
+    with.
+    """
+
+    def __init__(self, names: Sequence[str], seconds: float, reference: Reference) -> None:
+        self.names, self.seconds, self.reference = names, seconds, reference
+        self.objects = LiveObjects()
+        self.block = Block()
+        self._number = -1
+        self._scene: int | None = None
+        self._before: tuple[float, Answer] | None = None
+
+    def add(
+        self, number: int, scene: int, seconds: float, image: Image, answer: Answer
+    ) -> tuple[Block | None, list[FrameEvent]]:
+        """The block that a frame completes, if it does, and what speaks against any measure."""
+        complete = self._begin_block(seconds)
+        seconds = self._continue_scene(scene, seconds)
+        events = self._compare(number, seconds, answer)
+        if answer.detections is not None:
+            counts = self.objects.add(number, seconds, answer.detections)
+            events += self._count_objects(counts)
+        self._measure(seconds, image, answer)
+        self.block.frames += 1
+        self._before = seconds, answer
+        return complete, events
+
+    def end_block(self) -> Block | None:
+        """The block so far, where any frame is in it; the next frame begins another."""
+        block, self.block = self.block, Block()
+        return block if block.frames else None
+
+    def _begin_block(self, seconds: float) -> Block | None:
+        number = int(seconds // self.seconds)
+        if number == self._number:
+            return None
+        self._number = number
+        return self.end_block()
+
+    def _continue_scene(self, scene: int, seconds: float) -> float:
+        """The time of a frame, later than that before; a new scene begins where it is not near."""
+        last = self._before[0] if self._before else None
+        if scene != self._scene or (last is not None and abs(seconds - last) > PAIR):
+            self._scene, self._before = scene, None
+            self.objects.begin_scene()
+            return seconds
+        # files that were copied at once may carry one time, or be in no order
+        return seconds if last is None or seconds > last else last + 1e-3
+
+    def _compare(self, number: int, seconds: float, answer: Answer) -> list[FrameEvent]:
+        """Whether the class of the frame is another than before."""
+        if self._before is None:
+            return []
+        last, before = self._before
+        self.block.gaps.append(seconds - last)
+        self.block.add("flip_rate", answer.label != before.label)
+        if answer.label == before.label:
+            return []
+        text = f"{self._name(before.label)} → {self._name(answer.label)}"
+        return [FrameEvent(number, "flip_rate", text)]
+
+    def _count_objects(self, counts: ObjectCounts) -> list[FrameEvent]:
+        self.block.add("blink_rate", counts.lost, counts.frames)
+        self.block.add("class_change_rate", counts.changes, counts.pairs)
+        events = []
+        for event in counts.events:
+            before, after = self._name(event.before), self._name(event.after)
+            if event.state == DETECTED:
+                text, measure = f"{before} → {after}", "class_change_rate"
+            else:
+                text, measure = f"{before} not found", "blink_rate"
+            events.append(FrameEvent(event.frame, measure, text, event.box))
+        return events
+
+    def _measure(self, seconds: float, image: Image, answer: Answer) -> None:
+        """Confidence and input, and how they lie to the reference."""
+        values = measure_input(image)
+        if answer.confidence is not None:
+            self.block.add("confidence", answer.confidence)
+            values["confidence"] = answer.confidence
+        for measure, is_outside in self.reference.add(seconds, values).items():
+            self.block.add(measure, is_outside)
+
+    def _name(self, label: int) -> str:
+        return self.names[label] if label >= 0 else "nothing"
+
+
+def measure_input(image: Image) -> dict[str, float]:
+    """`brightness`, `contrast` and `sharpness` of an image, at most `SMALL` pixels long."""
+    height, width = image.shape[:2]
+    scale = SMALL / max(height, width)
+    if scale < 1:
+        size = (max(round(width * scale), 1), max(round(height * scale), 1))
+        image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    return measure_frame(luma(image))
+
+
+def summarize_scores(scores: NDArray[np.floating]) -> Answer:
+    """A classifier's answer from its (classes,) scores: probabilities as they are, else softmax."""
+    best = int(scores.argmax())
+    values = scores.astype(np.float64)
+    if values.min() < 0 or values.max() > 1:
+        values = np.exp(values - values.max())
+        values /= values.sum()
+    return Answer(best, float(values[best]))
+
+
+def summarize_detections(found: Detections) -> Answer:
+    """A detector's answer, of what a user would be shown: detections from `SCORE` on.
+
+    The class of the best of them, and their mean score.
+    """
+    strong = found.scores >= SCORE
+    if not strong.any():
+        return Answer(-1, None, found)
+    best = int(found.labels[found.scores.argmax()])
+    return Answer(best, float(found.scores[strong].mean()), found)

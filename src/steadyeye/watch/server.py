@@ -1,0 +1,152 @@
+"""The page of a watch, the JSON behind it, and its OpenMetrics endpoint."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from threading import Thread
+from urllib.parse import urlsplit
+
+from steadyeye.core.errors import UsageError
+from steadyeye.report.run_server import ADDRESS, NAMES
+from steadyeye.watch.open_metrics import CONTENT_TYPE, write_metrics
+from steadyeye.watch.session import Watch
+
+PORT = 8421
+Content = tuple[str, bytes]
+"""A media type and what is sent."""
+
+SECURITY = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+STATIC = {
+    "/": ("watch.html", "text/html; charset=utf-8"),
+    "/watch.css": ("watch.css", "text/css; charset=utf-8"),
+    "/watch.js": ("watch.js", "text/javascript; charset=utf-8"),
+}
+
+
+class WatchServer(ThreadingHTTPServer):
+    """Serves what `answer` gives for a path; None: there is no such page.
+
+    `names`: what it may be called; a page of the network that names itself so gets no answer. Empty
+    where it is to be reached from other machines, under whatever name.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], answer: Callable[[str], Content | None]) -> None:
+        self.answer = answer
+        self.names = NAMES if address[0] in NAMES else ()
+        super().__init__(address, _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD."""
+
+    server: WatchServer
+    server_version = "steadyeye"
+    sys_version = ""
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """Answers with a page, or a line on why there is none."""
+        host = (self.headers.get("Host") or "").rpartition(":")[0]
+        if self.server.names and host not in self.server.names:
+            self._send(HTTPStatus.FORBIDDEN, ("text/plain", b"open it by the address it printed\n"))
+            return
+        try:
+            content = self.server.answer(urlsplit(self.path).path)
+        except Exception as error:
+            line = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}\n"
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, ("text/plain", line.encode()))
+            return
+        missing = ("text/plain", b"there is no such page\n")
+        self._send(HTTPStatus.OK if content else HTTPStatus.NOT_FOUND, content or missing)
+
+    do_HEAD = do_GET  # noqa: N815 - the name the library calls
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Prints nothing: what is printed is what happens to the stream."""
+
+    def _send(self, status: HTTPStatus, content: Content) -> None:
+        with suppress(ConnectionError, TimeoutError):  # the reader went
+            self.send_response(status)
+            self.send_header("Content-Type", content[0])
+            self.send_header("Content-Length", str(len(content[1])))
+            for name, value in SECURITY.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(content[1])
+
+
+def answer_page(watch: Watch, path: str) -> Content | None:
+    """The page at a path: itself, `/state.json`, a stored frame or what stands beside it."""
+    if path in STATIC:
+        name, kind = STATIC[path]
+        return kind, files("steadyeye.watch").joinpath("static", name).read_bytes()
+    if path == "/state.json":
+        state = dict(watch.latest)
+        names = state["frames"]["names"]
+        about = [{"name": name, **watch.ring.describe(name)} for name in names]
+        state["frames"] = {**state["frames"], "newest": about}
+        return "application/json", json.dumps(state, ensure_ascii=False).encode()
+    if path.startswith("/frames/"):
+        picture = watch.ring.read(path.removeprefix("/frames/"))
+        return ("image/jpeg", picture) if picture else None
+    return None
+
+
+def answer_metrics(watch: Watch, path: str) -> Content | None:
+    """The metrics at `/metrics`."""
+    return (CONTENT_TYPE, write_metrics(watch.latest).encode()) if path == "/metrics" else None
+
+
+@contextmanager
+def serving(
+    answer: Callable[[str], Content | None], host: str, port: int | None
+) -> Iterator[WatchServer]:
+    """A server in a thread of its own, closed at the end of the block.
+
+    `port`: None takes `PORT`, or a free one where that is taken. Raises `UsageError` where a port
+    that was asked for is taken, or the host is not this machine's.
+    """
+    server = _bind_server(answer, host, port)
+    thread = Thread(target=server.serve_forever, args=(0.2,), name="server", daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _bind_server(
+    answer: Callable[[str], Content | None], host: str, port: int | None
+) -> WatchServer:
+    try:
+        return WatchServer((host, PORT if port is None else port), answer)
+    except OSError as error:
+        if port is None:
+            return WatchServer((host, 0), answer)
+        raise UsageError(
+            f"cannot listen at {host}:{port}: {error.strerror}; choose another port or host"
+        ) from error
+
+
+def address_of(server: WatchServer) -> str:
+    """Its address for a browser."""
+    return f"http://{server.server_address[0]!s}:{server.server_port}/"
+
+
+__all__ = ["ADDRESS", "WatchServer", "address_of", "answer_metrics", "answer_page", "serving"]

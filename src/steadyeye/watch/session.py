@@ -1,0 +1,372 @@
+"""A watch: frames through the model into blocks, blocks into bounds and alarms, stored."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core.abilities import detects
+from steadyeye.core.boxes import Detections
+from steadyeye.core.errors import SampleError, UsageError, one_line
+from steadyeye.core.model_stages import stages
+from steadyeye.core.storage.files import encode_record, make_folder, read_checked, write_file
+from steadyeye.core.types import Detector, Image, Model
+from steadyeye.runner.infer import describe_box_fault
+from steadyeye.watch.frame_ring import FrameRing
+from steadyeye.watch.frames import Counts, Feed, LiveFrame, redact
+from steadyeye.watch.measures import (
+    MEASURES,
+    Answer,
+    Block,
+    Observer,
+    summarize_detections,
+    summarize_scores,
+)
+from steadyeye.watch.promises import Promise, Watched, watch_promise
+from steadyeye.watch.reference import Reference
+from steadyeye.watch.series import Series
+from steadyeye.watch.webhook import Webhooks
+
+STATE = "state.json"
+DAY = 86_400.0
+ALERTS = 100
+"""Alerts that are stored."""
+TICK = 1.0
+"""Seconds from one snapshot to the next."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is watched, and how.
+
+    `source`, `model`: as the user wrote them. `block`, `period`, `reference`: seconds. `days`: in
+    which one false alarm of a promise is expected at most. `keep`: bytes of stored frames. `rate`:
+    frames a second at most. `stop_at_alert`: whether the first alert ends the watch.
+    """
+
+    source: str
+    model: str
+    promises: tuple[Promise, ...] = ()
+    block: float = 10.0
+    period: float = 3_600.0
+    reference: float = 600.0
+    days: float = 20.0
+    keep: int = 200_000_000
+    rate: float | None = None
+    stop_at_alert: bool = False
+
+    @property
+    def every(self) -> float:
+        """Blocks in which one false alarm is expected at most."""
+        return self.days * DAY / self.block
+
+
+@dataclass
+class Memory:
+    """What goes on after a restart: the content of the state file."""
+
+    counts: Counts = field(default_factory=Counts)
+    processed: int = 0
+    failed: int = 0
+    starts: int = 0
+    began: float = 0.0
+    mark: int = 0
+    series: dict[str, Series] = field(default_factory=dict)
+    alerts: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=ALERTS))
+    reference: Reference = field(default_factory=lambda: Reference(0.0))
+    watched: tuple[Watched, ...] = ()
+
+
+class Watch:
+    """A watch under way. `latest`: what is shown of it, replaced as a whole from time to time.
+
+    `say`: prints a line.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        model: Model | Detector,
+        feed: Callable[[Memory], Feed],
+        out: Path,
+        say: Callable[[str], None],
+    ) -> None:
+        self.settings, self.model, self.out, self.say = settings, model, out, say
+        self.names = model.classes.names if model.classes else ()
+        make_folder(out)
+        self.memory = read_memory(settings, model, out)
+        self.memory.starts += 1
+        self.ring = FrameRing(out / "frames", settings.keep)
+        self.webhooks = Webhooks(())
+        self.observer = Observer(self.names, settings.block, self.memory.reference)
+        self.feed = feed(self.memory)
+        self.broken = False
+        self._stages = stages(model)  # type: ignore[arg-type]
+        self._tick = 0.0
+        self._status = ""
+        self._block_began: float | None = None
+        self._times: deque[float] = deque(maxlen=60)
+        self.latest = self.describe()
+
+    def run(self) -> None:
+        """Watches until the source ends, or to the first alert where that is asked for."""
+        try:
+            while True:
+                frame = self.feed.take(TICK / 2)
+                if frame is not None:
+                    self._observe(frame)
+                elif self.feed.ended:
+                    break
+                self._look_around()
+                if self.broken and self.settings.stop_at_alert:
+                    break
+            self._add_block(self.observer.end_block())
+            self._save(None)
+            self.latest = self.describe()
+        finally:
+            self.feed.close()
+
+    def _observe(self, frame: LiveFrame) -> None:
+        """Takes a frame through the model and into the block that it is of."""
+        memory = self.memory
+        try:
+            image = frame.image()
+        except SampleError:
+            memory.counts.damaged += 1
+            return
+        answer = self._ask(image)
+        if answer is None:
+            memory.failed += 1
+            return
+        self._times.append(time.monotonic())
+        now = datetime.now(UTC)
+        stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
+        self.ring.hold(frame.number, frame.seconds, stamp, image)
+        complete, events = self.observer.add(
+            frame.number, frame.scene, frame.seconds, image, answer
+        )
+        for event in events:
+            if self._is_wanted(event.measure):
+                self.ring.store(event, {"time": now.isoformat(timespec="milliseconds")})
+        if complete is not None:
+            self._add_block(complete)
+            self._save(frame)
+        # the frame is of the next block: with it a restart begins
+        memory.processed += 1
+        self._block_began = frame.seconds // self.settings.block * self.settings.block
+
+    def _ask(self, image: Image) -> Answer | None:
+        """What the model answers; None where that is no answer, such as NaN."""
+        try:
+            (output,) = self._stages.infer([self._stages.prepare(image)])
+        except UsageError:
+            raise
+        except Exception as error:  # a model is the user's code
+            raise UsageError(f"{self.model.name} failed: {one_line(error)}") from error
+        if isinstance(output, Detections):
+            fault = describe_box_fault(output, len(self.names))
+            return None if fault else summarize_detections(output)
+        return summarize_scores(output) if np.isfinite(output).all() else None
+
+    def _is_wanted(self, measure: str) -> bool:
+        """Whether frames of a measure are stored: of those that are promised, if any is."""
+        promised = [watched.promise.measure for watched in self.memory.watched]
+        return measure in promised or not promised
+
+    def _add_block(self, block: Block | None) -> None:
+        if block is None or self._block_began is None:
+            return
+        values = block.values()
+        for name, value in values.items():
+            series = self.memory.series.setdefault(name, Series())
+            series.add(self._block_began, value, self.settings.period)
+        self.memory.watched = tuple(
+            self._judge(watched, values.get(watched.promise.measure))
+            for watched in self.memory.watched
+        )
+
+    def _judge(self, before: Watched, value: float | None) -> Watched:
+        """A promise after one more block."""
+        if value is None:
+            return before
+        after = before.add(value, self.settings.every)
+        if after.is_broken == before.is_broken:
+            return after
+        promise = after.promise
+        kind = "broken" if after.is_broken else "kept again"
+        estimate = self.memory.series[promise.measure].describe()["period"]
+        alert = {
+            "version": 1,
+            "event": kind,
+            "promise": str(promise),
+            "measure": promise.measure,
+            "last_block": value,
+            "period": estimate,
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "source": redact(self.settings.source),
+            "model": self.model.name,
+            "frames": [n for n in self.ring.names if promise.measure in n][-5:],
+        }
+        self.memory.alerts.append(alert)
+        self.broken |= after.is_broken
+        self.webhooks.post(alert)
+        self.say(f"{kind}: {promise} (last block {value:.1%}, this period {say_share(estimate)})")
+        return after
+
+    def _look_around(self) -> None:
+        """Once a second: what is shown, and a line where the state of the source changed."""
+        if time.monotonic() < self._tick + TICK:
+            return
+        self._tick = time.monotonic()
+        if self.feed.status != self._status and not self.feed.status.startswith("reading"):
+            self._status = self.feed.status
+            self.say(self._status)
+        self.latest = self.describe()
+
+    def describe(self) -> dict[str, Any]:
+        """What is shown: the state of the source, of each measure and of each promise."""
+        memory, settings = self.memory, self.settings
+        span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
+        return {
+            "source": redact(settings.source),
+            "model": self.model.name,
+            "kind": "detector" if detects(self.model) else "classifier",
+            "status": self.feed.status,
+            "ended": self.feed.ended,
+            "time": time.time(),
+            "began": memory.began,
+            "starts": memory.starts,
+            "block": settings.block,
+            "period": settings.period,
+            "days": settings.days,
+            "counts": {
+                **memory.counts.record(),
+                "processed": memory.processed,
+                "failed": memory.failed,
+            },
+            "rate": (len(self._times) - 1) / span if span else None,
+            "measures": {
+                name: {"about": MEASURES[name], **series.describe()}
+                for name, series in sorted(memory.series.items())
+            },
+            "reference": {name: list(ends) for name, ends in memory.reference.ranges.items()},
+            "promises": [
+                {
+                    "promise": str(watched.promise),
+                    "measure": watched.promise.measure,
+                    "is_most": watched.promise.is_most,
+                    "limit": watched.promise.limit,
+                    "is_broken": watched.is_broken,
+                    "broken": watched.broken,
+                    "evidence": watched.alarm.strength,
+                }
+                for watched in memory.watched
+            ],
+            "alerts": list(memory.alerts)[::-1],
+            "frames": {
+                "names": self.ring.names[-24:][::-1],
+                "number": len(self.ring.names),
+                "bytes": self.ring.used,
+                "most": settings.keep,
+                "left_out": self.ring.left_out,
+            },
+            "webhooks": {"sent": self.webhooks.sent, "failed": self.webhooks.failed},
+        }
+
+    def _save(self, frame: LiveFrame | None) -> None:
+        """Writes the state; `frame`: the first that is not in it, None where all are."""
+        memory = self.memory
+        counts = memory.counts.record()
+        if frame is not None:
+            counts["received"] = frame.number
+        memory.mark = getattr(self.feed, "mark", 0)
+        record = {
+            "identity": identify(self.settings, self.model),
+            "counts": counts,
+            "processed": memory.processed,
+            "failed": memory.failed,
+            "starts": memory.starts,
+            "began": memory.began,
+            "mark": memory.mark,
+            "series": {name: series.record() for name, series in memory.series.items()},
+            "alerts": list(memory.alerts),
+            "reference": asdict(memory.reference),
+            "promises": [watched.record() for watched in memory.watched],
+        }
+        write_file(self.out / STATE, encode_record(record))
+
+
+def identify(settings: Settings, model: Model | Detector) -> dict[str, Any]:
+    """What has to be as before for a watch to go on."""
+    return {
+        "source": redact(settings.source),
+        "model": model.fingerprint,
+        "block": settings.block,
+        "period": settings.period,
+        "rate": settings.rate,
+    }
+
+
+def read_memory(settings: Settings, model: Model | Detector, out: Path) -> Memory:
+    """What an earlier watch of the folder stored; anew where there was none.
+
+    Raises `UsageError` where it was of another source or model, or its file is damaged.
+    """
+    watched = tuple(watch_promise(promise, settings.every) for promise in settings.promises)
+    fresh = Memory(began=time.time(), reference=Reference(settings.reference), watched=watched)
+    try:
+        record = read_checked(out / STATE)
+    except FileNotFoundError:
+        return fresh
+    if record is None or not record.protected:
+        raise UsageError(
+            f"'{out / STATE}' is damaged; delete it to begin anew, or choose another --out"
+        )
+    content = record.content
+    own = identify(settings, model)
+    if content["identity"] != own:
+        other = [name for name in own if content["identity"].get(name) != own[name]]
+        raise UsageError(
+            f"'{out}' holds a watch with another {other[0]} "
+            f"({content['identity'].get(other[0])}); choose another --out"
+        )
+    return _resume(fresh, content, settings)
+
+
+def _resume(fresh: Memory, content: Mapping[str, Any], settings: Settings) -> Memory:
+    counts = Counts(**content["counts"])
+    counts.received = int(counts.received)
+    before = {entry["promise"]: entry for entry in content["promises"]}
+    reference = Reference(**content["reference"])
+    reference.ranges = {name: (low, high) for name, (low, high) in reference.ranges.items()}
+    memory = Memory(
+        counts=counts,
+        processed=content["processed"],
+        failed=content["failed"],
+        starts=content["starts"],
+        began=content["began"],
+        mark=content["mark"],
+        series={name: Series.resume(entry) for name, entry in content["series"].items()},
+        reference=reference,
+        watched=tuple(
+            entry.resume(before[str(entry.promise)], settings.every)
+            if str(entry.promise) in before
+            else entry
+            for entry in fresh.watched
+        ),
+    )
+    memory.alerts.extend(content["alerts"])
+    return memory
+
+
+def say_share(estimate: Mapping[str, Any]) -> str:
+    """A value with its bounds and n in words."""
+    if estimate["value"] is None:
+        return "no blocks yet"
+    value, low, high = (f"{100 * estimate[name]:.1f}" for name in ("value", "low", "high"))
+    return f"{value} %, 95 % interval {low}–{high} %, {estimate['n']:,} blocks"

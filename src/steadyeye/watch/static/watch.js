@@ -1,0 +1,220 @@
+"use strict";
+// Shows state.json, and asks for it again every two seconds.
+
+const SVG = "http://www.w3.org/2000/svg";
+const EVERY = 2000;
+const byId = (id) => document.getElementById(id);
+
+function element(tag, text, className) {
+  const node = document.createElement(tag);
+  if (text !== undefined) node.textContent = text;
+  if (className) node.className = className;
+  return node;
+}
+
+function percent(value, digits = 1) {
+  return value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)}\u202f%`;
+}
+
+function interval(estimate) {
+  if (estimate.low === null) return "no blocks yet";
+  const ends = `${(100 * estimate.low).toFixed(1)}–${percent(estimate.high)}`;
+  return `95\u202f% interval ${ends}, ${estimate.n.toLocaleString("en")} blocks`;
+}
+
+function span(seconds) {
+  if (seconds % 3600 === 0) return seconds === 3600 ? "hour" : `${seconds / 3600} hours`;
+  if (seconds % 60 === 0) return seconds === 60 ? "minute" : `${seconds / 60} minutes`;
+  return `${seconds} seconds`;
+}
+
+function shape(tag, attributes) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+}
+
+function chart(measure, limits, block) {
+  const [width, height] = [400, 100];
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img" });
+  svg.setAttribute("aria-label", `the last ${measure.blocks.length} blocks`);
+  const values = measure.blocks.map((pair) => pair[1]);
+  const tops = [...values, ...limits, measure.period.high ?? 0, 0.01];
+  const top = Math.min(1.1 * Math.max(...tops), 1.02);
+  const first = measure.blocks[0][0];
+  const last = Math.max(measure.blocks.at(-1)[0], first + 10 * block);
+  const x = (seconds) => (width * (seconds - first)) / (last - first);
+  const y = (value) => height - (height * value) / top;
+  if (measure.period.low !== null) {
+    const [low, high] = [y(measure.period.low), y(measure.period.high)];
+    svg.append(shape("rect", { class: "band", x: 0, width, y: high, height: Math.max(low - high, 1) }));
+  }
+  svg.append(shape("line", { class: "axis", x1: 0, x2: width, y1: height - 0.5, y2: height - 0.5 }));
+  // a pause between two blocks is no line
+  let path = "";
+  let before = -Infinity;
+  for (const [seconds, value] of measure.blocks) {
+    const step = seconds - before > 1.5 * block ? "M" : "L";
+    path += `${step}${x(seconds).toFixed(1)} ${y(value).toFixed(1)}`;
+    if (step === "M") path += "h1";
+    before = seconds;
+  }
+  svg.append(shape("path", { class: "line", d: path }));
+  for (const limit of limits) {
+    svg.append(shape("line", { class: "limit", x1: 0, x2: width, y1: y(limit), y2: y(limit) }));
+  }
+  return [svg, top, first, last];
+}
+
+function clock(seconds, isFile) {
+  if (isFile) return `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
+  return new Date(1000 * seconds).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+}
+
+function showMeasures(state) {
+  const isFile = !Object.values(state.measures).some((m) => m.blocks.some((b) => b[0] > 1e9));
+  byId("about-measures").textContent =
+    `Blocks of ${state.block} seconds. The interval is of this ${span(state.period)} and holds at any time in it; ` +
+    "lines are single blocks, the band is the interval, a dashed line is a promise.";
+  const cards = Object.entries(state.measures).map(([name, measure]) => {
+    const card = element("div", undefined, "measure");
+    card.append(element("h3", name.replaceAll("_", " ")));
+    card.append(element("p", `Share of ${measure.about}`, "note"));
+    card.append(element("div", percent(measure.period.value), "value"));
+    card.append(element("p", interval(measure.period), "note"));
+    card.append(element("p", `since it began: ${percent(measure.total.value)}, ${interval(measure.total)}`, "note"));
+    const limits = state.promises.filter((p) => p.measure === name).map((p) => p.limit);
+    if (measure.blocks.length) {
+      const [svg, top, first, last] = chart(measure, limits, state.block);
+      const ends = element("div", undefined, "ends");
+      ends.append(element("span", clock(first, isFile)));
+      ends.append(element("span", `0–${percent(top, 0)}`), element("span", clock(last, isFile)));
+      card.append(svg, ends);
+    }
+    return card;
+  });
+  byId("measures").replaceChildren(...cards);
+  if (!cards.length) byId("about-measures").textContent = `The first block of ${state.block} seconds is not over.`;
+}
+
+function showPromises(state) {
+  byId("promises-section").hidden = !state.promises.length;
+  const items = state.promises.map((promise) => {
+    const item = element("li", undefined, promise.is_broken ? "broken" : "");
+    item.append(element("b", promise.promise));
+    item.append(element("span", promise.is_broken ? "broken" : "kept", "state"));
+    item.append(element("span", ` · broken ${promise.broken} times so far`, "soft"));
+    const bar = element("progress");
+    bar.max = 1;
+    bar.value = promise.evidence;
+    const what = promise.is_broken ? "that it is kept again" : "that it is broken";
+    bar.setAttribute("aria-label", `evidence ${what}`);
+    item.append(bar, element("div", `evidence ${what}: ${percent(promise.evidence, 0)} of what it takes`, "note"));
+    return item;
+  });
+  byId("promises").replaceChildren(...items);
+}
+
+let shown = "";
+
+function showFrames(state) {
+  const { newest, number, bytes, most, left_out: leftOut } = state.frames;
+  byId("frames-section").hidden = !newest.length;
+  byId("about-frames").textContent =
+    `${number.toLocaleString("en")} frames, ${(bytes / 1e6).toFixed(1)} of ${(most / 1e6).toFixed(0)} MB; ` +
+    `${leftOut.toLocaleString("en")} more were not stored: one a second and measure is.`;
+  const names = newest.map((frame) => frame.name).join();
+  if (names === shown) return;
+  shown = names;
+  byId("frames").replaceChildren(...newest.map(frameItem));
+}
+
+function frameItem(frame) {
+  const item = element("li");
+  const figure = element("figure");
+  const link = element("a", undefined, "picture");
+  link.href = `frames/${frame.name}`;
+  const image = element("img");
+  image.src = link.href;
+  image.loading = "lazy";
+  image.alt = `frame ${frame.frame}: ${frame.what}`;
+  link.append(image);
+  if (frame.box) image.addEventListener("load", () => link.append(box(frame.box, image)));
+  figure.append(link, element("figcaption", `${frame.measure?.replaceAll("_", " ")}: ${frame.what} (frame ${frame.frame})`));
+  item.append(figure);
+  return item;
+}
+
+function box([x0, y0, x1, y1], image) {
+  const node = element("span", undefined, "box");
+  const across = (value) => Math.min(Math.max(value / image.naturalWidth, 0), 1);
+  const down = (value) => Math.min(Math.max(value / image.naturalHeight, 0), 1);
+  node.style.left = `${100 * across(x0)}%`;
+  node.style.top = `${100 * down(y0)}%`;
+  node.style.width = `${100 * (across(x1) - across(x0))}%`;
+  node.style.height = `${100 * (down(y1) - down(y0))}%`;
+  return node;
+}
+
+function showAlerts(state) {
+  byId("alerts-section").hidden = !state.alerts.length;
+  const rows = state.alerts.map((alert) => {
+    const row = element("tr");
+    row.append(element("td", new Date(alert.time).toLocaleString()));
+    row.append(element("td", alert.promise), element("td", alert.event));
+    row.append(element("td", percent(alert.last_block), "number"));
+    const { value, low, high } = alert.period;
+    const ends = `${percent(value)} (${(100 * low).toFixed(1)}–${percent(high)})`;
+    row.append(element("td", ends, "number"));
+    return row;
+  });
+  byId("alerts").replaceChildren(...rows);
+}
+
+function showCounts(state) {
+  const { counts } = state;
+  const number = (value) => Math.round(value).toLocaleString("en");
+  const entries = {
+    "frames received": number(counts.received),
+    "through the model": number(counts.processed),
+    "left out, model busy": number(counts.left_out),
+    "above the frame rate": number(counts.thinned),
+    damaged: number(counts.damaged),
+    "without a valid prediction": number(counts.failed),
+    "frames a second": state.rate === null ? "–" : state.rate.toFixed(1),
+    "stream lost": number(counts.lost_streams),
+    "seconds without it": number(counts.seconds_down),
+    starts: number(state.starts),
+  };
+  const pairs = Object.entries(entries).map(([name, value]) => {
+    const pair = element("div");
+    pair.append(element("dt", name), element("dd", value));
+    return pair;
+  });
+  byId("counts").replaceChildren(...pairs);
+}
+
+function show(state) {
+  byId("source").textContent = `${state.source} · ${state.model} (${state.kind})`;
+  byId("status").textContent = state.status;
+  byId("status").className = state.status.startsWith("no stream") ? "bad" : "";
+  showPromises(state);
+  showMeasures(state);
+  showFrames(state);
+  showAlerts(state);
+  showCounts(state);
+  document.title = state.promises.some((p) => p.is_broken) ? "✗ steadyeye watch" : "steadyeye watch";
+}
+
+async function refresh() {
+  try {
+    const answer = await fetch("state.json");
+    show(await answer.json());
+  } catch {
+    byId("status").textContent = "the watch has ended, or cannot be reached; the numbers are its last ones";
+    byId("status").className = "bad";
+  }
+  setTimeout(refresh, EVERY);
+}
+
+refresh();

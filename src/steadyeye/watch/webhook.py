@@ -1,0 +1,112 @@
+"""Events posted as JSON to the addresses that the user gives, and to no other."""
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from threading import Condition, Thread
+from time import monotonic
+from typing import Any
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from steadyeye.core.errors import UsageError
+from steadyeye.watch.frames import redact
+
+TIMEOUT = 5.0
+"""Seconds that an address has to take an event."""
+WAITS = (1.0, 2.0, 4.0, 8.0)
+"""Seconds before it is tried again; then the event is given up."""
+MOST = 100
+"""Events that wait; of more the oldest are given up."""
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """An address that sends elsewhere is an error: events go where the user said."""
+
+    def redirect_request(self, *arguments: Any) -> None:
+        """None: it is not followed."""
+
+
+class Webhooks:
+    """Posts events in a thread of its own, so that a slow address holds up no frame.
+
+    `failed`: events that were given up. Raises `UsageError` for what is no http(s) address.
+    """
+
+    def __init__(self, addresses: Sequence[str], waits: Sequence[float] = WAITS) -> None:
+        for address in addresses:
+            parts = urlsplit(address)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise UsageError(
+                    f"'{redact(address)}' is no address to post to; give one that begins with "
+                    "http:// or https://"
+                )
+        self.addresses, self.waits = tuple(addresses), tuple(waits)
+        self.sent = self.failed = 0
+        self.last_error = ""
+        self._opener = build_opener(_NoRedirects)
+        self._events: deque[tuple[str, bytes]] = deque()
+        self._change = Condition()
+        self._busy = self._over = False
+        self._thread: Thread | None = None
+
+    def post(self, event: Mapping[str, Any]) -> None:
+        """Sends an event to each address, soon."""
+        if not self.addresses:
+            return
+        content = json.dumps(event, ensure_ascii=False).encode()
+        with self._change:
+            for address in self.addresses:
+                if len(self._events) >= MOST:
+                    self._events.popleft()
+                    self.failed += 1
+                self._events.append((address, content))
+            self._change.notify_all()
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="webhooks", daemon=True)
+            self._thread.start()
+
+    def close(self, seconds: float) -> None:
+        """Waits so long for what is still to be sent; the rest is given up."""
+        until = monotonic() + seconds
+        with self._change:
+            while (self._events or self._busy) and monotonic() < until:
+                self._change.wait(until - monotonic())
+            self.failed += len(self._events)
+            self._events.clear()
+            self._over = True
+            self._change.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._change:
+                self._change.wait_for(lambda: self._events or self._over)
+                if self._over:
+                    return
+                address, content = self._events.popleft()
+                self._busy = True
+            is_sent = self._send(address, content)
+            with self._change:
+                self._busy = False
+                self.sent += is_sent
+                self.failed += not is_sent
+                self._change.notify_all()
+
+    def _send(self, address: str, content: bytes) -> bool:
+        for wait in (*self.waits, None):
+            try:
+                request = Request(address, content, {"Content-Type": "application/json"})  # noqa: S310
+                with self._opener.open(request, timeout=TIMEOUT):
+                    return True
+            except (OSError, ValueError) as error:
+                reason = error.reason if isinstance(error, URLError) else error
+                self.last_error = f"{redact(address)}: {reason}"
+            if wait is not None and self._wait(wait):
+                break
+        return False
+
+    def _wait(self, seconds: float) -> bool:
+        """Waits before the next try; whether all is over meanwhile."""
+        with self._change:
+            return self._change.wait_for(lambda: self._over, seconds)

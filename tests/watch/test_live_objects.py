@@ -1,0 +1,99 @@
+"""Objects of a stream: what is counted frame by frame is what is counted of the whole video."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steadyeye.core.boxes import Detections, detection_table
+from steadyeye.metrics.blink_rate import blink_rate
+from steadyeye.metrics.class_change_rate import class_change_rate
+from steadyeye.metrics.sequences.tracklets import DETECTED, DIP, MISS
+from steadyeye.testing import example_video
+from steadyeye.watch.live_objects import LiveObjects, ObjectCounts
+
+
+def random_frames(seed, frames, objects, fps):
+    """Objects that walk, meet, blink, dip and change their class, with false positives."""
+    rng = np.random.default_rng(seed)
+    places = rng.uniform(0, 200, (objects, 2))
+    speeds = rng.normal(0, 40 / fps, (objects, 2))
+    sides = rng.uniform(20, 60, (objects, 1))
+    made = []
+    for _ in range(frames):
+        places = places + speeds + rng.normal(0, 0.5, places.shape)
+        scores = rng.choice([0.9, 0.7, 0.3, 0.05], objects, p=[0.6, 0.25, 0.1, 0.05])
+        labels = np.where(rng.random(objects) < 0.9, np.arange(objects) % 3, rng.integers(0, 3))
+        boxes = np.hstack([places, places + sides])
+        shown = rng.random(objects) < 0.95
+        false = rng.uniform(0, 200, (rng.poisson(0.3), 2))
+        boxes = np.vstack([boxes[shown], np.hstack([false, false + 30])])
+        scores = np.append(scores[shown], rng.uniform(0, 1, len(false)))
+        labels = np.append(labels[shown], np.zeros(len(false)))
+        made.append(Detections(boxes, labels.astype(np.int32), scores))
+    return made
+
+
+def follow_live(frames, numbers, seconds):
+    live, counts = LiveObjects(), ObjectCounts()
+    sizes = []
+    for number, second, found in zip(numbers, seconds, frames, strict=True):
+        counts.add(live.add(int(number), float(second), found))
+        sizes.append(len(live._numbers))
+    return counts, sizes
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**16), st.integers(1, 6))
+def test_live_counts_are_those_of_the_whole_video(seed, objects):
+    """Two videos of `example_video` at 10 frames a second, the second behind a cut."""
+    table = example_video(120)
+    frames = random_frames(seed, len(table.ids), objects, 10)
+    whole = replace(table, raw_detections=detection_table(frames))
+    counts = ObjectCounts()
+    for video in np.unique(table.tags["video"]):
+        rows = np.flatnonzero(table.tags["video"] == video)
+        numbers, seconds = table.tags["frame"][rows], table.tags["seconds"][rows]
+        live, sizes = follow_live([frames[row] for row in rows], numbers, seconds)
+        counts.add(live)
+        assert max(sizes) < 40, "the frames of two seconds and a few"
+    blinks, changes = blink_rate(whole), class_change_rate(whole)
+    assert counts.frames == blinks.n
+    assert counts.lost == pytest.approx((blinks.value or 0) * blinks.n)
+    missed, dips = (cell.value or 0 for cell in blinks.cells)
+    assert counts.states[MISS] == pytest.approx(missed * blinks.n)
+    assert counts.states[DIP] == pytest.approx(dips * blinks.n)
+    assert counts.pairs == changes.n
+    assert counts.changes == pytest.approx((changes.value or 0) * changes.n)
+    # an object that came and went is counted by pairs of its detections
+    assert sum(event.state != DETECTED for event in counts.events) == counts.lost
+
+
+def test_an_object_that_stays_takes_no_more_memory():
+    live = LiveObjects()
+    box = np.array([[10.0, 10, 50, 50]])
+    for number in range(2_000):
+        live.add(number, number / 25, Detections(box, np.zeros(1, np.int32), np.ones(1)))
+    (life,) = live._lives.values()
+    assert len(live._numbers) <= 2 * 26 + 2
+    assert len(life.item.places) <= 2 * 26 + 2
+    assert life.detections == 2_000
+
+
+def test_nothing_is_linked_over_a_cut_or_a_long_gap():
+    live = LiveObjects()
+    box = Detections(np.array([[10.0, 10, 50, 50]]), np.zeros(1, np.int32), np.ones(1))
+    nothing = Detections(np.zeros((0, 4)), np.zeros(0, np.int32), np.zeros(0))
+    counts = ObjectCounts()
+    for number in range(10):
+        counts.add(live.add(number, number / 10, box))
+    live.begin_scene()
+    for number in range(20, 30):
+        counts.add(live.add(number, number / 10, box))
+    for number in range(30, 45):
+        counts.add(live.add(number, number / 10, nothing))
+    for number in range(45, 55):
+        counts.add(live.add(number, number / 10, box))
+    assert counts.states == {DETECTED: 30}
