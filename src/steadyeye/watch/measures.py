@@ -28,6 +28,8 @@ MEASURES: Mapping[str, str] = {
 OF_DETECTORS = ("blink_rate", "class_change_rate")
 PAIR = 10.0
 """Seconds between two frames up to which a change of class from one to the next is a flip."""
+JITTER = 0.02
+"""Seconds by which frames of a stream may come late: of 5 a second half are a little late."""
 SMALL = 320
 """Pixels of the longer side at which brightness, contrast and sharpness are measured."""
 
@@ -69,13 +71,17 @@ class Block:
         self.sums[measure] += total
         self.numbers[measure] += number
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether objects cannot be followed: what comes and goes between frames is not known."""
+        return bool(self.gaps) and float(np.median(self.gaps)) > APART + JITTER
+
     def values(self) -> dict[str, float]:
         """The mean of each measure that has any value, 0…1."""
         values = {
             name: min(max(self.sums[name] / n, 0.0), 1.0) for name, n in self.numbers.items() if n
         }
-        if self.gaps and float(np.median(self.gaps)) > APART:
-            # what moves between such frames, or comes and goes, cannot be told
+        if self.is_sparse:
             values = {name: value for name, value in values.items() if name not in OF_DETECTORS}
         return values
 

@@ -17,6 +17,7 @@ from steadyeye.core.model_stages import stages
 from steadyeye.core.storage.files import encode_record, make_folder, read_checked, write_file
 from steadyeye.core.types import Detector, Image, Model
 from steadyeye.runner.infer import describe_box_fault
+from steadyeye.metrics.sequences.tracklets import APART
 from steadyeye.watch.frame_ring import FrameRing
 from steadyeye.watch.frames import Counts, Feed, LiveFrame, redact
 from steadyeye.watch.measures import (
@@ -36,6 +37,10 @@ STATE = "state.json"
 DAY = 86_400.0
 ALERTS = 100
 """Alerts that are stored."""
+SPARSE = (
+    f"frames are more than {APART:g} s apart, too far to follow objects: blink_rate and "
+    "class_change_rate are not measured"
+)
 TICK = 1.0
 """Seconds from one snapshot to the next."""
 
@@ -108,6 +113,7 @@ class Watch:
         self.broken = False
         self._stages = stages(model)  # type: ignore[arg-type]
         self._tick = 0.0
+        self._is_sparse = self._said_sparse = False
         self._status = ""
         self._block_began: float | None = None
         self._times: deque[float] = deque(maxlen=60)
@@ -182,6 +188,7 @@ class Watch:
         if block is None or self._block_began is None:
             return
         values = block.values()
+        self._is_sparse = block.is_sparse and detects(self.model)
         for name, value in values.items():
             series = self.memory.series.setdefault(name, Series())
             series.add(self._block_began, value, self.settings.period)
@@ -223,6 +230,9 @@ class Watch:
         if time.monotonic() < self._tick + TICK:
             return
         self._tick = time.monotonic()
+        if self._is_sparse and not self._said_sparse:
+            self._said_sparse = True
+            self.say(SPARSE)
         if self.feed.status != self._status and not self.feed.status.startswith("reading"):
             self._status = self.feed.status
             self.say(self._status)
@@ -241,6 +251,7 @@ class Watch:
             "time": time.time(),
             "began": memory.began,
             "starts": memory.starts,
+            "notes": [SPARSE] if self._is_sparse else [],
             "block": settings.block,
             "period": settings.period,
             "days": settings.days,

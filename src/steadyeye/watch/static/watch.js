@@ -197,6 +197,7 @@ function showCounts(state) {
 function show(state) {
   byId("source").textContent = `${state.source} · ${state.model} (${state.kind})`;
   byId("status").textContent = state.status;
+  byId("notes").textContent = state.notes.join("; ");
   byId("status").className = state.status.startsWith("no stream") ? "bad" : "";
   showPromises(state);
   showMeasures(state);
