@@ -18,7 +18,7 @@ FLOORS = [
     {"runner"},
     {"explain"},
     {"report"},
-    {"review", "training"},
+    {"review", "training", "watch"},
     {"api"},
     {"cli"},
 ]

@@ -130,6 +130,7 @@ def _watch(settings: "Settings", folder: Path, options: ServerOptions) -> bool:
     from steadyeye.core.storage.run_lock import hold_run
     from steadyeye.watch import server
     from steadyeye.watch.feeds import open_feed
+    from steadyeye.watch.frames import Feed
     from steadyeye.watch.session import Memory, Watch
     from steadyeye.watch.webhook import Webhooks
 
@@ -139,7 +140,7 @@ def _watch(settings: "Settings", folder: Path, options: ServerOptions) -> bool:
     with ExitStack() as stack:
         stack.enter_context(hold_run(folder))
 
-        def feed(memory: Memory):  # type: ignore[no-untyped-def]
+        def feed(memory: Memory) -> Feed:
             return open_feed(settings.source, memory.counts, settings.rate, memory.mark)
 
         watched = Watch(settings, model, feed, folder, _say_at)
@@ -156,7 +157,7 @@ def _watch(settings: "Settings", folder: Path, options: ServerOptions) -> bool:
         _say_at(f"watching {watched.latest['source']} with {model.name}; stored in {folder}")
         watched.run()
     _say_result(watched)
-    return watched.broken
+    return watched.was_broken
 
 
 def _build_model(settings: "Settings") -> "Model | Detector":

@@ -1,1 +1,1 @@
-"""A stream watched live: rates with bounds that hold at any time, alerts, the frames behind them."""
+"""A stream watched live: rates with bounds that hold at any time, alerts, frames behind them."""

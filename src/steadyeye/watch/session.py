@@ -110,7 +110,7 @@ class Watch:
         self.webhooks = Webhooks(())
         self.observer = Observer(self.names, settings.block, self.memory.reference)
         self.feed = feed(self.memory)
-        self.broken = False
+        self._has_alert = False
         self._stages = stages(model)  # type: ignore[arg-type]
         self._tick = 0.0
         self._is_sparse = self._said_sparse = False
@@ -118,6 +118,11 @@ class Watch:
         self._block_began: float | None = None
         self._times: deque[float] = deque(maxlen=60)
         self.latest = self.describe()
+
+    @property
+    def was_broken(self) -> bool:
+        """Whether any promise was ever broken, before a restart too."""
+        return any(watched.broken for watched in self.memory.watched)
 
     def run(self) -> None:
         """Watches until the source ends, or to the first alert where that is asked for."""
@@ -129,7 +134,7 @@ class Watch:
                 elif self.feed.ended:
                     break
                 self._look_around()
-                if self.broken and self.settings.stop_at_alert:
+                if self._has_alert and self.settings.stop_at_alert:
                     break
             self._add_block(self.observer.end_block())
             self._save(None)
@@ -220,7 +225,7 @@ class Watch:
             "frames": [n for n in self.ring.names if promise.measure in n][-5:],
         }
         self.memory.alerts.append(alert)
-        self.broken |= after.is_broken
+        self._has_alert |= after.is_broken
         self.webhooks.post(alert)
         self.say(f"{kind}: {promise} (last block {value:.1%}, this period {say_share(estimate)})")
         return after

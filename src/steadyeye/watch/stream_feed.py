@@ -19,8 +19,8 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds before a lost stream is opened again; each time twice as many."""
 STEADY = 10.0
 """Seconds a stream has to last for the next wait to be the first one again."""
-LATE, EARLY = 1.0, 5.0
-"""Seconds by which a frame may come late or early before the clock of the stream is set anew."""
+EARLY = 5.0
+"""Seconds by which a frame may come early before the clock of the stream is set anew."""
 
 Picture = tuple[float | None, Callable[[], Image]]
 """Seconds by the stream's own clock, None where it says none; and the pixels on call."""
@@ -160,7 +160,8 @@ class StreamClock:
             due = self.origin + own
         else:
             due = self.origin + own
-            if not now - LATE < due < now + EARLY:
+            if not now <= due < now + EARLY:
+                # a segment that came late: all behind it is as late, and no burst
                 self.origin, due = now - own, now
         is_cut = bool(self.last) and abs(due - self.last) > EARLY
         due = due if due > self.last or is_cut else self.last + 0.001

@@ -1,0 +1,299 @@
+"""Frames of files, of a folder that fills, and of streams that drop out."""
+
+import os
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import numpy as np
+import pytest
+from encoded import RATE, picture, write
+
+from steadyeye.core.errors import UsageError
+from steadyeye.data.images.image_file import encode
+from steadyeye.watch import file_feeds, stream_feed
+from steadyeye.watch.feeds import check_source, open_feed
+from steadyeye.watch.frames import Counts, Thinning, redact
+from steadyeye.watch.stream_feed import StreamClock
+
+
+def take_all(feed, most=1_000):
+    frames = []
+    while not feed.ended and len(frames) < most:
+        frame = feed.take(0)
+        if frame is not None:
+            frames.append(frame)
+    return frames
+
+
+def test_every_frame_of_a_file_comes_at_its_time(tmp_path):
+    clip = write(tmp_path / "a.mp4", "libx264", count=30)
+    counts = Counts()
+    frames = take_all(open_feed(str(clip), counts, None))
+    assert [frame.number for frame in frames] == list(range(30))
+    assert [frame.seconds for frame in frames] == pytest.approx(np.arange(30) / RATE)
+    off = frames[12].image().astype(int) - picture(12)
+    assert np.abs(off).mean() < np.abs(frames[12].image().astype(int) - picture(20)).mean() / 2
+    # one that goes on passes over what was received
+    rest = take_all(open_feed(str(clip), Counts(received=22), None))
+    assert [frame.number for frame in rest] == list(range(22, 30))
+
+
+def test_a_lower_rate_takes_frames_evenly_and_counts_the_others(tmp_path):
+    clip = write(tmp_path / "a.mp4", "libx264", count=50)
+    counts = Counts()
+    frames = take_all(open_feed(str(clip), counts, 5))
+    assert [frame.number for frame in frames] == list(range(0, 50, 5))
+    assert counts.thinned == 40
+
+
+def test_thinning_of_times_that_jitter_keeps_the_rate():
+    rng = np.random.default_rng(0)
+    times = np.arange(3_000) / 30 + rng.normal(0, 0.005, 3_000)
+    thinned = Thinning(10)
+    taken = sum(thinned.takes(seconds) for seconds in times)
+    assert abs(taken - 1_000) <= 5
+    assert all(map(Thinning(None).takes, times))
+    # after a pause frames are not made up for, and a clock that is set back does not stop all
+    assert sum(map(thinned.takes, 1_000 + np.arange(30) / 30)) <= 11
+    assert sum(map(thinned.takes, np.arange(30) / 30)) >= 10
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    monkeypatch.setattr(file_feeds, "POLL", 0.02)
+    monkeypatch.setattr(stream_feed, "FIRST_WAIT", 0.05)
+
+
+def put(folder, name, number):
+    (folder / f".{name}").write_bytes(encode(picture(number), ".png"))
+    os.replace(folder / f".{name}", folder / name)
+    time.sleep(0.01)
+
+
+def names_of(feed, seconds=0.5):
+    until = time.monotonic() + seconds
+    numbers = []
+    while time.monotonic() < until:
+        if (frame := feed.take(0.02)) is not None:
+            image = frame.image()
+            numbers.append(next(n for n in range(60) if (image == picture(n)).all()))
+    return numbers
+
+
+def test_a_folder_that_fills(tmp_path, soon):
+    put(tmp_path, "b.png", 1)
+    put(tmp_path, "a.png", 2)
+    (tmp_path / "notes.txt").write_text("no picture")
+    counts = Counts()
+    feed = open_feed(str(tmp_path), counts, None)
+    assert names_of(feed) == [1, 2], "in the order in which they came"
+    put(tmp_path, "c.png", 3)
+    put(tmp_path, "a.png", 4)
+    assert names_of(feed) == [3, 4], "one that is written anew is a new frame"
+    os.utime(tmp_path / "c.png", (1, 1))
+    (tmp_path / "b.png").unlink()
+    put(tmp_path, "b.png", 5)
+    assert 5 in names_of(feed)
+    # what is done with is not taken again after a restart
+    put(tmp_path, "d.png", 6)
+    assert names_of(open_feed(str(tmp_path), Counts(), None, feed.mark)) == [6]
+
+
+def test_a_file_that_is_being_written_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_feeds, "POLL", 0.3)
+    content = encode(picture(7), ".png")
+    feed = open_feed(str(tmp_path), Counts(), None)
+    with (tmp_path / "a.png").open("wb") as file:
+        for start in range(0, len(content), 3_000):
+            file.write(content[start : start + 3_000])
+            file.flush()
+            assert feed.take(0.05) is None
+    assert names_of(feed, 1.0) == [7]
+
+
+def test_videos_in_a_folder_are_scenes_of_their_own(tmp_path, soon):
+    first = write(tmp_path / "x.mp4", "libx264", count=6)
+    shutil.copy(first, tmp_path / "y.mp4")
+    (tmp_path / "z.mp4").write_bytes(b"no video")
+    counts = Counts()
+    feed = open_feed(str(tmp_path), counts, None)
+    until, frames = time.monotonic() + 1, []
+    while time.monotonic() < until:
+        frames += filter(None, [feed.take(0.02)])
+    assert [frame.number for frame in frames] == list(range(12))
+    assert len({frame.scene for frame in frames}) == 2
+    assert (counts.received, counts.damaged) == (12, 1)
+
+
+def test_sources_that_are_none_are_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("")
+    for source, text in (
+        (str(tmp_path / "a.txt"), "is no video; give a video, a folder or an address"),
+        ("rtmp://cam/x", "no file or folder 'rtmp://cam/x'; give one, an address (rtsp://"),
+    ):
+        with pytest.raises(UsageError, match=".") as refusal:
+            check_source(source)
+        assert text in str(refusal.value)
+    broken = tmp_path / "b.mp4"
+    broken.write_bytes(b"no video")
+    with pytest.raises(UsageError, match="cannot read the video"):
+        open_feed(str(broken), Counts(), None).take(0)
+
+
+def test_names_and_passwords_of_addresses_are_not_shown():
+    assert redact("rtsp://me:secret@cam:554/live?token=abc#x") == "rtsp://cam:554/live"
+    assert redact("clips/a@b.mp4") == "clips/a@b.mp4"
+
+
+def read_clock(clock, pairs):
+    return [clock.read(own, now) for own, now in pairs]
+
+
+def test_the_clock_of_a_stream_that_is_read_as_it_comes():
+    clock = StreamClock(paced=False)
+    # the first frame after opening has no time; one that comes late keeps the time it was taken
+    seconds = [s for s, _, _ in read_clock(clock, [(None, 100.0), (5.0, 100.1), (5.2, 101.3)])]
+    assert seconds == pytest.approx([100.0, 100.1, 100.3])
+    # and one that comes with less delay sets the clock
+    assert clock.read(5.6, 100.5)[0] == pytest.approx(100.5)
+    # the stream begins at another time of its own
+    second, wait, is_cut = clock.read(900.0, 130.0)
+    assert (second, wait, is_cut) == (130.0, 0.0, True)
+    # seconds rise whatever the stream says
+    assert clock.read(899.9, 130.01)[0] > second
+
+
+def test_the_clock_of_a_stream_that_comes_in_bursts():
+    clock = StreamClock(paced=True)
+    burst = read_clock(clock, [(k / 10, 50.0) for k in range(20)])
+    assert [seconds for seconds, _, _ in burst] == pytest.approx(50 + np.arange(20) / 10)
+    assert [wait for _, wait, _ in burst] == pytest.approx(np.arange(20) / 10)
+    # what comes late moves the clock: the frames behind it are no burst, and none waits for ever
+    seconds, wait, is_cut = clock.read(2.0, 55.0)
+    assert (seconds, wait, is_cut) == (55.0, 0.0, False)
+    assert clock.read(2.1, 55.0)[1] == pytest.approx(0.1)
+    seconds, wait, is_cut = clock.read(500.0, 56.0)
+    assert (seconds, wait) == (56.0, 0.0)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def file_server(folder, port=0):
+    server = ThreadingHTTPServer(("127.0.0.1", port), partial(Quiet, directory=str(folder)))
+    Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_stream_that_ends_or_is_away_is_opened_again(tmp_path, soon):
+    """A real connection: half a second of MPEG-TS, which ends, is away and is back."""
+    write(tmp_path / "live.ts", "libx264", count=12)
+    with file_server(tmp_path) as port:
+        counts = Counts()
+        feed = open_feed(f"http://127.0.0.1:{port}/live.ts", counts, None)
+        frames = collect(feed, until=lambda: counts.lost_streams >= 2)
+    scenes = {frame.scene for frame in frames}
+    assert len(scenes) >= 2, "what comes after the end is another scene"
+    assert [f.seconds for f in frames] == sorted(f.seconds for f in frames)
+    assert len({f.number for f in frames}) == len(frames)
+    lost = counts.lost_streams
+    # an outage is one, however often it is tried
+    collect(feed, until=lambda: "no stream" in feed.status, least=0.5)
+    assert counts.lost_streams <= lost + 1
+    with file_server(tmp_path, port):
+        before = counts.received
+        collect(feed, until=lambda: counts.received > before)
+    assert counts.seconds_down > 0
+    feed.close()
+    assert not feed._thread.is_alive()
+
+
+def collect(feed, until, least=0.0):
+    frames, began = [], time.monotonic()
+    while not until() or time.monotonic() < began + least:
+        frame = feed.take(0.02)
+        if frame is not None:
+            frames.append(frame)
+        assert time.monotonic() < began + 60, feed.status
+    return frames
+
+
+def test_frames_that_come_while_the_model_is_busy_are_left_out_and_counted(tmp_path, soon):
+    write(tmp_path / "live.ts", "libx264", count=25)
+    with file_server(tmp_path) as port:
+        counts = Counts()
+        feed = open_feed(f"http://127.0.0.1:{port}/live.ts", counts, None)
+        taken = 0
+        while not counts.lost_streams:
+            taken += feed.take(0.1) is not None
+            time.sleep(0.15)
+        feed.close()
+    assert counts.left_out > 5
+    waiting = int(feed._newest is not None)
+    # one may have come when it was closed
+    assert counts.received - taken - counts.left_out - waiting in (0, 1)
+
+
+def test_a_stream_without_pictures_is_tried_again(tmp_path, soon):
+    (tmp_path / "live.ts").write_bytes(b"no stream at all" * 100)
+    with file_server(tmp_path) as port:
+        feed = open_feed(f"http://127.0.0.1:{port}/live.ts", Counts(), None)
+        collect(feed, until=lambda: "no stream" in feed.status)
+        assert "it is opened again in" in feed.status
+        feed.close()
+
+
+def test_a_camera_is_read_by_opencv_at_the_time_of_the_clock(tmp_path):
+    """No camera is here: OpenCV reads a file in its place, through the same calls."""
+    clip = write(tmp_path / "a.mp4", "libx264", count=3)
+    pictures = stream_feed.read_camera(str(clip))
+    own, image = next(pictures)
+    assert own is None
+    assert np.abs(image().astype(int) - picture(0)).mean() < 30
+    pictures.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg is not installed")
+def test_hls_comes_in_bursts_and_is_given_out_evenly(tmp_path):
+    """Segments of a second by ffmpeg behind a static server, cut once."""
+    source = write(tmp_path / "source.mp4", "libx264", count=50)
+    folder = tmp_path / "hls"
+    folder.mkdir()
+
+    def serve():
+        where = ["-f", "hls", "-hls_time", "1", "-hls_list_size", "4", str(folder / "live.m3u8")]
+        loop = ["ffmpeg", "-loglevel", "error", "-re", "-stream_loop", "-1", "-i", str(source)]
+        process = subprocess.Popen([*loop, "-c", "copy", *where])
+        while not (folder / "live.m3u8").is_file():
+            time.sleep(0.05)
+        return process
+
+    process = serve()
+    try:
+        with file_server(folder) as port:
+            counts = Counts()
+            feed = open_feed(f"http://127.0.0.1:{port}/live.m3u8", counts, 10)
+            frames = collect(feed, until=lambda: counts.received >= 150)
+            steps = np.diff([frame.seconds for frame in frames])
+            assert counts.left_out <= 5
+            assert np.median(steps) == pytest.approx(0.1, abs=0.05)
+        before = counts.received
+        with file_server(folder, port):
+            collect(feed, until=lambda: counts.received > before + 50)
+        feed.close()
+    finally:
+        process.kill()
+        process.wait()
