@@ -1,0 +1,340 @@
+"""Blocks, the reference, promises, the ring of frames and webhooks, each by itself."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from steadyeye.core.boxes import Detections
+from steadyeye.core.errors import UsageError
+from steadyeye.watch.frame_ring import FrameRing, read_size
+from steadyeye.watch.measures import (
+    Answer,
+    FrameEvent,
+    Observer,
+    measure_input,
+    summarize_detections,
+    summarize_scores,
+)
+from steadyeye.watch.promises import read_promise, watch_promise
+from steadyeye.watch.reference import Reference
+from steadyeye.watch.webhook import Webhooks
+
+GREY = np.full((48, 64, 3), 100, dtype=np.uint8)
+
+
+def observe(observer, labels, step=0.1, scene=0, start=0):
+    """The blocks that are completed by frames with these classes, and the last one."""
+    blocks = []
+    for place, label in enumerate(labels, start):
+        block, _ = observer.add(place, scene, place * step, GREY, Answer(label, 0.5))
+        blocks += [block] if block else []
+    return [*blocks, observer.end_block()]
+
+
+def test_flips_by_hand():
+    """Blocks of a second at 10 frames: 9 pairs in the first, 10 in the second."""
+    observer = Observer(("a", "b"), 1.0, Reference(60))
+    first, second = observe(observer, [0] * 5 + [1] * 5 + [0] * 10)
+    assert first.values()["flip_rate"] == pytest.approx(1 / 9)
+    assert second.values()["flip_rate"] == pytest.approx(1 / 10)
+    assert second.values()["confidence"] == 0.5
+    assert (first.frames, second.frames) == (10, 10)
+
+
+def test_no_flip_over_a_cut_or_a_pause():
+    observer = Observer(("a", "b"), 100.0, Reference(60))
+    for place, (scene, seconds, label) in enumerate([(0, 0, 0), (1, 1, 1), (1, 12, 0), (1, 13, 1)]):
+        observer.add(place, scene, seconds, GREY, Answer(label, None))
+    values = observer.end_block()
+    assert (values.sums["flip_rate"], values.numbers["flip_rate"]) == (1, 1)
+
+
+def test_files_of_one_time_are_frames_in_their_order():
+    observer = Observer(("a", "b"), 100.0, Reference(60))
+    box = Detections(np.array([[1.0, 1, 9, 9]]), np.zeros(1, np.int32), np.ones(1))
+    for place in range(10):
+        observer.add(place, 0, 5.0 - 1e-6 * place, GREY, Answer(0, 1.0, box))
+    block = observer.end_block()
+    assert block.numbers["blink_rate"] == 10
+    assert block.values()["blink_rate"] == 0
+
+
+@pytest.mark.parametrize(("step", "is_measured"), [(0.2, True), (0.5, False)])
+def test_objects_are_not_followed_over_frames_that_are_far_apart(step, is_measured):
+    observer = Observer(("a",), 1_000.0, Reference(60))
+    box = Detections(np.array([[1.0, 1, 9, 9]]), np.zeros(1, np.int32), np.ones(1))
+    jitter = np.random.default_rng(0).uniform(0, 0.005, 20)
+    for place in range(20):
+        observer.add(place, 0, place * step + jitter[place], GREY, Answer(0, 1.0, box))
+    block = observer.end_block()
+    assert ("blink_rate" in block.values()) is is_measured
+    assert block.is_sparse is not is_measured
+    assert "flip_rate" in block.values()
+
+
+def test_answers_of_models():
+    assert summarize_scores(np.array([0.2, 0.8])) == Answer(1, 0.8)
+    answer = summarize_scores(np.array([1.0, 3.0], dtype=np.float32))
+    assert (answer.label, answer.confidence) == (1, pytest.approx(1 / (1 + np.exp(-2))))
+    boxes = np.zeros((3, 4))
+    found = Detections(boxes, np.array([4, 5, 6], np.int32), np.array([0.6, 0.8, 0.4]))
+    answer = summarize_detections(found)
+    assert (answer.label, answer.confidence) == (5, pytest.approx(0.7))
+    weak = Detections(boxes[:1], np.zeros(1, np.int32), np.array([0.49]))
+    assert (summarize_detections(weak).label, summarize_detections(weak).confidence) == (-1, None)
+
+
+def test_measures_of_the_input_do_not_depend_on_much_but_the_picture():
+    rng = np.random.default_rng(0)
+    small = rng.integers(0, 256, (90, 120, 3), dtype=np.uint8)
+    large = np.kron(small, np.ones((8, 8, 1), dtype=np.uint8))
+    assert measure_input(large)["brightness"] == pytest.approx(small.mean(), abs=3)
+    assert measure_input(GREY) == {"brightness": 100, "contrast": 0, "sharpness": 0}
+
+
+# --- the reference
+
+
+def feed_reference(reference, values, start=0.0):
+    outside = []
+    for place, (brightness, confidence) in enumerate(values):
+        quantities = {"brightness": brightness, "contrast": 1.0, "sharpness": 1.0}
+        answer = reference.add(start + place, {**quantities, "confidence": confidence})
+        outside.append(answer)
+    return outside
+
+
+def test_what_is_as_before_is_outside_about_as_often_as_promised():
+    rng = np.random.default_rng(1)
+    reference = Reference(3_000)
+    before = feed_reference(
+        reference, zip(rng.normal(100, 5, 3_001), rng.beta(8, 2, 3_001), strict=True)
+    )
+    assert not any(before)
+    assert sorted(reference.ranges) == ["brightness", "confidence", "contrast", "sharpness"]
+    assert reference.values == {}, "the values are not needed any more"
+    same = feed_reference(
+        reference, zip(rng.normal(100, 5, 4_000), rng.beta(8, 2, 4_000), strict=True), 3_001
+    )
+    assert np.mean([each["confidence_drift"] for each in same]) == pytest.approx(0.1, abs=0.025)
+    # contrast and sharpness do not vary: of the three, one can be outside
+    assert np.mean([each["input_drift"] for each in same]) == pytest.approx(0.1 / 3, abs=0.02)
+    dark = feed_reference(
+        reference, zip(rng.normal(60, 5, 50), rng.beta(8, 2, 50), strict=True), 9_000
+    )
+    assert all(each["input_drift"] for each in dark)
+
+
+def test_a_reference_takes_no_more_than_its_room_and_draws_evenly():
+    reference = Reference(1e9)
+    feed_reference(reference, zip(range(5_000), [0.5] * 5_000, strict=True))
+    values = reference.values["brightness"]
+    assert len(values) == 1_000
+    assert np.mean(values) == pytest.approx(2_500, abs=150)
+
+
+def test_a_short_reference_waits_for_enough_frames():
+    reference = Reference(1)
+    feed_reference(reference, zip(range(99), [0.5] * 99, strict=True))
+    assert not reference.ranges
+    feed_reference(reference, [(99, 0.5)], 100)
+    assert reference.ranges
+
+
+# --- promises
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "says"),
+    [
+        ("blink_rate <= 5%", 0.05, "blink_rate <= 5.0 %"),
+        ("confidence>=0.6", 0.6, "confidence >= 60.0 %"),
+        (" flip_rate < 0.25% ", 0.0025, "flip_rate <= 0.250 %"),
+    ],
+)
+def test_promises_as_they_are_written(text, limit, says):
+    promise = read_promise(text)
+    assert promise.limit == pytest.approx(limit)
+    assert str(promise) == says
+    assert read_promise(says.replace(" %", "%")) == promise
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("blink_rate", "is no promise; write a measure, <= or >=, and a share"),
+        ("blink_rat <= 5%", "no measure named 'blink_rat'; did you mean 'blink_rate'?"),
+        ("blink_rate <= 0%", "give a share between 0 % and 100 %"),
+        ("blink_rate <= 200%", "give a share between 0 % and 100 %"),
+        ("blink_rate <= 1.2.3%", "is no number"),
+    ],
+)
+def test_promises_that_are_none(text, words):
+    with pytest.raises(UsageError) as refusal:
+        read_promise(text)
+    assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "good", "bad"), [("x <= 10%", 0.02, 0.6), ("x >= 90%", 0.98, 0.4)]
+)
+def test_a_promise_is_broken_and_kept_again(text, good, bad):
+    promise = read_promise(text.replace("x", "confidence"))
+    state, every = watch_promise(promise, 8_640), 8_640
+    for _ in range(500):
+        state = state.add(good, every)
+    assert not state.is_broken
+    blocks = 0
+    while not state.is_broken:
+        state, blocks = state.add(bad, every), blocks + 1
+        resumed = watch_promise(promise, every).resume(
+            json.loads(json.dumps(state.record())), every
+        )
+        assert resumed == state
+    assert blocks < 10
+    for _ in range(30):
+        state = state.add(bad, every)
+    assert (state.is_broken, state.broken) == (True, 1), "it is told once"
+    blocks = 0
+    while state.is_broken:
+        state, blocks = state.add(good, every), blocks + 1
+    assert blocks < 60
+    assert state.broken == 1
+
+
+# --- the ring of frames
+
+
+def fill(ring, numbers, measure="flip_rate", size=64):
+    rng = np.random.default_rng(0)
+    for number in numbers:
+        image = rng.integers(0, 256, (size, size, 3), dtype=np.uint8)
+        ring.hold(number, number * 2.0, f"20260101T{number:06}.000Z", image)
+        ring.store(FrameEvent(number, measure, "a → b", (1, 2, 3, 4)), {})
+
+
+def test_the_ring_never_takes_more_than_its_room(tmp_path):
+    ring = FrameRing(tmp_path, 60_000)
+    fill(ring, range(40))
+    on_disk = sum(file.stat().st_size for file in tmp_path.iterdir())
+    assert ring.used == on_disk <= 60_000
+    assert 3 < len(ring.names) < 40
+    assert ring.names[-1].startswith("20260101T000039")
+    assert len(list(tmp_path.iterdir())) == 2 * len(ring.names)
+    assert ring.describe(ring.names[-1])["box"] == [1, 2, 3, 4]
+    # after a restart, with less room
+    again = FrameRing(tmp_path, 30_000)
+    assert again.names == ring.names[-len(again.names) :]
+    assert again.used <= 30_000
+
+
+def test_one_frame_a_second_and_measure_is_stored(tmp_path):
+    ring = FrameRing(tmp_path, 10**7)
+    for number in range(20):
+        ring.hold(number, number / 10, f"20260101T{number:06}.000Z", GREY)
+        ring.store(FrameEvent(number, "flip_rate", "a → b"), {})
+        ring.store(FrameEvent(number, "blink_rate", "a not found"), {})
+    assert (len(ring.names), ring.left_out) == (4, 36)
+    ring.store(FrameEvent(-5, "flip_rate", "a → b"), {})
+    assert ring.left_out == 37, "one whose pixels are gone"
+    assert len(ring._recent) == 20
+
+
+def test_pixels_are_held_for_two_seconds_and_in_little_room(tmp_path):
+    ring = FrameRing(tmp_path, 10**7)
+    large = np.zeros((1080, 1920, 3), dtype=np.uint8)
+    for number in range(30):
+        ring.hold(number, number / 30, "s", large)
+    assert len(ring._recent) == 10
+    for number in range(30, 200):
+        ring.hold(number, float(number), "s", GREY)
+    assert len(ring._recent) == 3
+
+
+def test_only_its_own_pictures_are_read(tmp_path):
+    (tmp_path / "frames").mkdir()
+    (tmp_path / "secret.jpg").write_bytes(b"secret")
+    ring = FrameRing(tmp_path / "frames", 10**6)
+    fill(ring, [1])
+    assert ring.read(ring.names[0])[:2] == b"\xff\xd8"
+    for name in ("../secret.jpg", "secret.jpg", "20260101T000001.000Z-9-flip_rate.jpg", ""):
+        assert ring.read(name) is None
+
+
+def test_sizes():
+    assert (read_size("200MB"), read_size("1.5 gb")) == (200_000_000, 1_500_000_000)
+    for text in ("200", "MB", "0MB", "1.2.3MB", "-1MB"):
+        with pytest.raises(UsageError, match="is no size; write one such as 200MB"):
+            read_size(text)
+
+
+# --- webhooks
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Answers with the codes of the server in turn, then with 200."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.bodies.append((self.path, self.headers["Content-Type"], json.loads(body)))
+        code = self.server.codes.pop(0) if self.server.codes else 200
+        self.send_response(code)
+        if code == 302:
+            self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def receiver():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    server.bodies, server.codes = [], []
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def post(server, codes, waits=(0.0, 0.0)):
+    server.codes = list(codes)
+    hooks = Webhooks([f"http://127.0.0.1:{server.server_port}/hook?key=1"], waits)
+    hooks.post({"event": "broken", "what": "é"})
+    hooks.close(20)
+    return hooks
+
+
+def test_an_event_arrives_as_json(receiver):
+    hooks = post(receiver, [])
+    assert receiver.bodies == [
+        ("/hook?key=1", "application/json", {"event": "broken", "what": "é"})
+    ]
+    assert (hooks.sent, hooks.failed) == (1, 0)
+
+
+def test_an_event_is_tried_a_few_times_and_then_given_up(receiver):
+    assert (post(receiver, [500, 503]).sent, len(receiver.bodies)) == (1, 3)
+    hooks = post(receiver, [500] * 9)
+    assert (hooks.failed, len(receiver.bodies)) == (1, 6)
+    assert "key" not in hooks.last_error
+
+
+def test_an_address_that_sends_elsewhere_is_not_followed(receiver):
+    hooks = post(receiver, [302] * 3)
+    assert {path for path, _, _ in receiver.bodies} == {"/hook?key=1"}
+    assert hooks.failed == 1
+
+
+def test_an_address_that_nobody_answers_at_holds_nothing_up():
+    hooks = Webhooks(["http://127.0.0.1:9/none"], waits=(60.0,))
+    for number in range(150):
+        hooks.post({"number": number})
+    hooks.close(0.2)
+    assert hooks.failed >= 149
+    for address in ("ftp://x/y", "file:///etc/passwd", "http://", "x"):
+        with pytest.raises(UsageError, match="is no address to post to"):
+            Webhooks([address])

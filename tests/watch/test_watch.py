@@ -1,0 +1,359 @@
+"""Whole watches: of a film with known faults, over restarts, on the command line and in a browser."""
+
+import json
+import os
+import signal
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from functools import partial
+
+import av
+import numpy as np
+import pytest
+from conftest import TESTS
+from forked import Command, steadyeye
+from object_toys import bright
+from page_checks import LOOKS, find_faults, find_violations, open_page, unfold
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Classes
+from steadyeye.metrics.blink_rate import blink_rate
+from steadyeye.metrics.class_change_rate import class_change_rate
+from steadyeye.models.detectors.function_detector import FunctionDetector
+from steadyeye.models.runtimes.python_function import FunctionClassifier
+from steadyeye.predictions.read import read
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import Silent, run
+from steadyeye.runner.validate import check
+from steadyeye.watch import server
+from steadyeye.watch.feeds import open_feed
+from steadyeye.watch.promises import read_promise
+from steadyeye.watch.session import STATE, Settings, Watch
+
+ENV = {"PYTHONPATH": os.pathsep.join([TESTS, os.environ.get("PYTHONPATH", "")])}
+RATE = 10
+
+
+def film(path, levels, size=96):
+    """A square that walks slowly; `levels`: its grey level in each frame, 0 where it is not there."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=RATE)
+        stream.width = stream.height = size
+        stream.pix_fmt, stream.options = "yuv420p", {"crf": "12"}
+        for number, level in enumerate(levels):
+            image = np.full((size, size, 3), 20, dtype=np.uint8)
+            left = 10 + number // 4 % 40
+            if level:
+                image[30:60, left : left + 30] = level
+            frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+            frame.pts, frame.time_base = number, Fraction(1, RATE)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return path
+
+
+GOOD = [190] * 100
+FAULTY = [190, 190, 0, 190, 190, 190, 245, 190, 190, 190] * 10
+"""One frame in ten without the square, one in ten of the other class."""
+
+
+def detector(function=bright):
+    return FunctionDetector(function, "bright", Classes(("grey", "white")), {}, "bright 1")
+
+
+def settings(path, **more):
+    values = {"block": 1.0, "period": 20.0, "reference": 1e6, "days": 0.001}
+    return Settings(str(path), "bright", **{**values, **more})
+
+
+def watch_file(path, out, model=None, say=lambda text: None, **more):
+    chosen = settings(path, **more)
+
+    def feed(memory):
+        return open_feed(chosen.source, memory.counts, chosen.rate, memory.mark)
+
+    watch = Watch(chosen, model or detector(), feed, out, say)
+    watch.run()
+    return watch
+
+
+def test_a_watched_file_has_the_counts_of_a_run(tmp_path, monkeypatch):
+    """The same frames through `steadyeye run`: n of blinks and class changes are equal."""
+    monkeypatch.chdir(tmp_path)
+    film(tmp_path / "a.mp4", (GOOD + FAULTY) * 2)
+    (tmp_path / "classes.json").write_text('["grey", "white"]')
+    model = "callable_detector(path='object_toys:bright', classes='classes.json')"
+    data = "every_frame(path='a.mp4', cuts='none')"
+    run(check(Job((model,), (data,), str(tmp_path / "run"))), Silent())
+    (sealed,) = read(tmp_path / "run")
+    sums, numbers = {}, {}
+    counted = watch_file(tmp_path / "a.mp4", tmp_path / "w", block=1e6, period=1e6)
+    for name in ("blink_rate", "class_change_rate"):
+        series = counted.latest["measures"][name]
+        sums[name], numbers[name] = series["total"]["value"], series["total"]["n"]
+    assert numbers == {"blink_rate": 1, "class_change_rate": 1}, "one block holds all"
+    assert sums["blink_rate"] == pytest.approx(blink_rate(sealed).value)
+    assert sums["class_change_rate"] == pytest.approx(class_change_rate(sealed).value)
+    assert blink_rate(sealed).value > 0.04
+
+
+def test_a_promise_that_breaks_stores_its_frames_and_says_so(tmp_path):
+    film(tmp_path / "a.mp4", GOOD * 3 + FAULTY * 3 + GOOD * 12)
+    lines = []
+    promise = read_promise("blink_rate <= 2%")
+    watch = watch_file(
+        tmp_path / "a.mp4", tmp_path / "w", say=lines.append, promises=(promise,), days=0.01
+    )
+    events = [alert["event"] for alert in watch.latest["alerts"]][::-1]
+    assert events[0] == "broken"
+    alert = watch.latest["alerts"][-1]
+    assert (alert["promise"], alert["source"]) == ("blink_rate <= 2.0 %", str(tmp_path / "a.mp4"))
+    assert alert["frames"], "with the frames that broke it"
+    assert lines[0].startswith("broken: blink_rate <= 2.0 % (last block ")
+    beside = watch.ring.describe(alert["frames"][0])
+    assert (beside["measure"], beside["what"]) == ("blink_rate", "grey not found")
+    assert all("blink_rate" in name for name in watch.ring.names), "only of what is promised"
+    assert watch.was_broken
+    # the frames are those in which the square is missing
+    numbers = [watch.ring.describe(name)["frame"] for name in watch.ring.names]
+    assert numbers and all(300 <= number < 600 and number % 10 == 2 for number in numbers)
+
+
+def test_the_first_alert_ends_it_where_that_is_asked_for(tmp_path):
+    film(tmp_path / "a.mp4", FAULTY * 6)
+    promise = read_promise("blink_rate <= 1%")
+    watch = watch_file(tmp_path / "a.mp4", tmp_path / "w", promises=(promise,), stop_at_alert=True)
+    assert watch.latest["counts"]["processed"] < 600
+    assert len(watch.latest["alerts"]) == 1
+
+
+class Stopping:
+    """A detector that is interrupted in the middle, as by Ctrl-C."""
+
+    def __init__(self, after):
+        self.left = after
+
+    def __call__(self, images):
+        self.left -= len(images)
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return bright(images)
+
+
+def test_a_watch_that_was_killed_goes_on_with_every_frame_once(tmp_path):
+    film(tmp_path / "a.mp4", (GOOD + FAULTY) * 3)
+    whole = watch_file(tmp_path / "a.mp4", tmp_path / "whole").latest
+    for after in (137, 263, 10_000):
+        with suppress(KeyboardInterrupt):
+            watch = watch_file(tmp_path / "a.mp4", tmp_path / "cut", detector(Stopping(after)))
+    parts = watch.latest
+    assert parts["starts"] == 3
+    assert parts["counts"]["processed"] == whole["counts"]["processed"] == 600
+    for name in ("flip_rate", "blink_rate"):
+        both = parts["measures"][name]["total"], whole["measures"][name]["total"]
+        assert both[0]["n"] == both[1]["n"] == 60
+        assert both[0]["value"] == pytest.approx(both[1]["value"], abs=0.01)
+
+
+def test_a_folder_holds_one_watch_and_a_damaged_state_is_said(tmp_path):
+    film(tmp_path / "a.mp4", GOOD)
+    film(tmp_path / "b.mp4", GOOD)
+    watch_file(tmp_path / "a.mp4", tmp_path / "w")
+    with pytest.raises(UsageError, match=r"holds a watch with another source \(.*a.mp4\)"):
+        watch_file(tmp_path / "b.mp4", tmp_path / "w")
+    state = tmp_path / "w" / STATE
+    state.write_bytes(state.read_bytes().replace(b'"processed": 100', b'"processed": 900'))
+    with pytest.raises(UsageError, match="is damaged; delete it to begin anew"):
+        watch_file(tmp_path / "a.mp4", tmp_path / "w")
+
+
+def test_answers_that_are_none_are_counted_and_a_model_that_fails_is_one_line(tmp_path):
+    film(tmp_path / "a.mp4", GOOD)
+
+    def scores(images):
+        rows = np.tile([0.3, 0.7], (len(images), 1)).astype(np.float32)
+        rows[images[:, 0, 0, 0] == 20] = np.nan
+        return rows
+
+    model = FunctionClassifier(scores, Classes(("a", "b")), name="nan")
+    counts = watch_file(tmp_path / "a.mp4", tmp_path / "w", model).latest["counts"]
+    assert counts["failed"] + counts["processed"] == 100
+    assert counts["failed"] > 0
+
+    def fails(images):
+        raise ValueError("no memory\nleft")
+
+    model = FunctionClassifier(fails, Classes(("a", "b")), name="bad")
+    with pytest.raises(UsageError, match="bad failed: "):
+        watch_file(tmp_path / "a.mp4", tmp_path / "v", model)
+
+
+# --- the page and the metrics
+
+
+@contextmanager
+def served(watch):
+    answer = partial(server.answer_page, watch)
+    metrics = partial(server.answer_metrics, watch)
+    with server.serving(answer, "127.0.0.1", 0) as page:
+        with server.serving(metrics, "127.0.0.1", 0) as endpoint:
+            yield server.address_of(page), server.address_of(endpoint)
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    """A watch of a film whose promise breaks, with stored frames."""
+    root = tmp_path_factory.mktemp("watched")
+    film(root / "a.mp4", (GOOD * 2 + FAULTY * 2) * 3)
+    promises = (read_promise("blink_rate <= 3%"), read_promise("confidence >= 50%"))
+    return watch_file(root / "a.mp4", root / "w", promises=promises, reference=5.0, days=0.002)
+
+
+def get(address, host=None):
+    request = urllib.request.Request(address, headers={"Host": host} if host else {})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, dict(answer.headers), answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, dict(error.headers), error.read()
+
+
+def test_metrics_are_read_by_the_parser_of_prometheus(watched):
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
+    with served(watched) as (_, endpoint):
+        status, headers, content = get(f"{endpoint}metrics")
+        assert get(endpoint)[0] == 404
+    assert status == 200
+    assert headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    families = {f.name: f for f in parser.text_string_to_metric_families(content.decode())}
+    values = {
+        (s.name, *sorted(s.labels.items())): s.value for f in families.values() for s in f.samples
+    }
+    state = watched.latest
+    measure = (("measure", "blink_rate"), ("over", "total"))
+    total = state["measures"]["blink_rate"]["total"]
+    for name, part in (("", "value"), ("_low", "low"), ("_high", "high"), ("_blocks", "n")):
+        got = values[f"steadyeye_measure{name}", *measure]
+        assert got == pytest.approx(total[part], rel=1e-9)
+    assert values["steadyeye_frames_total", ("state", "processed")] == 1_200
+    assert values["steadyeye_alerts_total", ("promise", "blink_rate <= 3.0 %")] >= 1
+    assert values["steadyeye_up",] == 0, "the file has ended"
+    assert families["steadyeye_frames"].type == "counter"
+
+
+def test_names_with_quotes_are_escaped_in_metrics(watched):
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
+    from steadyeye.watch.open_metrics import write_metrics
+
+    text = write_metrics({**watched.latest, "source": 'a "b"\\\nc'})
+    (info,) = (f for f in parser.text_string_to_metric_families(text) if f.type == "info")
+    assert info.samples[0].labels["source"] == 'a "b"\\\nc'
+
+
+def test_the_page_answers_this_machine_alone(watched):
+    with served(watched) as (page, _):
+        port = page.rsplit(":", 1)[1].strip("/")
+        assert get(page)[0] == 200
+        assert get(page, f"localhost:{port}")[0] == 200
+        assert get(page, f"evil.example:{port}")[0] == 403
+        for path in ("state", "frames/../state.json", "frames/none.jpg", "static/watch.js"):
+            assert get(f"{page}{path}")[0] == 404
+        state = json.loads(get(f"{page}state.json")[2])
+        newest = state["frames"]["newest"][0]
+        status, headers, picture = get(f"{page}frames/{newest['name']}")
+        assert (status, headers["Content-Type"], picture[:2]) == (200, "image/jpeg", b"\xff\xd8")
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+    with pytest.raises(UsageError, match="choose another port or host"):
+        with server.serving(lambda path: None, "127.0.0.1", 0) as other:
+            with server.serving(lambda path: None, "127.0.0.1", other.server_port):
+                pass
+
+
+@pytest.mark.slow
+def test_the_page_in_a_browser(watched, browser):
+    with served(watched) as (page, _):
+        for look in LOOKS:
+            opened = open_page(browser, page, look)
+            try:
+                opened.page.wait_for_selector(".measure svg")
+                opened.page.wait_for_selector("#frames .box")
+                unfold(opened.page)
+                faults = [f for f in find_faults(opened) if not f.startswith(f"asks for {page}")]
+                assert not faults, look
+                assert not find_violations(opened.page), look
+                assert opened.page.locator("#promises li").count() == 2
+                assert opened.page.locator(".measure").count() == 6
+            finally:
+                opened.page.context.close()
+
+
+# --- the command
+
+MODEL = "callable_detector(path='object_toys:bright', classes='classes.json')"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "classes.json").write_text('["grey", "white"]')
+    return tmp_path
+
+
+def command(folder, *words):
+    return ("watch", *words, "--model", MODEL, "--no-page")
+
+
+def test_exit_codes_of_a_file(folder):
+    film(folder / "good.mp4", GOOD)
+    film(folder / "bad.mp4", FAULTY * 4)
+    alert = ("--alert", "blink_rate <= 2%", "--block", "1", "--days", "0.005")
+    done = steadyeye(*command(folder, "good.mp4", *alert), cwd=folder, env=ENV)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "blink_rate" in done.stdout
+    assert [path.name for path in (folder / "watches").iterdir()][0].startswith("good-mp4-")
+    for _ in range(2):  # what was broken stays so when the command is run again
+        done = steadyeye(*command(folder, "bad.mp4", *alert), cwd=folder, env=ENV)
+        assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("none.mp4",), "no file or folder 'none.mp4'; give one, an address"),
+        (("a.mp4", "--alert", "x <= 5%"), "no measure named 'x'"),
+        (("a.mp4", "--keep", "1"), "'1' is no size; write one such as 200MB"),
+        (("a.mp4", "--fps", "0"), "--fps 0: give more than 0 frames a second"),
+        (("a.mp4", "--period", "12", "--block", "20"), "is shorter than a block"),
+        (("a.mp4", "--webhook", "file:///x"), "is no address to post to"),
+    ],
+)
+def test_what_is_wrong_is_one_line(folder, words, says):
+    film(folder / "a.mp4", GOOD[:5])
+    done = steadyeye(*command(folder, *words), cwd=folder, env=ENV)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_watch_of_a_folder_ends_at_a_signal_and_goes_on(folder, number, code):
+    (folder / "in").mkdir()
+    film(folder / "in" / "a.mp4", GOOD)
+    words = command(folder, "in", "--block", "1", "--out", "w")
+    for start in (1, 2):
+        running = Command(*words, cwd=folder, env=ENV)
+        until = time.monotonic() + 60
+        state = folder / "w" / STATE
+        while not (state.is_file() and json.loads(state.read_bytes())["starts"] == start):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+            if start == 2 and not (folder / "in" / "b.mp4").exists():
+                film(folder / "b.mp4", GOOD)
+                os.replace(folder / "b.mp4", folder / "in" / "b.mp4")
+        running.send_signal(number)
+        stdout, stderr = running.communicate()
+        assert running.returncode == code
+        assert stderr == "steadyeye: stopped; run the same command again to go on\n"
+        assert "watching in with bright" in stdout
