@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shlex
 import signal
 import sys
 from functools import cache
@@ -117,8 +118,19 @@ DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(specs):
+    """Workers are forks of one server: what they and their commands need is imported once."""
+    import forked
+
+    stub = [sys.executable, "-I", "-S", forked.__file__.replace("forked.py", "forked_worker.py")]
+    for spec in specs:
+        if spec.popen and not spec.python:
+            spec.python = shlex.join([*stub, forked.share_server()])
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
-    """One server forks the commands of all workers: it imports while they collect."""
+    """A worker's commands are forked from the same server."""
     import forked
 
     node.workerinput["commands"] = forked.share_server()
