@@ -12,6 +12,10 @@ from steadyeye.core.spec import Spec, parse
 from steadyeye.runner.validate import readable
 
 IN_OTHER_FILES = {
+    "metrics": {
+        "hota": "metrics/sequences/test_true_tracks.py",
+        "idf1": "metrics/sequences/test_true_tracks.py",
+    },
     "sources": {
         "imagenet_vid": "data/sources/test_boxed_sources.py",
         "imagenet_vid_robust": "runner/test_runs.py",
@@ -65,6 +69,7 @@ def tables():
     examples = [testing.example_predictions(margin=margin) for margin in (1.0, 0.5)]
     examples += [testing.example_predictions(margin=0.5, k=10), testing.example_video()]
     examples += [testing.example_sweep(), testing.example_detections(), testing.example_tracks()]
+    examples += [testing.example_true_tracks(), testing.example_detector_sweep()]
     worlds = [group[0] for kind in ("tiny", "clear") for group in title_worlds.worlds(kind)]
     return [*examples, *worlds]
 

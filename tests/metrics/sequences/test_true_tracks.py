@@ -305,3 +305,5 @@ def test_trackers_scores_are_those_of_trackeval():
     # of 2 · 28 true boxes 2 · 21 have the identity of their object; 2 · 28 are detected
     assert idf1(film(truth, worse)).value == pytest.approx(2 * 42 / (56 + 56))
     assert 0.4 < hota(film(truth, worse)).value < 0.9
+    for metric in (hota, idf1):
+        assert testing.check_metric(metric, testing.example_true_tracks())
