@@ -1,7 +1,10 @@
 """The map of two sets of regions: coloured by cause, with what is there on hover."""
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -214,8 +217,22 @@ def layout(points: Vectors, seed: int = 0) -> Layout:
         from umap import UMAP
     except ModuleNotFoundError:
         return plain
+    _keep_compiled()
     with warnings.catch_warnings():
         # that one thread is slower, and that graphs may fall apart: both are wanted
         warnings.simplefilter("ignore")
         positions = UMAP(n_neighbors=NEIGHBOURS, random_state=seed, n_jobs=1).fit_transform(points)
     return Layout("UMAP", np.asarray(positions, dtype=np.float64))
+
+
+@cache
+def _keep_compiled() -> None:
+    """Has numba keep what it compiles of UMAP, which takes 13 seconds and else each process."""
+    from numba.core.registry import CPUDispatcher
+
+    for module in ("umap.umap_", "umap.layouts", "umap.utils", "umap.spectral"):
+        for function in vars(import_module(module)).values():
+            # umap keeps some of its own; without a folder that can be written none is kept
+            if isinstance(function, CPUDispatcher):
+                with suppress(RuntimeError):
+                    function.enable_caching()
