@@ -1,6 +1,7 @@
 """Frames of files, of a folder that fills, and of streams that drop out."""
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -136,9 +137,8 @@ def test_sources_that_are_none_are_refused(tmp_path):
         (str(tmp_path / "a.txt"), "is no video; give a video, a folder or an address"),
         ("rtmp://cam/x", "no file or folder 'rtmp://cam/x'; give one, an address (rtsp://"),
     ):
-        with pytest.raises(UsageError, match=".") as refusal:
+        with pytest.raises(UsageError, match=re.escape(text)):
             check_source(source)
-        assert text in str(refusal.value)
     broken = tmp_path / "b.mp4"
     broken.write_bytes(b"no video")
     with pytest.raises(UsageError, match="cannot read the video"):

@@ -1,4 +1,4 @@
-"""Whole watches: of a film with known faults, over restarts, on the command line and in a browser."""
+"""Whole watches: of a film with known faults, over restarts, as a command and in a browser."""
 
 import json
 import os
@@ -9,6 +9,7 @@ import urllib.request
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from functools import partial
+from itertools import count
 
 import av
 import numpy as np
@@ -24,7 +25,7 @@ from steadyeye.metrics.blink_rate import blink_rate
 from steadyeye.metrics.class_change_rate import class_change_rate
 from steadyeye.models.detectors.function_detector import FunctionDetector
 from steadyeye.models.runtimes.python_function import FunctionClassifier
-from steadyeye.predictions.read import read
+from steadyeye.predictions.read import cells, read
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
 from steadyeye.runner.validate import check
@@ -38,7 +39,7 @@ RATE = 10
 
 
 def film(path, levels, size=96):
-    """A square that walks slowly; `levels`: its grey level in each frame, 0 where it is not there."""
+    """A square that walks slowly; `levels`: its grey level in each frame, 0 where it is not."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=RATE)
         stream.width = stream.height = size
@@ -61,7 +62,7 @@ FAULTY = [190, 190, 0, 190, 190, 190, 245, 190, 190, 190] * 10
 
 
 def detector(function=bright):
-    return FunctionDetector(function, "bright", Classes(("grey", "white")), {}, "bright 1")
+    return FunctionDetector(function, "bright", Classes(("grey", "white")), {}, "bright 1", False)
 
 
 def settings(path, **more):
@@ -88,7 +89,8 @@ def test_a_watched_file_has_the_counts_of_a_run(tmp_path, monkeypatch):
     model = "callable_detector(path='object_toys:bright', classes='classes.json')"
     data = "every_frame(path='a.mp4', cuts='none')"
     run(check(Job((model,), (data,), str(tmp_path / "run"))), Silent())
-    (sealed,) = read(tmp_path / "run")
+    ((folder,),) = cells(tmp_path / "run")
+    sealed = read(folder)
     sums, numbers = {}, {}
     counted = watch_file(tmp_path / "a.mp4", tmp_path / "w", block=1e6, period=1e6)
     for name in ("blink_rate", "class_change_rate"):
@@ -101,7 +103,7 @@ def test_a_watched_file_has_the_counts_of_a_run(tmp_path, monkeypatch):
 
 
 def test_a_promise_that_breaks_stores_its_frames_and_says_so(tmp_path):
-    film(tmp_path / "a.mp4", GOOD * 3 + FAULTY * 3 + GOOD * 12)
+    film(tmp_path / "a.mp4", GOOD * 2 + FAULTY * 3 + GOOD * 4)
     lines = []
     promise = read_promise("blink_rate <= 2%")
     watch = watch_file(
@@ -119,7 +121,8 @@ def test_a_promise_that_breaks_stores_its_frames_and_says_so(tmp_path):
     assert watch.was_broken
     # the frames are those in which the square is missing
     numbers = [watch.ring.describe(name)["frame"] for name in watch.ring.names]
-    assert numbers and all(300 <= number < 600 and number % 10 == 2 for number in numbers)
+    assert numbers
+    assert all(200 <= number < 500 and number % 10 == 2 for number in numbers)
 
 
 def test_the_first_alert_ends_it_where_that_is_asked_for(tmp_path):
@@ -173,21 +176,23 @@ def test_a_folder_holds_one_watch_and_a_damaged_state_is_said(tmp_path):
 def test_answers_that_are_none_are_counted_and_a_model_that_fails_is_one_line(tmp_path):
     film(tmp_path / "a.mp4", GOOD)
 
+    calls = count()
+
     def scores(images):
-        rows = np.tile([0.3, 0.7], (len(images), 1)).astype(np.float32)
-        rows[images[:, 0, 0, 0] == 20] = np.nan
-        return rows
+        is_none = next(calls) % 4 == 0
+        return np.full((len(images), 2), np.nan if is_none else 0.5, dtype=np.float32)
 
     model = FunctionClassifier(scores, Classes(("a", "b")), name="nan")
     counts = watch_file(tmp_path / "a.mp4", tmp_path / "w", model).latest["counts"]
-    assert counts["failed"] + counts["processed"] == 100
-    assert counts["failed"] > 0
+    assert (counts["failed"], counts["processed"]) == (25, 75)
 
     def fails(images):
         raise ValueError("no memory\nleft")
 
     model = FunctionClassifier(fails, Classes(("a", "b")), name="bad")
-    with pytest.raises(UsageError, match="bad failed: "):
+    with pytest.raises(
+        UsageError, match="bad fails on images of shape 1x96x96x3: ValueError: no memory left"
+    ):
         watch_file(tmp_path / "a.mp4", tmp_path / "v", model)
 
 
@@ -198,9 +203,9 @@ def test_answers_that_are_none_are_counted_and_a_model_that_fails_is_one_line(tm
 def served(watch):
     answer = partial(server.answer_page, watch)
     metrics = partial(server.answer_metrics, watch)
-    with server.serving(answer, "127.0.0.1", 0) as page:
-        with server.serving(metrics, "127.0.0.1", 0) as endpoint:
-            yield server.address_of(page), server.address_of(endpoint)
+    here = "127.0.0.1", 0
+    with server.serving(answer, *here) as page, server.serving(metrics, *here) as endpoint:
+        yield server.address_of(page), server.address_of(endpoint)
 
 
 @pytest.fixture(scope="module")
@@ -266,10 +271,10 @@ def test_the_page_answers_this_machine_alone(watched):
         status, headers, picture = get(f"{page}frames/{newest['name']}")
         assert (status, headers["Content-Type"], picture[:2]) == (200, "image/jpeg", b"\xff\xd8")
         assert "default-src 'none'" in headers["Content-Security-Policy"]
-    with pytest.raises(UsageError, match="choose another port or host"):
-        with server.serving(lambda path: None, "127.0.0.1", 0) as other:
-            with server.serving(lambda path: None, "127.0.0.1", other.server_port):
-                pass
+    with server.serving(lambda path: None, "127.0.0.1", 0) as other:
+        another = server.serving(lambda path: None, "127.0.0.1", other.server_port)
+        with pytest.raises(UsageError, match="choose another port or host"):
+            another.__enter__()
 
 
 @pytest.mark.slow
@@ -279,7 +284,8 @@ def test_the_page_in_a_browser(watched, browser):
             opened = open_page(browser, page, look)
             try:
                 opened.page.wait_for_selector(".measure svg")
-                opened.page.wait_for_selector("#frames .box")
+                opened.page.locator("#frames img").first.scroll_into_view_if_needed()
+                opened.page.wait_for_selector("#frames .box", state="attached")
                 unfold(opened.page)
                 faults = [f for f in find_faults(opened) if not f.startswith(f"asks for {page}")]
                 assert not faults, look
@@ -312,7 +318,7 @@ def test_exit_codes_of_a_file(folder):
     done = steadyeye(*command(folder, "good.mp4", *alert), cwd=folder, env=ENV)
     assert (done.returncode, done.stderr) == (0, "")
     assert "blink_rate" in done.stdout
-    assert [path.name for path in (folder / "watches").iterdir()][0].startswith("good-mp4-")
+    assert next((folder / "watches").iterdir()).name.startswith("good-mp4-")
     for _ in range(2):  # what was broken stays so when the command is run again
         done = steadyeye(*command(folder, "bad.mp4", *alert), cwd=folder, env=ENV)
         assert (done.returncode, done.stderr) == (1, "")

@@ -158,17 +158,16 @@ function box([x0, y0, x1, y1], image) {
 
 function showAlerts(state) {
   byId("alerts-section").hidden = !state.alerts.length;
-  const rows = state.alerts.map((alert) => {
-    const row = element("tr");
-    row.append(element("td", new Date(alert.time).toLocaleString()));
-    row.append(element("td", alert.promise), element("td", alert.event));
-    row.append(element("td", percent(alert.last_block), "number"));
+  const items = state.alerts.map((alert) => {
+    const item = element("li");
+    item.append(element("span", new Date(alert.time).toLocaleString()), element("span", alert.promise));
+    item.append(element("span", alert.event, alert.event === "broken" ? "bad" : "good"));
+    item.append(element("span", `last block ${percent(alert.last_block)}`));
     const { value, low, high } = alert.period;
-    const ends = `${percent(value)} (${(100 * low).toFixed(1)}–${percent(high)})`;
-    row.append(element("td", ends, "number"));
-    return row;
+    item.append(element("span", `period ${percent(value)} (${(100 * low).toFixed(1)}–${percent(high)})`));
+    return item;
   });
-  byId("alerts").replaceChildren(...rows);
+  byId("alerts").replaceChildren(...items);
 }
 
 function showCounts(state) {
