@@ -29,6 +29,7 @@ BOXES: Mapping[str, tuple[int, int, str]] = {
     "cli": (1, 0, "commands"),
     "review": (0, 1, "decisions of people"),
     "training": (1, 1, "fine-tuning"),
+    "watch": (2, 1, "streams, bounds, alerts"),
     "report": (1, 2, "analyses, comparison, gate"),
     "explain": (1, 3, "probes, mining"),
     "runner": (1, 4, "job → predictions, cache"),
@@ -97,7 +98,7 @@ def draw() -> str:
         for line in (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
             f'width="{width}" height="{height}" font-family="sans-serif" text-anchor="middle">',
-            "<title>The twelve packages of steadyeye and what they import</title>",
+            "<title>The thirteen packages of steadyeye and what they import</title>",
             '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" '
             'markerHeight="8" orient="auto"><path d="M0 0 8 4 0 8z" fill="#555"/></marker>',
             # on a ground of its own, which is read on dark pages too

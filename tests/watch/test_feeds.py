@@ -18,13 +18,13 @@ from steadyeye.core.errors import UsageError
 from steadyeye.data.images.image_file import encode
 from steadyeye.watch import file_feeds, stream_feed
 from steadyeye.watch.feeds import check_source, open_feed
-from steadyeye.watch.frames import Counts, Thinning, redact
+from steadyeye.watch.frames import FrameCounts, Thinning, redact
 from steadyeye.watch.stream_feed import StreamClock
 
 
 def take_all(feed, most=1_000):
     frames = []
-    while not feed.ended and len(frames) < most:
+    while not feed.is_over and len(frames) < most:
         frame = feed.take(0)
         if frame is not None:
             frames.append(frame)
@@ -33,20 +33,20 @@ def take_all(feed, most=1_000):
 
 def test_every_frame_of_a_file_comes_at_its_time(tmp_path):
     clip = write(tmp_path / "a.mp4", "libx264", count=30)
-    counts = Counts()
+    counts = FrameCounts()
     frames = take_all(open_feed(str(clip), counts, None))
     assert [frame.number for frame in frames] == list(range(30))
     assert [frame.seconds for frame in frames] == pytest.approx(np.arange(30) / RATE)
     off = frames[12].image().astype(int) - picture(12)
     assert np.abs(off).mean() < np.abs(frames[12].image().astype(int) - picture(20)).mean() / 2
     # one that goes on passes over what was received
-    rest = take_all(open_feed(str(clip), Counts(received=22), None))
+    rest = take_all(open_feed(str(clip), FrameCounts(received=22), None))
     assert [frame.number for frame in rest] == list(range(22, 30))
 
 
 def test_a_lower_rate_takes_frames_evenly_and_counts_the_others(tmp_path):
     clip = write(tmp_path / "a.mp4", "libx264", count=50)
-    counts = Counts()
+    counts = FrameCounts()
     frames = take_all(open_feed(str(clip), counts, 5))
     assert [frame.number for frame in frames] == list(range(0, 50, 5))
     assert counts.thinned == 40
@@ -90,7 +90,7 @@ def test_a_folder_that_fills(tmp_path, soon):
     put(tmp_path, "b.png", 1)
     put(tmp_path, "a.png", 2)
     (tmp_path / "notes.txt").write_text("no picture")
-    counts = Counts()
+    counts = FrameCounts()
     feed = open_feed(str(tmp_path), counts, None)
     assert names_of(feed) == [1, 2], "in the order in which they came"
     put(tmp_path, "c.png", 3)
@@ -102,13 +102,13 @@ def test_a_folder_that_fills(tmp_path, soon):
     assert 5 in names_of(feed)
     # what is done with is not taken again after a restart
     put(tmp_path, "d.png", 6)
-    assert names_of(open_feed(str(tmp_path), Counts(), None, feed.mark)) == [6]
+    assert names_of(open_feed(str(tmp_path), FrameCounts(), None, feed.mark)) == [6]
 
 
 def test_a_file_that_is_being_written_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(file_feeds, "POLL", 0.3)
     content = encode(picture(7), ".png")
-    feed = open_feed(str(tmp_path), Counts(), None)
+    feed = open_feed(str(tmp_path), FrameCounts(), None)
     with (tmp_path / "a.png").open("wb") as file:
         for start in range(0, len(content), 3_000):
             file.write(content[start : start + 3_000])
@@ -121,7 +121,7 @@ def test_videos_in_a_folder_are_scenes_of_their_own(tmp_path, soon):
     first = write(tmp_path / "x.mp4", "libx264", count=6)
     shutil.copy(first, tmp_path / "y.mp4")
     (tmp_path / "z.mp4").write_bytes(b"no video")
-    counts = Counts()
+    counts = FrameCounts()
     feed = open_feed(str(tmp_path), counts, None)
     until, frames = time.monotonic() + 1, []
     while time.monotonic() < until:
@@ -142,7 +142,7 @@ def test_sources_that_are_none_are_refused(tmp_path):
     broken = tmp_path / "b.mp4"
     broken.write_bytes(b"no video")
     with pytest.raises(UsageError, match="cannot read the video"):
-        open_feed(str(broken), Counts(), None).take(0)
+        open_feed(str(broken), FrameCounts(), None).take(0)
 
 
 def test_names_and_passwords_of_addresses_are_not_shown():
@@ -201,7 +201,7 @@ def test_a_stream_that_ends_or_is_away_is_opened_again(tmp_path, soon):
     """A real connection: half a second of MPEG-TS, which ends, is away and is back."""
     write(tmp_path / "live.ts", "libx264", count=12)
     with file_server(tmp_path) as port:
-        counts = Counts()
+        counts = FrameCounts()
         feed = open_feed(f"http://127.0.0.1:{port}/live.ts", counts, None)
         frames = collect(feed, until=lambda: counts.lost_streams >= 2)
     scenes = {frame.scene for frame in frames}
@@ -233,7 +233,7 @@ def collect(feed, until, least=0.0):
 def test_frames_that_come_while_the_model_is_busy_are_left_out_and_counted(tmp_path, soon):
     write(tmp_path / "live.ts", "libx264", count=25)
     with file_server(tmp_path) as port:
-        counts = Counts()
+        counts = FrameCounts()
         feed = open_feed(f"http://127.0.0.1:{port}/live.ts", counts, None)
         taken = 0
         while not counts.lost_streams:
@@ -249,7 +249,7 @@ def test_frames_that_come_while_the_model_is_busy_are_left_out_and_counted(tmp_p
 def test_a_stream_without_pictures_is_tried_again(tmp_path, soon):
     (tmp_path / "live.ts").write_bytes(b"no stream at all" * 100)
     with file_server(tmp_path) as port:
-        feed = open_feed(f"http://127.0.0.1:{port}/live.ts", Counts(), None)
+        feed = open_feed(f"http://127.0.0.1:{port}/live.ts", FrameCounts(), None)
         collect(feed, until=lambda: "no stream" in feed.status)
         assert "it is opened again in" in feed.status
         feed.close()
@@ -284,7 +284,7 @@ def test_hls_comes_in_bursts_and_is_given_out_evenly(tmp_path):
     process = serve()
     try:
         with file_server(folder) as port:
-            counts = Counts()
+            counts = FrameCounts()
             feed = open_feed(f"http://127.0.0.1:{port}/live.m3u8", counts, 10)
             frames = collect(feed, until=lambda: counts.received >= 150)
             steps = np.diff([frame.seconds for frame in frames])

@@ -61,14 +61,14 @@ def test_live_counts_are_those_of_the_whole_video(seed, objects):
         assert max(sizes) < 40, "the frames of two seconds and a few"
     blinks, changes = blink_rate(whole), class_change_rate(whole)
     assert counts.frames == blinks.n
-    assert counts.lost == pytest.approx((blinks.value or 0) * blinks.n)
+    assert counts.lost_frames == pytest.approx((blinks.value or 0) * blinks.n)
     missed, dips = (cell.value or 0 for cell in blinks.cells)
     assert counts.states[MISS] == pytest.approx(missed * blinks.n)
     assert counts.states[DIP] == pytest.approx(dips * blinks.n)
     assert counts.pairs == changes.n
     assert counts.changes == pytest.approx((changes.value or 0) * changes.n)
     # an object that came and went is counted by pairs of its detections
-    assert sum(event.state != DETECTED for event in counts.events) == counts.lost
+    assert sum(event.state != DETECTED for event in counts.events) == counts.lost_frames
 
 
 def test_an_object_that_stays_takes_no_more_memory():

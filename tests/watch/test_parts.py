@@ -220,7 +220,7 @@ def test_the_ring_never_takes_more_than_its_room(tmp_path):
     ring = FrameRing(tmp_path, 60_000)
     fill(ring, range(40))
     on_disk = sum(file.stat().st_size for file in tmp_path.iterdir())
-    assert ring.used == on_disk <= 60_000
+    assert ring.size == on_disk <= 60_000
     assert 3 < len(ring.names) < 40
     assert ring.names[-1].startswith("20260101T000039")
     assert len(list(tmp_path.iterdir())) == 2 * len(ring.names)
@@ -228,7 +228,7 @@ def test_the_ring_never_takes_more_than_its_room(tmp_path):
     # after a restart, with less room
     again = FrameRing(tmp_path, 30_000)
     assert again.names == ring.names[-len(again.names) :]
-    assert again.used <= 30_000
+    assert again.size <= 30_000
 
 
 def test_one_frame_a_second_and_measure_is_stored(tmp_path):

@@ -31,8 +31,9 @@ from steadyeye.runner.run import Silent, run
 from steadyeye.runner.validate import check
 from steadyeye.watch import server
 from steadyeye.watch.feeds import open_feed
+from steadyeye.watch.memory import STATE, WatchSettings
 from steadyeye.watch.promises import read_promise
-from steadyeye.watch.session import STATE, Settings, Watch
+from steadyeye.watch.session import Watch
 
 ENV = {"PYTHONPATH": os.pathsep.join([TESTS, os.environ.get("PYTHONPATH", "")])}
 RATE = 10
@@ -67,7 +68,7 @@ def detector(function=bright):
 
 def settings(path, **more):
     values = {"block": 1.0, "period": 20.0, "reference": 1e6, "days": 0.001}
-    return Settings(str(path), "bright", **{**values, **more})
+    return WatchSettings(str(path), "bright", **{**values, **more})
 
 
 def watch_file(path, out, model=None, say=lambda text: None, **more):
@@ -169,7 +170,7 @@ def test_a_folder_holds_one_watch_and_a_damaged_state_is_said(tmp_path):
         watch_file(tmp_path / "b.mp4", tmp_path / "w")
     state = tmp_path / "w" / STATE
     state.write_bytes(state.read_bytes().replace(b'"processed": 100', b'"processed": 900'))
-    with pytest.raises(UsageError, match="is damaged; delete it to begin anew"):
+    with pytest.raises(UsageError, match="is damaged; delete it to start again"):
         watch_file(tmp_path / "a.mp4", tmp_path / "w")
 
 

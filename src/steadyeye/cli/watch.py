@@ -14,7 +14,8 @@ from steadyeye.cli.options import command
 
 if TYPE_CHECKING:
     from steadyeye.core.types import Detector, Model
-    from steadyeye.watch.session import Settings, Watch
+    from steadyeye.watch.memory import WatchSettings
+    from steadyeye.watch.session import Watch
 
 BROKEN = 1
 """The exit code where a promise was broken, as of `gate`."""
@@ -89,10 +90,10 @@ def watch(
 ) -> None:
     """Watch a stream: rates with bounds that hold at any time, alerts, a live page."""
     from steadyeye.watch.frame_ring import read_size
+    from steadyeye.watch.memory import WatchSettings
     from steadyeye.watch.promises import read_promise
-    from steadyeye.watch.session import Settings
 
-    settings = Settings(
+    settings = WatchSettings(
         source=source,
         model=model,
         promises=tuple(dict.fromkeys(map(read_promise, alert or ()))),
@@ -110,7 +111,7 @@ def watch(
         raise typer.Exit(BROKEN)
 
 
-def _check(settings: "Settings") -> None:
+def _check(settings: "WatchSettings") -> None:
     """Raises `UsageError` for what is wrong before a model is read."""
     from steadyeye.core.errors import UsageError
     from steadyeye.watch.feeds import check_source
@@ -125,13 +126,14 @@ def _check(settings: "Settings") -> None:
         )
 
 
-def _watch(settings: "Settings", folder: Path, options: ServerOptions) -> bool:
+def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> bool:
     """Whether any promise was broken by the end."""
     from steadyeye.core.storage.run_lock import hold_run
     from steadyeye.watch import server
     from steadyeye.watch.feeds import open_feed
     from steadyeye.watch.frames import Feed
-    from steadyeye.watch.session import Memory, Watch
+    from steadyeye.watch.memory import Memory
+    from steadyeye.watch.session import Watch
     from steadyeye.watch.webhook import Webhooks
 
     webhooks = Webhooks(options.webhook or ())
@@ -160,7 +162,7 @@ def _watch(settings: "Settings", folder: Path, options: ServerOptions) -> bool:
     return watched.was_broken
 
 
-def _build_model(settings: "Settings") -> "Model | Detector":
+def _build_model(settings: "WatchSettings") -> "Model | Detector":
     from steadyeye.core import plugins
     from steadyeye.core.spec import parse
     from steadyeye.runner.short_forms import expand_model

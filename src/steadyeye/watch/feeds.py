@@ -5,11 +5,11 @@ from pathlib import Path
 from steadyeye.core.errors import UsageError
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.watch.file_feeds import FileFeed, FolderFeed
-from steadyeye.watch.frames import ADDRESSES, Counts, Feed, Thinning, is_live, redact
+from steadyeye.watch.frames import ADDRESSES, Feed, FrameCounts, Thinning, is_live, redact
 from steadyeye.watch.stream_feed import StreamFeed
 
 
-def open_feed(source: str, counts: Counts, rate: float | None, mark: int = 0) -> Feed:
+def open_feed(source: str, counts: FrameCounts, rate: float | None, mark: int = 0) -> Feed:
     """The frames of a source, which `check_source` has passed.
 
     `rate`: frames a second at most, None: all. `counts`: of an earlier watch that is gone on with;

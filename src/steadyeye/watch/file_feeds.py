@@ -13,7 +13,7 @@ from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_file import read as read_image
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.data.video.video_index import decode_in_order, open_video, picture_stream
-from steadyeye.watch.frames import Counts, LiveFrame, Thinning, convert_later
+from steadyeye.watch.frames import FrameCounts, LiveFrame, Thinning, convert_later
 
 POLL = 0.5
 """Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
@@ -22,9 +22,9 @@ POLL = 0.5
 class FileFeed:
     """Every frame of a video file, as fast as they are taken."""
 
-    def __init__(self, path: Path, counts: Counts, thinned: Thinning) -> None:
+    def __init__(self, path: Path, counts: FrameCounts, thinned: Thinning) -> None:
         self.path, self.counts, self.thinned = path, counts, thinned
-        self.ended = False
+        self.is_over = False
         self.status = "reading"
         self._skipped = counts.received
         counts.received = 0
@@ -34,7 +34,7 @@ class FileFeed:
         """The next frame; None at the end. Raises `UsageError` where it is no video."""
         frame = next(self._frames, None)
         if frame is None:
-            self.ended, self.status = True, "ended"
+            self.is_over, self.status = True, "ended"
         return frame
 
     def close(self) -> None:
@@ -70,9 +70,9 @@ class FolderFeed:
     done with changed, in nanoseconds; what changed before is not taken again.
     """
 
-    def __init__(self, folder: Path, counts: Counts, thinned: Thinning, mark: int) -> None:
+    def __init__(self, folder: Path, counts: FrameCounts, thinned: Thinning, mark: int) -> None:
         self.folder, self.counts, self.thinned, self.mark = folder, counts, thinned, mark
-        self.ended = False
+        self.is_over = False
         self.status = "waiting for files"
         self._since = mark
         self._current = mark
@@ -113,7 +113,7 @@ class FolderFeed:
         path = self.folder / name
         if path.suffix.lower() in VIDEOS:
             self._scene += 1
-            self._video = FileFeed(path, Counts(), Thinning(self.thinned.rate))
+            self._video = FileFeed(path, FrameCounts(), Thinning(self.thinned.rate))
             return self._next_of_video()
         number = self.counts.received
         self.counts.received += 1

@@ -38,7 +38,7 @@ class FrameRing:
         self.left_out = 0
         make_folder(folder)
         self._files = deque(sorted(name for name in _list_names(folder)))
-        self._used = sum(self._size(name) for name in self._files)
+        self._total = sum(self._size(name) for name in self._files)
         self._last: dict[str, float] = {}
         self._recent: deque[tuple[int, float, str, Image]] = deque()
         self._recent_bytes = 0
@@ -50,9 +50,9 @@ class FrameRing:
         return list(self._files)
 
     @property
-    def used(self) -> int:
+    def size(self) -> int:
         """Bytes that they and their JSON files take."""
-        return self._used
+        return self._total
 
     def hold(self, number: int, seconds: float, stamp: str, image: Image) -> None:
         """Holds the pixels of a frame for a while, for it may turn out to be one to store."""
@@ -84,7 +84,7 @@ class FrameRing:
         write_lightly((self.folder / name).with_suffix(".json"), beside.encode())
         if name not in self._files:
             self._files.append(name)
-            self._used += self._size(name)
+            self._total += self._size(name)
         self._shrink()
         return name
 
@@ -104,9 +104,9 @@ class FrameRing:
         return content if isinstance(content, dict) else {}
 
     def _shrink(self) -> None:
-        while self._files and self._used > self.most:
+        while self._files and self._total > self.most:
             name = self._files.popleft()
-            self._used -= self._size(name)
+            self._total -= self._size(name)
             for file in (self.folder / name, (self.folder / name).with_suffix(".json")):
                 file.unlink(missing_ok=True)
 

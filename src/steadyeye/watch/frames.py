@@ -16,7 +16,7 @@ CAMERA = re.compile(r"/dev/video\d+")
 
 
 @dataclass
-class Counts:
+class FrameCounts:
     """What became of the frames of a source.
 
     `received`: those that came. `left_out`: those that came while the model was at another.
@@ -54,13 +54,13 @@ class LiveFrame:
 class Feed(Protocol):
     """Frames of a source, in the order of time.
 
-    `ended`: no more will come. `status`: one line on what it is doing.
+    `is_over`: no more will come. `status`: one line on what it is doing.
     """
 
-    counts: Counts
+    counts: FrameCounts
 
     @property
-    def ended(self) -> bool:
+    def is_over(self) -> bool:
         """Whether no more will come."""
         ...
 

@@ -58,7 +58,7 @@ class ObjectCounts:
         return self.states.total()
 
     @property
-    def lost(self) -> int:
+    def lost_frames(self) -> int:
         """Those without their object."""
         return self.states[MISS] + self.states[DIP]
 
@@ -97,14 +97,14 @@ class LiveObjects:
         self._lives: dict[int, _Life] = {}
         self._numbers: list[int] = []
         self._seconds: list[float] = []
-        self._found: list[Detections] = []
+        self._detections: list[Detections] = []
 
-    def add(self, number: int, seconds: float, found: Detections) -> ObjectCounts:
+    def add(self, number: int, seconds: float, detections: Detections) -> ObjectCounts:
         """What is settled by a frame. Numbers and seconds rise from frame to frame."""
         self._forget(seconds)
         self._numbers.append(number)
         self._seconds.append(seconds)
-        self._found.append(found)
+        self._detections.append(detections)
         scene = self._make_scene()
         place = len(self._numbers) - 1
         objects = [life.item for life in self._lives.values()]
@@ -121,8 +121,8 @@ class LiveObjects:
         old = int(np.searchsorted(self._seconds, seconds - GAP)) - 1
         if old < max(len(self._numbers) / 2, 1):
             return
-        rows = sum(map(len, self._found[:old]))
-        for column in (self._numbers, self._seconds, self._found):
+        rows = sum(map(len, self._detections[:old]))
+        for column in (self._numbers, self._seconds, self._detections):
             del column[:old]
         for key, life in list(self._lives.items()):
             item = life.item
@@ -133,14 +133,17 @@ class LiveObjects:
                 del self._lives[key]
 
     def _make_scene(self) -> Scene:
-        raw = detection_table(self._found)
-        firsts = np.cumsum([0, *map(len, self._found[:-1])])
+        raw = detection_table(self._detections)
+        firsts = np.cumsum([0, *map(len, self._detections[:-1])])
         return Scene(
             np.arange(len(self._numbers)),
             np.asarray(self._numbers, dtype=np.int64),
             np.asarray(self._seconds, dtype=np.float64),
             raw,
-            [first + rank(found.scores) for first, found in zip(firsts, self._found, strict=True)],
+            [
+                first + rank(detections.scores)
+                for first, detections in zip(firsts, self._detections, strict=True)
+            ],
             self.score,
         )
 
@@ -151,7 +154,7 @@ class LiveObjects:
         return life
 
     def _settle(self, scene: Scene, life: _Life, settled: ObjectCounts) -> None:
-        """Counts the frames from an object's last detection to the one in this frame."""
+        """FrameCounts the frames from an object's last detection to the one in this frame."""
         item = life.item
         since = replace(item, places=item.places[-2:], detections=item.detections[-2:])
         frames = scene.sort_frames(since)
@@ -167,8 +170,10 @@ class LiveObjects:
             if state in LOST or changed:
                 after = item.label if changed else life.label
                 number = self._numbers[int(row)]
-                corners = tuple(round(float(side), 1) for side in box)
-                counts.events.append(ObjectEvent(number, corners, life.label, after, state))
+                x0, y0, x1, y1 = (round(float(side), 1) for side in box)
+                counts.events.append(
+                    ObjectEvent(number, (x0, y0, x1, y1), life.label, after, state)
+                )
         life.label = item.label
         life.detections += 1
         if life.waiting is None:

@@ -1,6 +1,6 @@
 """What is measured of a stream: rates of blocks of time, from frames and a model's answers."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,14 +17,14 @@ from steadyeye.watch.live_objects import LiveObjects, ObjectCounts
 from steadyeye.watch.reference import Reference
 
 MEASURES: Mapping[str, str] = {
-    "flip_rate": "consecutive frames whose top-1 class changes",
-    "blink_rate": "frames of an object, from its first to its last, in which it is not found",
-    "class_change_rate": "neighbouring detections of an object that have other classes",
-    "confidence": "mean confidence of the predictions; of a detector the mean score of detections",
-    "confidence_drift": "frames whose confidence is outside the range of the reference time",
-    "input_drift": "frames whose brightness, contrast or sharpness is outside that range",
+    "flip_rate": "Share of consecutive frames whose top-1 class changes",
+    "blink_rate": "Share of an object's frames, first to last, in which it is not found",
+    "class_change_rate": "Share of an object's neighbouring detections that differ in class",
+    "confidence": "Mean confidence of predictions, or mean score of detections",
+    "confidence_drift": "Share of frames with a confidence outside the reference range",
+    "input_drift": "Share of frames outside the reference range of light, contrast or sharpness",
 }
-"""What a watch measures, each a share of …, 0…1."""
+"""What a watch measures, each 0…1."""
 OF_DETECTORS = ("blink_rate", "class_change_rate")
 PAIR = 10.0
 """Seconds between two frames up to which a change of class from one to the next is a flip."""
@@ -62,12 +62,12 @@ class Block:
     """Ten seconds or so: of each measure the sum of its values and how many there are."""
 
     frames: int = 0
-    sums: Counter[str] = field(default_factory=Counter)
+    sums: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     numbers: Counter[str] = field(default_factory=Counter)
     gaps: list[float] = field(default_factory=list)
 
     def add(self, measure: str, total: float, number: int = 1) -> None:
-        """Counts values of a measure by their sum."""
+        """FrameCounts values of a measure by their sum."""
         self.sums[measure] += total
         self.numbers[measure] += number
 
@@ -151,7 +151,7 @@ class Observer:
         return [FrameEvent(number, "flip_rate", text)]
 
     def _count_objects(self, counts: ObjectCounts) -> list[FrameEvent]:
-        self.block.add("blink_rate", counts.lost, counts.frames)
+        self.block.add("blink_rate", counts.lost_frames, counts.frames)
         self.block.add("class_change_rate", counts.changes, counts.pairs)
         events = []
         for event in counts.events:
@@ -196,13 +196,13 @@ def summarize_scores(scores: NDArray[np.floating]) -> Answer:
     return Answer(best, float(values[best]))
 
 
-def summarize_detections(found: Detections) -> Answer:
+def summarize_detections(detections: Detections) -> Answer:
     """A detector's answer, of what a user would be shown: detections from `SCORE` on.
 
     The class of the best of them, and their mean score.
     """
-    strong = found.scores >= SCORE
+    strong = detections.scores >= SCORE
     if not strong.any():
-        return Answer(-1, None, found)
-    best = int(found.labels[found.scores.argmax()])
-    return Answer(best, float(found.scores[strong].mean()), found)
+        return Answer(-1, None, detections)
+    best = int(detections.labels[detections.scores.argmax()])
+    return Answer(best, float(detections.scores[strong].mean()), detections)

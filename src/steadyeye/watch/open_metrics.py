@@ -9,64 +9,48 @@ Sample = tuple[str, Mapping[str, str], float | None]
 """The end of a name, labels, and a value; None: there is none, and no line."""
 
 
+Family = tuple[str, str, str, Iterable[Sample]]
+"""A name, a type, what it is, and its samples."""
+
+
 def write_metrics(state: Mapping[str, Any]) -> str:
     """The text of what `Watch.describe` gives."""
-    counts = state["counts"]
-    up = not state["ended"] and state["status"] in ("connected", "waiting for files")
-    up |= state["status"].startswith("reading")
-    families: list[tuple[str, str, str, Iterable[Sample]]] = [
-        (
-            "steadyeye_watch",
-            "info",
-            "What is watched.",
-            [("_info", {"source": state["source"], "model": state["model"]}, 1)],
-        ),
-        ("steadyeye_up", "gauge", "1 while frames can come.", [("", {}, int(up))]),
-        (
-            "steadyeye_frames",
-            "counter",
-            "Frames by what became of them.",
-            [("_total", {"state": name}, counts[name]) for name in FRAMES],
-        ),
+    about = {"source": state["source"], "model": state["model"]}
+    families: list[Family] = [
+        ("steadyeye_watch", "info", "What is watched.", [("_info", about, 1)]),
+        ("steadyeye_up", "gauge", "1 while frames can come.", [("", {}, int(_is_up(state)))]),
         ("steadyeye_frame_rate", "gauge", "Frames a second.", [("", {}, state["rate"])]),
-        (
-            "steadyeye_streams_lost",
-            "counter",
-            "How often the stream was lost.",
-            [("_total", {}, counts["lost_streams"])],
-        ),
-        (
-            "steadyeye_down_seconds",
-            "counter",
-            "Seconds until a lost stream was back.",
-            [("_total", {}, counts["seconds_down"])],
-        ),
+        *_counts(state),
         *_measures(state["measures"]),
         *_promises(state["promises"]),
-        (
-            "steadyeye_stored_frames",
-            "gauge",
-            "Frames on disk that broke a promise.",
-            [("", {}, state["frames"]["number"])],
-        ),
-        (
-            "steadyeye_stored_bytes",
-            "gauge",
-            "Bytes of these.",
-            [("", {}, state["frames"]["bytes"])],
-        ),
-        (
-            "steadyeye_webhook_posts",
-            "counter",
-            "Events posted, by whether they arrived.",
-            [("_total", {"state": name}, state["webhooks"][name]) for name in ("sent", "failed")],
-        ),
     ]
     lines = [line for family in families for line in _write_family(*family)]
     return "\n".join([*lines, "# EOF", ""])
 
 
-def _measures(measures: Mapping[str, Any]) -> list[tuple[str, str, str, Iterable[Sample]]]:
+def _is_up(state: Mapping[str, Any]) -> bool:
+    status = state["status"]
+    is_reading = status in ("connected", "waiting for files") or status.startswith("reading")
+    return is_reading and not state["is_over"]
+
+
+def _counts(state: Mapping[str, Any]) -> list[Family]:
+    """What became of frames, the stream, the stored frames and the posts."""
+    counts, frames, posts = state["counts"], state["frames"], state["webhooks"]
+    by_state = [("_total", {"state": name}, counts[name]) for name in FRAMES]
+    by_arrival = [("_total", {"state": name}, posts[name]) for name in ("sent", "failed")]
+    lost, down = counts["lost_streams"], counts["seconds_down"]
+    return [
+        ("steadyeye_frames", "counter", "Frames by what became of them.", by_state),
+        ("steadyeye_streams_lost", "counter", "Streams that were lost.", [("_total", {}, lost)]),
+        ("steadyeye_down_seconds", "counter", "Seconds without stream.", [("_total", {}, down)]),
+        ("steadyeye_stored_frames", "gauge", "Stored frames.", [("", {}, frames["number"])]),
+        ("steadyeye_stored_bytes", "gauge", "Bytes of these.", [("", {}, frames["bytes"])]),
+        ("steadyeye_webhook_posts", "counter", "Posts by whether they arrived.", by_arrival),
+    ]
+
+
+def _measures(measures: Mapping[str, Any]) -> list[Family]:
     """A gauge each for the value, its bounds and its blocks."""
     about = {
         "value": "Mean of the blocks, 0 to 1.",
@@ -92,7 +76,7 @@ def _measures(measures: Mapping[str, Any]) -> list[tuple[str, str, str, Iterable
 
 def _promises(
     promises: Sequence[Mapping[str, Any]],
-) -> list[tuple[str, str, str, Iterable[Sample]]]:
+) -> list[Family]:
     parts = (
         ("steadyeye_promise_broken", "gauge", "1 while it is broken.", "", "is_broken"),
         ("steadyeye_alerts", "counter", "How often it was broken.", "_total", "broken"),

@@ -49,7 +49,7 @@ class Watched:
         # broken is what lies above a limit: of "at least" the other way round, and to be kept, too
         is_above = self.promise.is_most != self.is_broken
         alarm = self.alarm.add(value if is_above else 1 - value)
-        if not alarm.raised:
+        if not alarm.is_raised:
             return replace(self, alarm=alarm)
         is_broken = not self.is_broken
         return replace(

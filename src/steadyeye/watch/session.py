@@ -3,7 +3,6 @@
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,77 +13,38 @@ from steadyeye.core.abilities import detects
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import SampleError, UsageError, one_line
 from steadyeye.core.model_stages import stages
-from steadyeye.core.storage.files import encode_record, make_folder, read_checked, write_file
+from steadyeye.core.storage.files import make_folder
 from steadyeye.core.types import Detector, Image, Model
-from steadyeye.runner.infer import describe_box_fault
 from steadyeye.metrics.sequences.tracklets import APART
+from steadyeye.runner.infer import describe_box_fault
 from steadyeye.watch.frame_ring import FrameRing
-from steadyeye.watch.frames import Counts, Feed, LiveFrame, redact
+from steadyeye.watch.frames import Feed, LiveFrame, redact
 from steadyeye.watch.measures import (
-    MEASURES,
     Answer,
     Block,
     Observer,
     summarize_detections,
     summarize_scores,
 )
-from steadyeye.watch.promises import Promise, Watched, watch_promise
-from steadyeye.watch.reference import Reference
+from steadyeye.watch.memory import (
+    Memory,
+    WatchSettings,
+    describe_memory,
+    read_memory,
+    write_memory,
+)
+from steadyeye.watch.promises import Watched
 from steadyeye.watch.series import Series
 from steadyeye.watch.webhook import Webhooks
 
-STATE = "state.json"
-DAY = 86_400.0
-ALERTS = 100
-"""Alerts that are stored."""
+SHOWN = 12
+"""Stored frames that are shown."""
 SPARSE = (
     f"frames are more than {APART:g} s apart, too far to follow objects: blink_rate and "
     "class_change_rate are not measured"
 )
 TICK = 1.0
 """Seconds from one snapshot to the next."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What is watched, and how.
-
-    `source`, `model`: as the user wrote them. `block`, `period`, `reference`: seconds. `days`: in
-    which one false alarm of a promise is expected at most. `keep`: bytes of stored frames. `rate`:
-    frames a second at most. `stop_at_alert`: whether the first alert ends the watch.
-    """
-
-    source: str
-    model: str
-    promises: tuple[Promise, ...] = ()
-    block: float = 10.0
-    period: float = 3_600.0
-    reference: float = 600.0
-    days: float = 20.0
-    keep: int = 200_000_000
-    rate: float | None = None
-    stop_at_alert: bool = False
-
-    @property
-    def every(self) -> float:
-        """Blocks in which one false alarm is expected at most."""
-        return self.days * DAY / self.block
-
-
-@dataclass
-class Memory:
-    """What goes on after a restart: the content of the state file."""
-
-    counts: Counts = field(default_factory=Counts)
-    processed: int = 0
-    failed: int = 0
-    starts: int = 0
-    began: float = 0.0
-    mark: int = 0
-    series: dict[str, Series] = field(default_factory=dict)
-    alerts: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=ALERTS))
-    reference: Reference = field(default_factory=lambda: Reference(0.0))
-    watched: tuple[Watched, ...] = ()
 
 
 class Watch:
@@ -95,7 +55,7 @@ class Watch:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: WatchSettings,
         model: Model | Detector,
         feed: Callable[[Memory], Feed],
         out: Path,
@@ -131,7 +91,7 @@ class Watch:
                 frame = self.feed.take(TICK / 2)
                 if frame is not None:
                     self._observe(frame)
-                elif self.feed.ended:
+                elif self.feed.is_over:
                     break
                 self._look_around()
                 if self._has_alert and self.settings.stop_at_alert:
@@ -245,139 +205,36 @@ class Watch:
 
     def describe(self) -> dict[str, Any]:
         """What is shown: the state of the source, of each measure and of each promise."""
-        memory, settings = self.memory, self.settings
         span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
+        settings, ring = self.settings, self.ring
         return {
+            **describe_memory(self.memory),
             "source": redact(settings.source),
             "model": self.model.name,
             "kind": "detector" if detects(self.model) else "classifier",
             "status": self.feed.status,
-            "ended": self.feed.ended,
+            "is_over": self.feed.is_over,
             "time": time.time(),
-            "began": memory.began,
-            "starts": memory.starts,
             "notes": [SPARSE] if self._is_sparse else [],
             "block": settings.block,
             "period": settings.period,
             "days": settings.days,
-            "counts": {
-                **memory.counts.record(),
-                "processed": memory.processed,
-                "failed": memory.failed,
-            },
             "rate": (len(self._times) - 1) / span if span else None,
-            "measures": {
-                name: {"about": MEASURES[name], **series.describe()}
-                for name, series in sorted(memory.series.items())
-            },
-            "reference": {name: list(ends) for name, ends in memory.reference.ranges.items()},
-            "promises": [
-                {
-                    "promise": str(watched.promise),
-                    "measure": watched.promise.measure,
-                    "is_most": watched.promise.is_most,
-                    "limit": watched.promise.limit,
-                    "is_broken": watched.is_broken,
-                    "broken": watched.broken,
-                    "evidence": watched.alarm.strength,
-                }
-                for watched in memory.watched
-            ],
-            "alerts": list(memory.alerts)[::-1],
             "frames": {
-                "names": self.ring.names[-24:][::-1],
-                "number": len(self.ring.names),
-                "bytes": self.ring.used,
+                "names": ring.names[-SHOWN:][::-1],
+                "number": len(ring.names),
+                "bytes": ring.size,
                 "most": settings.keep,
-                "left_out": self.ring.left_out,
+                "left_out": ring.left_out,
             },
             "webhooks": {"sent": self.webhooks.sent, "failed": self.webhooks.failed},
         }
 
     def _save(self, frame: LiveFrame | None) -> None:
         """Writes the state; `frame`: the first that is not in it, None where all are."""
-        memory = self.memory
-        counts = memory.counts.record()
-        if frame is not None:
-            counts["received"] = frame.number
-        memory.mark = getattr(self.feed, "mark", 0)
-        record = {
-            "identity": identify(self.settings, self.model),
-            "counts": counts,
-            "processed": memory.processed,
-            "failed": memory.failed,
-            "starts": memory.starts,
-            "began": memory.began,
-            "mark": memory.mark,
-            "series": {name: series.record() for name, series in memory.series.items()},
-            "alerts": list(memory.alerts),
-            "reference": asdict(memory.reference),
-            "promises": [watched.record() for watched in memory.watched],
-        }
-        write_file(self.out / STATE, encode_record(record))
-
-
-def identify(settings: Settings, model: Model | Detector) -> dict[str, Any]:
-    """What has to be as before for a watch to go on."""
-    return {
-        "source": redact(settings.source),
-        "model": model.fingerprint,
-        "block": settings.block,
-        "period": settings.period,
-        "rate": settings.rate,
-    }
-
-
-def read_memory(settings: Settings, model: Model | Detector, out: Path) -> Memory:
-    """What an earlier watch of the folder stored; anew where there was none.
-
-    Raises `UsageError` where it was of another source or model, or its file is damaged.
-    """
-    watched = tuple(watch_promise(promise, settings.every) for promise in settings.promises)
-    fresh = Memory(began=time.time(), reference=Reference(settings.reference), watched=watched)
-    try:
-        record = read_checked(out / STATE)
-    except FileNotFoundError:
-        return fresh
-    if record is None or not record.protected:
-        raise UsageError(
-            f"'{out / STATE}' is damaged; delete it to begin anew, or choose another --out"
-        )
-    content = record.content
-    own = identify(settings, model)
-    if content["identity"] != own:
-        other = [name for name in own if content["identity"].get(name) != own[name]]
-        raise UsageError(
-            f"'{out}' holds a watch with another {other[0]} "
-            f"({content['identity'].get(other[0])}); choose another --out"
-        )
-    return _resume(fresh, content, settings)
-
-
-def _resume(fresh: Memory, content: Mapping[str, Any], settings: Settings) -> Memory:
-    counts = Counts(**content["counts"])
-    counts.received = int(counts.received)
-    before = {entry["promise"]: entry for entry in content["promises"]}
-    reference = Reference(**content["reference"])
-    reference.ranges = {name: (low, high) for name, (low, high) in reference.ranges.items()}
-    memory = Memory(
-        counts=counts,
-        processed=content["processed"],
-        failed=content["failed"],
-        starts=content["starts"],
-        began=content["began"],
-        mark=content["mark"],
-        series={name: Series.resume(entry) for name, entry in content["series"].items()},
-        reference=reference,
-        watched=tuple(
-            entry.resume(before[str(entry.promise)], settings.every)
-            if str(entry.promise) in before
-            else entry
-            for entry in fresh.watched
-        ),
-    )
-    memory.alerts.extend(content["alerts"])
-    return memory
+        self.memory.mark = getattr(self.feed, "mark", 0)
+        received = self.memory.counts.received if frame is None else frame.number
+        write_memory(self.memory, self.settings, self.model, self.out, received)
 
 
 def say_share(estimate: Mapping[str, Any]) -> str:

@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Condition, Event, Thread
+from typing import Any
 from urllib.parse import urlsplit
 
 import av
@@ -11,7 +13,7 @@ import numpy as np
 from steadyeye.core.errors import SampleError, one_line
 from steadyeye.core.types import Image
 from steadyeye.data.video.video_index import picture_stream
-from steadyeye.watch.frames import Counts, LiveFrame, Thinning, convert_later
+from steadyeye.watch.frames import FrameCounts, LiveFrame, Thinning, convert_later
 
 TIMEOUT = {"rtsp": 10.0, "rtsps": 10.0, "http": 30.0, "https": 30.0}
 """Seconds without data after which a stream counts as lost; HLS comes a segment at a time."""
@@ -32,17 +34,17 @@ class StreamFeed:
     A frame that comes while the one before it was not taken yet replaces it: `left_out`.
     """
 
-    def __init__(self, source: str, counts: Counts, thinned: Thinning) -> None:
+    def __init__(self, source: str, counts: FrameCounts, thinned: Thinning) -> None:
         self.counts, self.thinned = counts, thinned
         self.status = "connecting"
-        self.ended = False
+        self.is_over = False
         scheme = urlsplit(source).scheme
         # segments come in bursts: their frames are given out when they are due
         self._paced = scheme in ("http", "https")
-        self._connect = (
-            (lambda: read_address(source, TIMEOUT[scheme]))
+        self._connect: Callable[[], Iterator[Picture]] = (
+            partial(read_address, source, TIMEOUT[scheme])
             if scheme
-            else (lambda: read_camera(source))
+            else partial(read_camera, source)
         )
         self._clock = StreamClock(self._paced)
         self._scene = 0
@@ -191,6 +193,11 @@ def read_camera(path: str) -> Iterator[Picture]:
             read, picture = camera.read()
             if not read:
                 raise SampleError(f"'{path}' gives no pictures")
-            yield None, lambda picture=picture: np.ascontiguousarray(picture[..., ::-1])
+            yield None, partial(_swap_channels, picture)
     finally:
         camera.release()
+
+
+def _swap_channels(picture: Any) -> Image:
+    """RGB of OpenCV's BGR."""
+    return np.ascontiguousarray(picture[..., ::-1], dtype=np.uint8)

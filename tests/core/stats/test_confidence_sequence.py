@@ -91,7 +91,7 @@ def test_bounds_hold_at_all_times_of_many_paths():
 
 
 def count_alarms(values, limit, every):
-    """How many alarms there are in each stream, (t, streams) values; they begin again after each."""
+    """How many alarms there are in each stream of (t, streams) values, begun again after each."""
     evidence = np.zeros((len(BETS), values.shape[1]))
     alarms = np.zeros(values.shape[1], dtype=int)
     for row in values:
@@ -116,14 +116,12 @@ def test_false_alarms_over_a_thousand_days_are_within_the_promise(kind):
     """One in 20 days at most: 50 are expected at most, and Poisson's 99.9 % quantile is 73."""
     draw = WORST[kind]
     rng = np.random.default_rng(4)
-    alarms = sum(
-        int(count_alarms(draw(rng, (DAY, 200)), 0.05, 20 * DAY).sum()) for _ in range(5)
-    )
+    alarms = sum(int(count_alarms(draw(rng, (DAY, 200)), 0.05, 20 * DAY).sum()) for _ in range(5))
     assert alarms <= 73, f"{alarms} alarms"
 
 
 def test_many_short_promises_are_met_closely():
-    """A promise that is often broken by chance shows that the count can fail: not one in a while."""
+    """Where alarms are frequent, their count is near what is allowed, and above it if due."""
     rng = np.random.default_rng(5)
     values = (rng.random((2_000, 300)) < 0.05).astype(float)
     alarms = count_alarms(values, 0.05, 40).sum()
@@ -137,9 +135,9 @@ def test_a_broken_promise_is_noticed_soon_even_after_a_good_year():
     alarm = Alarm(0.05, every=20 * DAY)
     for _ in range(DAY):
         alarm = alarm.add(0.01)
-    assert not alarm.raised
+    assert not alarm.is_raised
     blocks = 0
-    while not alarm.raised:
+    while not alarm.is_raised:
         blocks += 1
         alarm = alarm.add(0.25)
     assert blocks <= 10
@@ -152,5 +150,5 @@ def test_the_class_counts_as_the_simulation_does():
     alarm, alarms = Alarm(0.05, 40), 0
     for value in values:
         alarm = alarm.add(float(value))
-        alarms += alarm.raised
+        alarms += alarm.is_raised
     assert alarms == count_alarms(values[:, None], 0.05, 40)[0] > 0

@@ -57,9 +57,7 @@ class RunningMean:
         """With one more block, 0…1."""
         _check(value)
         expected = (self.total + 0.5) / (self.n + 1)
-        return RunningMean(
-            self.n + 1, self.total + value, self.spread + (value - expected) ** 2
-        )
+        return RunningMean(self.n + 1, self.total + value, self.spread + (value - expected) ** 2)
 
     @property
     def value(self) -> float | None:
@@ -71,9 +69,9 @@ class RunningMean:
         """The 95 % interval, at this and all other times; None without blocks."""
         if not self.n:
             return None
-        reach = boundary(self.spread, MISS / 2) / self.n
+        margin = boundary(self.spread, MISS / 2) / self.n
         mean = self.total / self.n
-        return max(mean - reach, 0.0), min(mean + reach, 1.0)
+        return max(mean - margin, 0.0), min(mean + margin, 1.0)
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class Alarm:
         In t blocks at most t ÷ `every` false alarms are expected.
         """
         _check(value)
-        before = Alarm(self.limit, self.every) if self.raised else self
+        before = Alarm(self.limit, self.every) if self.is_raised else self
         evidence = add_evidence(np.array(before.evidence), value, self.limit)
         return replace(self, evidence=tuple(evidence.tolist()), n=before.n + 1)
 
@@ -104,13 +102,13 @@ class Alarm:
         return min(log(1 + sum(self.evidence) / len(BETS)) / log(1 + self.every), 1.0)
 
     @property
-    def raised(self) -> bool:
+    def is_raised(self) -> bool:
         """Whether the rate is above the limit, as the last block showed."""
         return sum(self.evidence) >= self.every * len(BETS)
 
 
 def add_evidence(evidence: Floats, values: Floats | float, limit: float) -> Floats:
-    """(b, …) the evidence of each bet after one more block, `values`: (…) of one or more streams."""
+    """(b, …) the evidence of each bet after one more block. `values`: (…) of as many streams."""
     gains = np.multiply.outer(BETS / limit, np.asarray(values) - limit)
     return np.asarray((evidence + 1) * (1 + gains), dtype=np.float64)
 
@@ -134,7 +132,7 @@ def boundary(spread: float, miss: float) -> float:
 
 
 def log_mixture(excess: float, spread: float) -> float:
-    """ln of ∫ exp(λ s − ψ(λ) v) f(λ) dλ over 0 ≤ λ < 1, ψ(λ) = −ln(1 − λ) − λ.
+    """Ln of ∫ exp(λ s − ψ(λ) v) f(λ) dλ over 0 ≤ λ < 1, ψ(λ) = −ln(1 − λ) − λ.
 
     `excess`: s, the sum of what values are above their expectations. `spread`: v. f is a gamma
     density of 1 − λ with shape and rate `_rate()`, cut off at 1.
@@ -152,7 +150,7 @@ def log_mixture(excess: float, spread: float) -> float:
 
 
 def _log_gamma_below(shape: float, at: float) -> float:
-    """ln of the lower incomplete gamma function."""
+    """Ln of the lower incomplete gamma function."""
     return lgamma(shape) + log(gammainc(shape, at))
 
 

@@ -23,9 +23,8 @@ function interval(estimate) {
 }
 
 function span(seconds) {
-  if (seconds % 3600 === 0) return seconds === 3600 ? "hour" : `${seconds / 3600} hours`;
-  if (seconds % 60 === 0) return seconds === 60 ? "minute" : `${seconds / 60} minutes`;
-  return `${seconds} seconds`;
+  const [size, unit] = seconds % 3600 === 0 ? [3600, "hour"] : seconds % 60 === 0 ? [60, "minute"] : [1, "second"];
+  return `${seconds / size} ${unit}${seconds === size ? "" : "s"}`;
 }
 
 function shape(tag, attributes) {
@@ -40,7 +39,7 @@ function chart(measure, limits, block) {
   svg.setAttribute("aria-label", `the last ${measure.blocks.length} blocks`);
   const values = measure.blocks.map((pair) => pair[1]);
   const tops = [...values, ...limits, measure.period.high ?? 0, 0.01];
-  const top = Math.min(1.1 * Math.max(...tops), 1.02);
+  const top = Math.min(1.1 * Math.max(...tops), 1);
   const first = measure.blocks[0][0];
   const last = Math.max(measure.blocks.at(-1)[0], first + 10 * block);
   const x = (seconds) => (width * (seconds - first)) / (last - first);
@@ -74,12 +73,12 @@ function clock(seconds, isFile) {
 function showMeasures(state) {
   const isFile = !Object.values(state.measures).some((m) => m.blocks.some((b) => b[0] > 1e9));
   byId("about-measures").textContent =
-    `Blocks of ${state.block} seconds. The interval is of this ${span(state.period)} and holds at any time in it; ` +
-    "lines are single blocks, the band is the interval, a dashed line is a promise.";
+    `Means of blocks of ${span(state.block)} each, in the current period of ${span(state.period)}; their interval ` +
+    "holds at any time. Line: blocks; band: the interval; dashed: a promise.";
   const cards = Object.entries(state.measures).map(([name, measure]) => {
     const card = element("div", undefined, "measure");
     card.append(element("h3", name.replaceAll("_", " ")));
-    card.append(element("p", `Share of ${measure.about}`, "note"));
+    card.append(element("p", measure.about, "note"));
     card.append(element("div", percent(measure.period.value), "value"));
     card.append(element("p", interval(measure.period), "note"));
     card.append(element("p", `since it began: ${percent(measure.total.value)}, ${interval(measure.total)}`, "note"));
@@ -88,13 +87,13 @@ function showMeasures(state) {
       const [svg, top, first, last] = chart(measure, limits, state.block);
       const ends = element("div", undefined, "ends");
       ends.append(element("span", clock(first, isFile)));
-      ends.append(element("span", `0–${percent(top, 0)}`), element("span", clock(last, isFile)));
-      card.append(svg, ends);
+      ends.append(element("span", clock(last, isFile)));
+      card.append(element("div", percent(top, top < 0.1 ? 1 : 0), "top"), svg, ends);
     }
     return card;
   });
   byId("measures").replaceChildren(...cards);
-  if (!cards.length) byId("about-measures").textContent = `The first block of ${state.block} seconds is not over.`;
+  if (!cards.length) byId("about-measures").textContent = `The first block of ${span(state.block)} is not over.`;
 }
 
 function showPromises(state) {
@@ -122,7 +121,7 @@ function showFrames(state) {
   byId("frames-section").hidden = !newest.length;
   byId("about-frames").textContent =
     `${number.toLocaleString("en")} frames, ${(bytes / 1e6).toFixed(1)} of ${(most / 1e6).toFixed(0)} MB; ` +
-    `${leftOut.toLocaleString("en")} more were not stored: one a second and measure is.`;
+    `of each measure one a second at most, ${leftOut.toLocaleString("en")} more are left out`;
   const names = newest.map((frame) => frame.name).join();
   if (names === shown) return;
   shown = names;
