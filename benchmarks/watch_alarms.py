@@ -13,9 +13,9 @@ from steadyeye.core.stats.confidence_sequence import BETS, add_evidence
 
 DAYS, FPS, LIMIT, PROMISED = 1_000, 5, 0.05, 20
 FULL_DAY = 86_400
-RUNS = (0.2, 1.0, 3.0, 10.0, 60.0)
+RUNS = (0.2, 0.5, 1.0, 3.0, 10.0)
 """Seconds of a blink, on average; 0.2: frames are independent of each other but for chance."""
-BLOCKS = (10, 60)
+BLOCKS = (10, 30, 60)
 
 
 def count_alarms(run: float, block: int, seed: int = 0) -> int:

@@ -50,7 +50,7 @@ class TimeOptions:
     fps: Annotated[
         float | None, typer.Option(help="Frames a second at most; default: all that come.")
     ] = None
-    block: Annotated[float, typer.Option(min=1, max=3600, help="Seconds of a block.")] = 10.0
+    block: Annotated[float, typer.Option(min=1, max=3600, help="Seconds of a block.")] = 30.0
     period: Annotated[float, typer.Option(min=10, help="Seconds that an interval is about.")] = (
         3600.0
     )

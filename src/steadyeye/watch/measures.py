@@ -59,7 +59,7 @@ class FrameEvent:
 
 @dataclass
 class Block:
-    """Ten seconds or so: of each measure the sum of its values and how many there are."""
+    """A stretch of time: of each measure the sum of its values and how many there are."""
 
     frames: int = 0
     sums: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))

@@ -34,7 +34,7 @@ class WatchSettings:
     source: str
     model: str
     promises: tuple[Promise, ...] = ()
-    block: float = 10.0
+    block: float = 30.0
     period: float = 3_600.0
     reference: float = 600.0
     days: float = 20.0

@@ -8,7 +8,7 @@ from typing import Any
 from steadyeye.core.stats.confidence_sequence import RunningMean
 
 BLOCKS = 360
-"""Blocks that are stored one by one: an hour of 10 seconds each."""
+"""Blocks that are stored one by one: three hours of 30 seconds each."""
 PERIODS = 168
 """Periods that are stored: a week of hours."""
 

@@ -17,8 +17,8 @@ from steadyeye.core.stats.confidence_sequence import (
 )
 from steadyeye.core.stats.confidence_sequence import _rate as rate
 
-DAY = 8_640
-"""Blocks of 10 seconds."""
+DAY = 2_880
+"""Blocks of 30 seconds."""
 
 
 def add_all(values):
