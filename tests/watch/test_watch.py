@@ -115,7 +115,7 @@ def test_a_promise_that_breaks_stores_its_frames_and_says_so(tmp_path):
     alert = watch.latest["alerts"][-1]
     assert (alert["promise"], alert["source"]) == ("blink_rate <= 2.0 %", str(tmp_path / "a.mp4"))
     assert alert["frames"], "with the frames that broke it"
-    assert lines[0].startswith("broken: blink_rate <= 2.0 % (last block ")
+    assert lines[0].startswith("broken: blink_rate <= 2.0 % (last block 10.0\u202f%, this period ")
     beside = watch.ring.describe(alert["frames"][0])
     assert (beside["measure"], beside["what"]) == ("blink_rate", "grey not found")
     assert all("blink_rate" in name for name in watch.ring.names), "only of what is promised"

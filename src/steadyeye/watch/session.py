@@ -12,6 +12,7 @@ import numpy as np
 from steadyeye.core.abilities import detects
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import SampleError, UsageError, one_line
+from steadyeye.core.format import number_of, percent, span
 from steadyeye.core.model_stages import stages
 from steadyeye.core.storage.files import make_folder
 from steadyeye.core.types import Detector, Image, Model
@@ -187,7 +188,9 @@ class Watch:
         self.memory.alerts.append(alert)
         self._has_alert |= after.is_broken
         self.webhooks.post(alert)
-        self.say(f"{kind}: {promise} (last block {value:.1%}, this period {say_share(estimate)})")
+        self.say(
+            f"{kind}: {promise} (last block {percent(value)}, this period {say_share(estimate)})"
+        )
         return after
 
     def _look_around(self) -> None:
@@ -205,7 +208,7 @@ class Watch:
 
     def describe(self) -> dict[str, Any]:
         """What is shown: the state of the source, of each measure and of each promise."""
-        span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
+        seconds = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
         settings, ring = self.settings, self.ring
         return {
             **describe_memory(self.memory),
@@ -219,7 +222,7 @@ class Watch:
             "block": settings.block,
             "period": settings.period,
             "days": settings.days,
-            "rate": (len(self._times) - 1) / span if span else None,
+            "rate": (len(self._times) - 1) / seconds if seconds else None,
             "frames": {
                 "names": ring.names[-SHOWN:][::-1],
                 "number": len(ring.names),
@@ -241,5 +244,6 @@ def say_share(estimate: Mapping[str, Any]) -> str:
     """A value with its bounds and n in words."""
     if estimate["value"] is None:
         return "no blocks yet"
-    value, low, high = (f"{100 * estimate[name]:.1f}" for name in ("value", "low", "high"))
-    return f"{value} %, 95 % interval {low}–{high} %, {estimate['n']:,} blocks"
+    ends = span(estimate["low"], estimate["high"], "share")
+    blocks = number_of(estimate["n"], "block")
+    return f"{percent(estimate['value'])}, 95 % interval {ends}, {blocks}"
