@@ -373,6 +373,21 @@ class MetricMethods:
             >>> print(mar(example_detections(), detections=1))
             mar(detections=1) 47.7 % (95 % interval 24.4–64.5 %, n = 30)
         """
+    def mce(self, baseline: str = "alexnet") -> Result:
+        """The mean over the fifteen corruptions of ImageNet-C of the error over that of AlexNet.
+
+        Of a sweep over `imagenet_c` at all severities, of all images. 100 %: as often wrong as AlexNet
+        on ImageNet-C, which is comparable on the validation images of ImageNet only. `baseline`:
+        "alexnet", or "none": the mean error itself, for other data. `cells`: the corruptions. Raises
+        `UsageError` where corruptions or severities are missing. Hendrycks and Dietterich 2019,
+        Section 4.2.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_corruptions
+            >>> print(mce(example_corruptions()))
+            mce 21.8 % (95 % interval 17.2–40.1 %, n = 20, among 3 classes)
+        """
     def mpc(self, iou: float | str = "coco") -> Result:
         """The mean over operators of the mean mAP over their levels from 1 on, 0…1; n images.
 
@@ -454,6 +469,20 @@ class MetricMethods:
             ...     print(operator.name, operator.cells[0])
             blur below 0.9 1 (95 % interval 1–1, n = 18)
             noise below 0.9 1 (95 % interval 1–2, n = 18)
+        """
+    def relative_mce(self) -> Result:
+        """The mean over the fifteen corruptions of ImageNet-C of how much the error rises.
+
+        Above the error on undegraded images, over how much that of AlexNet rises on ImageNet-C, which
+        is comparable on the validation images of ImageNet only. Of a sweep over `imagenet_c` at all
+        severities, of all images. `cells`: the corruptions. Raises `UsageError` where corruptions or
+        severities are missing. Hendrycks and Dietterich 2019, Section 4.2.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_corruptions
+            >>> print(relative_mce(example_corruptions()))
+            relative_mce +53.7 % (95 % interval −10.4 to +99.9 %, n = 20, among 3 classes)
         """
     def rpc(self, iou: float | str = "coco") -> Result:
         """MPC ÷ mAP at level 0, n images; `cells`: the same of each operator.

@@ -69,6 +69,7 @@ def tables():
     examples = [testing.example_predictions(margin=margin) for margin in (1.0, 0.5)]
     examples += [testing.example_predictions(margin=0.5, k=10), testing.example_video()]
     examples += [testing.example_sweep(), testing.example_detections(), testing.example_tracks()]
+    examples.append(testing.example_corruptions())
     examples += [testing.example_true_tracks(), testing.example_detector_sweep()]
     worlds = [group[0] for kind in ("tiny", "clear") for group in title_worlds.worlds(kind)]
     return [*examples, *worlds]

@@ -92,12 +92,11 @@ PLAIN: Mapping[Any, tuple[Any, str]] = {
 class Declaration:
     """What the file of a plugin says of it, read without importing it.
 
-    `summary`: the first line of its docstring. `columns`: what `@needs` asks of predictions, None
+    `summary`: the first line of its docstring, with its kind. `columns`: what `@needs` asks of predictions, None
     where it declares nothing. `largest_offset`: what the offsets must reach for it. `packages`:
     import names beyond the core install, the module's constant `PACKAGES`. `extra`: the extra of
     pyproject.toml that brings them all, its `EXTRA`. `answers`: of a model, "scores", "boxes" or
-    both, as the annotation of what it returns says. `kind`: of an operator, how it works, its
-    `KIND`, such as ("stochastic", "local").
+    both, as its annotation says. `kind`: of an operator, its `KIND`: ("stochastic", "local").
     """
 
     summary: str
@@ -160,10 +159,7 @@ def describe(kind: str) -> dict[str, str]:
         others = outside_plugins.find(kind).get(name, ())
         try:
             _refuse_two(kind, name, others)
-            declared = declaration(kind, name)
-            summary = declared.summary
-            if declared.kind:
-                summary = f"{summary.removesuffix('.')} ({', '.join(declared.kind)})"
+            summary = declaration(kind, name).summary
             described[name] = f"{summary} [{others[0].origin}]" if others else summary
         except UsageError as error:
             described[name] = str(error)
@@ -352,13 +348,13 @@ def _read_declaration(file: Path, name: str) -> Declaration:
                 largest_offset=largest_offset,
                 answers=answers,
             )
-        if isinstance(node, ast.Assign) and _is_name(node.targets[0], "PACKAGES"):
-            declared = replace(declared, packages=tuple(ast.literal_eval(node.value)))
-        if isinstance(node, ast.Assign) and _is_name(node.targets[0], "KIND"):
-            declared = replace(declared, kind=tuple(ast.literal_eval(node.value)))
-        if isinstance(node, ast.Assign) and _is_name(node.targets[0], "EXTRA"):
-            declared = replace(declared, extra=str(ast.literal_eval(node.value)))
-    return replace(declared, summary=declared.summary.partition("\n")[0])
+        for constant in ("PACKAGES", "KIND", "EXTRA"):
+            if isinstance(node, ast.Assign) and _is_name(node.targets[0], constant):
+                value = ast.literal_eval(node.value)
+                value = value if isinstance(value, str) else tuple(value)
+                declared = replace(declared, **{constant.lower(): value})
+    first, kind = declared.summary.partition("\n")[0], ", ".join(declared.kind)
+    return replace(declared, summary=f"{first.removesuffix('.')} ({kind})" if kind else first)
 
 
 def _parse_head(text: str, name: str) -> ast.Module:

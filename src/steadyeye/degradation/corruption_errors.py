@@ -108,6 +108,20 @@ def measure_corruption_errors(
     return CorruptionErrors(sweep, np.array(errors), np.array(bounds), notes, unit)
 
 
+def covers_corruptions(predictions: Predictions) -> bool:
+    """Whether a sweep holds the fifteen corruptions at all five severities.
+
+    Example:
+        >>> from steadyeye.testing import example_corruptions, example_sweep
+        >>> covers_corruptions(example_corruptions()), covers_corruptions(example_sweep())
+        (True, False)
+
+    """
+    tags = predictions.tags
+    cells = set(zip(tags["operator"].tolist(), tags["level"].tolist(), strict=True))
+    return cells >= {(name, level + 1) for name in IMAGENET_C for level in range(SEVERITIES)}
+
+
 def _refuse_missing(curves: Mapping[str, tuple[NDArray[np.int64], NDArray[np.intp]]]) -> None:
     missing = [corruption for corruption in IMAGENET_C if corruption not in curves]
     if missing:

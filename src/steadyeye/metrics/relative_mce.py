@@ -4,7 +4,7 @@ from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
-from steadyeye.degradation.corruption_errors import measure_corruption_errors
+from steadyeye.degradation.corruption_errors import covers_corruptions, measure_corruption_errors
 
 
 def outcomes(predictions: Predictions) -> Statistic:
@@ -12,7 +12,7 @@ def outcomes(predictions: Predictions) -> Statistic:
     return measure_corruption_errors(predictions, relative=True).statistic()
 
 
-@needs("truth", "operator", "level", "profile")
+@needs("truth", "operator", "level", "profile", when=covers_corruptions)
 @compare_by(outcomes, lower=True)
 @among_competing
 def relative_mce(predictions: Predictions) -> Result:

@@ -61,13 +61,14 @@ def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
         elif not plugins.exists("operators", spec.name):
             raise unknown("operator", spec.name, (*GROUPS, *plugins.names("operators")))
     groups = [name for name in GROUPS if name in specs]
-    named = [plugins.build("operators", parse(spec)) for spec in specs if spec not in groups]
-    twice = {operator.name for operator in named if sum(operator.name == o.name for o in named) > 1}
+    singles = [plugins.build("operators", parse(spec)) for spec in specs if spec not in groups]
+    names = [operator.name for operator in singles]
+    twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise UsageError(f"the operator '{min(twice)}' is given twice; give one of them a name=…")
     members = [plugins.build("operators", Spec(name)) for group in groups for name in GROUPS[group]]
     allowed = [operator for operator in members if gradients or not operator.needs_gradient]
-    return tuple({operator.name: operator for operator in (*allowed, *named)}.values())
+    return tuple({operator.name: operator for operator in (*allowed, *singles)}.values())
 
 
 def _refuse_parameters(group: Spec) -> None:

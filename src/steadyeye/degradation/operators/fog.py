@@ -69,7 +69,8 @@ def draw_plasma(key: np.uint64, side: int, decay: float) -> NDArray[np.float32]:
                 i += 1
         step, rough = half, rough / decay
     least, most = field.min(), field.max()
-    return (field - least) / (most - least)
+    scaled: NDArray[np.float32] = (field - least) / (most - least)
+    return scaled
 
 
 @njit(nogil=True, cache=True, inline="always")

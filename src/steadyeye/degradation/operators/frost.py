@@ -76,7 +76,7 @@ def _freeze(image: Image, severity: int, key: np.uint64) -> Image:
     left = low(place, pane.shape[1] - width + 1)
     piece = pane[top : top + height, left : left + width]
     if channels == 1:
-        piece = cv2.cvtColor(piece, cv2.COLOR_RGB2GRAY)
+        piece = np.asarray(cv2.cvtColor(piece, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
     image_share, frost_share = MIX[severity - 1]
     mixed = cv2.addWeighted(image, image_share, piece.reshape(image.shape), frost_share, 0)
     return np.asarray(mixed, dtype=np.uint8).reshape(image.shape)
@@ -100,14 +100,14 @@ def _draw_pane(number: int) -> Image:
     key = stream_key(number, "frost", "pane")
     area = SIZE[0] * SIZE[1]
     coarse = normals(key, 4 * 6, NORMAL).reshape(4, 6)
-    patches = cv2.resize(coarse, SIZE[::-1], interpolation=cv2.INTER_CUBIC)
+    patches = np.asarray(cv2.resize(coarse, SIZE[::-1], interpolation=cv2.INTER_CUBIC), np.float32)
     grain = normals(stream_key(number, "frost", "grain"), area, NORMAL).reshape(SIZE)
     ice = _draw_crystals(key, pane).astype(np.float32)
     crystals = np.sqrt(1 - pane.patches**2 - pane.grain**2)
     grey = pane.patches * _standardise(patches) + pane.grain * _standardise(grain)
     grey = _standardise(grey + crystals * _standardise(ice)) * pane.deviation
     colours = grey[..., None] + np.array(pane.colour, dtype=np.float32)
-    return np.clip(np.rint(colours), 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(np.rint(colours), 0, 255), dtype=np.uint8)
 
 
 def _draw_crystals(key: np.uint64, pane: Pane) -> Image:

@@ -38,7 +38,7 @@ def _boxes(side: int, share: float) -> NDArray[np.int64]:
     """(n + 1,) where the n boxes of a side of pixels begin, and its end."""
     count = max(int(side * share), 1)
     edges = np.floor(np.arange(count + 1) * (side / count) + 0.5)
-    return edges.astype(np.int64)
+    return np.asarray(edges, dtype=np.int64)
 
 
 @njit(nogil=True, cache=True)

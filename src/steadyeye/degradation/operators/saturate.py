@@ -49,8 +49,8 @@ def _scale_pixels(pixels: Image, factor: float, summand: float) -> Image:
             out[i, 0], out[i, 1], out[i, 2] = most, lower, lower
             continue
         # distances from the value are scaled as the saturation, spread ÷ value, is
-        wanted = min(spread / value * scale + add, np.float32(1))
-        ratio = wanted * value / spread
+        saturation = min(spread / value * scale + add, np.float32(1))
+        ratio = saturation * value / spread
         for c in range(3):
             away = (value - np.float32(pixels[i, c])) * ratio
             out[i, c] = np.uint8(value - away + np.float32(0.5))

@@ -49,7 +49,8 @@ def _let_snow(image: Image, severity: int, key: np.uint64) -> Image:
     share = np.float32(SNOW[severity - 1][-1])
     flakes = _draw_flakes(image.shape[:2], severity, key)
     grey = image if image.shape[2] == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-    return _cover(image, grey.reshape(flakes.shape), flakes, share)
+    plane = np.asarray(grey, dtype=np.uint8).reshape(flakes.shape)
+    return _cover(image, plane, flakes, share)
 
 
 def _draw_flakes(size: tuple[int, int], severity: int, key: np.uint64) -> NDArray[np.float32]:
@@ -57,8 +58,8 @@ def _draw_flakes(size: tuple[int, int], severity: int, key: np.uint64) -> NDArra
     mean, deviation, factor, threshold, radius, trace, _ = SNOW[severity - 1]
     tall, wide = (find_zoom(side, factor) for side in size)
     count = tall.source * wide.source
-    drawn = normals(level_key(key, 1), count, NORMAL).reshape(tall.source, wide.source)
-    field = np.asarray(drawn * np.float32(deviation) + np.float32(mean), dtype=np.float32)
+    draws = normals(level_key(key, 1), count, NORMAL).reshape(tall.source, wide.source)
+    field = np.asarray(draws * np.float32(deviation) + np.float32(mean), dtype=np.float32)
     place = np.array([[wide.scale, 0, 0], [0, tall.scale, 0]])
     large = cv2.warpAffine(
         field,

@@ -48,8 +48,8 @@ def _spatter_image(image: Image, severity: int, key: np.uint64) -> Image:
     drops = WATER + MUD
     mean, deviation, blur, threshold, last = drops[severity - 1]
     height, width, channels = image.shape
-    drawn = normals(key, height * width, NORMAL).reshape(height, width)
-    liquid = blur_normally(drawn * np.float32(deviation) + np.float32(mean), blur)
+    draws = normals(key, height * width, NORMAL).reshape(height, width)
+    liquid = blur_normally(draws * np.float32(deviation) + np.float32(mean), blur)
     color = TURQUOISE if severity <= len(WATER) else BROWN
     if channels == 1:
         color = np.array([color @ (0.2989, 0.587, 0.114)], dtype=np.float32)

@@ -90,10 +90,10 @@ def _add_zooms(
             parts, starts, run = beside[layer], runs[layer], 0
             while starts[run] * channels < width:
                 begin, end = starts[run] * channels, starts[run + 1] * channels
-                here = line[first[layer, starts[run]] * channels :]
-                after, target, part = here[channels:], total[begin:end], parts[begin:end]
+                before_x = line[first[layer, starts[run]] * channels :]
+                after, target, part = before_x[channels:], total[begin:end], parts[begin:end]
                 for x in range(target.size):
-                    target[x] += here[x] + part[x] * (after[x] - here[x])
+                    target[x] += before_x[x] + part[x] * (after[x] - before_x[x])
                 run += 1
         for x in range(width):
             out[y, x] = np.uint8(total[x] * scale + np.float32(0.5))

@@ -281,15 +281,12 @@ def _place(metric: str) -> int:
 
 MOST = 4
 """Pairs that a sentence names."""
-
 CALLED = {
     "flip_rate": "flip rate",
     "degraded_accuracy": "degraded accuracy",
     "degraded_rank": "degraded rank",
     "degraded_probability": "degraded probability",
-    "mce": "mCE",
-    "relative_mce": "relative mCE",
-    "map": "mAP",
+    **{"mce": "mCE", "relative_mce": "relative mCE", "map": "mAP"},
     "map_without_ood": "mAP without OOD",
     "mar": "mAR",
     "map_drop": "mAP drop",
