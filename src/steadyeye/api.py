@@ -267,8 +267,8 @@ def ls(kind: str) -> Mapping[str, str]:
 
     Example, of one operator:
 
-        >>> ls("operators")["jpeg"]
-        'The image as JPEG of quality 32 − level, 31 at level 1 and 2 at level 30.'
+        >>> ls("operators")["jpeg_compression"]
+        'The image as JPEG of quality 25 … 7, its colours at half the sides (deterministic, global)'
     """
     kinds = ("analyses", "metrics", "models", "operators", "probes", "sources")
     if kind not in kinds:

@@ -85,6 +85,8 @@ def library(name: str) -> Any:
     Raises `UsageError` where torchvision was built for another torch: PyPI's is a CUDA build,
     which does not import over the CPU build of torch. `ModuleNotFoundError` passes through.
     """
+    if importlib.util.find_spec(name) is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     try:
         # first on its own, because transformers hides why it failed; it can do without torchvision
         if importlib.util.find_spec("torchvision"):

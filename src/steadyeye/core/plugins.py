@@ -92,11 +92,11 @@ PLAIN: Mapping[Any, tuple[Any, str]] = {
 class Declaration:
     """What the file of a plugin says of it, read without importing it.
 
-    `summary`: the first line of its docstring, with its kind. `columns`: what `@needs` asks of predictions, None
-    where it declares nothing. `largest_offset`: what the offsets must reach for it. `packages`:
-    import names beyond the core install, the module's constant `PACKAGES`. `extra`: the extra of
-    pyproject.toml that brings them all, its `EXTRA`. `answers`: of a model, "scores", "boxes" or
-    both, as its annotation says. `kind`: of an operator, its `KIND`: ("stochastic", "local").
+    `summary`: the first line of its docstring, with its kind. `columns`: what `@needs` asks of
+    predictions, None where it declares nothing. `largest_offset`: what the offsets must reach for
+    it. `packages`: import names beyond the core install, the module's constant `PACKAGES`. `extra`:
+    the extra of pyproject.toml that brings them all, its `EXTRA`. `answers`: of a model, "scores",
+    "boxes" or both, as its annotation says. `kind`: of an operator, its `KIND`.
     """
 
     summary: str
@@ -350,7 +350,7 @@ def _read_declaration(file: Path, name: str) -> Declaration:
             )
         for constant in ("PACKAGES", "KIND", "EXTRA"):
             if isinstance(node, ast.Assign) and _is_name(node.targets[0], constant):
-                value = ast.literal_eval(node.value)
+                value: Any = ast.literal_eval(node.value)
                 value = value if isinstance(value, str) else tuple(value)
                 declared = replace(declared, **{constant.lower(): value})
     first, kind = declared.summary.partition("\n")[0], ", ".join(declared.kind)

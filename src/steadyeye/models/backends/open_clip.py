@@ -58,7 +58,7 @@ def open_clip(
     model = model.eval()
     tokenizer = clip_models.get_tokenizer(name)
     texts = embed_classes(lambda t: model.encode_text(tokenizer(t)), names.names, templates)
-    bias = getattr(model, "logit_bias", None)
+    bias = dict(model.named_parameters(recurse=False)).get("logit_bias")
     module = ZeroShotHead(_Images(model), texts, model.logit_scale.exp(), bias).eval()
     settings = Recipe(_preprocessing(model, transform, name))
     origin = {"prompts": templates, "pretrained": pretrained or "random weights"}

@@ -63,7 +63,7 @@ def zero_shot(
         return _features(model.get_text_features(**tokens))
 
     texts = embed_classes(embed, names.names, templates)
-    bias = getattr(model, "logit_bias", None)
+    bias = dict(model.named_parameters(recurse=False)).get("logit_bias")
     module = ZeroShotHead(_Images(model), texts, model.logit_scale.exp(), bias).eval()
     origin = {"prompts": templates}
     short = name.rstrip("/").rpartition("/")[2]
