@@ -107,6 +107,8 @@ GROUPS = {
         report runs/coco --format md,json,csv --out stills
         compare runs/squares runs/yolos --format html,json,csv
         gate runs/davis --require map>=1%
+        run {squares} --data "every_frame(path='clip.mp4')" --out runs/film {q}
+        propose runs/film --out proposed.json --seconds 0.2 --sure 0.1
         score detections.json --data "coco(annotations='val2014.json')" --out runs/val2014 {q}
     """,
     "mine": """

@@ -34,7 +34,7 @@ def thirteen(images):
     return np.pad(bright(images), ((0, 0), (0, 11)))
 
 
-WIDE = {"mot": thirteen}
+WIDE = {"mot": thirteen, "mot_tracks": thirteen}
 """The model of sources whose classes are more than two."""
 
 

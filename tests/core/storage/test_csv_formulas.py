@@ -14,6 +14,7 @@ from steadyeye.cli.terminal import name_controls
 from steadyeye.core.storage.text_files import protect_cells, read_rows
 from steadyeye.core.types import Classes
 from steadyeye.data.classes.class_mapping import from_file, identity, to_csv
+from steadyeye.metrics.label_studies.files import write_labels
 
 WIDE = ["\N{FULLWIDTH EQUALS SIGN}1+1", "\N{FULLWIDTH COMMERCIAL AT}SUM(A1)"]
 ROOT = Path(se.__file__).parent
@@ -60,7 +61,12 @@ def test_every_exported_table_is_protected(tmp_path):
         for path in ROOT.rglob("*.py")
         if re.search(r"csv\.(writer|DictWriter)|to_csv\(path|write_csv", path.read_text("utf-8"))
     ]
-    assert sorted(writers) == ["data/classes/map_file.py", "report/render/formats.py"]
+    assert sorted(writers) == [
+        "data/classes/map_file.py",
+        "metrics/label_studies/files.py",
+        "report/render/formats.py",
+    ]
+    assert write_labels({"@scene": ["=dog"]}) == b"set,labels\n'@scene,'=dog\n"
     names = ("=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0")
     for number, name in enumerate(names):
         (tmp_path / "=data" / name.replace("/", "|")).mkdir(parents=True)

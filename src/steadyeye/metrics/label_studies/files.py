@@ -17,7 +17,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.files import Place
-from steadyeye.core.storage.text_files import read_json, read_table
+from steadyeye.core.storage.text_files import protect_cells, read_json, read_table
 from steadyeye.metrics.label_studies.question import Question, parse_question
 from steadyeye.metrics.label_studies.study import LabelStudy, Premise, StopRule, plan_study
 
@@ -62,7 +62,7 @@ def write_labels(labels: Mapping[str, Sequence[str]]) -> bytes:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(("set", "labels"))
-    rows.writerows((name, "|".join(labels[name])) for name in sorted(labels))
+    rows.writerows(protect_cells([name, "|".join(labels[name])]) for name in sorted(labels))
     return text.getvalue().encode()
 
 

@@ -213,9 +213,9 @@ const STATES = { p: "present", w: "below the threshold", r: "renamed", l: "lost"
 const SIGNS = { p: "", w: "◐", r: "≠", l: "✗", u: "?", a: "" };
 
 function lanes(film) {
-  const table = part(".lanes");
-  table.hidden = !film.lanes?.length;
-  if (table.hidden) return table.replaceChildren();
+  const place = part(".lanes");
+  place.hidden = !film.lanes?.length;
+  if (place.hidden) return place.replaceChildren();
   const rows = film.lanes.map(([name, states]) => {
     const row = element("tr", {}, element("th", { scope: "row", textContent: name }));
     [...states].forEach((state, i) => {
@@ -228,7 +228,7 @@ function lanes(film) {
   });
   const seen = [...new Set(film.lanes.flatMap(([, states]) => [...states]))].filter((state) => STATES[state]);
   const key = seen.map((state) => element("span", { className: "key" }, element("b", { className: `lane ${state}`, textContent: SIGNS[state] }), STATES[state]));
-  table.replaceChildren(element("caption", {}, ...key), element("tbody", {}, ...rows));
+  place.replaceChildren(element("table", {}, element("caption", {}, ...key), element("tbody", {}, ...rows)));
 }
 
 function verdict(frame) {
@@ -263,7 +263,7 @@ function turn(to) {
   range.value = view.frame;
   range.setAttribute("aria-valuetext", `${frame.at}: ${frame.line}${sign && `, ${verdict(frame)}`}`);
   [...part(".bars").children].forEach((bar, i) => bar.classList.toggle("now", i === view.frame));
-  for (const row of part(".lanes").rows) [...row.cells].forEach((cell, i) => cell.classList.toggle("now", i === view.frame + 1));
+  for (const row of part(".lanes").querySelectorAll("tr")) [...row.cells].forEach((cell, i) => cell.classList.toggle("now", i === view.frame + 1));
 }
 
 // a frame in the shape of its image; a large one with its boxes
