@@ -22,9 +22,11 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
     the data's list is open they still compete for the answer of the image as a whole.
     """
     detections = [item.answer if isinstance(item.answer, Detections) else NOTHING for item in items]
-    mapped, left_out = zip(*(_map_classes(task, entry) for entry in detections), strict=True)
+    destinations = np.asarray(task.class_map.destinations, dtype=np.int32)
+    mapped, left_out = zip(*(_map_classes(destinations, e) for e in detections), strict=True)
     top, top_scores = _find_best(detections)
-    competing = [_select_competing(task, entry) for entry in detections]
+    in_competition = np.asarray(task.class_map.places, dtype=np.int32)
+    competing = [_map_classes(in_competition, entry)[0] for entry in detections]
     samples = [item.sample for item in items]
     return Rows(
         ids=[sample.id for sample in samples],
@@ -47,19 +49,20 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
     )
 
 
-def _map_classes(task: Task, detections: Detections) -> tuple[Detections, NDArray[np.int32]]:
-    """The detections over the data's classes, and the own classes of those that it has not."""
-    labels = np.asarray(task.class_map.destinations, dtype=np.int32)[detections.labels]
-    in_data = labels >= 0
-    mapped = Detections(detections.boxes[in_data], labels[in_data], detections.scores[in_data])
-    return mapped, detections.labels[~in_data]
+def _map_classes(
+    places: NDArray[np.int32], detections: Detections
+) -> tuple[Detections, NDArray[np.int32]]:
+    """The detections over other classes, and the own classes of those that have none there.
 
-
-def _select_competing(task: Task, detections: Detections) -> Detections:
-    """The detections of the classes that compete, numbered as `Predictions.predicted_class` is."""
-    labels = np.asarray(task.class_map.places, dtype=np.int32)[detections.labels]
-    competes = labels >= 0
-    return Detections(detections.boxes[competes], labels[competes], detections.scores[competes])
+    `places`: the other class of each of the detector's own, below 0 for none: those of the data, or
+    those that compete, numbered as `Predictions.predicted_class` is.
+    """
+    labels = places[detections.labels]
+    has_place = labels >= 0
+    mapped = Detections(
+        detections.boxes[has_place], labels[has_place], detections.scores[has_place]
+    )
+    return mapped, detections.labels[~has_place]
 
 
 def _summarize_scores(images: int) -> dict[str, NDArray[Any]]:

@@ -1,8 +1,6 @@
 """What the boxes of saved detections say of the file that holds them."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,42 +8,31 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import OOD
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
-from steadyeye.core.types import Sample
+from steadyeye.core.types import Source
+from steadyeye.runner.saved_entries import Grouping, SavedEntries
 
-Entry: TypeAlias = Mapping[str, Any]
 Matches: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Category id of each detection that lies on a true box, and the data's class of that box."""
 
 ENOUGH, IOU = 5, 0.5  # detections on true boxes from which something can be told
 
 
-def text(value: object) -> str:
-    """An id as text; 7.0, as tables write it, is 7."""
-    whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if whole and isinstance(value, float) else str(value)
-
-
-def on_true_boxes(entries_of: Mapping[str, Sequence[Entry]], samples: Iterable[Sample]) -> Matches:
+def on_true_boxes(entries: SavedEntries, of_sample: Grouping, source: Source) -> Matches:
     """Which detections lie on a true box, by their category id and that box's class."""
-    numbers: list[int] = []
-    labels: list[int] = []
-    for sample in samples:
-        entries, truth = entries_of.get(sample.id, ()), sample.boxes
-        if truth is None or not entries:
+    corners = entries.corners
+    numbers: list[NDArray[np.int64]] = []
+    labels: list[NDArray[np.int64]] = []
+    for sample in of_sample.filled.tolist():
+        places, truth = of_sample.of(sample), source[sample].boxes
+        if truth is None:
             continue
         real = ~truth.crowd & (truth.labels != OOD)
-        best, share = _overlaps(corners(entries), truth.boxes[real])
-        for entry, place, iou in zip(entries, best, share, strict=True):
-            if iou > IOU:
-                numbers.append(entry["category_id"])
-                labels.append(int(truth.labels[real][place]))
-    return np.array(numbers, dtype=np.int64), np.array(labels, dtype=np.int64)
-
-
-def corners(entries: Sequence[Entry]) -> NDArray[np.float64]:
-    """(n, 4) x0 y0 x1 y1 of the entries' x y width height."""
-    sides = np.array([entry["bbox"] for entry in entries], dtype=np.float64).reshape(-1, 4)
-    return np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1)
+        best, share = _overlaps(corners[places], truth.boxes[real])
+        on_one = share > IOU
+        numbers.append(entries.category[places[on_one]])
+        labels.append(truth.labels[real][best[on_one]].astype(np.int64))
+    none = np.zeros(0, dtype=np.int64)
+    return np.concatenate([none, *numbers]), np.concatenate([none, *labels])
 
 
 def _overlaps(
@@ -64,34 +51,31 @@ def _overlaps(
     return best, share[np.arange(len(detected)), best]
 
 
-def check_sides(
-    entries_of: Mapping[str, Sequence[Entry]], samples: Iterable[Sample], name: str
-) -> None:
+def check_sides(entries: SavedEntries, of_sample: Grouping, source: Source, name: str) -> None:
     """Raises `UsageError` where boxes are shares of the image or x0 y0 x1 y1.
 
     Shares: all lie within one pixel. Corners: of ten or more a tenth reaches out of its image as x,
     y, width, height, and none does as corners, which are all in order.
     """
-    total = out = 0
-    largest = 0.0
-    as_corners = True
-    for sample in samples:
-        entries = entries_of.get(sample.id, ())
-        if not entries:
-            continue
-        read = corners(entries)
-        raw = np.array([entry["bbox"] for entry in entries], dtype=np.float64)
-        largest = max(largest, float(read.max()))
-        if sample.size:
-            ends = np.array([sample.size[1], sample.size[0]]) + 1
-            total += len(read)
-            out += int((read[:, 2:] > ends).any(axis=1).sum())
-            as_corners &= bool(((raw[:, 2:] <= ends) & (raw[:, 2:] >= raw[:, :2])).all())
-    if 0 < largest <= 1:
+    if not len(entries):
+        return
+    raw, corners = entries.sides, entries.corners
+    if 0 < corners.max() <= 1:
         raise UsageError(
             f"'{name}': all boxes are within 1 × 1 pixel, as if they were shares of the image's "
             "sides; give pixels"
         )
+    ends = np.full((len(of_sample.bounds) - 1, 2), np.nan)
+    for sample in of_sample.filled.tolist():
+        size = source[sample].size
+        if size:
+            ends[sample] = size[1] + 1, size[0] + 1
+    limit = np.repeat(ends, np.diff(of_sample.bounds), axis=0)
+    known = ~np.isnan(limit[:, 0])
+    limit, places = limit[known], of_sample.order[known]
+    total, out = len(places), int((corners[places, 2:] > limit).any(axis=1).sum())
+    last = raw[places, 2:]
+    as_corners = ((last <= limit) & (last >= raw[places, :2])).all()
     if total >= 2 * ENOUGH and out >= total / 10 and as_corners:
         raise UsageError(
             f"'{name}': {out:,} of {number_of(total, 'box')} extend beyond their image as x, y, "
@@ -99,12 +83,13 @@ def check_sides(
         )
 
 
-def doubles(entries: Sequence[Entry]) -> tuple[str, ...]:
+def doubles(entries: SavedEntries) -> tuple[str, ...]:
     """The note of detections that stand in a file twice; none where none does."""
-    times = Counter(
-        (text(e["image_id"]), e["category_id"], *map(float, e["bbox"]), e["score"]) for e in entries
-    )
-    more = len(entries) - len(times)
+    # 0 and −0 are one number
+    columns = [entries.image, entries.category, *(entries.sides + 0.0).T, entries.score + 0.0]
+    order = np.lexsort(columns)
+    same = [column[order][1:] == column[order][:-1] for column in columns]
+    more = int(np.logical_and.reduce(same).sum())
     if not more:
         return ()
     return (

@@ -1,12 +1,14 @@
 """Saved detections in COCO's format of results: scored without the detector and the pixels."""
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.core.abilities import Numbered
 from steadyeye.core.boxes import Detections
@@ -15,31 +17,43 @@ from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import UTF_16, parse_json, read_text
-from steadyeye.core.types import Classes, Image
+from steadyeye.core.types import Classes, Image, Source
+from steadyeye.data.classes.class_map import ClassMap
 from steadyeye.predictions.schema import Rows
-from steadyeye.runner import detect, saved_boxes, saved_ids
+from steadyeye.runner import detect, saved_boxes, saved_entries, saved_ids
 from steadyeye.runner.infer import InferenceItem
-from steadyeye.runner.saved_boxes import Entry
+from steadyeye.runner.saved_entries import Grouping, SavedEntries
 from steadyeye.runner.task import Task
 from steadyeye.runner.threads import WorkerThread
 
+SHARD_ROWS = 4096
 KEYS = ("image_id", "category_id", "bbox", "score")
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How a file is read: its entries by sample, category id → class of the model, and notes."""
+
+    of_sample: Grouping
+    places: Mapping[int, int]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class SavedDetections:
     """A stand-in for the detector that made a file.
 
-    `entries`: what the file holds, in order; `base`: what its category ids are, where the user says
-    it: "data", "0" or "1".
+    `entries`: what the file holds; `base`: what its category ids are, where the user says it:
+    "data", "0" or "1". `readings`: how it is read against each source, once found.
     """
 
     name: str
     classes: Classes | None
     fingerprint: str
     recipe: Mapping[str, Any]
-    entries: Sequence[Entry] = field(repr=False)
+    entries: SavedEntries = field(repr=False)
     base: str | None = None
+    readings: dict[int, tuple[Source, Reading]] = field(default_factory=dict, repr=False)
     detects: bool = True
 
     def __call__(self, images: Iterable[Image]) -> list[Detections]:
@@ -70,7 +84,15 @@ def load(path: Place, classes: Classes | None, base: str | None = None) -> Saved
     with how many and the first.
     """
     text = read_text(path, "file of detections")
-    entries = parse_json(text, f"the detections '{path}'")
+    entries = saved_entries.parse(text)
+    if entries is None:
+        entries = _check_entries(path, parse_json(text, f"the detections '{path}'"))
+    recipe = {"saved predictions": path.name, **({"category ids": base} if base else {})}
+    return SavedDetections(path.stem, classes, fingerprint(text), recipe, entries, base)
+
+
+def _check_entries(path: Place, entries: Any) -> SavedEntries:
+    """The entries of a file that is not plainly right, or what is wrong with it."""
     if not isinstance(entries, list):
         raise UsageError(f"'{path}' must be a list of detections, as COCO's results are")
     lacking = [e for e in entries if not isinstance(e, dict) or any(k not in e for k in KEYS)]
@@ -79,17 +101,9 @@ def load(path: Place, classes: Classes | None, base: str | None = None) -> Saved
     _refuse(path, "with a box of negative size", [e for e in entries if min(e["bbox"][2:]) < 0])
     outside = [e for e in entries if not (_number(e["score"]) and 0 <= e["score"] <= 1)]
     _refuse(path, "with a score outside 0…1", outside)
-    recipe = {"saved predictions": path.name, **({"category ids": base} if base else {})}
-    return SavedDetections(path.stem, classes, fingerprint(text), recipe, entries, base)
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """How a file is read: sample id → its entries, category id → class of the model, and notes."""
-
-    entries: Mapping[str, Sequence[Entry]]
-    places: Mapping[int, int]
-    notes: tuple[str, ...]
+    odd = [e for e in entries if not _whole(e["category_id"])]
+    _refuse(path, "with a category_id that the data does not have", odd)
+    return saved_entries.from_mappings(entries)
 
 
 def ready(saved: SavedDetections, task: Task) -> Task:
@@ -98,80 +112,96 @@ def ready(saved: SavedDetections, task: Task) -> Task:
     Raises `UsageError` for images and categories that the data does not have, and where the file
     may be read in several ways. Images without any detection are no fault: nothing was found there.
     """
-    notes = _reading(saved, task).notes
+    notes = _read_against(saved, task.source, task.class_map).notes
     model = task.identity["model"]
     described = {**model, "notes": [*notes, *model.get("notes", ())]}
-    return replace(task, identity={**task.identity, "model": described})
+    # looking up costs little: a shard holds many, since each has to reach the disk
+    rows = max(int(task.identity["shard_rows"]), SHARD_ROWS)
+    return replace(task, identity={**task.identity, "model": described, "shard_rows": rows})
 
 
 def predict(saved: SavedDetections) -> Callable[[Task, range, WorkerThread], Rows]:
     """What stands in for `classify.predict`: the rows of a span as the file says them."""
+    corners = saved.entries.corners
 
     def look_up(task: Task, span: range, worker: WorkerThread) -> Rows:
-        reading = _reading(saved, task)
+        reading = _read_against(saved, task.source, task.class_map)
         items = []
-        for sample in (task.source[i] for i in span):
-            answer = _detections(reading.entries.get(sample.id, ()), reading.places)
+        for i in span:
+            sample, places = task.source[i], reading.of_sample.of(i)
+            labels = [reading.places[number] for number in saved.entries.category[places].tolist()]
+            scores = saved.entries.score[places]
+            answer = Detections(corners[places], np.array(labels, np.int32), scores)
             items.append(InferenceItem(sample, dict(sample.tags), answer))
         return detect.build_rows(task, items)
 
     return look_up
 
 
-@lru_cache(maxsize=8)
-def _reading(saved: SavedDetections, task: Task) -> Reading:
-    source = task.source
+def _read_against(saved: SavedDetections, source: Source, class_map: ClassMap) -> Reading:
+    known = saved.readings.get(id(source))
+    if known is None:
+        known = saved.readings[id(source)] = source, _find_reading(saved, source, class_map)
+    return known[1]
+
+
+def _find_reading(saved: SavedDetections, source: Source, class_map: ClassMap) -> Reading:
     if "boxes" not in source.columns:
         raise UsageError(f"'{source.name}' has no boxes to score detections against")
-    images, foreign = saved_ids.images(saved.entries, source)
-    _refuse(saved.name, "of images that the data does not have", foreign)
-    odd = [e for e in saved.entries if not _number(e["category_id"]) or e["category_id"] % 1]
-    _refuse(saved.name, "with a category_id that the data does not have", odd)
-    indices = [i for i, id_ in enumerate(source.ids) if id_ in images.entries]
-    saved_boxes.check_sides(images.entries, (source[i] for i in indices), saved.name)
-    places, class_notes = _places(saved, task, images, indices)
-    notes = (*images.notes, *class_notes, *saved_boxes.doubles(saved.entries))
-    return Reading(images.entries, places, notes)
+    entries = saved.entries
+    images = saved_ids.images(entries, source)
+    _refuse_entries(saved, "of images that the data does not have", images.sample < 0)
+    of_sample = entries.group_by_sample(images.sample, len(source))
+    saved_boxes.check_sides(entries, of_sample, source, saved.name)
+    places, class_notes = _places(saved, source, class_map, of_sample)
+    notes = (*images.notes, *class_notes, *saved_boxes.doubles(entries))
+    return Reading(of_sample, places, notes)
 
 
 def _places(
-    saved: SavedDetections, task: Task, images: saved_ids.Images, indices: Sequence[int]
+    saved: SavedDetections, source: Source, class_map: ClassMap, of_sample: Grouping
 ) -> tuple[Mapping[int, int], tuple[str, ...]]:
     """Category id → class of the model, and how that was found."""
-    source, used = task.source, sorted({int(e["category_id"]) for e in saved.entries})
+    entries = saved.entries
+    used = np.unique(entries.category)
     ways = saved_ids.namings(source, saved.classes, saved.base)
-    spoken = None if saved.base else saved_ids.by_name(saved.entries, task.class_map.source)
+    spoken = None if saved.base else saved_ids.by_name(entries, class_map.source)
     if spoken:
         ways = [spoken]
-    matches = saved_boxes.on_true_boxes(images.entries, (source[i] for i in indices))
+    match = partial(saved_boxes.on_true_boxes, entries, of_sample, source)
     own = source.category_ids if isinstance(source, Numbered) else None
     plain = saved.classes is None and own is not None
-    way, notes = saved_ids.choose_naming(ways, used, matches, task.class_map.destinations, plain)
+    way, notes = saved_ids.choose_naming(ways, used.tolist(), match, class_map.destinations, plain)
     if way is None:
-        odd = [e for e in saved.entries if e["category_id"] not in ways[0].places]
-        _refuse(saved.name, "with a category_id that the data does not have", odd)
+        lacking = [number for number in used.tolist() if number not in ways[0].places]
+        odd = np.isin(entries.category, lacking)
+        _refuse_entries(saved, "with a category_id that the data does not have", odd)
         return {}, ()
     class_notes = (f"category ids are {way.words}",) if spoken else notes
     return way.places, class_notes
-
-
-def _detections(entries: Sequence[Entry], places: Mapping[int, int]) -> Detections:
-    labels = [places[entry["category_id"]] for entry in entries]
-    scores = [entry["score"] for entry in entries]
-    corners = saved_boxes.corners(entries)
-    return Detections(corners, np.array(labels, np.int32), np.array(scores, np.float64))
 
 
 def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _whole(value: Any) -> bool:
+    return _number(value) and value % 1 == 0 and abs(value) < 2**63
+
+
 def _odd(entry: Mapping[str, Any]) -> bool:
-    try:
-        box = np.array(entry["bbox"], dtype=np.float64)
-    except (TypeError, ValueError):
+    box = entry["bbox"]
+    if not isinstance(box, list) or len(box) != 4 or not all(map(_number, box)):
         return True
-    return box.shape != (4,) or not np.isfinite(box).all()
+    # a whole number of JSON may be too large for a float
+    return not all(abs(side) <= sys.float_info.max for side in box)
+
+
+def _refuse_entries(saved: SavedDetections, reason: str, refused: NDArray[np.bool_]) -> None:
+    places = np.flatnonzero(refused)
+    if len(places):
+        first = saved.entries.entry(int(places[0]))
+        _refuse(saved.name, reason, [first, *places[1:]])
 
 
 def _refuse(where: object, reason: str, entries: Sequence[Any]) -> None:

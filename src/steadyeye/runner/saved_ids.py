@@ -5,12 +5,11 @@ has the stem of the image's file for `image_id` (as a number where it is one), `
 it, and categories counted from 1 whatever the data counts from.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.core.abilities import HasFileNames, Numbered
 from steadyeye.core.errors import UsageError
@@ -18,10 +17,8 @@ from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes, Source
 from steadyeye.data.classes import class_mapping
 from steadyeye.data.classes.class_lists import from_names, shipped_classes
-from steadyeye.runner.saved_boxes import ENOUGH, Entry, Matches, on_true_boxes, text
-
-NAMES = ("category_name", "class_name", "name")
-"""Keys under which tools write the name of a category."""
+from steadyeye.runner.saved_boxes import ENOUGH, Matches, on_true_boxes
+from steadyeye.runner.saved_entries import SavedEntries
 
 GAPS = {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
 COCO_NUMBERS = tuple(number for number in range(1, 91) if number not in GAPS)
@@ -30,74 +27,69 @@ COCO_NUMBERS = tuple(number for number in range(1, 91) if number not in GAPS)
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Sample id → its entries; `notes`: how they were found."""
+    """`sample`: (n,) the index of each entry's sample, −1 for none; `notes`: how it was found."""
 
-    entries: Mapping[str, Sequence[Entry]]
+    sample: NDArray[np.int64]
     notes: tuple[str, ...]
 
 
-def images(entries: Sequence[Entry], source: Source) -> tuple[Images, list[Entry]]:
-    """The entries of each sample, and those that name none.
+def images(entries: SavedEntries, source: Source) -> Images:
+    """The sample of each entry.
 
     By `file_name` where every entry has one and all are there; else by the id of the image; else by
     the stem of its file.
     """
-    by_id = dict(zip(source.ids, source.ids, strict=True)).get
+    place_of = {id_: place for place, id_ in enumerate(source.ids)}
     by_file = _by_file(source)
-    ways: list[tuple[str, Callable[[Entry], str | None]]] = [
-        ("image_id", lambda entry: by_id(text(entry["image_id"]))),
-        ("the stem of the image's file in image_id", lambda e: by_file(text(e["image_id"]))),
+
+    def look_up(find: Callable[[str], str | None], texts: Sequence[str]) -> NDArray[np.int64]:
+        found = (find(text) for text in texts)
+        return np.array([-1 if id_ is None else place_of[id_] for id_ in found], dtype=np.int64)
+
+    by_id = look_up(lambda text: text if text in place_of else None, entries.image_ids)
+    by_stem = look_up(by_file, entries.image_ids)
+    ways = [
+        ("image_id", by_id[entries.image]),
+        ("the stem of the image's file in image_id", by_stem[entries.image]),
     ]
-    if entries and all(isinstance(entry.get("file_name"), str) for entry in entries):
-        ways.insert(0, ("file_name", lambda entry: by_file(entry["file_name"])))
-    answers = [(words, [way(entry) for entry in entries]) for words, way in ways]
+    if entries.file is not None:
+        ways.insert(0, ("file_name", look_up(by_file, entries.file_names)[entries.file]))
     # an id of the data may be the number of another image's file: the boxes tell
-    words, ids = min(answers, key=lambda answer: answer[1].count(None))
-    if words == "image_id" and None not in answers[-1][1] and answers[-1][1] != ids:
-        on_boxes = [_on_boxes(entries, answer, source) for _, answer in answers]
+    words, sample = min(ways, key=lambda way: int((way[1] < 0).sum()))
+    stems = ways[-1][1]
+    if words == "image_id" and (stems >= 0).all() and (stems != sample).any():
+        on_boxes = [_count_on_boxes(entries, way, source) for _, way in ways]
         if on_boxes[1] >= ENOUGH and on_boxes[0] <= on_boxes[1] / 5:
-            words, ids = answers[1]
-    foreign = [entry for entry, id_ in zip(entries, ids, strict=True) if id_ is None]
-    grouped = _group_entries(entries, ids)
-    return Images(grouped, (*_way_notes(words, answers), *_lack_notes(grouped, source))), foreign
+            words, sample = ways[1]
+    return Images(sample, (*_way_notes(words, ways), *_lack_notes(sample, source)))
 
 
-def _group_entries(
-    entries: Sequence[Entry], ids: Sequence[str | None]
-) -> Mapping[str, Sequence[Entry]]:
-    grouped: dict[str, list[Entry]] = defaultdict(list)
-    for entry, id_ in zip(entries, ids, strict=True):
-        grouped[id_ or ""].append(entry)
-    return grouped
-
-
-def _on_boxes(entries: Sequence[Entry], ids: Sequence[str | None], source: Source) -> int:
+def _count_on_boxes(entries: SavedEntries, sample: NDArray[np.int64], source: Source) -> int:
     """How many detections lie on a true box of the images that they are taken to be of."""
-    grouped = _group_entries(entries, ids)
-    samples = (source[i] for i, id_ in enumerate(source.ids) if id_ in grouped)
-    return len(on_true_boxes(grouped, samples)[0])
+    grouping = entries.group_by_sample(sample, len(source))
+    return len(on_true_boxes(entries, grouping, source)[0])
 
 
-def _way_notes(words: str, answers: Sequence[tuple[str, Sequence[str | None]]]) -> tuple[str, ...]:
+def _way_notes(words: str, ways: Sequence[tuple[str, NDArray[np.int64]]]) -> tuple[str, ...]:
     if words == "image_id":
         return ()
-    own, plain = (dict(answers)[key] for key in (words, "image_id"))
-    other = sum(
-        first is not None and first != second for first, second in zip(plain, own, strict=True)
-    )
+    own, plain = (dict(ways)[key] for key in (words, "image_id"))
+    other = int(((plain >= 0) & (plain != own)).sum())
     more = (
         f"; {other:,} of their image_id values are ids of other images in the data" if other else ""
     )
     return (f"{len(own):,} detections are matched to images by {words}{more}",)
 
 
-def _lack_notes(grouped: Mapping[str, Sequence[Entry]], source: Source) -> tuple[str, ...]:
-    lacking = [id_ for id_ in source.ids if id_ not in grouped]
-    if not lacking:
+def _lack_notes(sample: NDArray[np.int64], source: Source) -> tuple[str, ...]:
+    has_one = np.zeros(len(source), dtype=np.bool_)
+    has_one[sample[sample >= 0]] = True
+    lacking = np.flatnonzero(~has_one)
+    if not len(lacking):
         return ()
     return (
         f"no detection in the file for {len(lacking):,} of {number_of(len(source), 'image')}, "
-        f"first '{lacking[0]}': nothing was found, or they were not predicted",
+        f"first '{source.ids[int(lacking[0])]}': nothing was found, or they were not predicted",
     )
 
 
@@ -121,7 +113,7 @@ def _by_file(source: Source) -> Callable[[str], str | None]:
 
 
 def _name(path: str) -> str:
-    return PurePosixPath(path.replace("\\", "/")).name
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
 def _stem(path: str) -> str:
@@ -170,22 +162,19 @@ def _number_classes(ids: Sequence[int]) -> Mapping[int, int]:
     return {int(number): place for place, number in enumerate(ids)}
 
 
-def by_name(entries: Sequence[Entry], classes: Classes | None) -> Naming | None:
+def by_name(entries: SavedEntries, classes: Classes | None) -> Naming | None:
     """The naming that the entries' own names of categories give; None where they have none.
 
     Raises `UsageError` for an id of two names.
     """
-    key = next(
-        (k for k in NAMES if entries and all(isinstance(e.get(k), str) for e in entries)), ""
-    )
-    if not key or classes is None:
+    if not entries.names or classes is None:
         return None
     names: dict[int, str] = {}
-    for entry in entries:
-        if names.setdefault(entry["category_id"], entry[key]) != entry[key]:
+    for number, name in entries.names:
+        if names.setdefault(number, name) != name:
             raise UsageError(
-                f"the category_id {entry['category_id']} is '{names[entry['category_id']]}' and "
-                f"'{entry[key]}' in one file; give each one {key}"
+                f"the category_id {number} is '{names[number]}' and '{name}' in one file; give "
+                f"each one {entries.name_key}"
             )
     class_list = from_names(list(dict.fromkeys(names.values())))
     to = dict(
@@ -196,17 +185,22 @@ def by_name(entries: Sequence[Entry], classes: Classes | None) -> Naming | None:
         )
     )
     places = {number: to[name] for number, name in names.items() if to[name] >= 0}
-    return Naming(f"matched by {key}", places)
+    return Naming(f"matched by {entries.name_key}", places)
 
 
 def choose_naming(
-    ways: Sequence[Naming], used: Sequence[int], matches: Matches, to: Sequence[int], plain: bool
+    ways: Sequence[Naming],
+    used: Sequence[int],
+    match: Callable[[], Matches],
+    to: Sequence[int],
+    plain: bool,
 ) -> tuple[Naming | None, tuple[str, ...]]:
     """The way that a file numbers its classes, with the note of it; None: in none of these.
 
     Another way than the first needs five detections on true boxes, half of them of the right class,
-    five times as many as any other way. `matches`: what lies on true boxes; `to`: the class of the
-    data of each of the model. `plain`: whether the first way holds where nothing speaks against it.
+    five times as many as any other way. `match`: finds what lies on true boxes; `to`: the class of
+    the data of each of the model. `plain`: whether the first way holds where nothing speaks
+    against it.
     Raises `UsageError` where several fit and none stands out.
     """
     fitting: dict[tuple[int, ...], Naming] = {}
@@ -219,6 +213,7 @@ def choose_naming(
     if len(left) == 1:
         only = left[0]
         return only, () if only is ways[0] else (f"category ids are read as {only.words}",)
+    matches = match()
     agreed = [_count_agreeing(way, matches, to) for way in left]
     total, best = len(matches[0]), int(np.argmax(agreed))
     others = max(count for place, count in enumerate(agreed) if place != best)

@@ -1,7 +1,9 @@
 """How often a detector is wrong when it is confident, by cause and by pair of classes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,24 +136,42 @@ LOWER = 0.3
 EGREGIOUS = tuple(CAUSES.index(name) for name in ("misclassification", "out_of_distribution"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Confusion:
     """Objects of one class, taken for another.
 
-    `true`: the class of the data in words; `predicted`: among the detector's own. `sure`: the share
-    of the objects of that class that a detection above `SCORE` takes so; `unsure`: above `LOWER`.
-    `foreign`: whether no class of the detector stands for the object. `rows`: the most confident
-    such detection of each object, in `Predictions.raw_detections`; `places`: the objects, in
-    `Predictions.boxes`; both by falling score.
+    `true`: the class of the data in words; `predicted`: among the detector's own. `foreign`:
+    whether no class of the detector stands for the object. `rows`: the most confident such
+    detection of each object, in `Predictions.raw_detections`; `places`: the objects, in
+    `Predictions.boxes`; both by falling score. `objects`: (n,) all objects of the class, in
+    `Predictions.boxes`; `videos`: (n,) the video or image of each; `weak_places`: those that a
+    detection above `LOWER` takes so.
     """
 
     true: str
     predicted: str
-    sure: Interval
-    unsure: Interval
     foreign: bool
     rows: tuple[int, ...]
     places: tuple[int, ...]
+    objects: NDArray[np.int64]
+    videos: NDArray[Any]
+    weak_places: tuple[int, ...]
+    are_images: bool
+
+    @cached_property
+    def sure(self) -> Interval:
+        """The share of the objects of the class that a detection above `SCORE` takes so."""
+        return self._share(self.places)
+
+    @cached_property
+    def unsure(self) -> Interval:
+        """The same above `LOWER`."""
+        return self._share(self.weak_places)
+
+    def _share(self, places: Sequence[int]) -> Interval:
+        # of hundreds of pairs a report lists a few: the others need no interval
+        share = proportion(np.isin(self.objects, places), self.videos)
+        return of_images(share) if self.are_images else share
 
 
 def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion]:
@@ -160,10 +180,13 @@ def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion
     An object counts once a pair. Intervals are over the videos or images of the objects. Lau et
     al. 2021, Section 3.1.
     """
+    boxes = predictions.boxes
+    assert boxes is not None, "asked for by judged"
     lower, _ = _find_confusions(predictions, min(LOWER, score))
     sure, foreign = _find_confusions(predictions, score)
+    of_class = {label: np.flatnonzero((boxes.label == label) & ~boxes.crowd) for label, _ in sure}
     several = [
-        _confusion(predictions, pair, mine, lower[pair], foreign[pair])
+        _confusion(predictions, pair, mine, tuple(lower[pair]), foreign[pair], of_class[pair[0]])
         for pair, mine in sure.items()
     ]
     return sorted(
@@ -204,23 +227,23 @@ def _confusion(
     predictions: Predictions,
     pair: tuple[int, int],
     mine: dict[int, int],
-    lower: dict[int, int],
+    weak_places: tuple[int, ...],
     foreign: bool,
+    objects: NDArray[np.int64],
 ) -> Confusion:
     boxes, raw = predictions.boxes, predictions.raw_detections
     assert boxes is not None, "asked for by judged"
     assert raw is not None, "asked for by judged"
     label, own = pair
-    things = np.flatnonzero((boxes.label == label) & ~boxes.crowd)
-    videos = predictions.tags.get("video", predictions.ids)[boxes.image[things]]
-    over = (lambda share: share) if "video" in predictions.tags else of_images
     falling = sorted(mine.items(), key=lambda place: (-raw.score[place[1]], place[1]))
     return Confusion(
         true=name_of(predictions, label),
         predicted=predictions.model_classes[own],
-        sure=over(proportion(np.isin(things, list(mine)), videos)),
-        unsure=over(proportion(np.isin(things, list(lower)), videos)),
         foreign=foreign,
         rows=tuple(row for _, row in falling),
         places=tuple(thing for thing, _ in falling),
+        objects=objects,
+        videos=predictions.tags.get("video", predictions.ids)[boxes.image[objects]],
+        weak_places=weak_places,
+        are_images="video" not in predictions.tags,
     )

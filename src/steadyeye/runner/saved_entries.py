@@ -1,0 +1,189 @@
+"""The detections of a file as columns: a quarter of the memory of its JSON, read in pieces."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+NAMES = ("category_name", "class_name", "name")
+"""Keys under which tools write the name of a category."""
+
+PIECE = 20_000  # entries that are objects of Python at a time
+
+
+class _Entry(msgspec.Struct, gc=False):
+    """An entry as it should be; whatever is otherwise is left to who says what is wrong."""
+
+    image_id: int | float | str
+    category_id: int
+    bbox: tuple[float, float, float, float]
+    score: float
+    file_name: str | None = None
+    category_name: str | None = None
+    class_name: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Entries by sample: `order`: (n,) places in the file; `bounds`: (samples + 1,) in `order`."""
+
+    order: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+
+    def of(self, sample: int) -> NDArray[np.int64]:
+        """The places of a sample's entries, in the order of the file."""
+        return self.order[self.bounds[sample] : self.bounds[sample + 1]]
+
+    @property
+    def filled(self) -> NDArray[np.int64]:
+        """The samples that have an entry, rising."""
+        return np.flatnonzero(np.diff(self.bounds))
+
+
+@dataclass(frozen=True, eq=False)
+class SavedEntries:
+    """n detections in the order of their file.
+
+    `image_ids`: the different image ids, as text; `image`: (n,) which of them. `file_names` and
+    `file`: the same of the files' names, None unless every entry has one. `category`: (n,) the
+    category id. `sides`: (n, 4) x y width height in pixels. `score`: (n,) 0…1. `name_key`: the
+    key under which every entry has the name of its category, "" for none; `names`: the different
+    pairs of category id and name, in order of their first entry.
+    """
+
+    image_ids: Sequence[str]
+    image: NDArray[np.int32]
+    category: NDArray[np.int64]
+    sides: NDArray[np.float64]
+    score: NDArray[np.float64]
+    file_names: Sequence[str] = ()
+    file: NDArray[np.int32] | None = None
+    name_key: str = ""
+    names: Sequence[tuple[int, str]] = ()
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def group_by_sample(self, sample: NDArray[np.int64], samples: int) -> "Grouping":
+        """The entries by sample; `sample`: (n,) which sample each entry is of."""
+        order = np.argsort(sample, kind="stable")
+        return Grouping(order, np.searchsorted(sample[order], np.arange(samples + 1)))
+
+    @property
+    def corners(self) -> NDArray[np.float64]:
+        """(n, 4) x0 y0 x1 y1."""
+        return np.concatenate([self.sides[:, :2], self.sides[:, :2] + self.sides[:, 2:]], axis=1)
+
+    def entry(self, place: int) -> Mapping[str, Any]:
+        """An entry as its file has it, for messages."""
+        return {
+            "image_id": self.image_ids[self.image[place]],
+            "category_id": int(self.category[place]),
+            "bbox": self.sides[place].tolist(),
+            "score": float(self.score[place]),
+        }
+
+
+def parse(text: str) -> SavedEntries | None:
+    """The entries of a JSON list; None where any of it is not as it should be."""
+    try:
+        raw = msgspec.json.decode(text, type=list[msgspec.Raw])
+        decoder = msgspec.json.Decoder(list[_Entry])
+        joined = (b"[" + b",".join(piece) + b"]" for piece in _pieces(raw))
+        entries = collect(map(decoder.decode, joined))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    in_order = np.isfinite(entries.sides).all() and (entries.sides[:, 2:] >= 0).all()
+    in_range = ((entries.score >= 0) & (entries.score <= 1)).all()
+    return entries if in_order and in_range else None
+
+
+def text(value: object) -> str:
+    """An id as text; 7.0, as tables write it, is 7."""
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if whole and isinstance(value, float) else str(value)
+
+
+def from_mappings(entries: Sequence[Mapping[str, Any]]) -> SavedEntries:
+    """The columns of entries that were found to be as they should be."""
+    named = [
+        _Entry(
+            image_id=text(entry["image_id"]),
+            category_id=int(entry["category_id"]),
+            bbox=entry["bbox"],
+            score=entry["score"],
+            **{key: entry[key] for key in ("file_name", *NAMES) if isinstance(entry.get(key), str)},
+        )
+        for entry in entries
+    ]
+    return collect(_pieces(named))
+
+
+def _pieces(entries: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (entries[start : start + PIECE] for start in range(0, len(entries), PIECE))
+
+
+def collect(pieces: Iterable[Sequence[_Entry]]) -> SavedEntries:
+    """The columns of entries that come in pieces."""
+    images, files = _Codes(), _Codes()
+    names: dict[str, dict[tuple[int, str], None] | None] = {key: {} for key in NAMES}
+    columns: list[tuple[NDArray[Any], ...]] = []
+    has_files = True
+    for piece in pieces:
+        has_files = has_files and all(entry.file_name is not None for entry in piece)
+        for key, pairs in names.items():
+            said = [(entry.category_id, getattr(entry, key)) for entry in piece]
+            if pairs is None or any(name is None for _, name in said):
+                names[key] = None
+            else:
+                pairs.update(dict.fromkeys(said))
+        columns.append(
+            (
+                images.number([entry.image_id for entry in piece]),
+                files.number([entry.file_name for entry in piece]),
+                np.array([entry.category_id for entry in piece], dtype=np.int64),
+                np.array([entry.bbox for entry in piece], dtype=np.float64).reshape(-1, 4),
+                np.array([entry.score for entry in piece], dtype=np.float64),
+            )
+        )
+    if not columns:
+        none = np.zeros(0, dtype=np.int32)
+        return SavedEntries((), none, none.astype(np.int64), np.zeros((0, 4)), np.zeros(0))
+    image, file, category, sides, score = map(np.concatenate, zip(*columns, strict=True))
+    key = next((key for key, pairs in names.items() if pairs), "")
+    return SavedEntries(
+        images.texts,
+        image,
+        category,
+        sides,
+        score,
+        files.texts if has_files else (),
+        file if has_files else None,
+        key,
+        list(names.get(key) or ()),
+    )
+
+
+class _Codes:
+    """Numbers of texts, by their first occurrence."""
+
+    def __init__(self) -> None:
+        self._of_value: dict[Any, int] = {}
+        self._of_text: dict[str, int] = {}
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The texts, by their number."""
+        return list(self._of_text)
+
+    def number(self, values: Sequence[Any]) -> NDArray[np.int32]:
+        """(n,) the number of each value's text."""
+        known = self._of_value
+        for value in dict.fromkeys(values):
+            if value not in known:
+                known[value] = self._of_text.setdefault(text(value), len(self._of_text))
+        return np.array([known[value] for value in values], dtype=np.int32)
