@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 MATCH = 0.5
 """IoU of a detection with a true box from which it is of that object."""
@@ -13,6 +12,8 @@ def assign(overlap: NDArray[np.float64]) -> list[tuple[int, int]]:
 
     Of those with as many the pairs with the largest sum.
     """
+    from scipy.optimize import linear_sum_assignment  # half a second, which few runs need
+
     # more than all overlaps together, so that two pairs that just match go before one that is exact
     worth = np.where(overlap >= MATCH, overlap.size + 1 + overlap, 0.0)
     rows, columns = linear_sum_assignment(worth, maximize=True)

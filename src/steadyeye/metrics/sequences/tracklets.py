@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from steadyeye.core.boxes import BoxTable, iou
 from steadyeye.core.errors import UsageError
@@ -312,6 +311,8 @@ def _assign(
     """The objects with the detections of a frame that are theirs, and the detections left."""
     if not objects or not len(detections):
         return [], detections.tolist()
+    from scipy.optimize import linear_sum_assignment  # half a second, which few runs need
+
     overlap = iou(_predict(objects, int(scene.frame[place])), scene.raw.boxes[detections])
     labels = np.array([item.label for item in objects])
     switch = labels[:, None] != scene.raw.label[detections][None]
