@@ -1,6 +1,8 @@
 """The rows of a detector's answers: its boxes mapped to the data's classes."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,11 +24,10 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
     the data's list is open they still compete for the answer of the image as a whole.
     """
     detections = [item.answer if isinstance(item.answer, Detections) else NOTHING for item in items]
-    destinations = np.asarray(task.class_map.destinations, dtype=np.int32)
-    mapped, left_out = zip(*(_map_classes(destinations, e) for e in detections), strict=True)
-    top, top_scores = _find_best(detections)
-    in_competition = np.asarray(task.class_map.places, dtype=np.int32)
-    competing = [_map_classes(in_competition, entry)[0] for entry in detections]
+    said = _join(detections)
+    mapped, left_out = _map_classes(said, np.asarray(task.class_map.destinations, dtype=np.int32))
+    competing, _ = _map_classes(said, np.asarray(task.class_map.places, dtype=np.int32))
+    top, top_scores = _find_best(said)
     samples = [item.sample for item in items]
     return Rows(
         ids=[sample.id for sample in samples],
@@ -36,10 +37,10 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
         errors=[item.error for item in items],
         scores=np.zeros((len(samples), 0), dtype=np.float32),
         answers=_derive_answers(samples, competing) | _summarize_scores(len(detections)),
-        top=top,
-        top_scores=top_scores,
+        top=top[:, None],
+        top_scores=top_scores[:, None],
         boxes=[sample.boxes or EMPTY for sample in samples],
-        detections=mapped,
+        detections=_split(mapped),
         # the size that was seen goes before the one that the annotations say
         sizes=[item.size or item.sample.size or (0, 0) for item in items],
         left_out=left_out,
@@ -49,20 +50,55 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Joined:
+    """The detections of `count` images one after the other; `image`: (n,) rising."""
+
+    image: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    boxes: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    count: int
+
+
+def _join(detections: Sequence[Detections]) -> _Joined:
+    return _Joined(
+        np.repeat(np.arange(len(detections)), [len(each) for each in detections]),
+        np.concatenate([each.labels for each in detections]),
+        np.concatenate([each.boxes for each in detections]),
+        np.concatenate([each.scores for each in detections]),
+        len(detections),
+    )
+
+
+def _split(joined: _Joined) -> list[Detections]:
+    ends = np.searchsorted(joined.image, np.arange(joined.count + 1)).tolist()
+    return [
+        Detections(joined.boxes[a:b], joined.labels[a:b], joined.scores[a:b])
+        for a, b in pairwise(ends)
+    ]
+
+
 def _map_classes(
-    places: NDArray[np.int32], detections: Detections
-) -> tuple[Detections, NDArray[np.int32]]:
-    """The detections over other classes, and the own classes of those that have none there.
+    said: _Joined, places: NDArray[np.int32]
+) -> tuple[_Joined, list[NDArray[np.int32]]]:
+    """The detections over other classes, and of each image the own classes that have none there.
 
     `places`: the other class of each of the detector's own, below 0 for none: those of the data, or
     those that compete, numbered as `Predictions.predicted_class` is.
     """
-    labels = places[detections.labels]
+    labels = places[said.labels]
     has_place = labels >= 0
-    mapped = Detections(
-        detections.boxes[has_place], labels[has_place], detections.scores[has_place]
+    mapped = _Joined(
+        said.image[has_place],
+        labels[has_place],
+        said.boxes[has_place],
+        said.scores[has_place],
+        said.count,
     )
-    return mapped, detections.labels[~has_place]
+    ends = np.searchsorted(said.image[~has_place], np.arange(said.count + 1)).tolist()
+    left_out = said.labels[~has_place]
+    return mapped, [left_out[a:b] for a, b in pairwise(ends)]
 
 
 def _summarize_scores(images: int) -> dict[str, NDArray[Any]]:
@@ -71,47 +107,43 @@ def _summarize_scores(images: int) -> dict[str, NDArray[Any]]:
     return {"softmax": none, "least": np.zeros(images, dtype=np.float32)}
 
 
-def _find_best(detections: Sequence[Detections]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """(n, 1) each: the class and score of the most confident box; −1 and 0 for none."""
-    top, score = (
-        np.full((len(detections), 1), -1, np.int32),
-        np.zeros((len(detections), 1), np.float32),
-    )
-    for row, boxes in enumerate(detections):
-        if len(boxes):
-            best = int(boxes.scores.argmax())
-            top[row], score[row] = boxes.labels[best], boxes.scores[best]
+def _find_best(said: _Joined) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """(images,) each: the class and score of the most confident box; −1 and 0 for none."""
+    top, score = np.full(said.count, -1, np.int32), np.zeros(said.count, np.float32)
+    # written from the last to the first: the most confident of an image, of equals the first
+    order = np.lexsort((-np.arange(len(said.image)), said.scores))
+    top[said.image[order]], score[said.image[order]] = said.labels[order], said.scores[order]
     return top, score
 
 
-def _derive_answers(
-    samples: Sequence[Sample], detections: Sequence[Detections]
-) -> dict[str, NDArray[Any]]:
+def _derive_answers(samples: Sequence[Sample], said: _Joined) -> dict[str, NDArray[Any]]:
     """A detector as a classifier: the class of its most confident box, and its score.
 
-    `detections`: of each image the boxes of the classes that compete.
+    `said`: the detections of the classes that compete. `rank`: how many classes have a more
+    confident box than the best of the true ones, −1 without labels; `probability`: the score of
+    the best box of a true class, 0 without one, NaN without labels.
     """
-    predicted, confidence = _find_best(detections)
-    rank = [
-        _find_rank(sample.truth, boxes) if sample.truth else -1
-        for sample, boxes in zip(samples, detections, strict=True)
-    ]
-    own = [
-        max(boxes.scores[np.isin(boxes.labels, sample.truth)], default=0.0)
-        if sample.truth
-        else np.nan
-        for sample, boxes in zip(samples, detections, strict=True)
-    ]
+    predicted, confidence = _find_best(said)
+    has_label = np.array([bool(sample.truth) for sample in samples], dtype=np.bool_)
+    is_true = _find_true(samples, said)
+    own = np.zeros(said.count)
+    np.maximum.at(own, said.image[is_true], said.scores[is_true])
+    found = np.bincount(said.image[is_true], minlength=said.count) > 0
+    above = ~is_true & (said.scores > np.where(found, own, -1.0)[said.image])
+    pairs = np.unique(np.stack([said.image[above], said.labels[above]]), axis=1)
+    rank = np.bincount(pairs[0], minlength=said.count)
     return {
-        "predicted": predicted[:, 0],
-        "confidence": confidence[:, 0],
-        "rank": np.array(rank, dtype=np.int32),
-        "probability": np.array(own, dtype=np.float32),
+        "predicted": predicted,
+        "confidence": confidence,
+        "rank": np.where(has_label, rank, -1).astype(np.int32),
+        "probability": np.where(has_label, own, np.nan).astype(np.float32),
     }
 
 
-def _find_rank(truth: Sequence[int], detections: Detections) -> int:
-    """How many classes have a more confident box than the best of the true ones."""
-    mine = detections.scores[np.isin(detections.labels, truth)]
-    above = detections.labels[detections.scores > (mine.max() if len(mine) else -1.0)]
-    return len(set(above.tolist()) - set(truth))
+def _find_true(samples: Sequence[Sample], said: _Joined) -> NDArray[np.bool_]:
+    """(n,) whether a detection is of one of the true classes of its image."""
+    truths = [sample.truth for sample in samples]
+    image = np.repeat(np.arange(len(truths)), [len(truth) for truth in truths])
+    label = np.fromiter((each for truth in truths for each in truth), np.int64, len(image))
+    width = 1 + max(label.max(initial=0), said.labels.max(initial=0))
+    return np.isin(said.image * width + said.labels, image * width + label)

@@ -14,6 +14,9 @@ from steadyeye.runner.saved_entries import Grouping, SavedEntries
 Matches: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Category id of each detection that lies on a true box, and the data's class of that box."""
 
+FACTORS = np.arange(7, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C16) + np.uint64(1)
+"""Odd numbers, so that detections of one mark are mostly the same."""
+
 ENOUGH, IOU = 5, 0.5  # detections on true boxes from which something can be told
 
 
@@ -86,10 +89,15 @@ def check_sides(entries: SavedEntries, of_sample: Grouping, source: Source, name
 def doubles(entries: SavedEntries) -> tuple[str, ...]:
     """The note of detections that stand in a file twice; none where none does."""
     # 0 and −0 are one number
-    columns = [entries.image, entries.category, *(entries.sides + 0.0).T, entries.score + 0.0]
-    order = np.lexsort(columns)
-    same = [column[order][1:] == column[order][:-1] for column in columns]
-    more = int(np.logical_and.reduce(same).sum())
+    numbers = [entries.image.astype(np.int64), entries.category]
+    sides = np.ascontiguousarray((entries.sides + 0.0).T)
+    rows = np.stack([column.view(np.uint64) for column in (*numbers, *sides, entries.score + 0.0)])
+    marks = ((rows ^ (rows >> np.uint64(32))) * FACTORS[:, None]).sum(axis=0, dtype=np.uint64)
+    order = np.argsort(marks, kind="stable")
+    near = np.flatnonzero(marks[order][1:] == marks[order][:-1])
+    # all but those are different
+    alike = np.unique(np.concatenate([order[near], order[near + 1]]))
+    more = len(alike) - len(np.unique(rows[:, alike], axis=1).T)
     if not more:
         return ()
     return (

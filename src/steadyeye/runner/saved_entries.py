@@ -136,15 +136,14 @@ def collect(pieces: Iterable[Sequence[_Entry]]) -> SavedEntries:
     for piece in pieces:
         has_files = has_files and all(entry.file_name is not None for entry in piece)
         for key, pairs in names.items():
-            said = [(entry.category_id, getattr(entry, key)) for entry in piece]
-            if pairs is None or any(name is None for _, name in said):
+            if pairs is None or any(getattr(entry, key) is None for entry in piece):
                 names[key] = None
             else:
-                pairs.update(dict.fromkeys(said))
+                pairs.update(dict.fromkeys((e.category_id, getattr(e, key)) for e in piece))
         columns.append(
             (
                 images.number([entry.image_id for entry in piece]),
-                files.number([entry.file_name for entry in piece]),
+                files.number([entry.file_name for entry in piece if has_files]),
                 np.array([entry.category_id for entry in piece], dtype=np.int64),
                 np.array([entry.bbox for entry in piece], dtype=np.float64).reshape(-1, 4),
                 np.array([entry.score for entry in piece], dtype=np.float64),
@@ -186,4 +185,4 @@ class _Codes:
         for value in dict.fromkeys(values):
             if value not in known:
                 known[value] = self._of_text.setdefault(text(value), len(self._of_text))
-        return np.array([known[value] for value in values], dtype=np.int32)
+        return np.fromiter(map(known.__getitem__, values), np.int32, len(values))

@@ -12,8 +12,9 @@ from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
-from steadyeye.core.storage.text_files import read_json
+from steadyeye.core.storage.text_files import parse_json, read_text
 from steadyeye.core.types import Classes
+from steadyeye.data.annotations import coco_columns
 from steadyeye.data.annotations.coco_geometry import corners, of_segmentation
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.classes.wordnet import of_sense
@@ -56,13 +57,57 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     is outside them. Raises `UsageError` with how many and the first for annotations of unknown
     images or categories, for categories of one id or name and for boxes that are none.
     """
-    content = _content(path)
-    categories = _categories(path, content["categories"])
-    outside = [item for item, name in categories.items() if name == ood]
-    classes = {item: name for item, name in categories.items() if name != ood}
+    text = read_text(path, "annotations")
+    columns = coco_columns.parse(text)
+    if columns is None:
+        return _read_entries(path, text, ood)
+    images = _images(path, columns.images)
+    categories = _categories(path, columns.categories)
+    position = _position(path, categories, ood)
+    listed = {image["id"] for image in images}
+    too_large = np.abs(columns.area).max(initial=0) > LARGEST_AREA
+    is_known = set(np.unique(columns.category).tolist()) <= set(position)
+    if too_large or not is_known or not listed.issuperset(columns.image_ids):
+        return _read_entries(path, text, ood)  # which says what is wrong
+    notes = (*_repeats(columns.repeats, columns.total), *_same_files(images))
+    return _file(path, (images, columns.categories, ood), columns.boxes(position), notes)
+
+
+def _position(path: Place, categories: Mapping[int, str], ood: str | None) -> Mapping[int, int]:
+    """Category id → label. Raises `UsageError` where no class is left."""
+    classes = [item for item, name in categories.items() if name != ood]
     if not classes:
         raise UsageError(f"'{path}' has no category other than '{ood}'; list the classes")
-    position = {category: i for i, category in enumerate(classes)} | dict.fromkeys(outside, OOD)
+    outside = [item for item, name in categories.items() if name == ood]
+    return {category: i for i, category in enumerate(classes)} | dict.fromkeys(outside, OOD)
+
+
+def _file(
+    path: Place,
+    content: tuple[Sequence[Mapping[str, Any]], Sequence[Any], str | None],
+    of_image: Mapping[Any, Boxes],
+    notes: tuple[str, ...],
+) -> CocoFile:
+    images, listed, ood = content
+    categories = _categories(path, listed)
+    classes = {item: name for item, name in categories.items() if name != ood}
+    _check_pixels(path, of_image.values())
+    return CocoFile(
+        close_list(
+            classes_of_names({name: _synset(listed, item) for item, name in classes.items()})
+        ),
+        tuple(classes),
+        images,
+        of_image,
+        ood if len(classes) < len(categories) else None,
+        notes,
+    )
+
+
+def _read_entries(path: Place, text: str, ood: str | None) -> CocoFile:
+    """The file, annotation by annotation: masks without boxes, NAO's keys, and what is wrong."""
+    content = _content(path, text)
+    position = _position(path, _categories(path, content["categories"]), ood)
     ids = {image["id"] for image in content["images"]}
     of_image = {
         image: distinct(objects)
@@ -78,36 +123,30 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     for (image, _), entry in zip(numbered, read_all, strict=True):
         entries[image].append(entry)
     objects = {image: boxes(*zip(*item, strict=True)) for image, item in entries.items()}
-    _check_pixels(path, objects.values())
-    return CocoFile(
-        close_list(
-            classes_of_names(
-                {name: _synset(content["categories"], i) for i, name in classes.items()}
-            )
-        ),
-        tuple(classes),
-        content["images"],
-        objects,
-        ood if outside else None,
-        (*_repeats(content["annotations"], of_image), *_same_files(content["images"])),
-    )
+    total = len(content["annotations"])
+    repeats = _repeats(total - len(numbered), total)
+    notes = (*repeats, *_same_files(content["images"]))
+    return _file(path, (content["images"], content["categories"], ood), objects, notes)
 
 
 def distinct(annotations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The annotations of an image, each once: the same class, box and mask are one object."""
     unique: dict[str, Mapping[str, Any]] = {}
     for annotation in annotations:
-        parts = [annotation.get(key) for key in ("category_id", "bbox", "segmentation", "iscrowd")]
+        box = annotation.get("bbox")
+        if isinstance(box, list) and all(_is_number(v) and abs(v) <= LARGEST_AREA for v in box):
+            box = [side + 0.0 for side in box]  # 20 and 20.0 are one number
+        crowd = annotation.get("iscrowd") or 0
+        parts = [annotation.get("category_id"), box, annotation.get("segmentation"), crowd]
         unique.setdefault(json.dumps(parts, default=str), annotation)
     return list(unique.values())
 
 
-def _repeats(annotations: Sequence[Any], unique: Mapping[Any, Sequence[Any]]) -> tuple[str, ...]:
-    more = len(annotations) - sum(map(len, unique.values()))
+def _repeats(more: int, total: int) -> tuple[str, ...]:
     if not more:
         return ()
     return (
-        f"{more:,} of {len(annotations):,} annotations are in the file twice, with the same "
+        f"{more:,} of {total:,} annotations are in the file twice, with the same "
         "image, class, box and mask; each counts once",
     )
 
@@ -162,8 +201,8 @@ def _category(path: Place, entry: Any) -> tuple[int, str]:
     return number, " ".join(name.split())
 
 
-def _content(path: Place) -> Mapping[str, Any]:
-    content = read_json(path, "annotations")
+def _content(path: Place, text: str) -> Mapping[str, Any]:
+    content = parse_json(text, f"the annotations '{path}'")
     parts = content if isinstance(content, dict) else {}
     lacks = [key for key in ("images", "annotations", "categories") if key not in parts]
     if lacks:
@@ -176,8 +215,14 @@ def _content(path: Place) -> Mapping[str, Any]:
             is_list = all(isinstance(entry, dict) for entry in entries)
         if not is_list:
             raise UsageError(f"'{path}': {key} must be a list of objects; correct it")
+    annotations = [key_entry(entry, "image_id") for entry in content["annotations"]]
+    return {**content, "images": _images(path, content["images"]), "annotations": annotations}
+
+
+def _images(path: Place, entries: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The entries of images, each with an id. Raises `UsageError` for one that has none."""
     # NAO's release says _image_id beside COCO's keys or instead of them
-    images = [key_entry(image, "id") for image in content["images"]]
+    images = [key_entry(image, "id") for image in entries]
     without = [image for image in images if "id" not in image]
     if without:
         raise UsageError(
@@ -185,8 +230,7 @@ def _content(path: Place) -> Mapping[str, Any]:
         )
     for image in images:
         _check_image(path, image)
-    annotations = [key_entry(entry, "image_id") for entry in content["annotations"]]
-    return {**content, "images": images, "annotations": annotations}
+    return images
 
 
 def _check_image(path: Place, image: Mapping[str, Any]) -> None:

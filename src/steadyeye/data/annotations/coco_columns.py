@@ -1,0 +1,137 @@
+"""The annotations of a COCO file as columns, where every one of them is as it should be."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import Boxes
+
+PIECE = 20_000  # annotations that are objects of Python at a time
+
+
+class _Annotation(msgspec.Struct, gc=False):
+    image_id: int | str
+    category_id: int
+    bbox: tuple[float, float, float, float]
+    area: float | msgspec.UnsetType = msgspec.UNSET
+    iscrowd: int = 0
+    segmentation: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _File(msgspec.Struct):
+    images: list[dict[str, Any]]
+    categories: list[Any]
+    annotations: list[msgspec.Raw]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """n annotations in the order of their file, and the entries of images and categories.
+
+    `image`: (n,) which of `image_ids`; `category`: (n,) the category id; `corners`: (n, 4) x0 y0
+    x1 y1 in pixels; `area`: (n,) in pixels; `crowd`: (n,) bool. `repeats`: how many annotations
+    stood there before and are left out, of `total`.
+    """
+
+    images: Sequence[Mapping[str, Any]]
+    categories: Sequence[Any]
+    image_ids: Sequence[int | str]
+    image: NDArray[np.int64]
+    category: NDArray[np.int64]
+    corners: NDArray[np.float64]
+    area: NDArray[np.float64]
+    crowd: NDArray[np.bool_]
+    repeats: int
+    total: int
+
+    def boxes(self, position: Mapping[int, int]) -> Mapping[int | str, Boxes]:
+        """Image id → its boxes; `position`: the label of each category id."""
+        order = np.argsort(self.image, kind="stable")
+        kinds, which = np.unique(self.category, return_inverse=True)
+        label = np.array([position[number] for number in kinds.tolist()], dtype=np.int32)[which]
+        corners, area, crowd = self.corners[order], self.area[order], self.crowd[order]
+        label = label[order]
+        ends = np.searchsorted(self.image[order], np.arange(len(self.image_ids) + 1)).tolist()
+        return {
+            name: Boxes(corners[a:b], label[a:b], crowd[a:b], area[a:b])
+            for name, (a, b) in zip(self.image_ids, pairwise(ends), strict=True)
+        }
+
+
+def parse(text: str) -> Columns | None:
+    """The columns of a file; None where anything in it needs a closer look or has no box."""
+    try:
+        content = msgspec.json.decode(text, type=_File)
+        decoder = msgspec.json.Decoder(list[_Annotation])
+        known: dict[int | str, int] = {}
+        parts, masks = [], []
+        for start in range(0, len(content.annotations), PIECE):
+            piece = content.annotations[start : start + PIECE]
+            entries = decoder.decode(b"[" + b",".join(piece) + b"]")
+            parts.append(_columns(entries, known))
+            masks += [bytes(entry.segmentation) for entry in entries]
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    if not parts:
+        return None
+    image, category, sides, area, crowd = map(np.concatenate, zip(*parts, strict=True))
+    if (sides[:, 2:] < 0).any() or not np.isin(crowd, (0, 1)).all() or (area < 0).any():
+        return None
+    corners = np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1)
+    kept = ~_find_repeats([image, category, *sides.T, crowd], masks)
+    own = np.prod(corners[:, 2:] - corners[:, :2], axis=1)
+    return Columns(
+        content.images,
+        content.categories,
+        list(known),
+        image[kept],
+        category[kept],
+        corners[kept],
+        np.where(np.isnan(area), own, area)[kept],
+        crowd[kept] == 1,
+        int((~kept).sum()),
+        len(kept),
+    )
+
+
+def _columns(
+    entries: Sequence[_Annotation], known: dict[int | str, int]
+) -> tuple[NDArray[Any], ...]:
+    for entry in entries:
+        known.setdefault(entry.image_id, len(known))
+    n = len(entries)
+    areas = (np.nan if isinstance(e.area, msgspec.UnsetType) else e.area for e in entries)
+    return (
+        np.fromiter((known[entry.image_id] for entry in entries), np.int64, n),
+        np.fromiter((entry.category_id for entry in entries), np.int64, n),
+        np.array([entry.bbox for entry in entries], dtype=np.float64).reshape(-1, 4),
+        np.fromiter(areas, np.float64, n),
+        np.fromiter((entry.iscrowd for entry in entries), np.int64, n),
+    )
+
+
+def _find_repeats(columns: Sequence[NDArray[Any]], masks: Sequence[bytes]) -> NDArray[np.bool_]:
+    """(n,) whether an earlier annotation has the same image, class, box, crowd and mask."""
+    order = np.lexsort(columns)  # stable: of the same ones the first comes first
+    same = np.logical_and.reduce([each[order][1:] == each[order][:-1] for each in columns])
+    found = np.zeros(len(masks), dtype=np.bool_)
+    seen: set[bytes] = set()
+    previous = -2
+    for place in np.flatnonzero(same).tolist():
+        first, second = order[place], order[place + 1]
+        if place != previous + 1:
+            seen = {_plain(masks[first])}
+        found[second] = _plain(masks[second]) in seen
+        seen.add(_plain(masks[second]))
+        previous = place
+    return found
+
+
+def _plain(mask: bytes) -> bytes:
+    """A mask as one text however it was spaced."""
+    return msgspec.json.encode(msgspec.json.decode(mask)) if mask else b"null"
