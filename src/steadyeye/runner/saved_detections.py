@@ -32,10 +32,14 @@ KEYS = ("image_id", "category_id", "bbox", "score")
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """How a file is read: its entries by sample, category id → class of the model, and notes."""
+    """How a file is read against a source.
 
-    of_sample: Grouping
-    places: Mapping[int, int]
+    `detections`: all of them, sample by sample; `bounds`: (samples + 1,) where each begins;
+    `notes`: how that was found out.
+    """
+
+    detections: Detections
+    bounds: Sequence[int]
     notes: tuple[str, ...]
 
 
@@ -122,16 +126,14 @@ def ready(saved: SavedDetections, task: Task) -> Task:
 
 def predict(saved: SavedDetections) -> Callable[[Task, range, WorkerThread], Rows]:
     """What stands in for `classify.predict`: the rows of a span as the file says them."""
-    corners = saved.entries.corners
 
     def look_up(task: Task, span: range, worker: WorkerThread) -> Rows:
         reading = _read_against(saved, task.source, task.class_map)
         items = []
         for i in span:
-            sample, places = task.source[i], reading.of_sample.of(i)
-            labels = [reading.places[number] for number in saved.entries.category[places].tolist()]
-            scores = saved.entries.score[places]
-            answer = Detections(corners[places], np.array(labels, np.int32), scores)
+            sample, one = task.source[i], slice(reading.bounds[i], reading.bounds[i + 1])
+            whole = reading.detections
+            answer = Detections(whole.boxes[one], whole.labels[one], whole.scores[one])
             items.append(InferenceItem(sample, dict(sample.tags), answer))
         return detect.build_rows(task, items)
 
@@ -155,7 +157,11 @@ def _find_reading(saved: SavedDetections, source: Source, class_map: ClassMap) -
     saved_boxes.check_sides(entries, of_sample, source, saved.name)
     places, class_notes = _places(saved, source, class_map, of_sample)
     notes = (*images.notes, *class_notes, *saved_boxes.doubles(entries))
-    return Reading(of_sample, places, notes)
+    numbers, which = np.unique(entries.category, return_inverse=True)
+    labels = np.array([places[number] for number in numbers.tolist()], np.int32)[which]
+    order = of_sample.order
+    detections = Detections(entries.corners[order], labels[order], entries.score[order])
+    return Reading(detections, of_sample.bounds.tolist(), notes)
 
 
 def _places(

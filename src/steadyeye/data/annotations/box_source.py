@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ class BoxedImage:
     masks: Callable[[], NDArray[np.bool_]] | None = None
     file_name: str = ""
 
-    @property
+    @cached_property
     def labels(self) -> Labels:
         """The classes that are there, crowds and objects outside the classes aside."""
         return present(self.boxes)

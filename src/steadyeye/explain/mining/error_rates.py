@@ -1,6 +1,6 @@
 """How often a detector is wrong when it is confident, by cause and by pair of classes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -184,7 +184,10 @@ def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion
     assert boxes is not None, "asked for by judged"
     lower, _ = _find_confusions(predictions, min(LOWER, score))
     sure, foreign = _find_confusions(predictions, score)
-    of_class = {label: np.flatnonzero((boxes.label == label) & ~boxes.crowd) for label, _ in sure}
+    of_class = {
+        label: np.flatnonzero((boxes.label == label) & ~boxes.crowd)
+        for label in {pair[0] for pair in sure}
+    }
     several = [
         _confusion(predictions, pair, mine, tuple(lower[pair]), foreign[pair], of_class[pair[0]])
         for pair, mine in sure.items()
@@ -208,19 +211,17 @@ def _find_confusions(
     assert raw is not None, "asked for by judged"
     first: Taken = {}
     foreign: dict[tuple[int, int], bool] = {}
-    for place in _rising(verdicts.detection, raw.score):
-        if verdicts.cause[place] not in EGREGIOUS:
-            continue
-        thing, row = int(verdicts.object[place]), int(verdicts.detection[place])
-        pair = int(boxes.label[thing]), int(raw.label[row])
-        first.setdefault(pair, {})[thing] = row
-        foreign[pair] = bool(verdicts.cause[place] == CAUSES.index("out_of_distribution"))
+    rows, objects = verdicts.detection, verdicts.object
+    # by rising score, so that the most confident comes last; ties by row
+    order = np.lexsort((-rows, raw.score[rows]))
+    order = order[np.isin(verdicts.cause[order], EGREGIOUS)]
+    is_foreign = verdicts.cause[order] == CAUSES.index("out_of_distribution")
+    columns = (boxes.label[objects[order]], raw.label[rows[order]], objects[order], rows[order])
+    listed = zip(*(column.tolist() for column in (*columns, is_foreign)), strict=True)
+    for label, own, thing, row, beyond in listed:
+        first.setdefault((label, own), {})[thing] = row
+        foreign[label, own] = beyond
     return first, foreign
-
-
-def _rising(rows: NDArray[np.int64], score: NDArray[np.float64]) -> Iterator[int]:
-    """Places of detections by rising score, so that the most confident comes last; ties by row."""
-    return iter(np.lexsort((-rows, score[rows])).tolist())
 
 
 def _confusion(

@@ -6,10 +6,11 @@ Interpolated at 101 recall points, equal to COCOeval(bbox) of pycocotools 2.0 (L
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from steadyeye.metrics.detection.matching import IOUS, MOST, Flags, Floats, Ints, Matched
 
@@ -78,9 +79,9 @@ def average_recall(
     image and category count, the best, at most `MOST`. `ious`, `weight`: as in `dataset_ap`.
     """
     groups, times = matched.groups, _times(matched, weight)
-    members = (groups.image, groups.label, groups.first, groups.members)
-    size = (groups.classes, max_detections)
-    hits = np.asarray(_count_hits(matched.hit, members, _bits(ious), times, size))
+    held, counts = _find_hits(matched, max_detections)
+    image, label = groups.image[held], groups.label[held]
+    hits = np.asarray(_sum_hits(counts, image, label, times, groups.classes))[_places(ious)]
     positives = _positives(matched, times)
     # 0 ÷ 0 is the NaN of a category without ground truth
     with np.errstate(invalid="ignore"):
@@ -88,10 +89,14 @@ def average_recall(
 
 
 def _bits(ious: Sequence[float]) -> Flags:
+    return np.asarray(1 << _places(ious), dtype=np.uint16)
+
+
+def _places(ious: Sequence[float]) -> NDArray[np.intp]:
     near = np.abs(np.asarray(ious, dtype=np.float64)[:, None] - IOUS) < 1e-9
     if not near.any(axis=1).all():
         raise ValueError(f"ious={tuple(ious)}: not among {', '.join(f'{i:.2f}' for i in IOUS)}")
-    return np.asarray(1 << near.argmax(axis=1), dtype=np.uint16)
+    return np.asarray(near.argmax(axis=1))
 
 
 def _times(matched: Matched, weight: ArrayLike | None) -> Ints:
@@ -193,16 +198,39 @@ def _areas(best: Floats) -> Floats:
     return shares
 
 
+_HITS: WeakKeyDictionary[Matched, dict[int, tuple[Ints, Ints]]] = WeakKeyDictionary()
+
+
+def _find_hits(matched: Matched, most: int) -> tuple[Ints, Ints]:
+    """The groups with a true positive among their first `most`, and (n, thresholds) how many.
+
+    Found once: a resample only weighs them.
+    """
+    known = _HITS.setdefault(matched, {})
+    if most not in known:
+        groups = matched.groups
+        counts = np.asarray(_count_hits(matched.hit, groups.first, groups.members, most, len(IOUS)))
+        held = np.flatnonzero(counts.any(axis=1))
+        known[most] = held, counts[held]
+    return known[most]
+
+
 @njit(nogil=True, cache=True)
-def _count_hits(hit: Flags, groups: Any, bits: Flags, times: Ints, size: tuple[int, int]) -> Ints:
-    """(bits, classes) true positives among the first `size[1]` of each group."""
-    image, label, first, members = groups
-    classes, most = size
-    out = np.zeros((len(bits), classes), dtype=np.int64)
-    for g in range(len(image)):
+def _count_hits(hit: Flags, first: Ints, members: Ints, most: int, bits: int) -> Ints:
+    """(groups, bits) true positives among the first `most` of each group."""
+    out = np.zeros((len(first) - 1, bits), dtype=np.int64)
+    for g in range(len(first) - 1):
         for place in members[first[g] : min(first[g + 1], first[g] + most)]:
-            if hit[place]:
-                for i in range(len(bits)):
-                    if hit[place] & bits[i]:
-                        out[i, label[g]] += times[image[g]]
+            for i in range(bits):
+                out[g, i] += hit[place] >> i & 1
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _sum_hits(counts: Ints, image: Ints, label: Ints, times: Ints, classes: int) -> Ints:
+    """(bits, classes) true positives, an image counted so many times."""
+    out = np.zeros((counts.shape[1], classes), dtype=np.int64)
+    for g in range(len(counts)):
+        for i in range(counts.shape[1]):
+            out[i, label[g]] += counts[g, i] * times[image[g]]
     return out
