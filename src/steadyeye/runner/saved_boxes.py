@@ -25,7 +25,7 @@ def on_true_boxes(entries: SavedEntries, of_sample: Grouping, source: Source) ->
     corners = entries.corners
     numbers: list[NDArray[np.int64]] = []
     labels: list[NDArray[np.int64]] = []
-    for sample in of_sample.filled.tolist():
+    for sample in of_sample.samples.tolist():
         places, truth = of_sample.of(sample), source[sample].boxes
         if truth is None:
             continue
@@ -69,7 +69,7 @@ def check_sides(entries: SavedEntries, of_sample: Grouping, source: Source, name
             "sides; give pixels"
         )
     ends = np.full((len(of_sample.bounds) - 1, 2), np.nan)
-    for sample in of_sample.filled.tolist():
+    for sample in of_sample.samples.tolist():
         size = source[sample].size
         if size:
             ends[sample] = size[1] + 1, size[0] + 1

@@ -39,7 +39,7 @@ class Grouping:
         return self.order[self.bounds[sample] : self.bounds[sample + 1]]
 
     @property
-    def filled(self) -> NDArray[np.int64]:
+    def samples(self) -> NDArray[np.int64]:
         """The samples that have an entry, rising."""
         return np.flatnonzero(np.diff(self.bounds))
 
