@@ -24,10 +24,10 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
     the data's list is open they still compete for the answer of the image as a whole.
     """
     detections = [item.answer if isinstance(item.answer, Detections) else NOTHING for item in items]
-    said = _join(detections)
-    mapped, left_out = _map_classes(said, np.asarray(task.class_map.destinations, dtype=np.int32))
-    competing, _ = _map_classes(said, np.asarray(task.class_map.places, dtype=np.int32))
-    top, top_scores = _find_best(said)
+    joined = _join(detections)
+    mapped, left_out = _map_classes(joined, np.asarray(task.class_map.destinations, dtype=np.int32))
+    competing, _ = _map_classes(joined, np.asarray(task.class_map.places, dtype=np.int32))
+    top, top_scores = _find_best(joined)
     samples = [item.sample for item in items]
     return Rows(
         ids=[sample.id for sample in samples],
@@ -63,10 +63,10 @@ class _Joined:
 
 def _join(detections: Sequence[Detections]) -> _Joined:
     return _Joined(
-        np.repeat(np.arange(len(detections)), [len(each) for each in detections]),
-        np.concatenate([each.labels for each in detections]),
-        np.concatenate([each.boxes for each in detections]),
-        np.concatenate([each.scores for each in detections]),
+        np.repeat(np.arange(len(detections)), [len(image) for image in detections]),
+        np.concatenate([image.labels for image in detections]),
+        np.concatenate([image.boxes for image in detections]),
+        np.concatenate([image.scores for image in detections]),
         len(detections),
     )
 
@@ -80,24 +80,24 @@ def _split(joined: _Joined) -> list[Detections]:
 
 
 def _map_classes(
-    said: _Joined, places: NDArray[np.int32]
+    joined: _Joined, places: NDArray[np.int32]
 ) -> tuple[_Joined, list[NDArray[np.int32]]]:
     """The detections over other classes, and of each image the own classes that have none there.
 
     `places`: the other class of each of the detector's own, below 0 for none: those of the data, or
     those that compete, numbered as `Predictions.predicted_class` is.
     """
-    labels = places[said.labels]
+    labels = places[joined.labels]
     has_place = labels >= 0
     mapped = _Joined(
-        said.image[has_place],
+        joined.image[has_place],
         labels[has_place],
-        said.boxes[has_place],
-        said.scores[has_place],
-        said.count,
+        joined.boxes[has_place],
+        joined.scores[has_place],
+        joined.count,
     )
-    ends = np.searchsorted(said.image[~has_place], np.arange(said.count + 1)).tolist()
-    left_out = said.labels[~has_place]
+    ends = np.searchsorted(joined.image[~has_place], np.arange(joined.count + 1)).tolist()
+    left_out = joined.labels[~has_place]
     return mapped, [left_out[a:b] for a, b in pairwise(ends)]
 
 
@@ -107,31 +107,34 @@ def _summarize_scores(images: int) -> dict[str, NDArray[Any]]:
     return {"softmax": none, "least": np.zeros(images, dtype=np.float32)}
 
 
-def _find_best(said: _Joined) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def _find_best(joined: _Joined) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """(images,) each: the class and score of the most confident box; −1 and 0 for none."""
-    top, score = np.full(said.count, -1, np.int32), np.zeros(said.count, np.float32)
+    top, score = np.full(joined.count, -1, np.int32), np.zeros(joined.count, np.float32)
     # written from the last to the first: the most confident of an image, of equals the first
-    order = np.lexsort((-np.arange(len(said.image)), said.scores))
-    top[said.image[order]], score[said.image[order]] = said.labels[order], said.scores[order]
+    order = np.lexsort((-np.arange(len(joined.image)), joined.scores))
+    top[joined.image[order]], score[joined.image[order]] = (
+        joined.labels[order],
+        joined.scores[order],
+    )
     return top, score
 
 
-def _derive_answers(samples: Sequence[Sample], said: _Joined) -> dict[str, NDArray[Any]]:
+def _derive_answers(samples: Sequence[Sample], joined: _Joined) -> dict[str, NDArray[Any]]:
     """A detector as a classifier: the class of its most confident box, and its score.
 
-    `said`: the detections of the classes that compete. `rank`: how many classes have a more
+    `joined`: the detections of the classes that compete. `rank`: how many classes have a more
     confident box than the best of the true ones, −1 without labels; `probability`: the score of
     the best box of a true class, 0 without one, NaN without labels.
     """
-    predicted, confidence = _find_best(said)
+    predicted, confidence = _find_best(joined)
     has_label = np.array([bool(sample.truth) for sample in samples], dtype=np.bool_)
-    is_true = _find_true(samples, said)
-    own = np.zeros(said.count)
-    np.maximum.at(own, said.image[is_true], said.scores[is_true])
-    found = np.bincount(said.image[is_true], minlength=said.count) > 0
-    above = ~is_true & (said.scores > np.where(found, own, -1.0)[said.image])
-    pairs = np.unique(np.stack([said.image[above], said.labels[above]]), axis=1)
-    rank = np.bincount(pairs[0], minlength=said.count)
+    is_true = _find_true(samples, joined)
+    own = np.zeros(joined.count)
+    np.maximum.at(own, joined.image[is_true], joined.scores[is_true])
+    has_true = np.bincount(joined.image[is_true], minlength=joined.count) > 0
+    above = ~is_true & (joined.scores > np.where(has_true, own, -1.0)[joined.image])
+    pairs = np.unique(np.stack([joined.image[above], joined.labels[above]]), axis=1)
+    rank = np.bincount(pairs[0], minlength=joined.count)
     return {
         "predicted": predicted,
         "confidence": confidence,
@@ -140,10 +143,10 @@ def _derive_answers(samples: Sequence[Sample], said: _Joined) -> dict[str, NDArr
     }
 
 
-def _find_true(samples: Sequence[Sample], said: _Joined) -> NDArray[np.bool_]:
+def _find_true(samples: Sequence[Sample], joined: _Joined) -> NDArray[np.bool_]:
     """(n,) whether a detection is of one of the true classes of its image."""
     truths = [sample.truth for sample in samples]
     image = np.repeat(np.arange(len(truths)), [len(truth) for truth in truths])
-    label = np.fromiter((each for truth in truths for each in truth), np.int64, len(image))
-    width = 1 + max(label.max(initial=0), said.labels.max(initial=0))
-    return np.isin(said.image * width + said.labels, image * width + label)
+    label = np.fromiter((label for truth in truths for label in truth), np.int64, len(image))
+    width = 1 + max(label.max(initial=0), joined.labels.max(initial=0))
+    return np.isin(joined.image * width + joined.labels, image * width + label)

@@ -131,9 +131,9 @@ def predict(saved: SavedDetections) -> Callable[[Task, range, WorkerThread], Row
         reading = _read_against(saved, task.source, task.class_map)
         items = []
         for i in span:
-            sample, one = task.source[i], slice(reading.bounds[i], reading.bounds[i + 1])
+            sample, places = task.source[i], slice(reading.bounds[i], reading.bounds[i + 1])
             whole = reading.detections
-            answer = Detections(whole.boxes[one], whole.labels[one], whole.scores[one])
+            answer = Detections(whole.boxes[places], whole.labels[places], whole.scores[places])
             items.append(InferenceItem(sample, dict(sample.tags), answer))
         return detect.build_rows(task, items)
 
@@ -157,8 +157,8 @@ def _find_reading(saved: SavedDetections, source: Source, class_map: ClassMap) -
     saved_boxes.check_sides(entries, of_sample, source, saved.name)
     places, class_notes = _places(saved, source, class_map, of_sample)
     notes = (*images.notes, *class_notes, *saved_boxes.doubles(entries))
-    numbers, which = np.unique(entries.category, return_inverse=True)
-    labels = np.array([places[number] for number in numbers.tolist()], np.int32)[which]
+    numbers, kind = np.unique(entries.category, return_inverse=True)
+    labels = np.array([places[number] for number in numbers.tolist()], np.int32)[kind]
     order = of_sample.order
     detections = Detections(entries.corners[order], labels[order], entries.score[order])
     return Reading(detections, of_sample.bounds.tolist(), notes)

@@ -110,7 +110,7 @@ def text(value: object) -> str:
 
 def from_mappings(entries: Sequence[Mapping[str, Any]]) -> SavedEntries:
     """The columns of entries that were found to be as they should be."""
-    named = [
+    checked = [
         _Entry(
             image_id=text(entry["image_id"]),
             category_id=int(entry["category_id"]),
@@ -120,7 +120,7 @@ def from_mappings(entries: Sequence[Mapping[str, Any]]) -> SavedEntries:
         )
         for entry in entries
     ]
-    return collect(_pieces(named))
+    return collect(_pieces(checked))
 
 
 def _pieces(entries: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -43,8 +43,8 @@ def images(entries: SavedEntries, source: Source) -> Images:
     by_file = _by_file(source)
 
     def look_up(find: Callable[[str], str | None], texts: Sequence[str]) -> NDArray[np.int64]:
-        found = (find(text) for text in texts)
-        return np.array([-1 if id_ is None else place_of[id_] for id_ in found], dtype=np.int64)
+        ids = (find(text) for text in texts)
+        return np.array([-1 if id_ is None else place_of[id_] for id_ in ids], dtype=np.int64)
 
     by_id = look_up(lambda text: text if text in place_of else None, entries.image_ids)
     by_stem = look_up(by_file, entries.image_ids)

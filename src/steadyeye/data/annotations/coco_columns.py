@@ -52,8 +52,8 @@ class Columns:
     def boxes(self, position: Mapping[int, int]) -> Mapping[int | str, Boxes]:
         """Image id → its boxes; `position`: the label of each category id."""
         order = np.argsort(self.image, kind="stable")
-        kinds, which = np.unique(self.category, return_inverse=True)
-        label = np.array([position[number] for number in kinds.tolist()], dtype=np.int32)[which]
+        kinds, kind = np.unique(self.category, return_inverse=True)
+        label = np.array([position[number] for number in kinds.tolist()], dtype=np.int32)[kind]
         corners, area, crowd = self.corners[order], self.area[order], self.crowd[order]
         label = label[order]
         ends = np.searchsorted(self.image[order], np.arange(len(self.image_ids) + 1)).tolist()
@@ -83,19 +83,19 @@ def parse(text: str) -> Columns | None:
     if (sides[:, 2:] < 0).any() or not np.isin(crowd, (0, 1)).all() or (area < 0).any():
         return None
     corners = np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1)
-    kept = ~_find_repeats([image, category, *sides.T, crowd], masks)
+    is_first = ~_find_repeats([image, category, *sides.T, crowd], masks)
     own = np.prod(corners[:, 2:] - corners[:, :2], axis=1)
     return Columns(
         content.images,
         content.categories,
         list(known),
-        image[kept],
-        category[kept],
-        corners[kept],
-        np.where(np.isnan(area), own, area)[kept],
-        crowd[kept] == 1,
-        int((~kept).sum()),
-        len(kept),
+        image[is_first],
+        category[is_first],
+        corners[is_first],
+        np.where(np.isnan(area), own, area)[is_first],
+        crowd[is_first] == 1,
+        int((~is_first).sum()),
+        len(is_first),
     )
 
 
@@ -118,18 +118,18 @@ def _columns(
 def _find_repeats(columns: Sequence[NDArray[Any]], masks: Sequence[bytes]) -> NDArray[np.bool_]:
     """(n,) whether an earlier annotation has the same image, class, box, crowd and mask."""
     order = np.lexsort(columns)  # stable: of the same ones the first comes first
-    same = np.logical_and.reduce([each[order][1:] == each[order][:-1] for each in columns])
-    found = np.zeros(len(masks), dtype=np.bool_)
-    seen: set[bytes] = set()
+    same = np.logical_and.reduce([column[order][1:] == column[order][:-1] for column in columns])
+    is_repeat = np.zeros(len(masks), dtype=np.bool_)
+    earlier: set[bytes] = set()
     previous = -2
     for place in np.flatnonzero(same).tolist():
         first, second = order[place], order[place + 1]
         if place != previous + 1:
-            seen = {_plain(masks[first])}
-        found[second] = _plain(masks[second]) in seen
-        seen.add(_plain(masks[second]))
+            earlier = {_plain(masks[first])}
+        is_repeat[second] = _plain(masks[second]) in earlier
+        earlier.add(_plain(masks[second]))
         previous = place
-    return found
+    return is_repeat
 
 
 def _plain(mask: bytes) -> bytes:

@@ -64,10 +64,10 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     images = _images(path, columns.images)
     categories = _categories(path, columns.categories)
     position = _position(path, categories, ood)
-    listed = {image["id"] for image in images}
+    ids = {image["id"] for image in images}
     too_large = np.abs(columns.area).max(initial=0) > LARGEST_AREA
     is_known = set(np.unique(columns.category).tolist()) <= set(position)
-    if too_large or not is_known or not listed.issuperset(columns.image_ids):
+    if too_large or not is_known or not ids.issuperset(columns.image_ids):
         return _read_entries(path, text, ood)  # which says what is wrong
     notes = (*_repeats(columns.repeats, columns.total), *_same_files(images))
     return _file(path, (images, columns.categories, ood), columns.boxes(position), notes)
@@ -88,13 +88,13 @@ def _file(
     of_image: Mapping[Any, Boxes],
     notes: tuple[str, ...],
 ) -> CocoFile:
-    images, listed, ood = content
-    categories = _categories(path, listed)
+    images, entries, ood = content
+    categories = _categories(path, entries)
     classes = {item: name for item, name in categories.items() if name != ood}
     _check_pixels(path, of_image.values())
     return CocoFile(
         close_list(
-            classes_of_names({name: _synset(listed, item) for item, name in classes.items()})
+            classes_of_names({name: _synset(entries, item) for item, name in classes.items()})
         ),
         tuple(classes),
         images,

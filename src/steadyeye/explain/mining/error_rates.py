@@ -217,10 +217,10 @@ def _find_confusions(
     order = order[np.isin(verdicts.cause[order], EGREGIOUS)]
     is_foreign = verdicts.cause[order] == CAUSES.index("out_of_distribution")
     columns = (boxes.label[objects[order]], raw.label[rows[order]], objects[order], rows[order])
-    listed = zip(*(column.tolist() for column in (*columns, is_foreign)), strict=True)
-    for label, own, thing, row, beyond in listed:
+    mistakes = zip(*(column.tolist() for column in (*columns, is_foreign)), strict=True)
+    for label, own, thing, row, has_no_class in mistakes:
         first.setdefault((label, own), {})[thing] = row
-        foreign[label, own] = beyond
+        foreign[label, own] = has_no_class
     return first, foreign
 
 

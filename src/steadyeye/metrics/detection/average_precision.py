@@ -79,8 +79,8 @@ def average_recall(
     image and category count, the best, at most `MOST`. `ious`, `weight`: as in `dataset_ap`.
     """
     groups, times = matched.groups, _times(matched, weight)
-    held, counts = _find_hits(matched, max_detections)
-    image, label = groups.image[held], groups.label[held]
+    group, counts = _find_hits(matched, max_detections)
+    image, label = groups.image[group], groups.label[group]
     hits = np.asarray(_sum_hits(counts, image, label, times, groups.classes))[_places(ious)]
     positives = _positives(matched, times)
     # 0 ÷ 0 is the NaN of a category without ground truth
@@ -210,8 +210,8 @@ def _find_hits(matched: Matched, most: int) -> tuple[Ints, Ints]:
     if most not in known:
         groups = matched.groups
         counts = np.asarray(_count_hits(matched.hit, groups.first, groups.members, most, len(IOUS)))
-        held = np.flatnonzero(counts.any(axis=1))
-        known[most] = held, counts[held]
+        group = np.flatnonzero(counts.any(axis=1))
+        known[most] = group, counts[group]
     return known[most]
 
 
