@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import betaln
-from scipy.stats import betabinom, hypergeom
+from scipy.stats import beta, betabinom, hypergeom, norm
+from scipy.stats import t as student
 
 from steadyeye import testing
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import percent
 from steadyeye.core.stats.label_budget import (
     RequiredShare,
+    StratumCounts,
     bound_without_labels,
     count_ends,
+    count_ends_of_strata,
     require,
     share_of_sets,
 )
@@ -192,3 +195,60 @@ def test_pm_k_is_at_most_the_share_of_consistent_sets(seed, margin):
     bound = f"pm_k(k=2) of these 12 sets is at most {percent(consistent.value)}, whatever is in"
     assert bound in consistent.notes[0]
     assert self_consistency(labelled).notes == ()
+
+
+POOLS = {
+    "alike": [(200, 0.5)] * 5,
+    "apart": [(200, share) for share in (0.1, 0.3, 0.5, 0.7, 0.95)],
+    "nothing or all": [(200, share) for share in (0.0, 0.0, 0.02, 1.0, 1.0)],
+    "rare": [(200, 0.02)] * 5,
+    "of different sizes": [(40, 0.9), (60, 0.5), (400, 0.6), (300, 0.1), (200, 1.0)],
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+@pytest.mark.parametrize("labels", [50, 100, 200])
+def test_the_interval_of_strata_covers(name, labels):
+    """In 95 of 100 studies the truth lies within; of 600 drawn ones that is 93 in 100 at least."""
+    rng = np.random.default_rng(labels)
+    pools = [(size, round(size * share)) for size, share in POOLS[name]]
+    turns = sorted(((j + 0.5) / size, h) for h, (size, _) in enumerate(pools) for j in range(size))
+    drawn = np.bincount([h for _, h in turns[:labels]], minlength=len(pools))
+    true = sum(right for _, right in pools)
+    covered = 0
+    for _ in range(600):
+        counts = [
+            StratumCounts(int(rng.hypergeometric(right, size - right, n)), 0, int(n), size)
+            for (size, right), n in zip(pools, drawn, strict=True)
+        ]
+        low, high = count_ends_of_strata(counts)
+        covered += low - 1e-9 <= true <= high + 1e-9
+    assert covered / 600 >= 0.93
+
+
+def test_the_ends_of_strata_are_korn_and_graubards():
+    strata = [StratumCounts(6, 0, 10, 100), StratumCounts(9, 0, 20, 200)]
+    share = (0.6 * 100 + 0.45 * 200) / 300
+    own = [0.6 * 0.4 / 9 * 0.9 * (1 / 3) ** 2, 0.45 * 0.55 / 19 * 0.9 * (2 / 3) ** 2]
+    shrunk = [(6 + 2 * share) / 12, (9 + 2 * share) / 22]
+    other = [
+        p * (1 - p) / (n - 1) * 0.9 * w**2
+        for p, n, w in zip(shrunk, (10, 20), (1 / 3, 2 / 3), strict=True)
+    ]
+    variance = max(sum(own), sum(other))
+    trials = share * (1 - share) / variance * (norm.ppf(0.025) / student.ppf(0.025, 28)) ** 2
+    right = share * trials
+    low, high = count_ends_of_strata(strata)
+    assert low / 300 == pytest.approx(beta.ppf(0.025, right, trials - right + 1))
+    assert high / 300 == pytest.approx(beta.ppf(0.975, right + 1, trials - right))
+
+
+def test_the_ends_of_strata_where_they_are_not_estimated():
+    # one label in a stratum says nothing of its spread: what is possible
+    assert count_ends_of_strata([StratumCounts(1, 0, 1, 10), StratumCounts(3, 0, 5, 10)]) == (4, 18)
+    # all labelled
+    assert count_ends_of_strata([StratumCounts(4, 0, 10, 10), StratumCounts(1, 1, 2, 2)]) == (5, 6)
+    # nobody could label one: wrong for the lower end, right for the higher
+    low, high = count_ends_of_strata([StratumCounts(5, 3, 10, 50)] * 2)
+    assert low == count_ends_of_strata([StratumCounts(5, 0, 10, 50)] * 2)[0]
+    assert high == count_ends_of_strata([StratumCounts(8, 0, 10, 50)] * 2)[1]

@@ -83,8 +83,8 @@ def test_neither_the_order_of_labels_nor_what_nobody_was_asked_for_matters(seed,
     others = [name for name in study.sets if name not in study.candidates][:2]
     later = [name for name in study.candidates if name not in asked][1:2]
     again = judge(study, {name: truth[name] for name in (*later, *asked, *others)})
-    assert replace(again.counts, later=0) == first.counts
-    assert again.counts.later == len(later)
+    assert replace(again.counts, later=0) == replace(first.counts, later=0)
+    assert again.counts.later == first.counts.later + len(later)
     assert (again.interval, again.holds, again.more) == (first.interval, first.holds, first.more)
     # one more right label never moves it towards failing
     place = len(asked)
@@ -101,6 +101,45 @@ def test_neither_the_order_of_labels_nor_what_nobody_was_asked_for_matters(seed,
         # what nobody could tell is wrong for the one end and right for the other
         assert nobody.interval.low == worse.interval.low
         assert nobody.interval.high == better.interval.high
+
+
+@given(st.integers(0, 10_000), st.integers(1, 39), st.booleans())
+@settings(deadline=None, max_examples=30)
+def test_a_decision_stays_until_all_are_labelled(seed, fortieths, unsure):
+    """Labels that were on their way as it was decided change nothing, and are said."""
+    labelled, plain, truth = example(seed=seed)
+    study = plan_study(plain, parse_question(f"pm_k(k=2) >= {fortieths / 40}"), ONE_CLASS)
+    labels, decided = {}, None
+    for number, name in enumerate(study.candidates):
+        labels[name] = () if unsure and number % 7 == 3 else truth[name]
+        result = judge(study, labels)
+        assert result.labels + result.counts.later == len(labels)
+        if len(labels) == len(study.candidates):
+            break
+        if decided is not None:
+            assert replace(result.counts, later=0) == replace(decided.counts, later=0)
+            assert (result.holds, result.interval) == (decided.holds, decided.interval)
+        elif result.holds is not None:
+            decided = result
+    if study.candidates and not unsure:
+        assert result.counts.later == 0
+        assert result.holds == (round(pm_k(labelled, 2).value * 40) >= fortieths)
+
+
+def test_strata_have_an_interval_of_their_own():
+    labelled, plain, truth = example(sets=200, margin=0.5)
+    study = plan_study(plain, parse_question("pm_k(k=2)"), ONE_CLASS, strata="confidence")
+    value = pm_k(labelled, 2).value
+    widths = []
+    for number in (0, 4, 20, 40, len(study.candidates)):
+        result = judge(study, {name: truth[name] for name in study.candidates[:number]})
+        assert result.interval.low <= value <= result.interval.high + 1e-12
+        assert sum(stratum.labelled for stratum in result.counts.strata) == number
+        widths.append(result.interval.high - result.interval.low)
+    assert widths == sorted(widths, reverse=True)
+    assert "strata" in result.interval.method
+    assert widths[-1] == pytest.approx(0)
+    assert result.interval.value == pytest.approx(value)
 
 
 def test_two_models_share_the_order_of_the_sets_that_both_have():

@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.seeds import stream
-from steadyeye.core.special import betaincinv, ndtri, stdtr, stdtrit
-from steadyeye.core.stats.intervals import LEVEL, Interval, number_clusters
+from steadyeye.core.special import stdtr, stdtrit
+from steadyeye.core.stats.intervals import LEVEL, Interval, korn_graubard, number_clusters
 
 FEWEST = 5
 """How many images, or videos, the median class must stand on for an interval."""
@@ -193,9 +193,9 @@ def mean_of_classes(spread_: Spread, n: int) -> Interval:
         ends = (0.0, 1 - far) if value == 0 else (far, 1.0)
         return Interval(value, *ends, n, f"exact, over {spread_.units:,} {spread_.of}")
     error, df = _error(spread_, 0.5)
-    high = _beta(value, error, df)[1]
+    high = korn_graubard(value, error, df)[1]
     bias = OPTIMISM * max(float(spread_.bias[present].mean()), 0.0)
-    low = _beta(max(value - bias, 0.0), *_error(spread_, 1.0))[0]
+    low = korn_graubard(max(value - bias, 0.0), *_error(spread_, 1.0))[0]
     method = f"jackknife over {spread_.units:,} {spread_.of}, Student's t, {df:.0f} df"
     return Interval(value, min(low, value), max(high, value), n, method)
 
@@ -289,19 +289,6 @@ def _error(spread_: Spread, part: float) -> tuple[float, float]:
     kurtosis = several * float(np.sum(means**4)) / max(squares**2, 1e-300)
     df = min(several - 1, max(1.0, 2 * several / max(kurtosis - 1, 1e-9)))
     return float(np.sqrt(factor * squares + lacking)), float(df)
-
-
-def _beta(value: float, error: float, df: float) -> tuple[float, float]:
-    """Korn and Graubard's interval: of as many independent trials as have this standard error."""
-    # the error is of the value itself; drawn to an end by its bias it would vanish there
-    tail = (1 - LEVEL) / 2
-    inside = min(max(value, error**2), 1 - error**2)
-    trials = inside * (1 - inside) / error**2 * float(ndtri(tail) / stdtrit(df, tail)) ** 2
-    low = float(betaincinv(value * trials, (1 - value) * trials + 1, tail)) if value > 0 else 0.0
-    high = (
-        float(betaincinv(value * trials + 1, (1 - value) * trials, 1 - tail)) if value < 1 else 1.0
-    )
-    return low, high
 
 
 def _least(share: Floats) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.format import WITHIN, number_of
-from steadyeye.core.special import betaincinv
+from steadyeye.core.special import betaincinv, ndtri, stdtrit
 from steadyeye.core.stats import bounded_means
 
 LEVEL = 0.95
@@ -34,6 +34,24 @@ def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> tuple[float
     tail = (1 - level) / 2
     low = float(betaincinv(successes, n - successes + 1, tail)) if successes else 0.0
     high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
+    return low, high
+
+
+def korn_graubard(value: float, error: float, df: float) -> tuple[float, float]:
+    """The ends of Clopper and Pearson for as many trials as have this standard error.
+
+    `value`: the share, 0…1; `error`: its standard error, above 0, on `df` degrees of freedom. Korn
+    and Graubard, "Confidence Intervals for Proportions with Small Expected Number of Positive
+    Counts Estimated from Survey Data", Survey Methodology 24, 1998.
+    """
+    # the error is of the value itself; drawn to an end by its bias it would vanish there
+    tail = (1 - LEVEL) / 2
+    inside = min(max(value, error**2), 1 - error**2)
+    trials = inside * (1 - inside) / error**2 * float(ndtri(tail) / stdtrit(df, tail)) ** 2
+    low = float(betaincinv(value * trials, (1 - value) * trials + 1, tail)) if value > 0 else 0.0
+    high = (
+        float(betaincinv(value * trials + 1, (1 - value) * trials, 1 - tail)) if value < 1 else 1.0
+    )
     return low, high
 
 

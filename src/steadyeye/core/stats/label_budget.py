@@ -5,7 +5,7 @@ others are wrong whatever their label is), and of these n are labelled, drawn un
 replacement. Nothing here is about other videos than these.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.stats.intervals import LEVEL, Interval
+from steadyeye.core.stats.intervals import LEVEL, Interval, clopper_pearson, korn_graubard
 
 Floats = NDArray[np.float64]
 
@@ -56,6 +56,79 @@ def share_of_sets(right: int, labelled: int, consistent: int, sets: int) -> Inte
         value = 0.0
     method = "hypergeometric, of these sets only"
     return Interval(value, low / sets, high / sets, labelled, method)
+
+
+@dataclass(frozen=True)
+class StratumCounts:
+    """Labels of a stratum: `labelled` sets, drawn uniformly from its `consistent` ones.
+
+    `right` and `unknown`: how many of them are right, and could not be labelled.
+    """
+
+    right: int
+    unknown: int
+    labelled: int
+    consistent: int
+
+    def add(self, right: bool, unknown: bool) -> "StratumCounts":
+        """With one more label."""
+        counts = (self.right + right, self.unknown + unknown, self.labelled + 1)
+        return StratumCounts(*counts, self.consistent)
+
+
+def count_ends_of_strata(strata: Sequence[StratumCounts]) -> tuple[float, float]:
+    """The fewest and the most right sets among the consistent ones of all strata, about.
+
+    Korn and Graubard's interval of the mean over strata by their sizes, with the correction for a
+    finite pool. The variance of a stratum is no less than with (s + 2p) ÷ (n + 2) of its n labels
+    right, where s are and p is the share over all strata, so that one without a wrong label still
+    has a variance. Without a right label, or without a wrong one, Clopper and Pearson's. Never
+    outside what the labels leave possible; that alone where a stratum has fewer than two labels. A
+    set that nobody could label is wrong for the one end and right for the other.
+    """
+    with_sets = [stratum for stratum in strata if stratum.consistent]
+    low, _ = _ends_of_strata(with_sets, [s.right for s in with_sets])
+    _, high = _ends_of_strata(with_sets, [s.right + s.unknown for s in with_sets])
+    return low, high
+
+
+def _ends_of_strata(strata: Sequence[StratumCounts], right: Sequence[int]) -> tuple[float, float]:
+    labelled, total = sum(s.labelled for s in strata), sum(s.consistent for s in strata)
+    least, most = float(sum(right)), float(sum(right) + total - labelled)
+    if least == most or any(s.labelled < min(2, s.consistent) for s in strata):
+        return least, most
+    shares = [count / stratum.labelled for count, stratum in zip(right, strata, strict=True)]
+    share = sum(s.consistent * own for s, own in zip(strata, shares, strict=True)) / total
+    if sum(right) in (0, labelled):
+        low, high = clopper_pearson(sum(right), labelled)
+    else:
+        drawn = [(r + 2 * share) / (s.labelled + 2) for r, s in zip(right, strata, strict=True)]
+        variance = max(_variance_of_strata(strata, shares), _variance_of_strata(strata, drawn))
+        low, high = korn_graubard(share, sqrt(variance), max(labelled - len(strata), 1))
+    return max(low * total, least), min(high * total, most)
+
+
+def estimate_share_of_strata(strata: Sequence[StratumCounts]) -> float | None:
+    """The share of right sets among the consistent ones; None where a stratum has no label.
+
+    Those that nobody could label are left out.
+    """
+    with_sets = [stratum for stratum in strata if stratum.consistent]
+    total = sum(stratum.consistent for stratum in with_sets)
+    if not total or any(s.labelled == s.unknown for s in with_sets):
+        return None
+    return sum(s.right / (s.labelled - s.unknown) * s.consistent for s in with_sets) / total
+
+
+def _variance_of_strata(strata: Sequence[StratumCounts], shares: Sequence[float]) -> float:
+    total = sum(stratum.consistent for stratum in strata)
+    return sum(
+        (stratum.consistent / total) ** 2
+        * (1 - stratum.labelled / stratum.consistent)
+        * (share * (1 - share) / (stratum.labelled - 1))
+        for stratum, share in zip(strata, shares, strict=True)
+        if stratum.labelled < stratum.consistent
+    )
 
 
 def count_ends(right: int, labelled: int, consistent: int) -> tuple[int, int]:

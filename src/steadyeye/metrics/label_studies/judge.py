@@ -1,16 +1,21 @@
 """What the labels so far show: interval, verdict, and how many more it takes."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import takewhile
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.label_budget import (
     RequiredShare,
+    StratumCounts,
     bound_without_labels,
     count_ends,
     count_ends_any_time,
+    count_ends_of_strata,
+    estimate_share_of_strata,
 )
 from steadyeye.metrics.label_studies.answered_sets import counts_as, fold_name
 from steadyeye.metrics.label_studies.study import LabelStudy
@@ -27,7 +32,8 @@ class Counts:
     """Labels counted: `right` of `labelled` candidates count, `unknown` could not be labelled.
 
     `sets_open`: of scenes, sets that may still count. `later`: labels that are not used, since a
-    set before them in the order has none, or since it was enough before them.
+    set before them in the order has none, or since it was enough before them. `strata`: of a study
+    with strata, the counts of each.
     """
 
     right: int
@@ -35,6 +41,7 @@ class Counts:
     unknown: int
     sets_open: int
     later: int
+    strata: tuple[StratumCounts, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,8 +73,10 @@ def judge(study: LabelStudy, labels: Labels) -> StudyResult:
     """What labels show of the question of a study; the same in whichever order they came.
 
     Only the labels up to the first candidate without one count, since those after it were chosen
-    by somebody. Raises `UsageError` for labels of sets that the data do not have, and for two
-    different labels in one scene.
+    by somebody, and only those with which it was first decided: a later one, which somebody gave
+    meanwhile, takes no decision back. If all candidates are labelled, all labels count. Raises
+    `UsageError` for labels of sets that the data do not have, and for two different labels in one
+    scene.
     """
     _check_known(study, labels)
     counts = _count_scenes(study, labels) if study.scenes else _count(study, labels)
@@ -78,7 +87,7 @@ def judge(study: LabelStudy, labels: Labels) -> StudyResult:
         return StudyResult(
             interval, bound, None, (0.0, 0.0), counts, _is_enough(study, counts, interval), None
         )
-    passes, evidence, more = _decide(study, counts)
+    passes, evidence, more = _decide(study, counts, labels)
     interval = _interval(study, counts, any_time=True)
     # where few sets are to count, reaching the number is failing
     many = study.question.wants_many
@@ -121,18 +130,44 @@ def _of(study: LabelStudy, labels: Labels, name: str) -> Sequence[str] | None:
 
 def _count(study: LabelStudy, labels: Labels) -> Counts:
     """The candidates counted up to the first without a label, or up to where it was enough."""
-    right = unknown = labelled = 0
+    right = unknown = 0
     every = sum(name in labels for name in study.candidates)
-    for name, classes in _in_order(study, labels):
-        if study.stop.budget is not None and labelled == study.stop.budget:
+    sizes = Counter(study.strata.values())
+    strata = {name: StratumCounts(0, 0, 0, sizes[name]) for name in sorted(sizes)}
+    counts = Counts(0, 0, 0, 0, every, tuple(strata.values()))
+    for labelled, (name, classes) in enumerate(_in_order(study, labels), start=1):
+        if counts.labelled == study.stop.budget:
             break
-        right += counts_as(study.question.metric, study.answers[name], tuple(classes))
-        unknown += not classes and not study.question.of_images
-        labelled += 1
-        counts = Counts(right, labelled, unknown, 0, every - labelled)
-        if study.question.share is None and _is_narrow(study, counts):
-            return counts
-    return Counts(right, labelled, unknown, 0, every - labelled)
+        is_right = counts_as(study.question.metric, study.answers[name], tuple(classes))
+        is_unknown = not classes and not study.question.of_images
+        right, unknown = right + is_right, unknown + is_unknown
+        if strata:
+            stratum = strata[study.strata[name]]
+            strata[study.strata[name]] = stratum.add(is_right, is_unknown)
+        counts = Counts(right, labelled, unknown, 0, every - labelled, tuple(strata.values()))
+        if _is_settled(study, counts, every):
+            break
+    return counts
+
+
+def _is_settled(study: LabelStudy, counts: Counts, every: int) -> bool:
+    """Whether no later label counts; `every`: how many of the candidates have one."""
+    if study.question.share is None:
+        return _is_narrow(study, counts)
+    if every == len(study.candidates) and study.stop.budget is None:
+        return False
+    required = RequiredShare(
+        study.question.count_needed(len(study.sets)), study.countable, len(study.sets)
+    )
+    return _find_verdict(required, counts.right, counts.unknown, counts.labelled) is not None
+
+
+@lru_cache(maxsize=100_000)
+def _find_verdict(required: RequiredShare, right: int, unknown: int, labelled: int) -> bool | None:
+    # a set that nobody could label is wrong where it is to pass, right where it is to fail
+    if required.decide(right, labelled).passes is True:
+        return True
+    return False if required.decide(right + unknown, labelled).passes is False else None
 
 
 def _in_order(study: LabelStudy, labels: Labels) -> Iterator[tuple[str, Sequence[str]]]:
@@ -155,33 +190,36 @@ def _count_scenes(study: LabelStudy, labels: Labels) -> Counts:
 
 
 def _decide(
-    study: LabelStudy, counts: Counts
+    study: LabelStudy, counts: Counts, labels: Labels
 ) -> tuple[bool | None, tuple[float, float], int | None]:
     total = len(study.sets)
     needed = study.question.count_needed(total)
     if study.scenes:
         passes = True if counts.right >= needed else None
         passes = False if counts.right + counts.sets_open < needed else passes
-        return passes, (0.0, 0.0), _least_scenes(study, counts, needed, passes)
+        to_pass, to_fail = needed - counts.right, counts.right + counts.sets_open - needed + 1
+        least = 0 if passes is not None else _least_scenes(study, labels, min(to_pass, to_fail))
+        return passes, (0.0, 0.0), least
     required = RequiredShare(needed, study.countable, total)
-    # a set that nobody could label is wrong where it is to pass, right where it is to fail
     above = required.decide(counts.right, counts.labelled)
     below = required.decide(counts.right + counts.unknown, counts.labelled)
-    passes = True if above.passes is True else False if below.passes is False else None
+    passes = _find_verdict(required, counts.right, counts.unknown, counts.labelled)
     more = required.least_more(counts.right, counts.labelled, counts.unknown)
     return passes, (above.evidence[0], below.evidence[1]), 0 if passes is not None else more
 
 
-def _least_scenes(study: LabelStudy, counts: Counts, needed: int, passes: bool | None) -> int:
-    """How many more scenes decide it at least; what is open may all be right or all be wrong."""
-    if passes is not None:
-        return 0
-    sizes = sorted(map(len, study.scenes.values()), reverse=True)[counts.labelled :]
-    to_pass, to_fail = needed - counts.right, counts.right + counts.sets_open - needed + 1
-    for more, _ in enumerate(sizes, start=1):
-        if sum(sizes[:more]) >= min(to_pass, to_fail):
-            return more
-    return len(sizes)
+def _least_scenes(study: LabelStudy, labels: Labels, sets: int) -> int:
+    """How many scenes without a label hold so many sets, the largest of them first."""
+    sizes = sorted(
+        (
+            len(members)
+            for name, members in study.scenes.items()
+            if _of(study, labels, name) is None
+        ),
+        reverse=True,
+    )
+    enough = (more for more in range(1, len(sizes) + 1) if sum(sizes[:more]) >= sets)
+    return next(enough, len(sizes))
 
 
 def _interval(study: LabelStudy, counts: Counts, *, any_time: bool) -> Interval:
@@ -190,6 +228,8 @@ def _interval(study: LabelStudy, counts: Counts, *, any_time: bool) -> Interval:
         low, high = counts.right, counts.right + counts.sets_open
         value = counts.right / total if low == high else None
         return Interval(value, low / total, high / total, counts.labelled, "counted, by scene")
+    if counts.strata:
+        return _interval_of_strata(study, counts)
     ends = count_ends_any_time if any_time else count_ends
     low, _ = ends(counts.right, counts.labelled, countable)
     _, high = ends(counts.right + counts.unknown, counts.labelled, countable)
@@ -197,6 +237,15 @@ def _interval(study: LabelStudy, counts: Counts, *, any_time: bool) -> Interval:
     value = counts.right / known * countable / total if known else None if countable else 0.0
     method = "prior-posterior ratio, at every look" if any_time else "hypergeometric"
     method = f"{method}, of these sets only"
+    return Interval(value, low / total, high / total, counts.labelled, method)
+
+
+def _interval_of_strata(study: LabelStudy, counts: Counts) -> Interval:
+    total = len(study.sets)
+    low, high = count_ends_of_strata(counts.strata)
+    share = estimate_share_of_strata(counts.strata)
+    value = None if share is None else share * study.countable / total
+    method = "Korn–Graubard over strata, of these sets only"
     return Interval(value, low / total, high / total, counts.labelled, method)
 
 
