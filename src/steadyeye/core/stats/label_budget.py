@@ -98,12 +98,14 @@ def _ends_of_strata(strata: Sequence[StratumCounts], right: Sequence[int]) -> tu
     if least == most or any(s.labelled < min(2, s.consistent) for s in strata):
         return least, most
     shares = [count / stratum.labelled for count, stratum in zip(right, strata, strict=True)]
-    share = sum(s.consistent * own for s, own in zip(strata, shares, strict=True)) / total
+    share = (
+        sum(s.consistent * of_stratum for s, of_stratum in zip(strata, shares, strict=True)) / total
+    )
     if sum(right) in (0, labelled):
         low, high = clopper_pearson(sum(right), labelled)
     else:
-        drawn = [(r + 2 * share) / (s.labelled + 2) for r, s in zip(right, strata, strict=True)]
-        variance = max(_variance_of_strata(strata, shares), _variance_of_strata(strata, drawn))
+        shrunk = [(r + 2 * share) / (s.labelled + 2) for r, s in zip(right, strata, strict=True)]
+        variance = max(_variance_of_strata(strata, shares), _variance_of_strata(strata, shrunk))
         low, high = korn_graubard(share, sqrt(variance), max(labelled - len(strata), 1))
     return max(low * total, least), min(high * total, most)
 
