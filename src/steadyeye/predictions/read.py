@@ -16,6 +16,7 @@ from steadyeye.core.boxes import BoxTable
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
+from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.files import Place, map_requests, sha256
 from steadyeye.predictions.json_record import CELL, RUN, SEAL, is_protected, read_record
 from steadyeye.predictions.schema import (
@@ -108,10 +109,7 @@ def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:
         raise UsageError(
             f"the shard '{path}' was changed after it was written (its checksum differs); {MEND}"
         )
-    if content is not None:
-        return pa.ipc.open_file(pa.BufferReader(content)).read_all()
-    with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()
+    return read_arrow(path, content)
 
 
 def _predictions(cell: Cell, table: pa.Table) -> Predictions:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from steadyeye.core.abilities import OfFiles
@@ -18,6 +17,7 @@ from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage import contents
+from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.contents import ContentHashes
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Sample, Source
@@ -90,8 +90,7 @@ def _find_other_sample(cell: Cell, source: Source, classes: Sequence[str]) -> st
     """In words, how the first computed sample that changed did; '' for none."""
     names = source.classes.names if source.classes else ()
     for shard in cell.list_finished():
-        with pa.ipc.open_file(cell.path(shard).read_bytes()) as file:
-            table = file.read_all()
+        table = read_arrow(cell.path(shard), cell.path(shard).read_bytes())
         for number, row in zip(cell.span(shard), table.to_pylist(), strict=False):
             if number >= len(source):
                 return f"there were {cell.rows:,}, now there are {len(source):,}"

@@ -71,6 +71,9 @@ def test_columns_are_what_each_annotation_says(tmp_path, ood):
         {"image_id": 77},
         {"iscrowd": 2},
         {"area": None},
+        {"area": -1},
+        {"bbox": [1, 2, True, 4]},
+        {"bbox": ["1", 2, 3, 4]},
         {"area": 1e40},
     ],
 )

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.arrow_files import is_compressed
 from steadyeye.core.storage.files import Place, place, write_file
 from steadyeye.core.storage.remote_path import Remote
 
@@ -155,6 +156,8 @@ def read_contents(path: Place) -> ContentHashes | None:
         return None
     body = content[DIGEST:]
     if content[:DIGEST] != hashlib.sha256(body).hexdigest().encode():
+        return None
+    if is_compressed(pa.py_buffer(body)):
         return None
     table = pa.ipc.open_stream(pa.py_buffer(body)).read_all()
     kind = (table.schema.metadata or {})[b"kind"].decode()

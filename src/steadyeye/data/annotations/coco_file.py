@@ -284,8 +284,8 @@ def _annotation(
             f"{where} has category_id {category}, which is not among its categories; list it"
         )
     area = annotation.get("area", (box[2] - box[0]) * (box[3] - box[1]))
-    if not _is_number(area) or not abs(area) <= LARGEST_AREA:
-        raise UsageError(f"{where} has the area {area!r}; give a number or leave it out")
+    if not _is_number(area) or not 0 <= area <= LARGEST_AREA:
+        raise UsageError(f"{where} has the area {area!r}; give square pixels or leave it out")
     crowd = annotation.get("iscrowd") or 0
     if crowd not in (0, 1):
         raise UsageError(f"{where} has iscrowd {crowd!r}; give 0 or 1")
@@ -295,6 +295,8 @@ def _annotation(
 def _corners(where: str, annotation: Mapping[str, Any]) -> Box:
     try:
         if annotation.get("bbox"):
+            if not all(map(_is_number, annotation["bbox"])):
+                raise ValueError("a side is no number")
             box: Box | None = corners(annotation["bbox"])
         else:
             box = of_segmentation(annotation.get("segmentation") or [])

@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -14,6 +15,7 @@ from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage import tar_index
+from steadyeye.core.storage.arrow_files import is_compressed
 from steadyeye.core.storage.files import Place
 from steadyeye.data.images import image_file
 
@@ -102,14 +104,25 @@ def _read_cached(tar: Place, version: str, content: bytes | None) -> TarSamples 
     if content is None:
         return None
     try:
-        reader = pa.ipc.open_file(pa.py_buffer(content))
+        buffer = pa.py_buffer(content)
+        if is_compressed(buffer):
+            return None
+        reader = pa.ipc.open_file(buffer)
         about = json.loads((reader.schema.metadata or {})[b"steadyeye"])
         if (about["format"], about["version"]) != (FORMAT, version):
             return None
         return TarSamples(
             tar, reader.get_batch(0), about["said"], about["version"], about["fingerprint"]
         )
-    except (pa.ArrowException, KeyError, TypeError, ValueError, OSError, RecursionError):
+    except (
+        pa.ArrowException,
+        struct.error,
+        KeyError,
+        TypeError,
+        ValueError,
+        OSError,
+        RecursionError,
+    ):
         return None
 
 
