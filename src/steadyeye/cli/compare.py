@@ -21,7 +21,7 @@ from steadyeye.core.storage.files import place
 
 if TYPE_CHECKING:
     from steadyeye.report.comparison.leaderboards import Boards
-    from steadyeye.report.gate import GateVerdict
+    from steadyeye.report.gate_verdict import GateVerdict
 
 MARKS = {True: "✓", False: "✗"}
 
@@ -96,6 +96,14 @@ def gate(
         list[str] | None,
         typer.Option(help="Metrics to compare with the base; default: those of --require."),
     ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="Folder of labels of a few sets, from `steadyeye label`, to judge by."),
+    ] = None,
+    premise: Annotated[
+        str | None,
+        typer.Option(help="Without labels: what each set shows, constant-class or scene-class."),
+    ] = None,
     least: Annotated[int, typer.Option("--min", min=0, help="Smallest n that is accepted.")] = 0,
     junit: Annotated[str | None, typer.Option(help="Write the results as JUnit XML.")] = None,
     github: Annotated[
@@ -103,16 +111,22 @@ def gate(
     ] = False,
 ) -> None:
     """Exit with 1 unless the 95 % interval meets every requirement."""
-    from steadyeye.report.gate import HOLDS, requirements, tolerance
     from steadyeye.report.gate import gate as judge
+    from steadyeye.report.gate import requirements, tolerance
+    from steadyeye.report.gate_verdict import HOLDS
+    from steadyeye.report.label_verdicts import judge_labels
     from steadyeye.runner import data_changes
     from steadyeye.runner.collect import tables
 
     required = requirements(require or ())
-    allowed = tolerance(required, join_options(metrics), max_drop, against is not None)
+    asks = labels is None or bool(required) or against is not None
+    options = (join_options(metrics), max_drop, against is not None)
+    allowed = tolerance(required, *options) if asks else None
     cells = [table for _, table in tables([place(run)])]
     base = [table for _, table in tables([place(against)])] if against else []
-    verdicts = judge(cells, required, base, allowed, least)
+    verdicts = list(judge(cells, required, base, allowed, least, premise))
+    if labels is not None:
+        verdicts.append(judge_labels(cells, place(labels), least))
     for line in data_changes.notes([place(folder) for folder in (run, against) if folder]):
         say(line)
     _print_verdicts(verdicts, github, junit)
@@ -126,9 +140,10 @@ def _print_verdicts(verdicts: Sequence["GateVerdict"], github: bool, junit: str 
     """Prints the verdicts of a gate; `junit`: the file that they are also written to."""
     from steadyeye.core.storage.files import write_output
     from steadyeye.report import gate
+    from steadyeye.report.gate_verdict import HOLDS
 
     for verdict in verdicts:
-        say(f"{MARKS[verdict.outcome == gate.HOLDS]} {verdict.sentence}")
+        say(f"{MARKS[verdict.outcome == HOLDS]} {verdict.sentence}")
         say(f"  {verdict.method}", style="dim")
     if github:
         for verdict in verdicts:

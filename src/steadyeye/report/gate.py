@@ -15,6 +15,8 @@ from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Result
 from steadyeye.report import sample_size
 from steadyeye.report.comparison.leaderboards import amount, common, format_ends
+from steadyeye.report.gate_verdict import FAILS, HOLDS, OPEN, GateVerdict
+from steadyeye.report.label_verdicts import judge_without_labels
 from steadyeye.runner.collect import ask
 from steadyeye.runner.task import NO_ACCURACY
 from steadyeye.runner.validate import lacks, metric, readable
@@ -69,60 +71,30 @@ def tolerance(
     return Tolerance(tuple(specs), parse_number(drop))
 
 
-HOLDS = "holds"
-FAILS = "does not hold"
-OPEN = "is not certain with this much data"
-
-
-@dataclass(frozen=True)
-class GateVerdict:
-    """What became of one requirement on one model and its data.
-
-    `outcome`: `HOLDS`, where the bound of the 95 % interval meets it; `FAILS`, where the value does
-    not; `OPEN`, where the value does and the bound does not. `numbers`: the value with its
-    interval; of a difference, by how much the model is better. `classes`: among how many the model
-    chose its answers; None where the requirement is not about answers. `why`: more about the
-    outcome.
-    """
-
-    requirement: str
-    model: str
-    data: str
-    outcome: str
-    numbers: str
-    n: int
-    method: str
-    why: str
-    classes: int | None = None
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in one line."""
-        why = f"; {self.why}" if self.why else ""
-        among = "" if self.classes is None else f", among {number_of(self.classes, 'class')}"
-        return (
-            f"{self.requirement} {self.outcome} for {self.model} on {self.data}: {self.numbers}, "
-            f"n = {self.n:,}{among}{why}"
-        )
-
-
 def gate(
     tables: Sequence[Predictions],
     requirements: Sequence[Requirement],
     base: Sequence[Predictions] = (),
     tolerance: Tolerance | None = None,
     least: int = 0,
+    premise: str | None = None,
 ) -> tuple[GateVerdict, ...]:
     """A verdict for every requirement, and for every metric of `tolerance`, on every table.
 
     `base`: the tables to hold the others against, found by the fingerprint of their data and the
     name of the model, or as the only model on that data. `least`: the n below which nothing is held
-    to be shown. Raises `UsageError` for a metric that a table does not have, a number that it
+    to be shown. `premise`: what the user states of sets without labels, see `parse_premise`.
+    Raises `UsageError` for a metric that a table does not have, a number that it
     cannot reach, and a table without a base.
     """
     verdicts = []
     for table in tables:
-        verdicts += [_check_requirement(table, item, least) for item in requirements]
+        for item in requirements:
+            needs_labels = "truth" in lacks(metric(item.spec), table.columns)
+            if needs_labels and not table.truth.any():
+                verdicts.append(judge_without_labels(table, item, premise))
+            else:
+                verdicts.append(_check_requirement(table, item, least))
         if tolerance is not None:
             pair = common([table, _base(table, tables, base)])
             verdicts += [_check_drop(pair, spec, tolerance.drop, least) for spec in tolerance.specs]

@@ -10,20 +10,28 @@ def say_result(study: LabelStudy, result: StudyResult) -> str:
     """The result in one line: the verdict and what it took, or the interval."""
     sets = _sets(study)
     if study.question.share is None:
-        return f"{study.question.name} {_numbers(result)} of these {sets}, after {_labels(result)}"
+        return (
+            f"{study.question.name} {say_numbers(result)} of these {sets}, after {_labels(result)}"
+        )
     if result.holds is None:
         more = number_of(result.more or 0, "more label")
         return (
             f"{study.question} is open for these {sets} after {_labels(result)}: "
-            f"{_numbers(result)}; at least {more} to decide it"
+            f"{say_numbers(result)}; at least {more} to decide it"
         )
     verdict = "holds" if result.holds else "does not hold"
-    about = f"{study.question} {verdict} for these {sets}"
+    about = f"{study.question} {verdict} for these {sets}: {say_cost(study, result)}"
+    return f"{about}; {say_numbers(result)}" if result.labels else f"{about}, {_say_most(study)}"
+
+
+def say_cost(study: LabelStudy, result: StudyResult) -> str:
+    """After how many labels it was shown, and how many more it takes where it is open."""
+    if result.holds is None:
+        least = number_of(result.more or 0, "more label")
+        return f"open after {_labels(result)}; at least {least} to decide it"
     if not result.labels:
-        return f"{about}: shown without a label, {_say_most(study)}"
-    return (
-        f"{about}: shown after {_labels(result)}{_against_fixed(study, result)}; {_numbers(result)}"
-    )
+        return "shown without a label"
+    return f"shown after {_labels(result)}{_against_fixed(study, result)}"
 
 
 def say_bound(study: LabelStudy) -> str:
@@ -52,7 +60,8 @@ def _against_fixed(study: LabelStudy, result: StudyResult) -> str:
     return f"; a fixed sample would have asked for {fixed:,}" if fixed > result.labels else ""
 
 
-def _numbers(result: StudyResult) -> str:
+def say_numbers(result: StudyResult) -> str:
+    """The value with its interval; the interval alone where there is no value."""
     share = result.interval
     ends = f"95 % interval {interval(share.low, share.high)}"
     return ends if share.value is None else f"{percent(share.value)} ({ends})"
