@@ -1,6 +1,7 @@
 """The commands that read finished runs: measure their frames, compare models, gate a model."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from steadyeye.report.comparison.leaderboards import Boards
     from steadyeye.report.gate_verdict import GateVerdict
 
+GitHub = Annotated[bool, typer.Option("--github", help="Print annotations for GitHub Actions.")]
 MARKS = {True: "✓", False: "✗"}
 
 
@@ -79,6 +81,20 @@ def compare(
         show(f"report: {file.resolve()}")
 
 
+@dataclass(frozen=True)
+class FewLabelOptions:
+    """What a run without labels is judged by."""
+
+    labels: Annotated[
+        str | None,
+        typer.Option(help="Folder of labels of a few sets, from `steadyeye label`, to judge by."),
+    ] = None
+    premise: Annotated[
+        str | None,
+        typer.Option(help="Without labels: what each set shows, constant-class or scene-class."),
+    ] = None
+
+
 @command()
 def gate(
     run: Annotated[str, typer.Argument(help="Folder of a run.")],
@@ -96,19 +112,11 @@ def gate(
         list[str] | None,
         typer.Option(help="Metrics to compare with the base; default: those of --require."),
     ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(help="Folder of labels of a few sets, from `steadyeye label`, to judge by."),
-    ] = None,
-    premise: Annotated[
-        str | None,
-        typer.Option(help="Without labels: what each set shows, constant-class or scene-class."),
-    ] = None,
     least: Annotated[int, typer.Option("--min", min=0, help="Smallest n that is accepted.")] = 0,
     junit: Annotated[str | None, typer.Option(help="Write the results as JUnit XML.")] = None,
-    github: Annotated[
-        bool, typer.Option("--github", help="Print annotations for GitHub Actions.")
-    ] = False,
+    github: GitHub = False,
+    *,
+    few: FewLabelOptions,
 ) -> None:
     """Exit with 1 unless the 95 % interval meets every requirement."""
     from steadyeye.report.gate import gate as judge
@@ -119,14 +127,14 @@ def gate(
     from steadyeye.runner.collect import tables
 
     required = requirements(require or ())
-    asks = labels is None or bool(required) or against is not None
+    asks = few.labels is None or bool(required) or against is not None
     options = (join_options(metrics), max_drop, against is not None)
     allowed = tolerance(required, *options) if asks else None
     cells = [table for _, table in tables([place(run)])]
     base = [table for _, table in tables([place(against)])] if against else []
-    verdicts = list(judge(cells, required, base, allowed, least, premise))
-    if labels is not None:
-        verdicts.append(judge_labels(cells, place(labels), least))
+    verdicts = list(judge(cells, required, base, allowed, least, few.premise))
+    if few.labels is not None:
+        verdicts.append(judge_labels(cells, place(few.labels), least))
     for line in data_changes.notes([place(folder) for folder in (run, against) if folder]):
         say(line)
     _print_verdicts(verdicts, github, junit)
