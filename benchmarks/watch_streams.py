@@ -1,0 +1,167 @@
+"""A watch of a live stream that is cut: memory, frames, and how long an alert takes.
+
+    python benchmarks/watch_streams.py rtsp VIDEO MODEL --minutes 120 --cuts 5 [--block 30]
+
+`rtsp`: a server of GStreamer (Debian's gir1.2-gst-rtsp-server-1.0, gstreamer1.0-plugins-good and
+-bad, python3-gi); `hls`: segments of ffmpeg behind Python's file server. The stream is cut by
+killing its server for 5 seconds, at equal distances in the first half. After that it is cut once
+more and comes back with black frames for 0.3 of every 0.6 seconds: the alert's time counts from
+when that server is started. Prints the watch's resident memory, and at the end its own counts.
+"""
+
+import argparse
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+RTSP = """
+import sys, gi
+gi.require_version("Gst", "1.0"); gi.require_version("GstRtspServer", "1.0")
+from gi.repository import Gst, GstRtspServer, GLib
+Gst.init(None)
+server = GstRtspServer.RTSPServer(service=sys.argv[2], address="127.0.0.1")
+factory = GstRtspServer.RTSPMediaFactory()
+factory.set_launch(
+    f"( filesrc location={sys.argv[1]} ! qtdemux ! h264parse ! rtph264pay name=pay0 pt=96 )"
+)
+factory.set_shared(True)
+server.get_mount_points().add_factory("/live", factory)
+server.attach(None)
+GLib.MainLoop().run()
+"""
+BLACK = "drawbox=color=black:t=fill:enable='lt(mod(t,0.6),0.3)'"
+PAUSE = 5  # seconds without a server
+
+
+def find_port() -> int:
+    """A free port of this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def write_videos(video: str, folder: Path, seconds: int) -> tuple[Path, Path]:
+    """The stream as it is and with black frames, as long as the whole run."""
+    files = folder / "good.mp4", folder / "black.mp4"
+    for file, change in zip(files, ("null", BLACK), strict=True):
+        short = folder / f"short-{file.name}"
+        make = ["ffmpeg", "-v", "error", "-y"]
+        size = f"scale=-2:360,fps=24,{change}"
+        coding = ["-an", "-c:v", "libx264", "-preset", "ultrafast", "-g", "24", "-bf", "0"]
+        subprocess.run(
+            [*make, "-i", video, "-vf", size, "-pix_fmt", "yuv420p", *coding, str(short)],
+            check=True,
+        )
+        loop = ["-stream_loop", "-1", "-i", str(short), "-t", str(seconds), "-c", "copy"]
+        subprocess.run([*make, *loop, str(file)], check=True)
+    return files
+
+
+def serve(kind: str, video: Path, folder: Path, port: int) -> list[subprocess.Popen[bytes]]:
+    """The processes of a server of a video."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    if kind == "rtsp":
+        return [subprocess.Popen(["/usr/bin/python3", "-c", RTSP, str(video), str(port)], **quiet)]
+    for old in folder.glob("live*"):
+        old.unlink()
+    write = ["ffmpeg", "-v", "error", "-re", "-i", str(video), "-c", "copy", "-f", "hls"]
+    settings = ["-hls_time", "2", "-hls_list_size", "5", "-hls_flags", "delete_segments"]
+    files = ["-m", "http.server", str(port), "--bind", "127.0.0.1", "-d", str(folder)]
+    return [
+        subprocess.Popen([*write, *settings, str(folder / "live.m3u8")], **quiet),
+        subprocess.Popen([sys.executable, *files], **quiet),
+    ]
+
+
+def end(processes: list[subprocess.Popen[bytes]]) -> None:
+    """Kill the processes of a server."""
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def resident(pid: int) -> float:
+    """Resident memory of a process in MB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def watch(options: argparse.Namespace, folder: Path) -> None:
+    """Serve, watch, cut, and print what became of it."""
+    seconds = round(options.minutes * 60)
+    good, black = write_videos(options.video, folder, seconds + 60)
+    port, metrics = find_port(), find_port()
+    live = folder / "served"
+    live.mkdir()
+    address = {"rtsp": f"rtsp://127.0.0.1:{port}/live", "hls": f"http://127.0.0.1:{port}/live.m3u8"}
+    server = serve(options.kind, good, live, port)
+    time.sleep(8)
+    command = [sys.executable, "-m", "steadyeye", "watch", address[options.kind]]
+    command += ["--model", options.model, "--fps", "6", "--block", str(options.block), "--no-page"]
+    command += ["--metrics-port", str(metrics), "--alert", "flip_rate <= 20%"]
+    process = subprocess.Popen(
+        [*command, "--out", str(folder / "watch")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    begin, changed = time.monotonic(), [float("inf")]
+
+    def tell() -> None:
+        for line in process.stdout or ():
+            now = time.monotonic()
+            print(f"{now - begin:6.0f} s  {line.rstrip()}", flush=True)
+            if "broken:" in line:
+                print(f"alert {now - changed[0]:.0f} s after the change", flush=True)
+
+    threading.Thread(target=tell, daemon=True).start()
+    half = seconds / 2
+    cuts = [half * (i + 1) / (options.cuts + 1) for i in range(options.cuts)] + [half]
+    sample = 60.0
+    try:
+        while (now := time.monotonic() - begin) < seconds and process.poll() is None:
+            if cuts and now >= cuts[0]:
+                cuts.pop(0)
+                end(server)
+                time.sleep(PAUSE)
+                server = serve(options.kind, good if cuts else black, live, port)
+                changed[0] = changed[0] if cuts else time.monotonic()
+                print(f"{now:6.0f} s  cut{'' if cuts else ', black frames from now'}", flush=True)
+            if now >= sample:
+                sample += 60
+                print(f"{now:6.0f} s  {resident(process.pid):.0f} MB", flush=True)
+            time.sleep(0.5)
+        print(f"memory at the end: {resident(process.pid):.0f} MB")
+        with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=20) as answer:
+            text = answer.read().decode()
+        print("\n".join(re.findall(r"^steadyeye_(?:frames|streams|down|stored).*", text, re.M)))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        print("exit code", process.wait())
+        end(server)
+
+
+def main() -> None:
+    """Read the arguments and watch."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=("rtsp", "hls"))
+    parser.add_argument("video")
+    parser.add_argument("model")
+    parser.add_argument("--minutes", type=float, default=120)
+    parser.add_argument("--cuts", type=int, default=5)
+    parser.add_argument("--block", type=float, default=30)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        watch(options, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
