@@ -8,9 +8,10 @@ of the package `trackers` (Apache-2.0), where it is installed; each gets the sam
 pictures, and every gap is looked up in the same way. Prints a row a tracker: its objects, the gaps
 and what they are, and `blink_rate`; `naive` counts every gap of a tracker as a blink. `--studies`:
 what comes back of planted gaps, classes, jitter, scores and boxes of nothing in 300 videos, and how
-often the intervals of 5 and 10 videos hold what was planted. `--true`: of a run on true tracks, `blink_rate` of
-the linked objects against that of the same objects followed by what is true. `--time`: processor
-time of linking and of the numbers beside that of the detectors given as `--model`.
+often the intervals of 5 and 10 videos hold what was planted. `--true`: of a run on true tracks,
+`blink_rate` of the linked objects against that of the same objects followed by what is true.
+`--time`: processor time of linking and of the numbers beside that of the detectors given as
+`--model`.
 """
 
 import argparse

@@ -106,7 +106,7 @@ def watch(options: argparse.Namespace, folder: Path) -> None:
     time.sleep(8)
     command = [sys.executable, "-m", "steadyeye", "watch", address[options.kind]]
     command += ["--model", options.model, "--fps", "6", "--block", str(options.block), "--no-page"]
-    command += ["--metrics-port", str(metrics), "--alert", "flip_rate <= 20%"]
+    command += ["--metrics-port", str(metrics), "--alert", options.promise]
     process = subprocess.Popen(
         [*command, "--out", str(folder / "watch")],
         stdout=subprocess.PIPE,
@@ -142,7 +142,7 @@ def watch(options: argparse.Namespace, folder: Path) -> None:
         print(f"memory at the end: {resident(process.pid):.0f} MB")
         with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=20) as answer:
             text = answer.read().decode()
-        print("\n".join(re.findall(r"^steadyeye_(?:frames|streams|down|stored).*", text, re.M)))
+        print("\n".join(re.findall(r"^steadyeye_(?:frames|streams|down|stored|evidence).*", text, re.M)))
     finally:
         process.send_signal(signal.SIGTERM)
         print("exit code", process.wait())
@@ -158,6 +158,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=120)
     parser.add_argument("--cuts", type=int, default=5)
     parser.add_argument("--block", type=float, default=30)
+    parser.add_argument("--promise", default="flip_rate <= 5%")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         watch(options, Path(folder))
