@@ -142,7 +142,8 @@ def watch(options: argparse.Namespace, folder: Path) -> None:
         print(f"memory at the end: {resident(process.pid):.0f} MB")
         with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=20) as answer:
             text = answer.read().decode()
-        print("\n".join(re.findall(r"^steadyeye_(?:frames|streams|down|stored|evidence).*", text, re.M)))
+        counts = r"^steadyeye_(?:frames|streams|down|stored|evidence).*"
+        print("\n".join(re.findall(counts, text, re.M)))
     finally:
         process.send_signal(signal.SIGTERM)
         print("exit code", process.wait())
