@@ -217,7 +217,7 @@ def walk(value):
 def main() -> None:
     """Prints the tables of the jobs asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("jobs", nargs="*", default=list(JOBS), choices=[*JOBS, []])
+    parser.add_argument("jobs", nargs="*", choices=[*JOBS, []])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--images", type=int, default=1000)
     data = Path(os.environ.get("STEADYEYE_TEST_DATA", "../shared/data"))
