@@ -39,7 +39,7 @@ for name in ("nms", "qnms"):
 """
 
 STEADYEYE_CLASSIFY = """
-import csv, sys
+import sys
 import steadyeye as se
 run = se.evaluate("efficientnet_lite0", f"image_folder(root={sys.argv[1]!r})", out=sys.argv[2])
 print(run.accuracy().value)

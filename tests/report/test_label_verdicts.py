@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from forked import steadyeye
 
 from steadyeye import testing
 from steadyeye.core.errors import UsageError
@@ -77,6 +78,12 @@ def test_a_few_labels_show_what_all_would(labelled, plain, tmp_path, below_the_b
     assert "premise constant-class" in verdict.method
     few = judge_labels([plain], tmp_path, least=len(labels) + 1)
     assert few.outcome == (OPEN if outcome == HOLDS else FAILS)
+
+
+@pytest.mark.parametrize("option", ["--max-drop", "--metrics"])
+def test_options_of_a_base_are_refused_beside_labels(tmp_path, option):
+    done = steadyeye("gate", str(tmp_path), "--labels", str(tmp_path), option, "0.02")
+    assert f"{option} needs a base; give --against too" in done.stderr
 
 
 def test_what_the_labels_are_not_of_is_refused(labelled, plain, tmp_path):

@@ -127,9 +127,9 @@ def gate(
     from steadyeye.runner.collect import tables
 
     required = requirements(require or ())
-    asks = few.labels is None or bool(required) or against is not None
     options = (join_options(metrics), max_drop, against is not None)
-    allowed = tolerance(required, *options) if asks else None
+    by_labels_alone = few.labels is not None and not (required or any(options))
+    allowed = None if by_labels_alone else tolerance(required, *options)
     cells = [table for _, table in tables([place(run)])]
     base = [table for _, table in tables([place(against)])] if against else []
     verdicts = list(judge(cells, required, base, allowed, least, few.premise))

@@ -109,6 +109,11 @@ def areas(corners: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1]))
 
 
+def from_sides(sides: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, 4) x0 y0 x1 y1 of boxes given as x y width height."""
+    return np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1)
+
+
 def iou(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, m) intersection over union of (n, 4) and (m, 4) half-open boxes; 0 for empty ones."""
     shared = intersect_boxes(boxes, other)

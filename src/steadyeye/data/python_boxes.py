@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import Boxes
+from steadyeye.core.boxes import Boxes, from_sides
 from steadyeye.core.boxes import boxes as make_boxes
 from steadyeye.core.errors import UsageError
 
@@ -72,7 +72,7 @@ def _read(label: Any) -> BoxRow:
     if isinstance(label, Mapping):
         category = next((label[key] for key in CATEGORY_KEYS if key in label), None)
         sides = to_array(label["bbox"]).astype(np.float64).reshape(-1, 4)
-        corners = np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1)
+        corners = from_sides(sides)
         area = label.get("area") or None
         return _row(corners, category, None, label.get("iscrowd"), area)
     if hasattr(label, "xyxy"):

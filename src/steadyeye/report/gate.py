@@ -83,9 +83,9 @@ def gate(
 
     `base`: the tables to hold the others against, found by the fingerprint of their data and the
     name of the model, or as the only model on that data. `least`: the n below which nothing is held
-    to be shown. `premise`: what the user states of sets without labels, see `parse_premise`.
-    Raises `UsageError` for a metric that a table does not have, a number that it
-    cannot reach, and a table without a base.
+    to be shown. `premise`: what the user states of sets without labels, see `parse_premise`. Raises
+    `UsageError` for a metric that a table does not have, a number that it cannot reach, and a table
+    without a base.
     """
     verdicts = []
     for table in tables:

@@ -90,7 +90,8 @@ def _find_other_sample(cell: Cell, source: Source, classes: Sequence[str]) -> st
     """In words, how the first computed sample that changed did; '' for none."""
     names = source.classes.names if source.classes else ()
     for shard in cell.list_finished():
-        table = read_arrow(cell.path(shard), cell.path(shard).read_bytes())
+        path = cell.path(shard)
+        table = read_arrow(path, path.read_bytes())
         for number, row in zip(cell.span(shard), table.to_pylist(), strict=False):
             if number >= len(source):
                 return f"there were {cell.rows:,}, now there are {len(source):,}"

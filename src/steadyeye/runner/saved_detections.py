@@ -27,15 +27,16 @@ from steadyeye.runner.task import Task
 from steadyeye.runner.threads import WorkerThread
 
 SHARD_ROWS = 4096
+"""Rows a shard at least: looking them up costs less than bringing a shard to the disk."""
 KEYS = ("image_id", "category_id", "bbox", "score")
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """How a file is read against a source.
+    """The detections of a file, matched to a source.
 
-    `detections`: all of them, sample by sample; `bounds`: (samples + 1,) where each begins;
-    `notes`: how that was found out.
+    `detections`: all of them, over the model's classes, sample by sample; `bounds`: (samples + 1,)
+    where those of each begin; `notes`: how images and classes were matched.
     """
 
     detections: Detections
@@ -96,7 +97,7 @@ def load(path: Place, classes: Classes | None, base: str | None = None) -> Saved
 
 
 def _check_entries(path: Place, entries: Any) -> SavedEntries:
-    """The entries of a file that is not plainly right, or what is wrong with it."""
+    """The entries of a list that `saved_entries.parse` could not read. Raises `UsageError`."""
     if not isinstance(entries, list):
         raise UsageError(f"'{path}' must be a list of detections, as COCO's results are")
     lacking = [e for e in entries if not isinstance(e, dict) or any(k not in e for k in KEYS)]
@@ -119,7 +120,6 @@ def ready(saved: SavedDetections, task: Task) -> Task:
     notes = _read_against(saved, task.source, task.class_map).notes
     model = task.identity["model"]
     described = {**model, "notes": [*notes, *model.get("notes", ())]}
-    # looking up costs little: a shard holds many, since each has to reach the disk
     rows = max(int(task.identity["shard_rows"]), SHARD_ROWS)
     return replace(task, identity={**task.identity, "model": described, "shard_rows": rows})
 
@@ -129,11 +129,11 @@ def predict(saved: SavedDetections) -> Callable[[Task, range, WorkerThread], Row
 
     def look_up(task: Task, span: range, worker: WorkerThread) -> Rows:
         reading = _read_against(saved, task.source, task.class_map)
+        every = reading.detections
         items = []
         for i in span:
             sample, places = task.source[i], slice(reading.bounds[i], reading.bounds[i + 1])
-            whole = reading.detections
-            answer = Detections(whole.boxes[places], whole.labels[places], whole.scores[places])
+            answer = Detections(every.boxes[places], every.labels[places], every.scores[places])
             items.append(InferenceItem(sample, dict(sample.tags), answer))
         return detect.build_rows(task, items)
 

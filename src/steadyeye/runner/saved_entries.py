@@ -1,6 +1,6 @@
-"""The detections of a file as columns: a quarter of the memory of its JSON, read in pieces."""
+"""The detections of a file of results as columns."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,14 +8,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import from_sides
+from steadyeye.core.storage.json_lists import decode_in_pieces, split_pieces
+
 NAMES = ("category_name", "class_name", "name")
 """Keys under which tools write the name of a category."""
 
-PIECE = 20_000  # entries that are objects of Python at a time
-
 
 class _Entry(msgspec.Struct, gc=False):
-    """An entry as it should be; whatever is otherwise is left to who says what is wrong."""
+    """An entry as it should be; `saved_detections` says what is wrong with any other."""
 
     image_id: int | float | str
     category_id: int
@@ -49,10 +50,10 @@ class SavedEntries:
     """n detections in the order of their file.
 
     `image_ids`: the different image ids, as text; `image`: (n,) which of them. `file_names` and
-    `file`: the same of the files' names, None unless every entry has one. `category`: (n,) the
-    category id. `sides`: (n, 4) x y width height in pixels. `score`: (n,) 0…1. `name_key`: the
-    key under which every entry has the name of its category, "" for none; `names`: the different
-    pairs of category id and name, in order of their first entry.
+    `file`: the same of the names of files; empty and None unless every entry has one. `category`:
+    (n,) the category id. `sides`: (n, 4) x y width height in pixels. `score`: (n,) 0…1. `name_key`:
+    the key under which every entry has the name of its category, "" for none; `names`: the
+    different pairs of category id and name, in order of their first entry.
     """
 
     image_ids: Sequence[str]
@@ -68,7 +69,7 @@ class SavedEntries:
     def __len__(self) -> int:
         return len(self.score)
 
-    def group_by_sample(self, sample: NDArray[np.int64], samples: int) -> "Grouping":
+    def group_by_sample(self, sample: NDArray[np.int64], samples: int) -> Grouping:
         """The entries by sample; `sample`: (n,) which sample each entry is of."""
         order = np.argsort(sample, kind="stable")
         return Grouping(order, np.searchsorted(sample[order], np.arange(samples + 1)))
@@ -76,7 +77,7 @@ class SavedEntries:
     @property
     def corners(self) -> NDArray[np.float64]:
         """(n, 4) x0 y0 x1 y1."""
-        return np.concatenate([self.sides[:, :2], self.sides[:, :2] + self.sides[:, 2:]], axis=1)
+        return from_sides(self.sides)
 
     def entry(self, place: int) -> Mapping[str, Any]:
         """An entry as its file has it, for messages."""
@@ -92,9 +93,7 @@ def parse(text: str) -> SavedEntries | None:
     """The entries of a JSON list; None where any of it is not as it should be."""
     try:
         raw = msgspec.json.decode(text, type=list[msgspec.Raw])
-        decoder = msgspec.json.Decoder(list[_Entry])
-        joined = (b"[" + b",".join(piece) + b"]" for piece in _pieces(raw))
-        entries = collect(map(decoder.decode, joined))
+        entries = _collect(decode_in_pieces(raw, _Entry))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     in_order = np.isfinite(entries.sides).all() and (entries.sides[:, 2:] >= 0).all()
@@ -120,14 +119,10 @@ def from_mappings(entries: Sequence[Mapping[str, Any]]) -> SavedEntries:
         )
         for entry in entries
     ]
-    return collect(_pieces(checked))
+    return _collect(split_pieces(checked))
 
 
-def _pieces(entries: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    return (entries[start : start + PIECE] for start in range(0, len(entries), PIECE))
-
-
-def collect(pieces: Iterable[Sequence[_Entry]]) -> SavedEntries:
+def _collect(pieces: Iterable[Sequence[_Entry]]) -> SavedEntries:
     """The columns of entries that come in pieces."""
     images, files = _Codes(), _Codes()
     names: dict[str, dict[tuple[int, str], None] | None] = {key: {} for key in NAMES}

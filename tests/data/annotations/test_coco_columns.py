@@ -43,7 +43,7 @@ def test_columns_are_what_each_annotation_says(tmp_path, ood):
         path.write_text(json.dumps(draw(rng), indent=int(rng.integers(0, 2))))
         text = path.read_text()
         assert coco_columns.parse(text) is not None
-        quick, plain = coco_file.read(path, ood), coco_file._read_entries(path, text, ood)
+        quick, plain = coco_file.read(path, ood), coco_file._from_entries(path, text, ood)
         assert (quick.classes, quick.category_ids, quick.outside, quick.notes) == (
             plain.classes,
             plain.category_ids,
@@ -66,6 +66,7 @@ def test_columns_are_what_each_annotation_says(tmp_path, ood):
     [
         {"bbox": [1, 2, -3, 4]},
         {"bbox": [1, 2, 3]},
+        {"bbox": [1e308, 2, 1e308, 4]},
         {"category_id": 3},
         {"category_id": 2.5},
         {"image_id": 77},
@@ -83,7 +84,17 @@ def test_what_is_wrong_is_said_as_ever(tmp_path, change):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(content))
     with pytest.raises(UsageError) as plain:
-        coco_file._read_entries(path, path.read_text(), None)
+        coco_file._from_entries(path, path.read_text(), None)
     with pytest.raises(UsageError) as told:
         coco_file.read(path)
     assert str(told.value) == str(plain.value)
+
+
+def test_masks_beyond_any_number_are_no_traceback(tmp_path):
+    """Two alike, so that their masks are compared."""
+    content = draw(np.random.default_rng(2))
+    content["annotations"][:2] = [content["annotations"][0] | {"segmentation": [[1, 2]]}] * 2
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(content).replace("[[1, 2]]", "[[1e999, 2]]"))
+    quick, plain = coco_file.read(path), coco_file._from_entries(path, path.read_text(), None)
+    assert quick.notes == plain.notes

@@ -83,6 +83,7 @@ def test_what_reads_boxes_sees_the_image_without_the_objects_outside(pairs, kind
         asked = ask(Spec(name))
         found, expected = asked.metric(seen.predictions), asked.metric(plain.predictions)
         assert without_notes(found) == without_notes(expected)
+        assert seen is not pairs[0][0] or found == expected
         # no failure level is within the four of the sweep
         assert (found.value is None) == name.endswith("failure_points")
         if asked.outcomes is None:

@@ -77,14 +77,14 @@ class StratumCounts:
 
 
 def count_ends_of_strata(strata: Sequence[StratumCounts]) -> tuple[float, float]:
-    """The fewest and the most right sets among the consistent ones of all strata, about.
+    """The ends of a 95 % interval of the right sets among the consistent ones of all strata.
 
     Korn and Graubard's interval of the mean over strata by their sizes, with the correction for a
     finite pool. The variance of a stratum is no less than with (s + 2p) ÷ (n + 2) of its n labels
     right, where s are and p is the share over all strata, so that one without a wrong label still
     has a variance. Without a right label, or without a wrong one, Clopper and Pearson's. Never
-    outside what the labels leave possible; that alone where a stratum has fewer than two labels. A
-    set that nobody could label is wrong for the one end and right for the other.
+    outside what the labels leave possible, and no less than that where a stratum has fewer than two
+    labels. A set that nobody could label is wrong for the one end and right for the other.
     """
     with_sets = [stratum for stratum in strata if stratum.consistent]
     low, _ = _ends_of_strata(with_sets, [s.right for s in with_sets])
@@ -98,9 +98,7 @@ def _ends_of_strata(strata: Sequence[StratumCounts], right: Sequence[int]) -> tu
     if least == most or any(s.labelled < min(2, s.consistent) for s in strata):
         return least, most
     shares = [count / stratum.labelled for count, stratum in zip(right, strata, strict=True)]
-    share = (
-        sum(s.consistent * of_stratum for s, of_stratum in zip(strata, shares, strict=True)) / total
-    )
+    share = _mean_over_strata(strata, shares)
     if sum(right) in (0, labelled):
         low, high = clopper_pearson(sum(right), labelled)
     else:
@@ -116,10 +114,15 @@ def estimate_share_of_strata(strata: Sequence[StratumCounts]) -> float | None:
     Those that nobody could label are left out.
     """
     with_sets = [stratum for stratum in strata if stratum.consistent]
-    total = sum(stratum.consistent for stratum in with_sets)
-    if not total or any(s.labelled == s.unknown for s in with_sets):
+    if not with_sets or any(s.labelled == s.unknown for s in with_sets):
         return None
-    return sum(s.right / (s.labelled - s.unknown) * s.consistent for s in with_sets) / total
+    return _mean_over_strata(with_sets, [s.right / (s.labelled - s.unknown) for s in with_sets])
+
+
+def _mean_over_strata(strata: Sequence[StratumCounts], shares: Sequence[float]) -> float:
+    """The mean of the shares of strata, each weighted by its sets."""
+    total = sum(stratum.consistent for stratum in strata)
+    return sum(s.consistent * share for s, share in zip(strata, shares, strict=True)) / total
 
 
 def _variance_of_strata(strata: Sequence[StratumCounts], shares: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Arrow files and streams that were written here: none is compressed, so none unpacks to more."""
+"""Arrow files and streams that steadyeye wrote, none of which is compressed."""
 
 import struct
 
@@ -10,6 +10,9 @@ from steadyeye.core.storage.files import Place
 MAGIC = b"ARROW1\0\0"
 """What a file begins with before its first message; a stream begins with the message."""
 
+DAMAGE = (pa.ArrowException, OSError, struct.error)
+"""What reading a file or stream raises that is damaged or none."""
+
 HEADER, COMPRESSION = 2, 3
 """Where a message has its header, and a record batch its compression (Arrow's Message.fbs)."""
 
@@ -17,8 +20,8 @@ HEADER, COMPRESSION = 2, 3
 def read_arrow(path: Place, content: bytes | None = None) -> pa.Table:
     """The table of an Arrow file, a view of it where it lies on this machine's disk.
 
-    `content`: of a file of a store. Raises `UsageError` for a file that is compressed, which a
-    small one may be to take all memory, and for one that is no Arrow file.
+    `content`: of a file of a store. Raises `UsageError` for a compressed file, as a small one may
+    unpack to more than the memory holds, and for one that is no Arrow file.
     """
     try:
         with pa.BufferReader(content) if content is not None else pa.memory_map(str(path)) as file:
@@ -28,14 +31,14 @@ def read_arrow(path: Place, content: bytes | None = None) -> pa.Table:
                     f"'{path}' is compressed, and predictions never are; copy the run again"
                 )
             return pa.ipc.open_file(pa.BufferReader(buffer)).read_all()
-    except (pa.ArrowException, OSError, struct.error) as error:
+    except DAMAGE as error:
         raise UsageError(f"'{path}' is no Arrow file ({error}); copy the run again") from None
 
 
 def is_compressed(buffer: pa.Buffer) -> bool:
     """Whether a record batch of a file or stream says that it is; its content is not looked at.
 
-    Raises `pa.ArrowException`, `OSError` or `struct.error` for what is neither.
+    Raises one of `DAMAGE` for what is neither.
     """
     start = len(MAGIC) if buffer.slice(0, len(MAGIC)).to_pybytes() == MAGIC else 0
     reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(buffer.slice(start)))

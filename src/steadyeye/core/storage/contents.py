@@ -157,9 +157,10 @@ def read_contents(path: Place) -> ContentHashes | None:
     body = content[DIGEST:]
     if content[:DIGEST] != hashlib.sha256(body).hexdigest().encode():
         return None
-    if is_compressed(pa.py_buffer(body)):
+    buffer = pa.py_buffer(body)
+    if is_compressed(buffer):
         return None
-    table = pa.ipc.open_stream(pa.py_buffer(body)).read_all()
+    table = pa.ipc.open_stream(buffer).read_all()
     kind = (table.schema.metadata or {})[b"kind"].decode()
     return ContentHashes(kind, *(table[key].to_pylist() for key in COLUMNS))
 

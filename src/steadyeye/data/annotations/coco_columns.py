@@ -9,9 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import Boxes
-
-PIECE = 20_000  # annotations that are objects of Python at a time
+from steadyeye.core.boxes import Boxes, from_sides
+from steadyeye.core.storage.json_lists import decode_in_pieces
 
 
 class _Annotation(msgspec.Struct, gc=False):
@@ -34,8 +33,8 @@ class Columns:
     """n annotations in the order of their file, and the entries of images and categories.
 
     `image`: (n,) which of `image_ids`; `category`: (n,) the category id; `corners`: (n, 4) x0 y0
-    x1 y1 in pixels; `area`: (n,) in pixels; `crowd`: (n,) bool. `repeats`: how many annotations
-    stood there before and are left out, of `total`.
+    x1 y1 in pixels; `area`: (n,) in square pixels; `crowd`: (n,) bool. An annotation that stands
+    there twice is left out the second time: `repeats` of `total`.
     """
 
     images: Sequence[Mapping[str, Any]]
@@ -67,23 +66,22 @@ def parse(text: str) -> Columns | None:
     """The columns of a file; None where anything in it needs a closer look or has no box."""
     try:
         content = msgspec.json.decode(text, type=_File)
-        decoder = msgspec.json.Decoder(list[_Annotation])
         known: dict[int | str, int] = {}
         parts, masks = [], []
-        for start in range(0, len(content.annotations), PIECE):
-            piece = content.annotations[start : start + PIECE]
-            entries = decoder.decode(b"[" + b",".join(piece) + b"]")
+        for entries in decode_in_pieces(content.annotations, _Annotation):
             parts.append(_columns(entries, known))
             masks += [bytes(entry.segmentation) for entry in entries]
+        if not parts:
+            return None
+        image, category, sides, area, crowd = map(np.concatenate, zip(*parts, strict=True))
+        is_first = ~_find_repeats([image, category, *sides.T, crowd], masks)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    if not parts:
+    corners = from_sides(sides)
+    if (sides[:, 2:] < 0).any() or not np.isfinite(corners).all():
         return None
-    image, category, sides, area, crowd = map(np.concatenate, zip(*parts, strict=True))
-    if (sides[:, 2:] < 0).any() or not np.isin(crowd, (0, 1)).all() or (area < 0).any():
+    if (area < 0).any() or not np.isin(crowd, (0, 1)).all():
         return None
-    corners = np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1)
-    is_first = ~_find_repeats([image, category, *sides.T, crowd], masks)
     own = np.prod(corners[:, 2:] - corners[:, :2], axis=1)
     return Columns(
         content.images,
@@ -125,13 +123,14 @@ def _find_repeats(columns: Sequence[NDArray[Any]], masks: Sequence[bytes]) -> ND
     for place in np.flatnonzero(same).tolist():
         first, second = order[place], order[place + 1]
         if place != previous + 1:
-            earlier = {_plain(masks[first])}
-        is_repeat[second] = _plain(masks[second]) in earlier
-        earlier.add(_plain(masks[second]))
+            earlier = {_rewrite(masks[first])}
+        mask = _rewrite(masks[second])
+        is_repeat[second] = mask in earlier
+        earlier.add(mask)
         previous = place
     return is_repeat
 
 
-def _plain(mask: bytes) -> bytes:
-    """A mask as one text however it was spaced."""
+def _rewrite(mask: bytes) -> bytes:
+    """The JSON of a mask without blanks, so that equal masks are equal bytes."""
     return msgspec.json.encode(msgspec.json.decode(mask)) if mask else b"null"

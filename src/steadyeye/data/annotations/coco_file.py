@@ -59,55 +59,36 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     """
     text = read_text(path, "annotations")
     columns = coco_columns.parse(text)
-    if columns is None:
-        return _read_entries(path, text, ood)
+    file = None if columns is None else _from_columns(path, columns, ood)
+    file = file or _from_entries(path, text, ood)
+    _check_pixels(path, file.of_image.values())
+    return file
+
+
+def _from_columns(path: Place, columns: coco_columns.Columns, ood: str | None) -> CocoFile | None:
+    """The file whose annotations were read as columns; None where something is wrong with them."""
     images = _images(path, columns.images)
     categories = _categories(path, columns.categories)
     position = _position(path, categories, ood)
     ids = {image["id"] for image in images}
-    too_large = np.abs(columns.area).max(initial=0) > LARGEST_AREA
     is_known = set(np.unique(columns.category).tolist()) <= set(position)
+    too_large = columns.area.max(initial=0) > LARGEST_AREA
     if too_large or not is_known or not ids.issuperset(columns.image_ids):
-        return _read_entries(path, text, ood)  # which says what is wrong
-    notes = (*_repeats(columns.repeats, columns.total), *_same_files(images))
-    return _file(path, (images, columns.categories, ood), columns.boxes(position), notes)
-
-
-def _position(path: Place, categories: Mapping[int, str], ood: str | None) -> Mapping[int, int]:
-    """Category id → label. Raises `UsageError` where no class is left."""
-    classes = [item for item, name in categories.items() if name != ood]
-    if not classes:
-        raise UsageError(f"'{path}' has no category other than '{ood}'; list the classes")
-    outside = [item for item, name in categories.items() if name == ood]
-    return {category: i for i, category in enumerate(classes)} | dict.fromkeys(outside, OOD)
-
-
-def _file(
-    path: Place,
-    content: tuple[Sequence[Mapping[str, Any]], Sequence[Any], str | None],
-    of_image: Mapping[Any, Boxes],
-    notes: tuple[str, ...],
-) -> CocoFile:
-    images, entries, ood = content
-    categories = _categories(path, entries)
-    classes = {item: name for item, name in categories.items() if name != ood}
-    _check_pixels(path, of_image.values())
+        return None
     return CocoFile(
-        close_list(
-            classes_of_names({name: _synset(entries, item) for item, name in classes.items()})
-        ),
-        tuple(classes),
+        *_classes(columns.categories, categories, ood),
         images,
-        of_image,
-        ood if len(classes) < len(categories) else None,
-        notes,
+        columns.boxes(position),
+        _outside(categories, ood),
+        (*_repeats(columns.repeats, columns.total), *_same_files(images)),
     )
 
 
-def _read_entries(path: Place, text: str, ood: str | None) -> CocoFile:
+def _from_entries(path: Place, text: str, ood: str | None) -> CocoFile:
     """The file, annotation by annotation: masks without boxes, NAO's keys, and what is wrong."""
     content = _content(path, text)
-    position = _position(path, _categories(path, content["categories"]), ood)
+    categories = _categories(path, content["categories"])
+    position = _position(path, categories, ood)
     ids = {image["id"] for image in content["images"]}
     of_image = {
         image: distinct(objects)
@@ -122,11 +103,36 @@ def _read_entries(path: Place, text: str, ood: str | None) -> CocoFile:
     entries: dict[Any, list[tuple[Box, int, bool, float]]] = defaultdict(list)
     for (image, _), entry in zip(numbered, read_all, strict=True):
         entries[image].append(entry)
-    objects = {image: boxes(*zip(*item, strict=True)) for image, item in entries.items()}
     total = len(content["annotations"])
-    repeats = _repeats(total - len(numbered), total)
-    notes = (*repeats, *_same_files(content["images"]))
-    return _file(path, (content["images"], content["categories"], ood), objects, notes)
+    return CocoFile(
+        *_classes(content["categories"], categories, ood),
+        content["images"],
+        {image: boxes(*zip(*item, strict=True)) for image, item in entries.items()},
+        _outside(categories, ood),
+        (*_repeats(total - len(numbered), total), *_same_files(content["images"])),
+    )
+
+
+def _position(path: Place, categories: Mapping[int, str], ood: str | None) -> Mapping[int, int]:
+    """Category id → label. Raises `UsageError` where no class is left."""
+    classes = [item for item, name in categories.items() if name != ood]
+    if not classes:
+        raise UsageError(f"'{path}' has no category other than '{ood}'; list the classes")
+    outside = [item for item, name in categories.items() if name == ood]
+    return {category: i for i, category in enumerate(classes)} | dict.fromkeys(outside, OOD)
+
+
+def _classes(
+    entries: Sequence[Any], categories: Mapping[int, str], ood: str | None
+) -> tuple[Classes, tuple[int, ...]]:
+    """The classes and their category ids; `entries`: the categories as they stand in the file."""
+    classes = {item: name for item, name in categories.items() if name != ood}
+    synsets = {name: _synset(entries, item) for item, name in classes.items()}
+    return close_list(classes_of_names(synsets)), tuple(classes)
+
+
+def _outside(categories: Mapping[int, str], ood: str | None) -> str | None:
+    return ood if ood in categories.values() else None
 
 
 def distinct(annotations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -15,7 +14,7 @@ from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage import tar_index
-from steadyeye.core.storage.arrow_files import is_compressed
+from steadyeye.core.storage.arrow_files import DAMAGE, is_compressed
 from steadyeye.core.storage.files import Place
 from steadyeye.data.images import image_file
 
@@ -114,15 +113,7 @@ def _read_cached(tar: Place, version: str, content: bytes | None) -> TarSamples 
         return TarSamples(
             tar, reader.get_batch(0), about["said"], about["version"], about["fingerprint"]
         )
-    except (
-        pa.ArrowException,
-        struct.error,
-        KeyError,
-        TypeError,
-        ValueError,
-        OSError,
-        RecursionError,
-    ):
+    except (*DAMAGE, KeyError, TypeError, ValueError, RecursionError):
         return None
 
 

@@ -143,9 +143,9 @@ class Confusion:
     `true`: the class of the data in words; `predicted`: among the detector's own. `foreign`:
     whether no class of the detector stands for the object. `rows`: the most confident such
     detection of each object, in `Predictions.raw_detections`; `places`: the objects, in
-    `Predictions.boxes`; both by falling score. `objects`: (n,) all objects of the class, in
-    `Predictions.boxes`; `videos`: (n,) the video or image of each; `weak_places`: those that a
-    detection above `LOWER` takes so.
+    `Predictions.boxes`; both by falling score. `weak_places`: the objects that a detection
+    above `LOWER` takes so. `objects`: (n,) all objects of the class, in `Predictions.boxes`;
+    `videos`: (n,) the video of each, or its image where `are_images`.
     """
 
     true: str
@@ -158,6 +158,7 @@ class Confusion:
     weak_places: tuple[int, ...]
     are_images: bool
 
+    # of hundreds of pairs a report lists a few, and only those need an interval
     @cached_property
     def sure(self) -> Interval:
         """The share of the objects of the class that a detection above `SCORE` takes so."""
@@ -169,7 +170,6 @@ class Confusion:
         return self._share(self.weak_places)
 
     def _share(self, places: Sequence[int]) -> Interval:
-        # of hundreds of pairs a report lists a few: the others need no interval
         share = proportion(np.isin(self.objects, places), self.videos)
         return of_images(share) if self.are_images else share
 

@@ -12,9 +12,18 @@ def assign(overlap: NDArray[np.float64]) -> list[tuple[int, int]]:
 
     Of those with as many the pairs with the largest sum.
     """
+    # more than all overlaps together, so that two pairs that just match go before one that is exact
+    rows, columns = pair_best(np.where(overlap >= MATCH, overlap.size + 1 + overlap, 0.0))
+    return list(zip(rows.tolist(), columns.tolist(), strict=True))
+
+
+def pair_best(worth: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """(pairs,) rows and columns, each at most once, whose sum of worth is largest.
+
+    `worth`: (n, m), 0 or more; pairs worth 0 are left out.
+    """
     from scipy.optimize import linear_sum_assignment  # half a second, which few runs need
 
-    # more than all overlaps together, so that two pairs that just match go before one that is exact
-    worth = np.where(overlap >= MATCH, overlap.size + 1 + overlap, 0.0)
     rows, columns = linear_sum_assignment(worth, maximize=True)
-    return [(int(r), int(c)) for r, c in zip(rows, columns, strict=True) if worth[r, c] > 0]
+    is_worth = worth[rows, columns] > 0
+    return rows[is_worth], columns[is_worth]

@@ -198,14 +198,12 @@ def _areas(best: Floats) -> Floats:
     return shares
 
 
-_HITS: WeakKeyDictionary[Matched, dict[int, tuple[Ints, Ints]]] = WeakKeyDictionary()
+_HITS: WeakKeyDictionary[Matched, dict[int, tuple[NDArray[np.intp], Flags]]] = WeakKeyDictionary()
+"""What `_find_hits` returned, since a resample only weighs it."""
 
 
-def _find_hits(matched: Matched, most: int) -> tuple[Ints, Ints]:
-    """The groups with a true positive among their first `most`, and (n, thresholds) how many.
-
-    Found once: a resample only weighs them.
-    """
+def _find_hits(matched: Matched, most: int) -> tuple[NDArray[np.intp], Flags]:
+    """The groups with a true positive among their first `most`, and (n, thresholds) how many."""
     known = _HITS.setdefault(matched, {})
     if most not in known:
         groups = matched.groups
@@ -216,9 +214,9 @@ def _find_hits(matched: Matched, most: int) -> tuple[Ints, Ints]:
 
 
 @njit(nogil=True, cache=True)
-def _count_hits(hit: Flags, first: Ints, members: Ints, most: int, bits: int) -> Ints:
-    """(groups, bits) true positives among the first `most` of each group."""
-    out = np.zeros((len(first) - 1, bits), dtype=np.int64)
+def _count_hits(hit: Flags, first: Ints, members: Ints, most: int, bits: int) -> Flags:
+    """(groups, bits) true positives among the first `most`, at most `MOST`, of each group."""
+    out = np.zeros((len(first) - 1, bits), dtype=np.uint16)
     for g in range(len(first) - 1):
         for place in members[first[g] : min(first[g + 1], first[g] + most)]:
             for i in range(bits):
@@ -227,7 +225,7 @@ def _count_hits(hit: Flags, first: Ints, members: Ints, most: int, bits: int) ->
 
 
 @njit(nogil=True, cache=True)
-def _sum_hits(counts: Ints, image: Ints, label: Ints, times: Ints, classes: int) -> Ints:
+def _sum_hits(counts: Flags, image: Ints, label: Ints, times: Ints, classes: int) -> Ints:
     """(bits, classes) true positives, an image counted so many times."""
     out = np.zeros((counts.shape[1], classes), dtype=np.int64)
     for g in range(len(counts)):

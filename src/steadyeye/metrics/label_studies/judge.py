@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
+from itertools import accumulate, takewhile
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.intervals import Interval
@@ -156,14 +156,18 @@ def _is_settled(study: LabelStudy, counts: Counts, every: int) -> bool:
         return _is_narrow(study, counts)
     if every == len(study.candidates) and study.stop.budget is None:
         return False
-    required = RequiredShare(
-        study.question.count_needed(len(study.sets)), study.countable, len(study.sets)
-    )
-    return _find_verdict(required, counts.right, counts.unknown, counts.labelled) is not None
+    return _find_verdict(_require(study), counts.right, counts.unknown, counts.labelled) is not None
 
 
+def _require(study: LabelStudy) -> RequiredShare:
+    total = len(study.sets)
+    return RequiredShare(study.question.count_needed(total), study.countable, total)
+
+
+# every vote is judged anew, from the first label on
 @lru_cache(maxsize=100_000)
 def _find_verdict(required: RequiredShare, right: int, unknown: int, labelled: int) -> bool | None:
+    """Whether it passes after so many labels; None where it is open."""
     # a set that nobody could label is wrong where it is to pass, right where it is to fail
     if required.decide(right, labelled).passes is True:
         return True
@@ -192,15 +196,13 @@ def _count_scenes(study: LabelStudy, labels: Labels) -> Counts:
 def _decide(
     study: LabelStudy, counts: Counts, labels: Labels
 ) -> tuple[bool | None, tuple[float, float], int | None]:
-    total = len(study.sets)
-    needed = study.question.count_needed(total)
+    required = _require(study)
     if study.scenes:
-        passes = True if counts.right >= needed else None
-        passes = False if counts.right + counts.sets_open < needed else passes
-        to_pass, to_fail = needed - counts.right, counts.right + counts.sets_open - needed + 1
+        to_pass = required.needed - counts.right
+        to_fail = counts.right + counts.sets_open - required.needed + 1
+        passes = True if to_pass <= 0 else False if to_fail <= 0 else None
         least = 0 if passes is not None else _least_scenes(study, labels, min(to_pass, to_fail))
         return passes, (0.0, 0.0), least
-    required = RequiredShare(needed, study.countable, total)
     above = required.decide(counts.right, counts.labelled)
     below = required.decide(counts.right + counts.unknown, counts.labelled)
     passes = _find_verdict(required, counts.right, counts.unknown, counts.labelled)
@@ -210,15 +212,9 @@ def _decide(
 
 def _least_scenes(study: LabelStudy, labels: Labels, sets: int) -> int:
     """How many scenes without a label hold so many sets, the largest of them first."""
-    sizes = sorted(
-        (
-            len(members)
-            for name, members in study.scenes.items()
-            if _of(study, labels, name) is None
-        ),
-        reverse=True,
-    )
-    enough = (more for more in range(1, len(sizes) + 1) if sum(sizes[:more]) >= sets)
+    names = (name for name in study.scenes if _of(study, labels, name) is None)
+    sizes = sorted((len(study.scenes[name]) for name in names), reverse=True)
+    enough = (n for n, sum_ in enumerate(accumulate(sizes), start=1) if sum_ >= sets)
     return next(enough, len(sizes))
 
 

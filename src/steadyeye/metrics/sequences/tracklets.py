@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import BoxTable, iou
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
+from steadyeye.metrics.detection.assignment import pair_best
 from steadyeye.metrics.sequences.answer_runs import in_time
 
 SCORE = 0.5
@@ -311,8 +312,6 @@ def _assign(
     """The objects with the detections of a frame that are theirs, and the detections left."""
     if not objects or not len(detections):
         return [], detections.tolist()
-    from scipy.optimize import linear_sum_assignment  # half a second, which few runs need
-
     overlap = iou(_predict(objects, int(scene.frame[place])), scene.raw.boxes[detections])
     labels = np.array([item.label for item in objects])
     switch = labels[:, None] != scene.raw.label[detections][None]
@@ -320,9 +319,7 @@ def _assign(
     absent = np.array([item.frame < scene.frame[max(place - 1, 0)] for item in objects])
     needed = np.where(switch, np.where(absent, DUPLICATE, SAME)[:, None], least)
     worth = np.where(overlap >= needed, 1 + overlap - SWITCH * switch, 0.0)
-    rows, columns = linear_sum_assignment(worth, maximize=True)
-    matched = worth[rows, columns] > 0
-    rows, columns = rows[matched], columns[matched]
+    rows, columns = pair_best(worth)
     pairs = [
         (objects[row], int(detections[column])) for row, column in zip(rows, columns, strict=True)
     ]
