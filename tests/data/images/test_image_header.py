@@ -1,5 +1,6 @@
 """Sizes by the header against what decoding gives, and files that promise more than they hold."""
 
+import io
 import resource
 import struct
 import zlib
@@ -172,8 +173,34 @@ def test_a_picture_with_thousands_of_scans_is_refused(tmp_path):
     path = save(tmp_path, "a.jpg", {"progressive": True})
     data = path.read_bytes()
     scan = data[data.rindex(b"\xff\xda") : -2]
-    with pytest.raises(SampleError, match=r"has 2,\d\d\d scans, over 500; save it again"):
+    with pytest.raises(SampleError, match=r"has 2,\d\d\d scans, over 500 for its 1,961 p"):
         image_file.decode(data[:-2] + scan * 2000 + data[-2:], "slow")
+
+
+def test_fewer_scans_are_read_of_a_larger_picture(monkeypatch):
+    monkeypatch.setattr(image_file, "SCANNED", 100 * 40 * 40)
+    whole = io.BytesIO()
+    Pillow.new("L", (40, 40)).save(whole, "JPEG", progressive=True)
+    data = whole.getvalue()
+    scan, scans = data[data.rindex(b"\xff\xda") : -2], image_header.count_scans(data)
+    most = data[:-2] + scan * (100 - scans) + data[-2:]
+    assert image_file.check_pixels(most, "slow") == "JPEG"
+    with pytest.raises(SampleError, match="has 101 scans, over 100 for its 1,600 pixels; save it"):
+        image_file.check_pixels(most[:-2] + scan + data[-2:], "slow")
+
+
+def test_what_only_looks_like_a_scan_does_not_count(tmp_path):
+    data = save(tmp_path, "a.jpg", {"progressive": True}).read_bytes()
+    note = b"\xff\xe1" + (2 + 1400).to_bytes(2, "big") + b"\xff\xda" * 700
+    film = b"\x00\xff\xda" * 700  # as phones write one behind a photo
+    whole = data[:2] + note + data[2:] + film
+    assert image_header.count_scans(whole) == data.count(b"\xff\xda") > 5
+    assert image_file.decode(whole, "phone").shape == PIXELS.shape
+
+
+def test_a_side_longer_than_libpng_reads_is_said():
+    with pytest.raises(SampleError, match=r"is 1,000,001 pixels long; .* cut it into parts"):
+        image_file.decode(promise_png(1, 1_000_001), "long")
 
 
 def test_a_file_larger_than_any_picture_is_not_read(tmp_path):

@@ -35,6 +35,12 @@ BYTES_PER_PIXEL = 8  # of the largest file that is read: four channels of 16 bit
 MOST_SCANS = 500
 """Of a JPEG file, whose scans each go over the whole picture; encoders write about ten."""
 
+SCANNED = 2**32
+"""Pixels that all scans of a JPEG file together may go over, some seconds; 32 scans always may."""
+
+LONGEST_PNG = 10**6
+"""Pixels of a side; libpng refuses longer ones and says so on stderr itself."""
+
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
 
 JPEG_START = b"\xff\xd8"
@@ -201,6 +207,11 @@ def check_pixels(data: bytes, name: str) -> str:
     if data.startswith(PNG_START):
         height, width = _read_png_size(data, name)
         _check_limit(height * width, name)
+        if max(height, width) > LONGEST_PNG:
+            raise SampleError(
+                f"'{name}' is {max(height, width):,} pixels long; PNG files of over "
+                f"{LONGEST_PNG:,} are not read: cut it into parts"
+            )
         return "PNG"
     form = image_header.name_format(data)
     if form is None:
@@ -214,10 +225,15 @@ def check_pixels(data: bytes, name: str) -> str:
 def _check_jpeg(data: bytes, name: str) -> None:
     height, width = _read_jpeg_size(data, name)
     _check_limit(height * width, name)
-    values = np.frombuffer(data, dtype=np.uint8)
-    scans = np.count_nonzero((values[:-1] == JPEG_SCAN[0]) & (values[1:] == JPEG_SCAN[1]))
-    if scans > MOST_SCANS:
-        raise SampleError(f"'{name}' has {scans:,} scans, over {MOST_SCANS}; save it again")
+    most = min(MOST_SCANS, max(32, SCANNED // max(height * width, 1)))
+    # what stands in metadata, or behind the picture as a phone's film does, only looks like a scan
+    scans = data.count(JPEG_SCAN)
+    scans = image_header.count_scans(data) if scans > most else scans
+    if scans > most:
+        raise SampleError(
+            f"'{name}' has {scans:,} scans, over {most} for its {height * width:,} pixels; "
+            "save it again"
+        )
 
 
 def _read_jpeg_size(data: bytes, name: str) -> tuple[int, int]:

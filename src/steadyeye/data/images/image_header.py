@@ -1,4 +1,4 @@
-"""Format and size by the first bytes of image files of all formats but JPEG and PNG."""
+"""Format, size and scans of image files, without decoding them; other sizes: `image_file`."""
 
 import re
 import struct
@@ -18,6 +18,10 @@ MAGIC = MappingProxyType(
 """How the files of each format begin."""
 
 PNM_SIZE = re.compile(rb"P[1-6](?:\s+|#[^\n]*\n)+(\d{1,10})(?:\s+|#[^\n]*\n)+(\d{1,10})\s")
+JPEG_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
+"""Begins a segment of a JPEG file; not those that are part of a scan's data."""
+JPEG_BARE, JPEG_SCAN, JPEG_END = (0x01, 0xD8), 0xDA, 0xD9
+MOST_SEGMENTS = 100_000  # of a JPEG file that are looked at one by one
 TIFF_WIDTH, TIFF_HEIGHT, TILE_WIDTH, TILE_HEIGHT = 256, 257, 322, 323
 MOST_TAGS = 4096  # of a TIFF file; the sides come first
 TIFF_NUMBERS = MappingProxyType({3: "H", 4: "I", 16: "Q"})
@@ -46,6 +50,20 @@ def count_pixels(data: bytes) -> int:
     # a tile may be larger than the picture, and is decoded whole
     tags = _read_tiff_tags(data)
     return max(height * width, tags.get(TILE_HEIGHT, 0) * tags.get(TILE_WIDTH, 0))
+
+
+def count_scans(data: bytes) -> int:
+    """The scans of the first picture in a JPEG file; at least those, in one of many segments."""
+    scans, at = 0, 0
+    for _ in range(MOST_SEGMENTS):
+        marker = JPEG_MARKER.search(data, at)
+        code = data[marker.end() - 1] if marker else JPEG_END
+        if marker is None or code == JPEG_END:
+            return scans
+        scans, at = scans + (code == JPEG_SCAN), marker.end()
+        if code not in JPEG_BARE:
+            at += int.from_bytes(data[at : at + 2], "big")
+    return scans + data.count(b"\xff\xda", at)
 
 
 def _read_gif(data: bytes) -> tuple[int, int]:
