@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 MOST = 20  # names an error lists
+MOST_FAULTS = 1_000  # of a file, after which the rest is not read
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 LONGEST = 1_500  # letters of an error; what a file says may have any length
 
@@ -63,7 +64,8 @@ def describe_failure(error: OSError) -> str:
 def every(items: Iterable[Item], read: Callable[[Item], Value]) -> list[Value]:
     """What `read` gives for each item.
 
-    Raises `UsageError` with the first fault and how many items have one, once all were read.
+    Raises `UsageError` with the first fault and how many items have one, once all were read or
+    `MOST_FAULTS` were found: each looks for a name that is near, which takes its time.
     """
     results, faults = [], []
     for item in items:
@@ -71,8 +73,11 @@ def every(items: Iterable[Item], read: Callable[[Item], Value]) -> list[Value]:
             results.append(read(item))
         except UsageError as error:
             faults.append(str(error))
+            if len(faults) > MOST_FAULTS:
+                break
     if faults:
-        raise UsageError(f"{faults[0]} (faults of this file or folder: {len(faults):,})")
+        count = f"{'over ' * (len(faults) > MOST_FAULTS)}{min(len(faults), MOST_FAULTS):,}"
+        raise UsageError(f"{faults[0]} (faults of this file or folder: {count})")
     return results
 
 
