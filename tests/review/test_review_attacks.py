@@ -31,7 +31,8 @@ from steadyeye.data.images import image_file
 from steadyeye.review import database
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.sessions import Lifetime
-from steadyeye.review.sampling.sampling import Sampling, read_frames, write_set
+from steadyeye.review.sampling.decoding_process import read_frames
+from steadyeye.review.sampling.sampling import Sampling, write_set
 from steadyeye.review.web import access
 from steadyeye.review.web.access import Access
 from steadyeye.review.web.app import build_app
@@ -525,6 +526,42 @@ def test_a_file_that_hangs_the_decoder_is_given_up(tmp_path):
             read_frames([spec], tmp_path, nothing, 5), tmp_path / "set", Sampling("set", {}, None)
         )
     assert not (tmp_path / "set" / "set.json").exists()
+
+
+@pytest.mark.parametrize("kills", [1, 2])
+def test_a_decoder_that_is_killed_is_begun_once_more(kills, tmp_path):
+    folder = tmp_path / "clip"
+    folder.mkdir()
+    noise = np.random.default_rng(0).integers(0, 256, (900, 900, 3), np.uint8)
+    for number in range(12):
+        (folder / f"{number:02d}.png").write_bytes(image_file.encode(noise + number, ".png"))
+    spec, began, killed = Spec("frames", {"path": str(folder), "anchors": 4, "k": 2}), [], []
+
+    def begin(name, rows):
+        began.append((name, rows))
+        return kill
+
+    def kill(done):
+        # the first that decodes; where two are to be killed, each that does
+        for process in multiprocessing.active_children():
+            if len(killed) < kills and process.pid not in killed:
+                process.kill()
+                process.join()
+                killed.append(process.pid)
+
+    whole = [frame.row for frame in read_frames([spec], tmp_path / "whole", nothing)]
+    if kills == 1:
+        again = [frame.row for frame in read_frames([spec], tmp_path / "set", begin)]
+        assert again == whole
+        assert began == [("clip", len(whole))]
+    else:
+        words = (
+            r"decodes frames\(.*\) ended twice, by signal 9, after \d+ frames?; if memory ran out"
+        )
+        with pytest.raises(UsageError, match=words):
+            list(read_frames([spec], tmp_path / "set", begin))
+    assert len(killed) == kills
+    assert not list(tmp_path.rglob(".*.tmp"))
 
 
 class EndedError(Exception):

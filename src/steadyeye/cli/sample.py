@@ -92,11 +92,11 @@ def _sample_frames(
     """`steadyeye sample` of frames; `sampling`: which frames of videos; `form`: of progress."""
     from steadyeye.core import plugins
     from steadyeye.data.video.label_sidecar import read
+    from steadyeye.review.sampling.decoding_process import read_frames
     from steadyeye.review.sampling.sampling import (
         Sampling,
         SourceLabels,
         merge_classes,
-        read_frames,
         relabel_frames,
         write_set,
     )

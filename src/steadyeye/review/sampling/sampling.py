@@ -4,29 +4,19 @@ Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.1: one
 drawn uniformly, and the frames within ±k.
 """
 
-import multiprocessing
-import os
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core import plugins
-from steadyeye.core.errors import UsageError, describe_failure, list_texts
+from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
-from steadyeye.core.spec import Spec
-from steadyeye.core.stop_signals import STOPS
-from steadyeye.core.storage.files import clear_folder, remove_temporaries, write_output
+from steadyeye.core.storage.files import write_output
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.core.types import Classes, Model, Sample, Source, Tag
 from steadyeye.data.annotations.review_set import (
@@ -172,111 +162,6 @@ def _build_manifest(how: Sampling) -> dict[str, Any]:
 
 def _record_classes(classes: Classes) -> dict[str, Any]:
     return {"names": classes.names, "wnids": classes.wnids, "closed": classes.closed}
-
-
-Begin: TypeAlias = Callable[[str, int], Callable[[int], None]]
-
-SECONDS = 120.0  # for one frame: opening a video and the seek to its first frame included
-
-
-def read_frames(
-    specs: Sequence[Spec], out: Path, begin: Begin, seconds: float = SECONDS
-) -> Iterator[StoredFrame]:
-    """The stored frames of the sources that `specs` name, one source after the other.
-
-    `begin`: called with the name and the number of frames of each; what it returns, with how many
-    more are done.
-    Raises `UsageError` where one frame takes longer than `seconds`, and whatever the source does.
-    """
-    context = multiprocessing.get_context("spawn")
-    for spec in specs:
-        receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_send_frames, args=(spec, out, sender), daemon=True)
-        with _blocked_stops():
-            process.start()
-        sender.close()
-        try:
-            yield from _receive_frames(spec, receiver, begin, seconds)
-        except BaseException:
-            _kill(process)
-            clear_folder(out, process.pid or "")
-            raise
-        _kill(process)
-
-
-@contextmanager
-def _blocked_stops() -> Iterator[None]:
-    """Signals that stop a command wait until the block ends; a process begun in it has none.
-
-    One of the terminal goes to all processes: the one that decodes is ended by the other.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _kill(process: BaseProcess) -> None:
-    process.kill()
-    process.join()
-
-
-def _receive_frames(
-    spec: Spec, receiver: Connection, begin: Begin, seconds: float
-) -> Iterator[StoredFrame]:
-    advance: Callable[[int], None] | None = None
-    while True:
-        if not receiver.poll(seconds):
-            raise UsageError(f"{spec} gave no frame for {seconds:.0f} s; leave the file out")
-        try:
-            message = receiver.recv()
-        except EOFError:
-            raise UsageError(f"the decoder of {spec} stopped; leave the file out") from None
-        if message is None:
-            return
-        if isinstance(message, str):
-            raise UsageError(message)
-        if advance is None:
-            advance = begin(Path(str(spec.kwargs.get("path", spec))).name, message)
-            continue
-        advance(1)
-        yield message
-
-
-def _send_frames(spec: Spec, out: Path, sender: Connection) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    with suppress(BrokenPipeError):
-        _send_all(spec, out, sender)
-
-
-def _end_with_parent() -> None:
-    """Ends this process, also within a frame, once the one that began it is gone."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None, "it is begun by another process"
-    parent.join()
-    remove_temporaries()
-    os._exit(1)
-
-
-def _send_all(spec: Spec, out: Path, sender: Connection) -> None:
-    try:
-        source = plugins.build("sources", spec)
-        sender.send(len(source))
-        for frame in store_frames(source, out):
-            sender.send(frame)
-    except UsageError as error:
-        sender.send(str(error))
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        # as a full disk where the folder of a picture is made
-        sender.send(describe_failure(error))
-    else:
-        sender.send(None)
 
 
 SAME = (LIST, ALIAS, SYNSET, NAME)

@@ -1,0 +1,159 @@
+"""Frames decoded and stored by a process of its own, which may hang, crash or be killed."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TypeAlias
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError, describe_failure
+from steadyeye.core.format import number_of
+from steadyeye.core.spec import Spec
+from steadyeye.core.stop_signals import STOPS
+from steadyeye.core.storage.files import clear_folder, remove_temporaries
+from steadyeye.review.sampling.sampling import StoredFrame, store_frames
+
+Begin: TypeAlias = Callable[[str, int], Callable[[int], None]]
+
+SECONDS = 120.0  # for one frame: opening a video and the seek to its first frame included
+
+
+class DecoderEndedError(Exception):
+    """The process that decodes ended before it said that all was sent; its text says how."""
+
+
+def read_frames(
+    specs: Sequence[Spec], out: Path, begin: Begin, seconds: float = SECONDS
+) -> Iterator[StoredFrame]:
+    """The stored frames of the sources that `specs` name, one source after the other.
+
+    `begin`: called with the name and the number of frames of each; what it returns, with how many
+    more are done. A process that decodes and is killed, or crashes, is begun once more.
+    Raises `UsageError` where it ends again, where one frame takes longer than `seconds`, and
+    whatever the source does.
+    """
+    for spec in specs:
+        name, passed_on = Path(str(spec.kwargs.get("path", spec))).name, 0
+        advance: Callable[[int], None] = _advance_nothing
+        for last in (False, True):
+            try:
+                for place, message in enumerate(_decode(spec, out, seconds)):
+                    if place < passed_on:
+                        continue
+                    passed_on += 1
+                    if isinstance(message, int):
+                        advance = begin(name, message)
+                    else:
+                        advance(1)
+                        yield message
+                break
+            except DecoderEndedError as ended:
+                if last:
+                    raise UsageError(
+                        f"the process that decodes {spec} ended twice, {ended}, after "
+                        f"{number_of(max(passed_on - 1, 0), 'frame')}; if memory ran out free "
+                        "some, else leave the file out"
+                    ) from None
+
+
+def _advance_nothing(_: int) -> None:
+    """Where nothing has begun."""
+
+
+def _decode(spec: Spec, out: Path, seconds: float) -> Iterator[int | StoredFrame]:
+    """The number of frames of a source, then each, from a process of its own.
+
+    Raises `DecoderEndedError`, and `UsageError` as `read_frames`.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send_frames, args=(spec, out, sender), daemon=True)
+    with _blocked_stops():
+        process.start()
+    sender.close()
+    try:
+        yield from _receive(spec, receiver, seconds)
+    except EOFError:
+        process.join()
+        clear_folder(out, process.pid or "")
+        raise DecoderEndedError(_describe_exit(process.exitcode or 0)) from None
+    except BaseException:
+        _kill(process)
+        clear_folder(out, process.pid or "")
+        raise
+    _kill(process)
+
+
+def _describe_exit(code: int) -> str:
+    return f"by signal {-code}" if code < 0 else f"with code {code}"
+
+
+@contextmanager
+def _blocked_stops() -> Iterator[None]:
+    """Signals that stop a command wait until the block ends; a process begun in it has none.
+
+    One of the terminal goes to all processes: the one that decodes is ended by the other.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _kill(process: BaseProcess) -> None:
+    process.kill()
+    process.join()
+
+
+def _receive(spec: Spec, receiver: Connection, seconds: float) -> Iterator[int | StoredFrame]:
+    while True:
+        if not receiver.poll(seconds):
+            raise UsageError(f"{spec} gave no frame for {seconds:.0f} s; leave the file out")
+        message = receiver.recv()
+        if message is None:
+            return
+        if isinstance(message, str):
+            raise UsageError(message)
+        yield message
+
+
+def _send_frames(spec: Spec, out: Path, sender: Connection) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(BrokenPipeError):
+        _send_all(spec, out, sender)
+
+
+def _end_with_parent() -> None:
+    """Ends this process, also within a frame, once the one that began it is gone."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "it is begun by another process"
+    parent.join()
+    remove_temporaries()
+    os._exit(1)
+
+
+def _send_all(spec: Spec, out: Path, sender: Connection) -> None:
+    try:
+        source = plugins.build("sources", spec)
+        sender.send(len(source))
+        for frame in store_frames(source, out):
+            sender.send(frame)
+    except UsageError as error:
+        sender.send(str(error))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # as a full disk where the folder of a picture is made
+        sender.send(describe_failure(error))
+    else:
+        sender.send(None)
