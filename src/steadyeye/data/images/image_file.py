@@ -56,8 +56,10 @@ PNG_NEEDED = frozenset({b"IHDR", b"PLTE", b"IDAT"})
 PNG_IGNORED = frozenset(
     {b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"cICP", b"mDCV", b"cLLI", b"sBIT", b"hIST", b"sPLT"}
     | {b"tEXt", b"zTXt", b"iTXt", b"tIME", b"pHYs", b"eXIf"}
+    | {b"acTL", b"fcTL", b"fdAT"}
 )
-"""Chunks that change no pixel as OpenCV decodes them: colour profiles, texts, times and sizes."""
+"""Chunks that change no pixel: colour profiles, texts, times and sizes; and those of an animation,
+with which OpenCV gives black for a still picture that is no frame of it."""
 
 if "OPENCV_LOG_LEVEL" not in os.environ:
     # it prints what it makes of odd files; what matters of it is raised
