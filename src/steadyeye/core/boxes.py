@@ -111,7 +111,8 @@ def areas(corners: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def from_sides(sides: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, 4) x0 y0 x1 y1 of boxes given as x y width height."""
-    return np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1)
+    with np.errstate(over="ignore"):  # what is then infinite is refused
+        return np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1)
 
 
 def iou(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:

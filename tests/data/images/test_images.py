@@ -87,3 +87,13 @@ def test_what_is_no_image_is_named(tmp_path):
 def test_thumbnail_keeps_the_aspect():
     data = image_file.thumbnail(np.zeros((720, 1280, 3), dtype=np.uint8))
     assert image_file.decode(data, "thumbnail").shape == (270, 480, 3)
+
+
+@pytest.mark.parametrize("suffix", ["png", "webp", "tiff", "big.tiff", "avif"])
+def test_opacity_is_left_out_as_by_pillow(suffix, tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 32, 4), dtype=np.uint8)
+    path = tmp_path / f"a.{suffix}"
+    options = {"webp": {"lossless": True, "exact": True}, "big.tiff": {"big_tiff": True}}
+    Pillow.fromarray(pixels).save(path, **options.get(suffix, {}))
+    expected = np.asarray(Pillow.open(path).convert("RGB"))
+    np.testing.assert_array_equal(image_file.read(path), expected)

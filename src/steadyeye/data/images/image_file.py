@@ -261,6 +261,9 @@ def _check_limit(pixels: int, name: str) -> None:
 
 
 def _strip(data: bytes, form: str) -> bytes:
+    """The bytes without what changes no pixel, or should change none."""
+    if form == "TIFF":
+        return image_header.keep_colours_of_tiff(data)
     return strip_png_chunks(data) if form == "PNG" else data
 
 

@@ -2,7 +2,7 @@
 
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 MAGIC = MappingProxyType(
@@ -23,6 +23,7 @@ JPEG_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 JPEG_BARE, JPEG_SCAN, JPEG_END = (0x01, 0xD8), 0xDA, 0xD9
 MOST_SEGMENTS = 100_000  # of a JPEG file that are looked at one by one
 TIFF_WIDTH, TIFF_HEIGHT, TILE_WIDTH, TILE_HEIGHT = 256, 257, 322, 323
+TIFF_EXTRA, MULTIPLIED, SEPARATE = 338, 1, 2  # what a fourth channel is: opacity, and which
 MOST_TAGS = 4096  # of a TIFF file; the sides come first
 TIFF_NUMBERS = MappingProxyType({3: "H", 4: "I", 16: "Q"})
 """The types of a number of a TIFF file: as `struct` writes them."""
@@ -104,19 +105,44 @@ def _read_tiff(data: bytes) -> tuple[int, int] | None:
 
 def _read_tiff_tags(data: bytes) -> dict[int, int]:
     """The sides of the first picture and of its tiles, by their tags; it is the one decoded."""
+    sides = (TIFF_WIDTH, TIFF_HEIGHT, TILE_WIDTH, TILE_HEIGHT)
+    values: dict[int, int] = {}
+    for tag, number, inside in _list_tiff_tags(data):
+        if tag in sides and number:
+            (values[tag],) = struct.unpack_from(number, data, inside)
+    return values
+
+
+def _list_tiff_tags(data: bytes) -> Iterator[tuple[int, str, int]]:
+    """Each tag of the first picture, how `struct` reads its number, and the place of that.
+
+    The second is empty where its value is no whole number.
+    """
     order = "<" if data[:2] == b"II" else ">"
     is_big = struct.unpack_from(f"{order}H", data, 2) == (43,)
     offset, count, entry = ("Q", "Q", 20) if is_big else ("I", "H", 12)
     (at,) = struct.unpack_from(order + offset, data, 8 if is_big else 4)
     (number,) = struct.unpack_from(order + count, data, at)
     start = at + struct.calcsize(order + count)
-    values: dict[int, int] = {}
     for place in range(start, start + min(number, MOST_TAGS) * entry, entry):
         tag, kind = struct.unpack_from(f"{order}HH", data, place)
-        if tag in (TIFF_WIDTH, TIFF_HEIGHT, TILE_WIDTH, TILE_HEIGHT) and kind in TIFF_NUMBERS:
-            inside = place + (12 if is_big else 8)
-            (values[tag],) = struct.unpack_from(order + TIFF_NUMBERS[kind], data, inside)
-    return values
+        form = f"{order}{TIFF_NUMBERS[kind]}" if kind in TIFF_NUMBERS else ""
+        yield tag, form, place + (12 if is_big else 8)
+
+
+def keep_colours_of_tiff(data: bytes) -> bytes:
+    """A TIFF file whose colours libtiff does not multiply by their opacity, as it else does.
+
+    In files of other formats opacity is left out; so the same picture has the same colours.
+    """
+    try:
+        for tag, form, inside in _list_tiff_tags(data):
+            if tag == TIFF_EXTRA and form and struct.unpack_from(form, data, inside) == (SEPARATE,):
+                multiplied = struct.pack(form, MULTIPLIED)
+                return data[:inside] + multiplied + data[inside + len(multiplied) :]
+    except struct.error:
+        pass  # decoding tells what is wrong with it
+    return data
 
 
 def _read_avif(data: bytes) -> tuple[int, int] | None:
