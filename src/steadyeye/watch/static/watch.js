@@ -81,7 +81,9 @@ function showMeasures(state) {
     card.append(element("p", measure.about, "note"));
     card.append(element("div", percent(measure.period.value), "value"));
     card.append(element("p", interval(measure.period), "note"));
-    card.append(element("p", `since it began: ${percent(measure.total.value)}, ${interval(measure.total)}`, "note"));
+    if (measure.total.n !== measure.period.n) {
+      card.append(element("p", `since it began: ${percent(measure.total.value)}, ${interval(measure.total)}`, "note"));
+    }
     const limits = state.promises.filter((p) => p.measure === name).map((p) => p.limit);
     if (measure.blocks.length) {
       const [svg, top, first, last] = chart(measure, limits, state.block);
@@ -102,7 +104,7 @@ function showPromises(state) {
     const item = element("li", undefined, promise.is_broken ? "broken" : "");
     item.append(element("b", promise.promise));
     item.append(element("span", promise.is_broken ? "broken" : "kept", "state"));
-    item.append(element("span", ` · broken ${promise.broken} times so far`, "soft"));
+    item.append(element("span", ` · ${promise.broken || "no"} alert${promise.broken === 1 ? "" : "s"} so far`, "soft"));
     const bar = element("progress");
     bar.max = 1;
     bar.value = promise.evidence;
