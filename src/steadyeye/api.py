@@ -30,6 +30,7 @@ from steadyeye.data.python_data import read_items
 from steadyeye.models.detectors.python_model import adapt_model, is_maite_model
 from steadyeye.predictions.covariate_table import join_measures
 from steadyeye.predictions.read import cells, read
+from steadyeye.predictions.sample_rows import build_table
 from steadyeye.report import build
 from steadyeye.report import compare as run_comparison
 from steadyeye.report.comparison.leaderboards import Boards
@@ -42,6 +43,8 @@ from steadyeye.runner.run import Silent
 from steadyeye.runner.run import run as complete
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from steadyeye.metric_methods import MetricMethods
 else:
     # at run time each metric is read from its own file, when it is first asked for
@@ -139,6 +142,13 @@ class Run(MetricMethods):
     def results(self) -> Mapping[str, Result]:
         """All metrics that the data allows, by name."""
         return results(self.predictions)
+
+    def rows(self) -> "pa.Table":
+        """The rows as an Arrow table: one a sample, see `predictions.sample_rows.build_table`.
+
+        `run.rows().to_pandas()`, `polars.from_arrow(run.rows())`, and in DuckDB by its name.
+        """
+        return build_table(self.predictions)
 
     def report(self, path: str | Place = "report.html") -> Place:
         """Writes the report; the suffix (html, md, json, csv) is the format. Returns its path."""

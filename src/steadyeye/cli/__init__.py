@@ -10,6 +10,7 @@ COMMANDS = (
     "run",
     "plugins",
     "compare",
+    "rows",
     "mine",
     "explain",
     "finetune",
