@@ -70,6 +70,14 @@ def test_jpeg_files_are_kept_as_they_are_and_boxes_as_corners(boxes, tmp_path):
         reviewed(root=str(boxes.root))
 
 
+@pytest.mark.parametrize("sources", [4.0, [4.0], {"a": 1}, "mined"])
+def test_a_damaged_origin_is_told_in_one_line(boxes, sources):
+    path = boxes.root / "set.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"sources": sources}))
+    with pytest.raises(UsageError, match=r"cannot read '.*set.json': .*sources.*; sample the set"):
+        review_set.read(boxes.root)
+
+
 def table_one(connection, folder, plan):
     assert check_counts(connection, plan) == []
     return status.build_table_one(connection, folder, plan, read_item_counts(connection))

@@ -93,6 +93,7 @@ class _Manifest(msgspec.Struct):
     kind: Literal["frames", "boxes", "labels"] = "frames"
     classes: _ClassList | None = None
     category_ids: list[int] | None = None
+    sources: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
