@@ -8,6 +8,7 @@ without replacement, and a verdict is looked for after every label.
 """
 
 import argparse
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,19 +53,27 @@ def repeated_boundaries(population: int, needed: int) -> tuple[Ints, Ints]:
     return np.array(fails), np.array(passes)
 
 
+def count_right(
+    rng: np.random.Generator, candidates: int, right: int, labels: int, tries: int
+) -> Iterator[Ints]:
+    """(rows, labels) how many are right of the first 1, 2, … labels, `tries` rows in all."""
+    answers = np.arange(candidates) < right
+    for first in range(0, tries, CHUNK):
+        rows = min(CHUNK, tries - first)
+        drawn = rng.permuted(np.tile(answers, (rows, 1)), axis=1)[:, :labels]
+        yield np.cumsum(drawn, axis=1)
+
+
 def study(
     rng: np.random.Generator, ends: tuple[Ints, Ints], right: int, tries: int
 ) -> tuple[NDArray[np.bool_], Ints]:
     """(tries,) whether it passed, and after how many labels something was decided."""
     fails, passes = ends
-    answers = np.arange(len(fails)) < right
     passed, labels = [], []
-    for first in range(0, tries, CHUNK):
-        rows = min(CHUNK, tries - first)
-        counts = np.cumsum(rng.permuted(np.tile(answers, (rows, 1)), axis=1), axis=1)
+    for counts in count_right(rng, len(fails), right, len(fails), tries):
         stops = (counts <= fails) | (counts >= passes)
         at = np.where(stops.any(axis=1), stops.argmax(axis=1), len(fails) - 1)
-        passed.append(counts[np.arange(rows), at] >= passes[at])
+        passed.append(counts[np.arange(len(at)), at] >= passes[at])
         labels.append(at + 1)
     return np.concatenate(passed), np.concatenate(labels)
 
