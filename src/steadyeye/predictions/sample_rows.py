@@ -133,7 +133,7 @@ def _write_arrow(table: pa.Table) -> bytes:
 def _write_csv(table: pa.Table) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table.column_names)
+    writer.writerow(protect_cells(table.column_names))
     for batch in table.to_batches(max_chunksize=10_000):
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             writer.writerow(protect_cells(_write_cell(value) for value in row))

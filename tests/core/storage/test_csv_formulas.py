@@ -15,6 +15,7 @@ from steadyeye.core.storage.text_files import protect_cells, read_rows
 from steadyeye.core.types import Classes
 from steadyeye.data.classes.class_mapping import from_file, identity, to_csv
 from steadyeye.metrics.label_studies.files import write_labels
+from steadyeye.predictions.sample_rows import encode_rows
 
 WIDE = ["\N{FULLWIDTH EQUALS SIGN}1+1", "\N{FULLWIDTH COMMERCIAL AT}SUM(A1)"]
 ROOT = Path(se.__file__).parent
@@ -64,6 +65,7 @@ def test_every_exported_table_is_protected(tmp_path):
     assert sorted(writers) == [
         "data/classes/map_file.py",
         "metrics/label_studies/files.py",
+        "predictions/sample_rows.py",
         "report/render/formats.py",
     ]
     assert write_labels({"@scene": ["=dog"]}) == b"set,labels\n'@scene,'=dog\n"
@@ -81,10 +83,13 @@ def test_every_exported_table_is_protected(tmp_path):
         guess, f"image_folder(root={str(tmp_path / '=data')!r})", out=tmp_path / "run"
     )
     run.report(tmp_path / "results.csv")
-    rows = list(csv.reader(io.StringIO((tmp_path / "results.csv").read_text("utf-8"))))
-    assert {"'=model()", "'=data"} <= {cell for row in rows for cell in row}
-    cells = [cell for row in rows for cell in row if cell and not is_number(cell)]
-    assert not [cell for cell in cells if cell[0] in "=+-@\t\r\n"]
+    samples = run.rows()
+    samples = samples.rename_columns([f"={name}" for name in samples.column_names])
+    for text in ((tmp_path / "results.csv").read_text(), encode_rows(samples, ".csv").decode()):
+        rows = list(csv.reader(io.StringIO(text)))
+        assert {"'=model()", "'=data"} <= {cell for row in rows for cell in row}
+        cells = [cell for row in rows for cell in row if cell and not is_number(cell)]
+        assert not [cell for cell in cells if cell[0] in "=+-@\t\r\n"]
 
 
 def is_number(text):
