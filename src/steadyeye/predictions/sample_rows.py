@@ -4,7 +4,6 @@ Classes are names, what is not known is null. Any library that reads Arrow's C s
 table as it is: pandas, polars, DuckDB, Hugging Face `datasets`.
 """
 
-import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -12,14 +11,13 @@ from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.provenance import provenance
-from steadyeye.core.storage.text_files import protect_cells
+from steadyeye.core.storage.text_files import encode_csv
 
 SIDES = ("x0", "y0", "x1", "y1")
 
@@ -112,35 +110,36 @@ def encode_rows(table: pa.Table, suffix: str) -> bytes:
     In CSV labels are parted by `|`, boxes are JSON, and a text that a spreadsheet would take for a
     formula has an apostrophe before it. Raises `UsageError` for another suffix.
     """
-    if suffix not in WRITERS:
-        raise UsageError(f"cannot write rows as '{suffix}'; known: {', '.join(WRITERS)}")
-    return WRITERS[suffix](table)
+    if suffix not in ENCODERS:
+        raise UsageError(f"cannot write rows as '{suffix}'; known: {', '.join(ENCODERS)}")
+    return ENCODERS[suffix](table)
 
 
-def _write_parquet(table: pa.Table) -> bytes:
+def _encode_parquet(table: pa.Table) -> bytes:
+    import pyarrow.parquet as pq  # nothing else of a run needs it
+
     out = io.BytesIO()
     pq.write_table(table, out)
     return out.getvalue()
 
 
-def _write_arrow(table: pa.Table) -> bytes:
+def _encode_arrow(table: pa.Table) -> bytes:
     out = io.BytesIO()
     with pa.ipc.new_file(out, table.schema) as writer:
         writer.write_table(table)
     return out.getvalue()
 
 
-def _write_csv(table: pa.Table) -> bytes:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(protect_cells(table.column_names))
-    for batch in table.to_batches(max_chunksize=10_000):
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            writer.writerow(protect_cells(_write_cell(value) for value in row))
-    return out.getvalue().encode()
+def _encode_csv(table: pa.Table) -> bytes:
+    rows = (
+        map(_encode_cell, row)
+        for batch in table.to_batches(max_chunksize=10_000)
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    )
+    return encode_csv([table.column_names, *rows]).encode()
 
 
-def _write_cell(value: object) -> object:
+def _encode_cell(value: object) -> object:
     if not isinstance(value, list):
         return value
     if all(isinstance(entry, str) for entry in value):
@@ -148,8 +147,8 @@ def _write_cell(value: object) -> object:
     return json.dumps(value, ensure_ascii=False)
 
 
-WRITERS: Mapping[str, Callable[[pa.Table], bytes]] = MappingProxyType(
-    {".parquet": _write_parquet, ".arrow": _write_arrow, ".csv": _write_csv}
+ENCODERS: Mapping[str, Callable[[pa.Table], bytes]] = MappingProxyType(
+    {".parquet": _encode_parquet, ".arrow": _encode_arrow, ".csv": _encode_csv}
 )
 
 

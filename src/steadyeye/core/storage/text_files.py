@@ -199,6 +199,13 @@ def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:
         ) from None
 
 
+def encode_csv(rows: Iterable[Iterable[object]]) -> str:
+    """The rows of a table, its header first, as the text of a CSV file, with protected cells."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(map(protect_cells, rows))
+    return text.getvalue()
+
+
 def protect_cells(row: Iterable[object]) -> list[object]:
     """The cells of a row for a CSV file, so that a spreadsheet takes no text for a formula.
 

@@ -1,7 +1,5 @@
 """Class maps in files: the user's own, and ours written out for them to change."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -10,7 +8,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import (
     Row,
-    protect_cells,
+    encode_csv,
     read_json,
     read_table,
     read_whole,
@@ -55,19 +53,16 @@ def to_csv(class_map: ClassMap) -> str:
 
     Data classes no model class maps to follow, with the model's side empty.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows: list[tuple[object, ...]] = [COLUMNS]
     target = class_map.target
     wnids = class_map.source.wnids or ("",) * len(class_map.source)
     for index, to in enumerate(class_map.destinations):
         data = (to, target.names[to]) if to >= 0 else ("", "")
-        row = (index, wnids[index], class_map.source.names[index], *data)
-        writer.writerow(protect_cells(row))
+        rows.append((index, wnids[index], class_map.source.names[index], *data))
     for to, own in enumerate(class_map.members):
         if not own:
-            writer.writerow(protect_cells(("", "", "", to, target.names[to])))
-    return text.getvalue()
+            rows.append(("", "", "", to, target.names[to]))
+    return encode_csv(rows)
 
 
 @dataclass(frozen=True)

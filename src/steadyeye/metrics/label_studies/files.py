@@ -7,8 +7,6 @@ CSV, one set a line, several classes joined by `|`; none where nobody could tell
     cars.mp4/000040,car|truck
 """
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +15,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.files import Place
-from steadyeye.core.storage.text_files import protect_cells, read_json, read_table
+from steadyeye.core.storage.text_files import encode_csv, read_json, read_table
 from steadyeye.metrics.label_studies.question import Question, parse_question
 from steadyeye.metrics.label_studies.study import LabelStudy, Premise, StopRule, plan_study
 
@@ -59,11 +57,8 @@ def read_labels(path: Place) -> dict[str, tuple[str, ...]]:
 
 def write_labels(labels: Mapping[str, Sequence[str]]) -> bytes:
     """The content of a label file, sorted by set, so that the same labels are the same bytes."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("set", "labels"))
-    rows.writerows(protect_cells([name, "|".join(labels[name])]) for name in sorted(labels))
-    return text.getvalue().encode()
+    rows = [(name, "|".join(labels[name])) for name in sorted(labels)]
+    return encode_csv([("set", "labels"), *rows]).encode()
 
 
 def write_study(study: LabelStudy) -> bytes:

@@ -1,14 +1,12 @@
 """A report as Markdown, JSON and CSV."""
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.result_lookup import among, limit
-from steadyeye.core.storage.text_files import protect_cells
+from steadyeye.core.storage.text_files import encode_csv
 from steadyeye.core.types import Result
 from steadyeye.report.render.document import Document, Grid, head, interval_of, numbers, value_of
 
@@ -133,9 +131,7 @@ def render_csv(document: Document) -> str:
 
     Shares are 0…1. `classes`: among how many the answers were chosen that it is about.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEADER)
+    rows: list[tuple[object, ...]] = [HEADER]
     for model in document.evaluated:
         for result in model.results.values():
             for name, number in _flat(result.name, result):
@@ -149,8 +145,8 @@ def render_csv(document: Document) -> str:
                     result.classes,
                 )
                 texts = (model.predictions.model, model.predictions.data, name)
-                writer.writerow(protect_cells((*texts, *numbers)))
-    return out.getvalue()
+                rows.append((*texts, *numbers))
+    return encode_csv(rows)
 
 
 def _flat(name: str, result: Result) -> Iterator[tuple[str, Result]]:
