@@ -31,6 +31,7 @@ from steadyeye.data.images import image_file
 from steadyeye.review import database
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.sessions import Lifetime
+from steadyeye.review.sampling import decoding_process
 from steadyeye.review.sampling.decoding_process import read_frames
 from steadyeye.review.sampling.sampling import Sampling, write_set
 from steadyeye.review.web import access
@@ -562,6 +563,17 @@ def test_a_decoder_that_is_killed_is_begun_once_more(kills, tmp_path):
             list(read_frames([spec], tmp_path / "set", begin))
     assert len(killed) == kills
     assert not list(tmp_path.rglob(".*.tmp"))
+
+
+def test_a_message_that_is_cut_off_is_the_end_of_the_decoder():
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    sender.send(7)
+    os.write(sender.fileno(), (1000).to_bytes(4, "big") + b"half of a frame")
+    sender.close()
+    messages = decoding_process._receive(Spec("frames", {}), receiver, 5)
+    assert next(messages) == 7
+    with pytest.raises(EOFError):
+        next(messages)
 
 
 class EndedError(Exception):

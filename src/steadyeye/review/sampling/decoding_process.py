@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -23,6 +24,8 @@ Begin: TypeAlias = Callable[[str, int], Callable[[int], None]]
 
 SECONDS = 120.0  # for one frame: opening a video and the seek to its first frame included
 
+ENDING = 10.0  # seconds that a process may take to end once it has closed its side
+
 
 class DecoderEndedError(Exception):
     """The process that decodes ended before it said that all was sent; its text says how."""
@@ -39,31 +42,32 @@ def read_frames(
     whatever the source does.
     """
     for spec in specs:
-        name, passed_on = Path(str(spec.kwargs.get("path", spec))).name, 0
-        advance: Callable[[int], None] = _advance_nothing
-        for last in (False, True):
-            try:
-                for place, message in enumerate(_decode(spec, out, seconds)):
-                    if place < passed_on:
-                        continue
-                    passed_on += 1
-                    if isinstance(message, int):
-                        advance = begin(name, message)
-                    else:
-                        advance(1)
-                        yield message
-                break
-            except DecoderEndedError as ended:
-                if last:
-                    raise UsageError(
-                        f"the process that decodes {spec} ended twice, {ended}, after "
-                        f"{number_of(max(passed_on - 1, 0), 'frame')}; if memory ran out free "
-                        "some, else leave the file out"
-                    ) from None
+        advance: Callable[[int], None] | None = None
+        for message in _decode_again(spec, out, seconds):
+            if isinstance(message, int):
+                advance = begin(Path(str(spec.kwargs.get("path", spec))).name, message)
+                continue
+            assert advance, "the number of frames comes before them"
+            advance(1)
+            yield message
 
 
-def _advance_nothing(_: int) -> None:
-    """Where nothing has begun."""
+def _decode_again(spec: Spec, out: Path, seconds: float) -> Iterator[int | StoredFrame]:
+    """What `_decode` gives, from a second process where the first ended; nothing comes twice."""
+    passed_on = 0
+    for is_last in (False, True):
+        try:
+            for message in islice(_decode(spec, out, seconds), passed_on, None):
+                passed_on += 1
+                yield message
+            return
+        except DecoderEndedError as ended:
+            if is_last:
+                raise UsageError(
+                    f"the process that decodes {spec} ended twice, {ended}, after "
+                    f"{number_of(max(passed_on - 1, 0), 'frame')}; if memory ran out free some, "
+                    "else leave the file out"
+                ) from None
 
 
 def _decode(spec: Spec, out: Path, seconds: float) -> Iterator[int | StoredFrame]:
@@ -80,18 +84,17 @@ def _decode(spec: Spec, out: Path, seconds: float) -> Iterator[int | StoredFrame
     try:
         yield from _receive(spec, receiver, seconds)
     except EOFError:
-        process.join()
+        process.join(ENDING)
+        _kill(process)
         clear_folder(out, process.pid or "")
-        raise DecoderEndedError(_describe_exit(process.exitcode or 0)) from None
+        code = process.exitcode or 0
+        how = f"by signal {-code}" if code < 0 else f"with code {code}"
+        raise DecoderEndedError(how) from None
     except BaseException:
         _kill(process)
         clear_folder(out, process.pid or "")
         raise
     _kill(process)
-
-
-def _describe_exit(code: int) -> str:
-    return f"by signal {-code}" if code < 0 else f"with code {code}"
 
 
 @contextmanager
@@ -116,10 +119,14 @@ def _kill(process: BaseProcess) -> None:
 
 
 def _receive(spec: Spec, receiver: Connection, seconds: float) -> Iterator[int | StoredFrame]:
+    """What the process sends. Raises `EOFError` where it ended, also within a message."""
     while True:
         if not receiver.poll(seconds):
             raise UsageError(f"{spec} gave no frame for {seconds:.0f} s; leave the file out")
-        message = receiver.recv()
+        try:
+            message = receiver.recv()
+        except OSError as error:
+            raise EOFError from error
         if message is None:
             return
         if isinstance(message, str):
