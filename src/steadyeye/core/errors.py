@@ -76,7 +76,8 @@ def every(items: Iterable[Item], read: Callable[[Item], Value]) -> list[Value]:
             if len(faults) > MOST_FAULTS:
                 break
     if faults:
-        count = f"{'over ' * (len(faults) > MOST_FAULTS)}{min(len(faults), MOST_FAULTS):,}"
+        is_whole = len(faults) <= MOST_FAULTS
+        count = f"{len(faults):,}" if is_whole else f"over {MOST_FAULTS:,}"
         raise UsageError(f"{faults[0]} (faults of this file or folder: {count})")
     return results
 

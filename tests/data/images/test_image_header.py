@@ -178,7 +178,7 @@ def test_a_picture_with_thousands_of_scans_is_refused(tmp_path):
 
 
 def test_fewer_scans_are_read_of_a_larger_picture(monkeypatch):
-    monkeypatch.setattr(image_file, "SCANNED", 100 * 40 * 40)
+    monkeypatch.setattr(image_file, "MOST_SCANNED", 100 * 40 * 40)
     whole = io.BytesIO()
     Pillow.new("L", (40, 40)).save(whole, "JPEG", progressive=True)
     data = whole.getvalue()

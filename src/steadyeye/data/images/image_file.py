@@ -35,8 +35,11 @@ BYTES_PER_PIXEL = 8  # of the largest file that is read: four channels of 16 bit
 MOST_SCANS = 500
 """Of a JPEG file, whose scans each go over the whole picture; encoders write about ten."""
 
-SCANNED = 2**32
-"""Pixels that all scans of a JPEG file together may go over, some seconds; 32 scans always may."""
+MOST_SCANNED = 2**32
+"""Pixels that all scans of a JPEG file together may go over, which takes some seconds."""
+
+ALWAYS_SCANS = 32
+"""Of a JPEG file, however large the picture is."""
 
 LONGEST_PNG = 10**6
 """Pixels of a side; libpng refuses longer ones and says so on stderr itself."""
@@ -44,7 +47,6 @@ LONGEST_PNG = 10**6
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
 
 JPEG_START = b"\xff\xd8"
-JPEG_SCAN = b"\xff\xda"
 
 PNG_START = b"\x89PNG\r\n\x1a\n"
 PIECE = 2**24  # bytes that are unpacked at a time
@@ -227,9 +229,9 @@ def check_pixels(data: bytes, name: str) -> str:
 def _check_jpeg(data: bytes, name: str) -> None:
     height, width = _read_jpeg_size(data, name)
     _check_limit(height * width, name)
-    most = min(MOST_SCANS, max(32, SCANNED // max(height * width, 1)))
+    most = min(MOST_SCANS, max(ALWAYS_SCANS, MOST_SCANNED // max(height * width, 1)))
     # what stands in metadata, or behind the picture as a phone's film does, only looks like a scan
-    scans = data.count(JPEG_SCAN)
+    scans = data.count(image_header.JPEG_SCAN)
     scans = image_header.count_scans(data) if scans > most else scans
     if scans > most:
         raise SampleError(
@@ -261,7 +263,7 @@ def _check_limit(pixels: int, name: str) -> None:
 
 
 def _strip(data: bytes, form: str) -> bytes:
-    """The bytes without what changes no pixel, or should change none."""
+    """The bytes as OpenCV is to decode them: without what should change no pixel."""
     if form == "TIFF":
         return image_header.keep_colours_of_tiff(data)
     return strip_png_chunks(data) if form == "PNG" else data

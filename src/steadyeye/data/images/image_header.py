@@ -20,10 +20,14 @@ MAGIC = MappingProxyType(
 PNM_SIZE = re.compile(rb"P[1-6](?:\s+|#[^\n]*\n)+(\d{1,10})(?:\s+|#[^\n]*\n)+(\d{1,10})\s")
 JPEG_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 """Begins a segment of a JPEG file; not those that are part of a scan's data."""
-JPEG_BARE, JPEG_SCAN, JPEG_END = (0x01, 0xD8), 0xDA, 0xD9
+JPEG_SCAN = b"\xff\xda"
+JPEG_BARE, JPEG_END = (0x01, 0xD8), 0xD9
+"""Markers after which no length stands: those in front of the picture, and its end."""
 MOST_SEGMENTS = 100_000  # of a JPEG file that are looked at one by one
 TIFF_WIDTH, TIFF_HEIGHT, TILE_WIDTH, TILE_HEIGHT = 256, 257, 322, 323
-TIFF_EXTRA, MULTIPLIED, SEPARATE = 338, 1, 2  # what a fourth channel is: opacity, and which
+TIFF_EXTRA, MULTIPLIED, SEPARATE = 338, 1, 2
+"""The tag that says what a fourth channel is, and two of its values: opacity by which the colours
+are multiplied already (associated alpha), or are not."""
 MOST_TAGS = 4096  # of a TIFF file; the sides come first
 TIFF_NUMBERS = MappingProxyType({3: "H", 4: "I", 16: "Q"})
 """The types of a number of a TIFF file: as `struct` writes them."""
@@ -61,10 +65,10 @@ def count_scans(data: bytes) -> int:
         code = data[marker.end() - 1] if marker else JPEG_END
         if marker is None or code == JPEG_END:
             return scans
-        scans, at = scans + (code == JPEG_SCAN), marker.end()
+        scans, at = scans + (code == JPEG_SCAN[1]), marker.end()
         if code not in JPEG_BARE:
             at += int.from_bytes(data[at : at + 2], "big")
-    return scans + data.count(b"\xff\xda", at)
+    return scans + data.count(JPEG_SCAN, at)
 
 
 def _read_gif(data: bytes) -> tuple[int, int]:
