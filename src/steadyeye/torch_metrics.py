@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 import torch
-import torchmetrics
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.imports import library
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result
 from steadyeye.metrics.flip_rate import flip_rate
 from steadyeye.metrics.pm_k import pm_k
+
+library("torchmetrics")  # first, as it says what is wrong where torchvision is of another torch
+import torchmetrics  # noqa: E402
 
 NOT_PREDICTED = -1
 
@@ -40,7 +43,8 @@ class _Gathered(torchmetrics.Metric):
         for name in self.columns:
             values = torch.as_tensor(rows[name]).flatten().to(torch.int64)
             if len(values) != len(preds):
-                raise UsageError(f"{name} has {len(values):,} rows, preds {len(preds):,}; give one")
+                counts = f"{len(values):,} rows, preds {len(preds):,}"
+                raise UsageError(f"{name} has {counts}; give one each")
             getattr(self, name).append(values.to(self.device))
 
     def _choose(self, preds: torch.Tensor) -> torch.Tensor:
@@ -55,25 +59,26 @@ class _Gathered(torchmetrics.Metric):
         best = preds.eq(preds.amax(dim=1, keepdim=True)).to(torch.uint8).argmax(dim=1)
         return torch.where(preds.isnan().any(dim=1), NOT_PREDICTED, best)
 
-    def _columns(self) -> dict[str, NDArray[np.int64]]:
+    def _gather(self) -> dict[str, NDArray[np.int64]]:
         """All rows, by column; empty where there are none."""
+        nothing = torch.zeros(0, dtype=torch.int64, device=self.device)
         gathered = {}
         for name in self.columns:
+            # once the states of several processes are gathered it is one tensor
             parts = getattr(self, name)
-            whole = (
-                parts if isinstance(parts, torch.Tensor) else torch.cat([*parts, _nothing(self)])
-            )
-            gathered[name] = whole.cpu().numpy()
+            parts = [parts] if isinstance(parts, torch.Tensor) else parts
+            gathered[name] = torch.cat([nothing, *parts]).cpu().numpy()
         return gathered
 
-    def _predictions(
+    def _build_predictions(
         self,
-        rows: dict[str, NDArray[np.int64]],
+        answer: NDArray[np.int64],
+        groups: NDArray[np.int64],
         truth: NDArray[np.int64],
         tags: dict[str, NDArray[np.int64]],
     ) -> Predictions:
         """The rows as predictions; `truth`: (n,) classes, −1: no label."""
-        answer, n = rows["answer"], len(rows["answer"])
+        n = len(answer)
         names = tuple(f"class {i}" for i in range(self.num_classes))
         labels = np.zeros((n, self.num_classes), dtype=np.bool_)
         known = truth >= 0
@@ -86,7 +91,7 @@ class _Gathered(torchmetrics.Metric):
             model_classes=names,
             columns=("truth", "group", *tags),
             ids=np.arange(n).astype(np.str_),
-            groups=rows[self.columns[1]].astype(np.str_),
+            groups=groups.astype(np.str_),
             truth=labels,
             scores=np.zeros((n, 0), dtype=np.float32),
             top=np.zeros((n, 0), dtype=np.int32),
@@ -100,17 +105,13 @@ class _Gathered(torchmetrics.Metric):
         )
 
     def result(self) -> Result:
-        """The number with its interval, as the method of a run gives it."""
+        """The number with its interval, as that metric of a run gives it."""
         raise NotImplementedError
 
     def compute(self) -> torch.Tensor:
         """The number, 0…1; NaN where there is none."""
         value = self.result().value if len(getattr(self, self.columns[0])) else None
         return torch.tensor(float("nan") if value is None else value, dtype=torch.float64)
-
-
-def _nothing(metric: torchmetrics.Metric) -> torch.Tensor:
-    return torch.zeros(0, dtype=torch.int64, device=metric.device)
 
 
 class PmK(_Gathered):
@@ -148,10 +149,11 @@ class PmK(_Gathered):
     ) -> None:
         """Adds n frames.
 
-        `preds`: (n, num_classes) scores or (n,) classes. `target`: (n,) classes. `sets`: (n,) a
-        number for each pm-set. `offsets`: (n,) frames from the anchor, which has 0. `videos`: (n,)
-        a number for each video, by which the interval of `result` is clustered; the sets if left
-        out. Raises `UsageError` for shapes that do not fit, and targets that are no class.
+        `preds`: (n, num_classes) scores or (n,) classes, −1: not predicted. `target`: (n,) classes.
+        `sets`: (n,) a number for each pm-set. `offsets`: (n,) frames from the anchor, which has 0.
+        `videos`: (n,) a number for each video, by which the interval of `result` is clustered; the
+        sets if left out. Raises `UsageError` for shapes that do not fit, and targets that are no
+        class.
         """
         if target.numel() and not 0 <= int(target.min()) <= int(target.max()) < self.num_classes:
             raise UsageError(f"target has a class outside 0…{self.num_classes - 1}; leave it out")
@@ -160,9 +162,10 @@ class PmK(_Gathered):
 
     def result(self) -> Result:
         """pm-k with its interval; its cells are pm-0 … pm-k."""
-        rows = self._columns()
+        rows = self._gather()
         tags = {"offset": rows["offsets"], "video": rows["videos"]}
-        return pm_k(self._predictions(rows, rows["target"], tags), self.k)
+        predictions = self._build_predictions(rows["answer"], rows["sets"], rows["target"], tags)
+        return pm_k(predictions, self.k)
 
 
 class FlipRate(_Gathered):
@@ -185,15 +188,15 @@ class FlipRate(_Gathered):
     def update(self, preds: torch.Tensor, videos: torch.Tensor, frames: torch.Tensor) -> None:
         """Adds n frames.
 
-        `preds`: (n, num_classes) scores or (n,) classes. `videos`: (n,) a number for each video
-        without a cut. `frames`: (n,) numbers of the frames; those one apart are consecutive.
-        Raises `UsageError` for shapes that do not fit.
+        `preds`: (n, num_classes) scores or (n,) classes, −1: not predicted. `videos`: (n,) a number
+        for each video without a cut. `frames`: (n,) numbers of the frames; those one apart are
+        consecutive. Raises `UsageError` for shapes that do not fit.
         """
         self._add(preds, videos=videos, frames=frames)
 
     def result(self) -> Result:
         """The flip rate with its interval."""
-        rows = self._columns()
-        none = np.full(len(rows["answer"]), -1, dtype=np.int64)
+        rows = self._gather()
+        unlabelled = np.full(len(rows["answer"]), -1, dtype=np.int64)
         tags = {"frame": rows["frames"], "video": rows["videos"]}
-        return flip_rate(self._predictions(rows, none, tags))
+        return flip_rate(self._build_predictions(rows["answer"], rows["videos"], unlabelled, tags))
