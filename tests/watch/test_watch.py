@@ -31,7 +31,7 @@ from steadyeye.runner.run import Silent, run
 from steadyeye.runner.validate import check
 from steadyeye.watch import server
 from steadyeye.watch.feeds import open_feed
-from steadyeye.watch.memory import STATE, WatchSettings
+from steadyeye.watch.memory import STATE, WatchSettings, read_memory
 from steadyeye.watch.promises import read_promise
 from steadyeye.watch.session import Watch
 
@@ -132,6 +132,21 @@ def test_the_first_alert_ends_it_where_that_is_asked_for(tmp_path):
     watch = watch_file(tmp_path / "a.mp4", tmp_path / "w", promises=(promise,), stop_at_alert=True)
     assert watch.latest["counts"]["processed"] < 600
     assert len(watch.latest["alerts"]) == 1
+
+
+def test_a_watch_that_an_alert_ended_goes_on_behind_its_frame(tmp_path):
+    """No frame is lost that was decoded ahead, and none is taken twice."""
+    film(tmp_path / "a.mp4", FAULTY * 6)
+    promise = read_promise("flip_rate <= 1%")
+    seen = []
+    for _ in range(2):
+        watch = watch_file(
+            tmp_path / "a.mp4", tmp_path / "w", promises=(promise,), days=0.0002, stop_at_alert=True
+        )
+        seen.append(watch.latest["counts"]["processed"])
+        assert read_memory(watch.settings, watch.model, watch.out).counts.received == seen[-1]
+    assert 0 < seen[0] < seen[1] == 600
+    assert watch.latest["starts"] == 2
 
 
 class Stopping:

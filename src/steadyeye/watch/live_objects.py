@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from steadyeye.core.boxes import Detections, detection_table
+from steadyeye.core.boxes import BoxTable, Detections, detection_table, take
 from steadyeye.metrics.sequences.object_steadiness import LEAST
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
@@ -95,18 +95,15 @@ class LiveObjects:
     def begin_scene(self) -> None:
         """Forgets all objects, as behind a cut: what was in view is not what comes."""
         self._lives: dict[int, _Life] = {}
-        self._numbers: list[int] = []
-        self._seconds: list[float] = []
-        self._detections: list[Detections] = []
+        nothing = np.zeros(0, dtype=np.int64)
+        times = np.zeros(0)
+        self._scene = Scene(nothing, nothing, times, _table(NO_DETECTIONS), [], self.score)
 
     def add(self, number: int, seconds: float, detections: Detections) -> ObjectCounts:
         """What is settled by a frame. Numbers and seconds rise from frame to frame."""
         self._forget(seconds)
-        self._numbers.append(number)
-        self._seconds.append(seconds)
-        self._detections.append(detections)
-        scene = self._make_scene()
-        place = len(self._numbers) - 1
+        self._scene = scene = _append(self._scene, number, seconds, detections)
+        place = len(scene.frame) - 1
         objects = [life.item for life in self._lives.values()]
         active, begun, updated = follow(scene, objects, place)
         settled = ObjectCounts()
@@ -118,12 +115,10 @@ class LiveObjects:
 
     def _forget(self, seconds: float) -> None:
         """Drops the frames before those in which an object in view may be, when they are many."""
-        old = int(np.searchsorted(self._seconds, seconds - GAP)) - 1
-        if old < max(len(self._numbers) / 2, 1):
+        old = int(np.searchsorted(self._scene.seconds, seconds - GAP)) - 1
+        if old < max(len(self._scene.frame) / 2, 1):
             return
-        rows = sum(map(len, self._detections[:old]))
-        for column in (self._numbers, self._seconds, self._detections):
-            del column[:old]
+        self._scene, rows = _drop(self._scene, old)
         for key, life in list(self._lives.items()):
             item = life.item
             # of what was before the last detection nothing is asked any more
@@ -132,21 +127,6 @@ class LiveObjects:
             if item.places[-1] < 0:
                 del self._lives[key]
 
-    def _make_scene(self) -> Scene:
-        raw = detection_table(self._detections)
-        firsts = np.cumsum([0, *map(len, self._detections[:-1])])
-        return Scene(
-            np.arange(len(self._numbers)),
-            np.asarray(self._numbers, dtype=np.int64),
-            np.asarray(self._seconds, dtype=np.float64),
-            raw,
-            [
-                first + rank(detections.scores)
-                for first, detections in zip(firsts, self._detections, strict=True)
-            ],
-            self.score,
-        )
-
     def _begin(self, item: TrackedObject) -> _Life:
         life = _Life(item, item.label)
         assert life.waiting is not None
@@ -154,7 +134,7 @@ class LiveObjects:
         return life
 
     def _settle(self, scene: Scene, life: _Life, settled: ObjectCounts) -> None:
-        """FrameCounts the frames from an object's last detection to the one in this frame."""
+        """Counts the frames from an object's last detection to the one in this frame."""
         item = life.item
         since = replace(item, places=item.places[-2:], detections=item.detections[-2:])
         frames = scene.sort_frames(since)
@@ -169,7 +149,7 @@ class LiveObjects:
             changed = state == DETECTED and item.label != life.label
             if state in LOST or changed:
                 after = item.label if changed else life.label
-                number = self._numbers[int(row)]
+                number = int(scene.frame[row])
                 x0, y0, x1, y1 = (round(float(side), 1) for side in box)
                 counts.events.append(
                     ObjectEvent(number, (x0, y0, x1, y1), life.label, after, state)
@@ -183,3 +163,45 @@ class LiveObjects:
         if life.detections >= LEAST:
             settled.add(life.waiting)
             life.waiting = None
+
+
+NO_DETECTIONS = Detections(np.zeros((0, 4)), np.zeros(0, dtype=np.int32), np.zeros(0))
+
+
+def _append(scene: Scene, number: int, seconds: float, detections: Detections) -> Scene:
+    """A scene with one more frame; of its detections those that are no noise, best first."""
+    new, first = _table(detections), len(scene.raw)
+    return Scene(
+        np.append(scene.rows, len(scene.rows)),
+        np.append(scene.frame, number),
+        np.append(scene.seconds, seconds),
+        BoxTable(
+            np.append(scene.raw.image, np.full(len(new), len(scene.rows))),
+            np.append(scene.raw.label, new.label),
+            np.concatenate([scene.raw.boxes, new.boxes]),
+            np.append(scene.raw.score, new.score),
+            np.append(scene.raw.crowd, new.crowd),
+            np.append(scene.raw.area, new.area),
+        ),
+        [*scene.detections, np.arange(first, first + len(new))],
+        scene.score,
+    )
+
+
+def _drop(scene: Scene, frames: int) -> tuple[Scene, int]:
+    """A scene without its first frames, and how many detections went with them."""
+    rows = sum(map(len, scene.detections[:frames]))
+    kept = take(scene.raw, np.arange(rows, len(scene.raw)))
+    return Scene(
+        scene.rows[:-frames],
+        scene.frame[frames:],
+        scene.seconds[frames:],
+        replace(kept, image=kept.image - frames),
+        [places - rows for places in scene.detections[frames:]],
+        scene.score,
+    ), rows
+
+
+def _table(detections: Detections) -> BoxTable:
+    """The detections of a frame that are no noise, best first."""
+    return take(detection_table([detections]), rank(detections.scores))

@@ -67,7 +67,7 @@ class Block:
     gaps: list[float] = field(default_factory=list)
 
     def add(self, measure: str, total: float, number: int = 1) -> None:
-        """FrameCounts values of a measure by their sum."""
+        """Adds values of a measure by their sum."""
         self.sums[measure] += total
         self.numbers[measure] += number
 
@@ -102,16 +102,24 @@ class Observer:
         self._before: tuple[float, Answer] | None = None
 
     def add(
-        self, number: int, scene: int, seconds: float, image: Image, answer: Answer
+        self,
+        number: int,
+        scene: int,
+        seconds: float,
+        measures: Mapping[str, float],
+        answer: Answer,
     ) -> tuple[Block | None, list[FrameEvent]]:
-        """The block that a frame completes, if it does, and what speaks against any measure."""
+        """The block that a frame completes, if it does, and what speaks against any measure.
+
+        `measures`: what `measure_input` says of the frame.
+        """
         complete = self._begin_block(seconds)
         seconds = self._continue_scene(scene, seconds)
         events = self._compare(number, seconds, answer)
         if answer.detections is not None:
             counts = self.objects.add(number, seconds, answer.detections)
             events += self._count_objects(counts)
-        self._measure(seconds, image, answer)
+        self._measure(seconds, measures, answer)
         self.block.frames += 1
         self._before = seconds, answer
         return complete, events
@@ -163,9 +171,9 @@ class Observer:
             events.append(FrameEvent(event.frame, measure, text, event.box))
         return events
 
-    def _measure(self, seconds: float, image: Image, answer: Answer) -> None:
+    def _measure(self, seconds: float, measures: Mapping[str, float], answer: Answer) -> None:
         """Confidence and input, and how they lie to the reference."""
-        values = measure_input(image)
+        values = dict(measures)
         if answer.confidence is not None:
             self.block.add("confidence", answer.confidence)
             values["confidence"] = answer.confidence

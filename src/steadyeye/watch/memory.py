@@ -69,12 +69,12 @@ def write_memory(
     settings: WatchSettings,
     model: Model | Detector,
     out: Path,
-    received: int,
+    counts: FrameCounts,
 ) -> None:
-    """Writes the state file, whole or not at all; `received`: frames that are in it."""
+    """Writes the state file, whole or not at all; `counts`: of the frames that are in it."""
     record = {
         "identity": identify(settings, model),
-        "counts": {**memory.counts.record(), "received": received},
+        "counts": counts.record(),
         "processed": memory.processed,
         "failed": memory.failed,
         "starts": memory.starts,

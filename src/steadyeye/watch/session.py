@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,16 @@ import numpy as np
 
 from steadyeye.core.abilities import detects
 from steadyeye.core.boxes import Detections
-from steadyeye.core.errors import SampleError, UsageError, one_line
+from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.format import number_of, percent, span
 from steadyeye.core.model_stages import stages
 from steadyeye.core.storage.files import make_folder
 from steadyeye.core.types import Detector, Image, Model
 from steadyeye.metrics.sequences.tracklets import APART
 from steadyeye.runner.infer import describe_box_fault
+from steadyeye.watch.decode_ahead import DecodeAhead, DecodedFrame
 from steadyeye.watch.frame_ring import FrameRing
-from steadyeye.watch.frames import Feed, LiveFrame, redact
+from steadyeye.watch.frames import Feed, FrameCounts, redact
 from steadyeye.watch.measures import (
     Answer,
     Block,
@@ -76,6 +78,8 @@ class Watch:
         self._tick = 0.0
         self._is_sparse = self._said_sparse = False
         self._status = ""
+        self._last: DecodedFrame | None = None
+        self._is_over = False
         self._block_began: float | None = None
         self._times: deque[float] = deque(maxlen=60)
         self.latest = self.describe()
@@ -87,47 +91,42 @@ class Watch:
 
     def run(self) -> None:
         """Watches until the source ends, or to the first alert where that is asked for."""
+        frames = DecodeAhead(self.feed)
         try:
-            while True:
-                frame = self.feed.take(TICK / 2)
+            while not frames.is_over:
+                frame = frames.take(TICK / 2)
                 if frame is not None:
                     self._observe(frame)
-                elif self.feed.is_over:
-                    break
                 self._look_around()
                 if self._has_alert and self.settings.stop_at_alert:
                     break
-            self._add_block(self.observer.end_block())
-            self._save(None)
-            self.latest = self.describe()
         finally:
-            self.feed.close()
+            frames.close()
+        self._is_over = frames.is_over
+        self._add_block(self.observer.end_block())
+        self._save_all()
+        self.latest = self.describe()
 
-    def _observe(self, frame: LiveFrame) -> None:
+    def _observe(self, frame: DecodedFrame) -> None:
         """Takes a frame through the model and into the block that it is of."""
-        memory = self.memory
-        try:
-            image = frame.image()
-        except SampleError:
-            memory.counts.damaged += 1
-            return
-        answer = self._ask(image)
+        memory, self._last = self.memory, frame
+        answer = self._ask(frame.image)
         if answer is None:
             memory.failed += 1
             return
         self._times.append(time.monotonic())
         now = datetime.now(UTC)
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
-        self.ring.hold(frame.number, frame.seconds, stamp, image)
+        self.ring.hold(frame.number, frame.seconds, stamp, frame.image)
         complete, events = self.observer.add(
-            frame.number, frame.scene, frame.seconds, image, answer
+            frame.number, frame.scene, frame.seconds, frame.measures, answer
         )
         for event in events:
             if self._is_wanted(event.measure):
                 self.ring.store(event, {"time": now.isoformat(timespec="milliseconds")})
         if complete is not None:
             self._add_block(complete)
-            self._save(frame)
+            self._save(replace(frame.counts, received=frame.number), frame.mark)
         # the frame is of the next block: with it a restart begins
         memory.processed += 1
         self._block_began = frame.seconds // self.settings.block * self.settings.block
@@ -216,7 +215,7 @@ class Watch:
             "model": self.model.name,
             "kind": "detector" if detects(self.model) else "classifier",
             "status": self.feed.status,
-            "is_over": self.feed.is_over,
+            "is_over": self._is_over,
             "time": time.time(),
             "notes": [SPARSE] if self._is_sparse else [],
             "block": settings.block,
@@ -233,11 +232,18 @@ class Watch:
             "webhooks": {"sent": self.webhooks.sent, "failed": self.webhooks.failed},
         }
 
-    def _save(self, frame: LiveFrame | None) -> None:
-        """Writes the state; `frame`: the first that is not in it, None where all are."""
-        self.memory.mark = getattr(self.feed, "mark", 0)
-        received = self.memory.counts.received if frame is None else frame.number
-        write_memory(self.memory, self.settings, self.model, self.out, received)
+    def _save_all(self) -> None:
+        """Writes the state up to the last frame that was observed, or the end of the source."""
+        last = self._last
+        if self._is_over or last is None:
+            self._save(self.memory.counts, getattr(self.feed, "mark", 0))
+        else:
+            self._save(replace(last.counts, received=last.number + 1), last.mark)
+
+    def _save(self, counts: FrameCounts, mark: int) -> None:
+        """Writes the state, in which the frames of `counts` are."""
+        self.memory.mark = mark
+        write_memory(self.memory, self.settings, self.model, self.out, counts)
 
 
 def say_share(estimate: Mapping[str, Any]) -> str:

@@ -1,0 +1,108 @@
+"""The next frame of a source, decoded and measured while the model is at the one before."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from threading import Condition, Thread
+
+from steadyeye.core.errors import SampleError
+from steadyeye.core.types import Image
+from steadyeye.watch.frames import Feed, FrameCounts
+from steadyeye.watch.measures import measure_input
+
+WAIT = 0.5
+"""Seconds that a source is waited for before it is looked at whether the watch has ended."""
+LONGEST = 5.0
+"""Seconds that the end of the thread is waited for; one that hangs ends with the process."""
+
+
+@dataclass(frozen=True)
+class DecodedFrame:
+    """A frame with its pixels.
+
+    `number`, `scene`, `seconds`: as of `LiveFrame`. `image`: (h, w, 3) uint8 RGB. `measures`: what
+    `measure_input` says of it. `counts`, `mark`: of its source when the frame was taken; the source
+    itself may be a frame ahead.
+    """
+
+    number: int
+    scene: int
+    seconds: float
+    image: Image
+    measures: Mapping[str, float]
+    counts: FrameCounts
+    mark: int
+
+
+class DecodeAhead:
+    """The frames of a feed, decoded by a thread of its own: one ahead, and no more.
+
+    A frame of a live stream is thus no older than the model took for the frame before it. Frames
+    that cannot be decoded are counted as damaged and passed over.
+    """
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+        self.is_over = False
+        self._next: DecodedFrame | None = None
+        self._failure: BaseException | None = None
+        self._has_ended = self._is_closed = False
+        self._change = Condition()
+        self._thread = Thread(target=self._run, name="decode ahead", daemon=True)
+        self._thread.start()
+
+    def take(self, seconds: float) -> DecodedFrame | None:
+        """The next frame, or None where there is none within so many seconds.
+
+        Raises what the feed raised, behind the frames that came before.
+        """
+        with self._change:
+            self._change.wait_for(lambda: self._next or self._has_ended, seconds)
+            frame, self._next = self._next, None
+            self._change.notify_all()
+        if frame is None and self._has_ended:
+            self.is_over = True
+            if self._failure is not None:
+                raise self._failure
+        return frame
+
+    def close(self) -> None:
+        """Ends the thread, which closes the feed."""
+        with self._change:
+            self._is_closed = True
+            self._change.notify_all()
+        self._thread.join(LONGEST)
+
+    def _run(self) -> None:
+        try:
+            while self._wait_for_room() and not self.feed.is_over:
+                frame = self._decode()
+                with self._change:
+                    self._next = frame
+                    self._change.notify_all()
+        except BaseException as error:  # raised in the thread that takes frames
+            self._failure = error
+        finally:
+            self.feed.close()
+            with self._change:
+                self._has_ended = True
+                self._change.notify_all()
+
+    def _wait_for_room(self) -> bool:
+        """Waits until the frame before was taken; whether the watch goes on."""
+        with self._change:
+            self._change.wait_for(lambda: self._next is None or self._is_closed)
+            return not self._is_closed
+
+    def _decode(self) -> DecodedFrame | None:
+        frame = self.feed.take(WAIT)
+        if frame is None:
+            return None
+        counts, mark = replace(self.feed.counts), getattr(self.feed, "mark", 0)
+        try:
+            image = frame.image()
+        except SampleError:
+            self.feed.counts.damaged += 1
+            return None
+        return DecodedFrame(
+            frame.number, frame.scene, frame.seconds, image, measure_input(image), counts, mark
+        )

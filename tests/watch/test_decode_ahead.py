@@ -1,0 +1,95 @@
+"""Frames that are decoded while the model is at the one before: the same, in order, one ahead."""
+
+import time
+
+import numpy as np
+import pytest
+from encoded import picture, write
+
+from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.watch.decode_ahead import DecodeAhead
+from steadyeye.watch.feeds import open_feed
+from steadyeye.watch.frames import FrameCounts, LiveFrame
+from steadyeye.watch.measures import measure_input
+
+
+def take_all(ahead, pause=0.0):
+    frames = []
+    while not ahead.is_over:
+        frames += filter(None, [ahead.take(1.0)])
+        time.sleep(pause)
+    return frames
+
+
+class ListFeed:
+    """A feed of images; an error among them is raised where the frame is decoded, or taken."""
+
+    status = "reading"
+
+    def __init__(self, images):
+        self.images, self.counts = list(images), FrameCounts()
+        self.is_over = self.is_closed = False
+
+    def take(self, seconds):
+        if not self.images:
+            self.is_over = True
+            return None
+        image, number = self.images.pop(0), self.counts.received
+        if type(image) is UsageError:
+            raise image
+        self.counts.received += 1
+        return LiveFrame(number, number / 10, 0, lambda: decode(image))
+
+    def close(self):
+        self.is_closed = True
+
+
+def decode(image):
+    if isinstance(image, SampleError):
+        raise image
+    return image
+
+
+def test_frames_are_those_of_the_feed(tmp_path):
+    clip = str(write(tmp_path / "a.mp4", "libx264", count=30))
+    plain = open_feed(clip, FrameCounts(), 10)
+    expected = list(iter(lambda: plain.take(0), None))
+    frames = take_all(DecodeAhead(open_feed(clip, FrameCounts(), 10)))
+    assert [(f.number, f.seconds, f.scene) for f in frames] == [
+        (f.number, f.seconds, f.scene) for f in expected
+    ]
+    for frame, other in zip(frames, expected, strict=True):
+        np.testing.assert_array_equal(frame.image, other.image())
+        assert frame.measures == measure_input(frame.image)
+        assert frame.counts.received == frame.number + 1, "not those of a frame ahead"
+
+
+def test_one_frame_is_decoded_ahead_and_no_more():
+    feed = ListFeed(map(picture, range(10)))
+    ahead = DecodeAhead(feed)
+    left = []
+    for _ in range(3):
+        assert ahead.take(5.0) is not None
+        time.sleep(0.1)
+        left.append(len(feed.images))
+    assert left == [8, 7, 6]
+    ahead.close()
+    assert feed.is_closed
+    assert len(feed.images) == 6, "closing takes none"
+
+
+def test_damaged_frames_are_counted_and_passed_over():
+    feed = ListFeed([picture(0), SampleError("damaged"), SampleError("damaged"), picture(3)])
+    assert [frame.number for frame in take_all(DecodeAhead(feed))] == [0, 3]
+    assert (feed.counts.received, feed.counts.damaged) == (4, 2)
+
+
+def test_an_error_of_the_source_is_raised_behind_the_frames_before_it():
+    feed = ListFeed([picture(0), picture(1), UsageError("the camera was taken away")])
+    ahead = DecodeAhead(feed)
+    assert [ahead.take(5.0).number for _ in range(2)] == [0, 1]
+    with pytest.raises(UsageError, match="the camera was taken away"):
+        ahead.take(5.0)
+    assert ahead.is_over
+    ahead.close()
+    assert feed.is_closed
