@@ -378,6 +378,18 @@ def test_bulk_stands_only_as_long_as_its_audit_does(tmp_path):
         export_set(c, review.folder, review.plan, tmp_path / "out")
 
 
+def test_a_video_whose_anchors_are_all_rejected_asks_nothing_more(tmp_path):
+    folder = draw(tmp_path / "set", frames=12, stages={"anchors": 1, "pairs": 1})
+    review = Review(folder, edge)
+    with review.db.writing() as c:
+        who = reviewers.list_reviewers(c)[0]
+        served = queue.serve_items(c, review.plan, who, "anchors", most=24)
+    for each in served:
+        review.answer(each, GOOD if each.payload["video"] == "v0" else {"quality": "bad"})
+    review.decide()
+    assert {payload["video"] for payload in review.shown} == {"v0"}
+
+
 def test_pairs_wait_for_all_anchors_of_their_block(tmp_path):
     folder = draw(tmp_path / "set", frames=12, videos=1, stages={"anchors": 1, "pairs": 1})
     review = Review(folder, edge)

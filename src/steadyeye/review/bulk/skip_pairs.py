@@ -49,8 +49,11 @@ def plan_round(pairs: Points, similar: Sequence[bool | None], sure: float) -> Pa
     """The next pairs to ask of a video, or what the answers imply of the rest.
 
     `pairs`: (n, 2) first and last frame. `similar`: the answer to each; None: not asked. `sure`:
-    the probability from which a pair is implied; above 1 none ever is.
+    the probability from which a pair is implied; above 1 none ever is. Without any pair, as where
+    all anchors of a video are rejected, there is nothing to ask.
     """
+    if not similar:
+        return PairRound([])
     known = np.array([answer is not None for answer in similar], dtype=bool)
     uncovered = _cover(pairs, known)
     if uncovered or known.all():
