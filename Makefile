@@ -79,6 +79,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.demo
 	$(INSTALL) --editable '.[test]'
+	$(INSTALL) --no-deps trackeval
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.test

@@ -18,6 +18,7 @@ from conftest import TESTS
 from forked import Command, steadyeye
 from object_toys import bright
 from page_checks import LOOKS, find_faults, find_violations, open_page, unfold
+from prometheus_client.openmetrics import parser
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
@@ -243,7 +244,6 @@ def get(address, host=None):
 
 
 def test_metrics_are_read_by_the_parser_of_prometheus(watched):
-    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
     with served(watched) as (_, endpoint):
         status, headers, content = get(f"{endpoint}metrics")
         assert get(endpoint)[0] == 404
@@ -266,7 +266,6 @@ def test_metrics_are_read_by_the_parser_of_prometheus(watched):
 
 
 def test_names_with_quotes_are_escaped_in_metrics(watched):
-    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
     from steadyeye.watch.open_metrics import write_metrics
 
     text = write_metrics({**watched.latest, "source": 'a "b"\\\nc'})

@@ -1,6 +1,8 @@
 import gc
 import os
 import signal
+import threading
+import time
 
 import encoded
 import numpy as np
@@ -39,3 +41,29 @@ def test_a_forked_process_opens_its_own_decoders(tmp_path):
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
     assert os.read(read, 1000) == expected.tobytes()[:1000]
+
+
+def test_a_fork_of_a_thread_is_not_stopped_by_decoders_of_others(tmp_path):
+    """As a library that reports home from a thread forks: Python frees what the main one holds."""
+    source = every_frame(str(encoded.write(tmp_path / "a.mp4", "libx264", count=20)), cuts="none")
+    expected = source[7].image()
+    codes = []
+
+    def fork():
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not codes:
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                codes.append(0)
+            time.sleep(0.01)
+        if not codes:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+    assert codes == [0], "freeing a decoder of the parent waits for ever"
+    assert (source[7].image() == expected).all()

@@ -74,8 +74,6 @@ def add_outside(table):
 
 @pytest.mark.parametrize(("kind", "name"), [p for p in OF_BOXES if p[1] not in ABOUT_OOD])
 def test_what_reads_boxes_sees_the_image_without_the_objects_outside(pairs, kind, name):
-    if name in ("hota", "idf1"):
-        pytest.importorskip("trackeval", reason="pip install --no-deps trackeval")
     plugin = plugins.load(kind, name)
     seen, plain = next(p for p in pairs if readable(plugin, p[0].predictions.columns))
     assert (seen.predictions.boxes.label == OOD).sum() >= 30

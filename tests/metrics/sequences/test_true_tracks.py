@@ -285,7 +285,6 @@ def test_the_section_says_what_goes_with_losing_objects():
 
 
 def test_trackers_scores_are_those_of_trackeval():
-    pytest.importorskip("trackeval", reason="pip install --no-deps trackeval")
     from steadyeye.metrics.hota import hota
     from steadyeye.metrics.idf1 import idf1
 

@@ -215,7 +215,8 @@ def upright(native: Any, image: Image) -> Image:
     # what `native.side_data` keeps refers back to its frame, which then stays in memory until
     # Python looks for cycles: hundreds of megabytes
     read: Any = SideDataContainer  # its stub lacks the argument
-    matrix = read(native).get("DISPLAYMATRIX")
+    # not by `get`: the error within may be that which takes the place of an interrupt
+    matrix = next((data for data in read(native) if data.type.name == "DISPLAYMATRIX"), None)
     if matrix is None:
         return image
     a, b, _, c, d = np.frombuffer(bytes(matrix), np.int32)[:5].tolist()
@@ -233,13 +234,31 @@ def _damaged_frame(video: VideoIndex, number: int, why: str) -> Frame:
     return Frame(UNSEEN, image)
 
 
-_open = threading.local()
 _of_parent: list[object] = []
 
 
+class _Decoders:
+    """The open decoders of a thread, the last used last.
+
+    In a forked process they stay for ever: to free them is to wait for threads of the parent. A
+    fork also drops what other threads, the main one among them, hold for themselves.
+    """
+
+    def __init__(self) -> None:
+        self.cursors: OrderedDict[Place, _Cursor] = OrderedDict()
+        self.process = os.getpid()
+
+    def __del__(self, own: Callable[[], int] = os.getpid, kept: list[object] = _of_parent) -> None:
+        if own() != self.process:
+            kept.append(self.cursors)
+
+
+_open = threading.local()
+
+
 def _leave_to_parent() -> None:
-    """Keeps what the parent of a forked process decodes with: freeing it waits for its threads."""
-    _of_parent.append(_open.__dict__.pop("cursors", None))
+    """Opens anew in a forked process what its parent decodes with."""
+    _open.__dict__.pop("decoders", None)
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)
@@ -247,7 +266,10 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 def frame(video: VideoIndex, number: int) -> Frame:
     """Frame `number` of a video, decoded by the calling thread's own decoder."""
-    cursors: OrderedDict[Place, _Cursor] = _open.__dict__.setdefault("cursors", OrderedDict())
+    decoders: _Decoders | None = _open.__dict__.get("decoders")
+    if decoders is None:
+        decoders = _open.__dict__["decoders"] = _Decoders()
+    cursors = decoders.cursors
     cursor = cursors.get(video.path)
     # another index of the same path: the file was replaced since it was opened
     if cursor is None or cursor.video is not video:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, iou, take
+from steadyeye.core.boxes import BoxTable, in_classes, iou, take
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.types import Result
@@ -57,14 +57,11 @@ def judge(name: str, field: str, metric: Any, predictions: Predictions, score: f
 
 def list_sequences(predictions: Predictions, score: float) -> Iterator[tuple[str, SequenceData]]:
     """The name of the video and the data of every class of every video that has either."""
-    truth, raw, own = (
-        predictions.boxes,
-        predictions.raw_detections,
-        predictions.model_to_data_class,
-    )
-    assert truth is not None, "they were followed"
+    raw, own = predictions.raw_detections, predictions.model_to_data_class
+    assert predictions.boxes is not None, "they were followed"
     assert raw is not None, "so were these"
     assert own is not None, "and their classes are known"
+    truth = in_classes(predictions.boxes)
     objects = link(predictions, score)
     linked = np.flatnonzero(objects.state == DETECTED)
     detected = take(raw, objects.detection[linked])

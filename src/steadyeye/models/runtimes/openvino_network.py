@@ -1,12 +1,13 @@
 """OpenVINO on the processor, one thread a call, in a precision that is said."""
 
+import importlib
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import openvino
 import yaml
 from numpy.typing import NDArray
 
@@ -18,6 +19,25 @@ from steadyeye.models.runtimes.onnx_files import list_contents, read_content
 PRECISIONS = ("f32", "bf16", "f16")
 """What computations may be rounded to. OpenVINO itself takes bf16 on processors that have it."""
 TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
+
+
+def import_quietly() -> Any:
+    """The package `openvino`, without what reports to its makers that it was imported.
+
+    Where the user's own code has imported it before, it is as it is.
+    """
+    reporter = "openvino_telemetry"
+    is_first = "openvino" not in sys.modules and reporter not in sys.modules
+    if is_first:
+        sys.modules[reporter] = None  # type: ignore[assignment]  # as if it were not installed
+    try:
+        return importlib.import_module("openvino")
+    finally:
+        if is_first:
+            del sys.modules[reporter]
+
+
+openvino = import_quietly()
 
 
 class OpenVinoNetwork:
