@@ -191,12 +191,12 @@ def _append(scene: Scene, number: int, seconds: float, detections: Detections) -
 def _drop(scene: Scene, frames: int) -> tuple[Scene, int]:
     """A scene without its first frames, and how many detections went with them."""
     rows = sum(map(len, scene.detections[:frames]))
-    kept = take(scene.raw, np.arange(rows, len(scene.raw)))
+    rest = take(scene.raw, np.arange(rows, len(scene.raw)))
     return Scene(
         scene.rows[:-frames],
         scene.frame[frames:],
         scene.seconds[frames:],
-        replace(kept, image=kept.image - frames),
+        replace(rest, image=rest.image - frames),
         [places - rows for places in scene.detections[frames:]],
         scene.score,
     ), rows

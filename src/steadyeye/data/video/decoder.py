@@ -248,9 +248,9 @@ class _Decoders:
         self.cursors: OrderedDict[Place, _Cursor] = OrderedDict()
         self.process = os.getpid()
 
-    def __del__(self, own: Callable[[], int] = os.getpid, kept: list[object] = _of_parent) -> None:
+    def __del__(self, own: Callable[[], int] = os.getpid, held: list[object] = _of_parent) -> None:
         if own() != self.process:
-            kept.append(self.cursors)
+            held.append(self.cursors)
 
 
 _open = threading.local()
