@@ -248,9 +248,11 @@ class _Decoders:
         self.cursors: OrderedDict[Place, _Cursor] = OrderedDict()
         self.process = os.getpid()
 
-    def __del__(self, own: Callable[[], int] = os.getpid, held: list[object] = _of_parent) -> None:
-        if own() != self.process:
-            held.append(self.cursors)
+    def __del__(
+        self, getpid: Callable[[], int] = os.getpid, owners: list[object] = _of_parent
+    ) -> None:
+        if getpid() != self.process:
+            owners.append(self.cursors)
 
 
 _open = threading.local()
