@@ -1,5 +1,6 @@
 """The same network as it is deployed: OpenVINO, LiteRT, quantised ONNX; what has no GPU says so."""
 
+import os
 import subprocess
 import sys
 
@@ -35,7 +36,7 @@ def test_openvino_in_f32_gives_the_scores_of_onnx(files):
     names = {"classes": str(files / "ten.txt")}
     images = [np.ascontiguousarray(image) for image in patterns(48, 40, 4)]
     original = build("onnx", files / "tiny.onnx", **names)
-    # not by `convert_model`, which begins processes that report to its makers
+    # not `convert_model`, which begins processes for its telemetry
     network = openvino.Core().read_model(files / "tiny.onnx")
     openvino.save_model(network, files / "tiny.xml")
     for file in ("tiny.onnx", "tiny.xml"):
@@ -53,18 +54,38 @@ def test_openvino_in_f32_gives_the_scores_of_onnx(files):
         build("openvino", files / "tiny.xml", **names)
 
 
-def test_openvino_reports_nothing_to_its_makers():
-    """Importing it begins a process that does, unless its reporter is missing."""
+def test_openvino_sends_no_telemetry():
+    """Importing it begins a process that does, unless `openvino_telemetry` is missing."""
     pytest.importorskip("openvino_telemetry")
     code = (
         "import sys, concurrent.futures.thread as t\n"
-        "t.ThreadPoolExecutor.submit = lambda *_: sys.exit('something is reported')\n"
+        "t.ThreadPoolExecutor.submit = lambda *_: sys.exit('telemetry is sent')\n"
         "from steadyeye.models.runtimes.openvino_network import openvino\n"
         "assert openvino.Core().available_devices\n"
         "assert 'openvino_telemetry' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("telemetry", ["off", "on"])
+def test_onnx_runtime_sends_no_telemetry(files, tmp_path, telemetry):
+    """What it would send it stores in a file first; a user who has set its variable is obeyed."""
+    home = tmp_path / "home"
+    home.mkdir()
+    hidden = ("CI", "ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME")
+    env = {name: value for name, value in os.environ.items() if name not in hidden} | {
+        "HOME": str(home),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        **({"ORT_DISABLE_TELEMETRY": "0"} if telemetry == "on" else {}),
+    }
+    code = (
+        "from steadyeye.models.runtimes.onnx_session import OnnxSession\n"
+        "from pathlib import Path\n"
+        f"OnnxSession(Path({str(files / 'tiny.onnx')!r}), 'tiny')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=env)
+    assert bool(list(home.rglob("onnxruntime.db"))) == (telemetry == "on")
 
 
 def test_a_detector_in_openvino_is_recognised_too(files, tmp_path):

@@ -21,23 +21,23 @@ PRECISIONS = ("f32", "bf16", "f16")
 TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 
 
-def import_quietly() -> Any:
-    """The package `openvino`, without what reports to its makers that it was imported.
+def _import_openvino() -> Any:
+    """The package `openvino` without its telemetry, which begins a process when it is imported.
 
-    Where the user's own code has imported it before, it is as it is.
+    Where the user's code has imported either before, nothing is changed.
     """
-    reporter = "openvino_telemetry"
-    is_first = "openvino" not in sys.modules and reporter not in sys.modules
+    telemetry = "openvino_telemetry"
+    is_first = "openvino" not in sys.modules and telemetry not in sys.modules
     if is_first:
-        sys.modules[reporter] = None  # type: ignore[assignment]  # as if it were not installed
+        sys.modules[telemetry] = None  # type: ignore[assignment]  # as if it were not installed
     try:
         return importlib.import_module("openvino")
     finally:
         if is_first:
-            del sys.modules[reporter]
+            del sys.modules[telemetry]
 
 
-openvino = import_quietly()
+openvino = _import_openvino()
 
 
 class OpenVinoNetwork:

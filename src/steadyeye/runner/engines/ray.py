@@ -141,7 +141,8 @@ def _check_reachable(address: str) -> None:
 
 
 def _quieten_ray() -> None:
-    """Ray without progress and logs of its own: the run shows its own progress."""
+    """Ray without telemetry, progress and logs of its own: the run shows its own progress."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # of what its C++ prints below `fatal` nothing is for the user: errors come as exceptions
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     for name in ("ray", "ray.data"):
