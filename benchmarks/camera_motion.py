@@ -33,29 +33,26 @@ LEAST_CORNERS = 8
 
 
 def shrink(image, side):
-    """A grey picture whose longer side has so many pixels, and its scale."""
-    height, width = image.shape[:2]
-    scale = side / max(height, width)
-    size = (round(width * scale), round(height * scale))
+    """A grey picture whose longer side has so many pixels."""
+    scale = side / max(image.shape[:2])
+    size = [round(length * scale) for length in image.shape[1::-1]]
     small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-    return cv2.cvtColor(small, cv2.COLOR_RGB2GRAY), scale
+    return cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
 
 
-def find_shift(before, image):
-    """(2, 3) from one picture to the next, a shift."""
-    (first, scale), (second, _) = shrink(before, 160), shrink(image, 160)
+def find_shift(first, second):
+    """(2, 3) from one grey picture to the next, a shift."""
     window = cv2.createHanningWindow(first.shape[::-1], cv2.CV_32F)
     (x, y), response = cv2.phaseCorrelate(
         first.astype(np.float32), second.astype(np.float32), window
     )
     if response < LEAST_RESPONSE:
         x = y = 0.0
-    return np.array([[1, 0, x / scale], [0, 1, y / scale]])
+    return np.array([[1, 0, x], [0, 1, y]])
 
 
-def find_similarity(before, image):
-    """(2, 3) from one picture to the next: turned, scaled and shifted."""
-    (first, scale), (second, _) = shrink(before, 320), shrink(image, 320)
+def find_similarity(first, second):
+    """(2, 3) from one grey picture to the next: turned, scaled and shifted."""
     motion = None
     corners = cv2.goodFeaturesToTrack(first, 200, 0.01, 5)
     if corners is not None:
@@ -67,9 +64,7 @@ def find_similarity(before, image):
             motion, _ = cv2.estimateAffinePartial2D(
                 corners[known], moved[known], method=cv2.RANSAC, ransacReprojThreshold=1.5
             )
-    motion = np.eye(2, 3) if motion is None else motion.copy()
-    motion[:, 2] /= scale
-    return motion
+    return np.eye(2, 3) if motion is None else motion
 
 
 def move_box(box, motion):
@@ -95,19 +90,25 @@ def link_with(motions):
     return link
 
 
-def measure_motions(find, predictions, source):
-    """The motion before each frame of each scene, and milliseconds a frame."""
+def measure_motions(find, side, predictions, source):
+    """The motion before each frame of each scene, and milliseconds a frame.
+
+    `find`: of two grey pictures whose longer side has `side` pixels.
+    """
     motions, spent, frames = {}, 0.0, 0
     for scene in list_scenes(predictions, predictions.raw_detections, SCORE):
         own, before = [np.eye(2, 3)], None
         for row in scene.rows:
             image = np.asarray(source[int(row)].image())
+            begin = time.process_time()
+            small = shrink(image, side)
             if before is not None:
-                begin = time.process_time()
-                own.append(find(before, image))
-                spent += time.process_time() - begin
-                frames += 1
-            before = image
+                motion = np.array(find(before, small))
+                motion[:, 2] *= max(image.shape[:2]) / side
+                own.append(motion)
+            spent += time.process_time() - begin
+            frames += 1
+            before = small
         motions[int(scene.rows[0])] = own
     return motions, 1000 * spent / max(frames, 1)
 
@@ -123,8 +124,8 @@ def main():
         print(f"{predictions.model} on {predictions.data}, {len(predictions):,} frames")
         print(HEAD, "|---|" + "--:|" * 8, sep="\n")
         print(measure("as it is", assign_frame_by_frame, predictions))
-        for name, find in (("shift", find_shift), ("similarity", find_similarity)):
-            motions, took = measure_motions(find, predictions, source)
+        for name, find, side in (("shift", find_shift, 160), ("similarity", find_similarity, 320)):
+            motions, took = measure_motions(find, side, predictions, source)
             row = measure(name, link_with(motions), predictions)
             print(f"{row} motion: {took:.1f} ms a frame", flush=True)
 

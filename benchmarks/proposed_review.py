@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -73,7 +74,7 @@ class Reviewer:
         self.rules = decisions.read_rules(self.folder)
         self.db = database.connect(database.default_url(root))
         self.keys = map("request-{:08d}".format, itertools.count())
-        self.asked = {"anchors": 0, "pairs": 0}
+        self.asked: Counter[str] = Counter()
         self.thumbnails: dict[tuple[str, int], Any] = {}
         with self.db.writing() as c:
             reviewers.add_reviewer(c, "reviewer", joint=["joint"])
@@ -108,7 +109,7 @@ class Reviewer:
                         each.assignment, each.nonce, next(self.keys), answer, 1.0
                     )
                     decisions.decide(c, self.rules, who, given)
-                self.asked[each.stage] = self.asked.get(each.stage, 0) + 1
+                self.asked[each.stage] += 1
 
     def _serve(self) -> list[Any]:
         with self.db.writing() as c:
@@ -136,7 +137,7 @@ class Reviewer:
         accepted = [row for row in rows if judged[row["id"]].accepted]
         bulk = sum(judged[row["id"]].reason == verdicts.IN_BULK for row in accepted)
         wrong = sum(not (row["offset"] == 0 or self.is_similar(row)) for row in accepted)
-        total = sum(self.asked.values())
+        total = self.asked.total()
         frames = len({(row["video"], row["frame"]) for row in accepted})
         asked = f"{self.asked['anchors']:,} + {total - self.asked['anchors']:,}"
         return (
@@ -152,7 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", type=Path, default=Path(default))
     parser.add_argument("--model", required=True)
-    parser.add_argument("--anchors", type=int, nargs="+", default=[1, 5, 15, 30, 100])
+    parser.add_argument("--anchors", type=int, nargs="+", default=[1, 5, 15, 30])
     parser.add_argument("--most", type=float, default=0.01)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,7 @@ frames that are decoded before. Both take turns (`--rounds`); prints a row a mod
 import argparse
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 
 import av
@@ -44,7 +45,8 @@ def enlarge(video: Path, size: tuple[int, int], path: Path) -> int:
 def own_rate(model, path: Path) -> float:
     """Frames a second that the model takes, of pictures in memory."""
     feed = open_feed(str(path), FrameCounts(), None)
-    images = [frame.image() for frame in iter(lambda: feed.take(0), None) if frame.number < FRAMES]
+    images = [frame.image() for frame in islice(iter(lambda: feed.take(0), None), FRAMES)]
+    feed.close()
     steps = stages(model)
     began = time.perf_counter()
     for image in images:

@@ -13,18 +13,17 @@ from steadyeye.watch.frames import FrameCounts, LiveFrame
 from steadyeye.watch.measures import measure_input
 
 
-def take_all(ahead, pause=0.0):
+def take_all(ahead):
     frames = []
     while not ahead.is_over:
         frames += filter(None, [ahead.take(1.0)])
-        time.sleep(pause)
     return frames
 
 
 class ListFeed:
     """A feed of images; an error among them is raised where the frame is decoded, or taken."""
 
-    status = "reading"
+    status, mark = "reading", 0
 
     def __init__(self, images):
         self.images, self.counts = list(images), FrameCounts()
@@ -60,7 +59,7 @@ def test_frames_are_those_of_the_feed(tmp_path):
     ]
     for frame, other in zip(frames, expected, strict=True):
         np.testing.assert_array_equal(frame.image, other.image())
-        assert frame.measures == measure_input(frame.image)
+        assert frame.quantities == measure_input(frame.image)
         assert frame.counts.received == frame.number + 1, "not those of a frame ahead"
 
 

@@ -23,14 +23,14 @@ from steadyeye.watch.reference import Reference
 from steadyeye.watch.webhook import Webhooks
 
 GREY = np.full((48, 64, 3), 100, dtype=np.uint8)
-MEASURES_OF_GREY = measure_input(GREY)
+QUANTITIES_OF_GREY = measure_input(GREY)
 
 
 def observe(observer, labels, step=0.1, scene=0, start=0):
     """The blocks that are completed by frames with these classes, and the last one."""
     blocks = []
     for place, label in enumerate(labels, start):
-        block, _ = observer.add(place, scene, place * step, MEASURES_OF_GREY, Answer(label, 0.5))
+        block, _ = observer.add(place, scene, place * step, QUANTITIES_OF_GREY, Answer(label, 0.5))
         blocks += [block] if block else []
     return [*blocks, observer.end_block()]
 
@@ -48,7 +48,7 @@ def test_flips_by_hand():
 def test_no_flip_over_a_cut_or_a_pause():
     observer = Observer(("a", "b"), 100.0, Reference(60))
     for place, (scene, seconds, label) in enumerate([(0, 0, 0), (1, 1, 1), (1, 12, 0), (1, 13, 1)]):
-        observer.add(place, scene, seconds, MEASURES_OF_GREY, Answer(label, None))
+        observer.add(place, scene, seconds, QUANTITIES_OF_GREY, Answer(label, None))
     values = observer.end_block()
     assert (values.sums["flip_rate"], values.numbers["flip_rate"]) == (1, 1)
 
@@ -57,7 +57,7 @@ def test_files_of_one_time_are_frames_in_their_order():
     observer = Observer(("a", "b"), 100.0, Reference(60))
     box = Detections(np.array([[1.0, 1, 9, 9]]), np.zeros(1, np.int32), np.ones(1))
     for place in range(10):
-        observer.add(place, 0, 5.0 - 1e-6 * place, MEASURES_OF_GREY, Answer(0, 1.0, box))
+        observer.add(place, 0, 5.0 - 1e-6 * place, QUANTITIES_OF_GREY, Answer(0, 1.0, box))
     block = observer.end_block()
     assert block.numbers["blink_rate"] == 10
     assert block.values()["blink_rate"] == 0
@@ -69,7 +69,9 @@ def test_objects_are_not_followed_over_frames_that_are_far_apart(step, is_measur
     box = Detections(np.array([[1.0, 1, 9, 9]]), np.zeros(1, np.int32), np.ones(1))
     jitter = np.random.default_rng(0).uniform(0, 0.005, 20)
     for place in range(20):
-        observer.add(place, 0, place * step + jitter[place], MEASURES_OF_GREY, Answer(0, 1.0, box))
+        observer.add(
+            place, 0, place * step + jitter[place], QUANTITIES_OF_GREY, Answer(0, 1.0, box)
+        )
     block = observer.end_block()
     assert ("blink_rate" in block.values()) is is_measured
     assert block.is_sparse is not is_measured

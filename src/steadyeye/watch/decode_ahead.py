@@ -9,26 +9,26 @@ from steadyeye.core.types import Image
 from steadyeye.watch.frames import Feed, FrameCounts
 from steadyeye.watch.measures import measure_input
 
-WAIT = 0.5
-"""Seconds that a source is waited for before it is looked at whether the watch has ended."""
-LONGEST = 5.0
-"""Seconds that the end of the thread is waited for; one that hangs ends with the process."""
+POLL = 0.5
+"""Seconds from one look at whether the watch was closed to the next, while no frame comes."""
+JOIN_TIMEOUT = 5.0
+"""Seconds that `close` waits for the thread; one that hangs ends with the process."""
 
 
 @dataclass(frozen=True)
 class DecodedFrame:
     """A frame with its pixels.
 
-    `number`, `scene`, `seconds`: as of `LiveFrame`. `image`: (h, w, 3) uint8 RGB. `measures`: what
-    `measure_input` says of it. `counts`, `mark`: of its source when the frame was taken; the source
-    itself may be a frame ahead.
+    `number`, `scene`, `seconds`: as of `LiveFrame`. `image`: (h, w, 3) uint8 RGB. `quantities`: of
+    `measure_input`. `counts`, `mark`: of its feed when the frame was taken; the feed itself may be
+    a frame ahead.
     """
 
     number: int
     scene: int
     seconds: float
     image: Image
-    measures: Mapping[str, float]
+    quantities: Mapping[str, float]
     counts: FrameCounts
     mark: int
 
@@ -36,7 +36,7 @@ class DecodedFrame:
 class DecodeAhead:
     """The frames of a feed, decoded by a thread of its own: one ahead, and no more.
 
-    A frame of a live stream is thus no older than the model took for the frame before it. Frames
+    A frame of a live stream waits no longer than the model takes for the frame before it. Frames
     that cannot be decoded are counted as damaged and passed over.
     """
 
@@ -70,7 +70,7 @@ class DecodeAhead:
         with self._change:
             self._is_closed = True
             self._change.notify_all()
-        self._thread.join(LONGEST)
+        self._thread.join(JOIN_TIMEOUT)
 
     def _run(self) -> None:
         try:
@@ -94,10 +94,10 @@ class DecodeAhead:
             return not self._is_closed
 
     def _decode(self) -> DecodedFrame | None:
-        frame = self.feed.take(WAIT)
+        frame = self.feed.take(POLL)
         if frame is None:
             return None
-        counts, mark = replace(self.feed.counts), getattr(self.feed, "mark", 0)
+        counts, mark = replace(self.feed.counts), self.feed.mark
         try:
             image = frame.image()
         except SampleError:

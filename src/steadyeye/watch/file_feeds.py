@@ -22,6 +22,8 @@ POLL = 0.5
 class FileFeed:
     """Every frame of a video file, as fast as they are taken."""
 
+    mark = 0
+
     def __init__(self, path: Path, counts: FrameCounts, thinned: Thinning) -> None:
         self.path, self.counts, self.thinned = path, counts, thinned
         self.is_over = False

@@ -54,10 +54,12 @@ class LiveFrame:
 class Feed(Protocol):
     """Frames of a source, in the order of time.
 
-    `is_over`: no more will come. `status`: one line on what it is doing.
+    `is_over`: no more will come. `status`: one line on what it is doing. `mark`: where a restart
+    goes on, of a folder; 0 of all else.
     """
 
     counts: FrameCounts
+    mark: int
 
     @property
     def is_over(self) -> bool:

@@ -96,8 +96,7 @@ class LiveObjects:
         """Forgets all objects, as behind a cut: what was in view is not what comes."""
         self._lives: dict[int, _Life] = {}
         nothing = np.zeros(0, dtype=np.int64)
-        times = np.zeros(0)
-        self._scene = Scene(nothing, nothing, times, _table(NO_DETECTIONS), [], self.score)
+        self._scene = Scene(nothing, nothing, np.zeros(0), detection_table(()), [], self.score)
 
     def add(self, number: int, seconds: float, detections: Detections) -> ObjectCounts:
         """What is settled by a frame. Numbers and seconds rise from frame to frame."""
@@ -165,12 +164,10 @@ class LiveObjects:
             life.waiting = None
 
 
-NO_DETECTIONS = Detections(np.zeros((0, 4)), np.zeros(0, dtype=np.int32), np.zeros(0))
-
-
 def _append(scene: Scene, number: int, seconds: float, detections: Detections) -> Scene:
     """A scene with one more frame; of its detections those that are no noise, best first."""
-    new, first = _table(detections), len(scene.raw)
+    new = take(detection_table([detections]), rank(detections.scores))
+    first = len(scene.raw)
     return Scene(
         np.append(scene.rows, len(scene.rows)),
         np.append(scene.frame, number),
@@ -200,8 +197,3 @@ def _drop(scene: Scene, frames: int) -> tuple[Scene, int]:
         [places - rows for places in scene.detections[frames:]],
         scene.score,
     ), rows
-
-
-def _table(detections: Detections) -> BoxTable:
-    """The detections of a frame that are no noise, best first."""
-    return take(detection_table([detections]), rank(detections.scores))

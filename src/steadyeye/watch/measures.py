@@ -106,12 +106,12 @@ class Observer:
         number: int,
         scene: int,
         seconds: float,
-        measures: Mapping[str, float],
+        quantities: Mapping[str, float],
         answer: Answer,
     ) -> tuple[Block | None, list[FrameEvent]]:
         """The block that a frame completes, if it does, and what speaks against any measure.
 
-        `measures`: what `measure_input` says of the frame.
+        `quantities`: what `measure_input` gives for the frame.
         """
         complete = self._begin_block(seconds)
         seconds = self._continue_scene(scene, seconds)
@@ -119,7 +119,7 @@ class Observer:
         if answer.detections is not None:
             counts = self.objects.add(number, seconds, answer.detections)
             events += self._count_objects(counts)
-        self._measure(seconds, measures, answer)
+        self._measure(seconds, quantities, answer)
         self.block.frames += 1
         self._before = seconds, answer
         return complete, events
@@ -171,9 +171,9 @@ class Observer:
             events.append(FrameEvent(event.frame, measure, text, event.box))
         return events
 
-    def _measure(self, seconds: float, measures: Mapping[str, float], answer: Answer) -> None:
+    def _measure(self, seconds: float, quantities: Mapping[str, float], answer: Answer) -> None:
         """Confidence and input, and how they lie to the reference."""
-        values = dict(measures)
+        values = dict(quantities)
         if answer.confidence is not None:
             self.block.add("confidence", answer.confidence)
             values["confidence"] = answer.confidence

@@ -119,7 +119,7 @@ class Watch:
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
         self.ring.hold(frame.number, frame.seconds, stamp, frame.image)
         complete, events = self.observer.add(
-            frame.number, frame.scene, frame.seconds, frame.measures, answer
+            frame.number, frame.scene, frame.seconds, frame.quantities, answer
         )
         for event in events:
             if self._is_wanted(event.measure):
@@ -236,7 +236,7 @@ class Watch:
         """Writes the state up to the last frame that was observed, or the end of the source."""
         last = self._last
         if self._is_over or last is None:
-            self._save(self.memory.counts, getattr(self.feed, "mark", 0))
+            self._save(self.memory.counts, self.feed.mark)
         else:
             self._save(replace(last.counts, received=last.number + 1), last.mark)
 

@@ -34,6 +34,8 @@ class StreamFeed:
     A frame that comes while the one before it was not taken yet replaces it: `left_out`.
     """
 
+    mark = 0
+
     def __init__(self, source: str, counts: FrameCounts, thinned: Thinning) -> None:
         self.counts, self.thinned = counts, thinned
         self.status = "connecting"

@@ -202,6 +202,28 @@ def test_frames_are_turned_as_players_turn_them(degrees, quarters, tmp_path):
     check(path, lambda image: np.rot90(image, quarters))
 
 
+@pytest.mark.parametrize("degrees", [0, 90])
+def test_no_error_within_pyav_can_replace_an_interrupt(degrees, tmp_path, monkeypatch):
+    """Of a frame without a display matrix, a lookup by name raises a KeyError within PyAV."""
+
+    class Container(decoder.SideDataContainer):
+        def __getitem__(self, key):
+            raise AssertionError(f"looked up by name: {key}")
+
+    path = tmp_path / "turned.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=encoded.RATE)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        if degrees:
+            stream.set_display_rotation(degrees)
+        for packet in encoded.packets(stream.codec_context, range(5)):
+            packet.stream = stream
+            container.mux(packet)
+    monkeypatch.setattr(decoder, "SideDataContainer", Container)
+    shape = decoder.frame(decoder.index(path), 3).image().shape
+    assert shape == ((96, 64, 3) if degrees else (64, 96, 3))
+
+
 def test_frames_that_were_read_leave_memory_at_once(tmp_path):
     video = decoder.index(encoded.write(tmp_path / "long.mp4", "libx264", count=90))
     gc.collect()

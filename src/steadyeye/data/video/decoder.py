@@ -215,7 +215,7 @@ def upright(native: Any, image: Image) -> Image:
     # what `native.side_data` keeps refers back to its frame, which then stays in memory until
     # Python looks for cycles: hundreds of megabytes
     read: Any = SideDataContainer  # its stub lacks the argument
-    # not by `get`: the error within may be that which takes the place of an interrupt
+    # not `get`: within PyAV it raises a KeyError, which can replace a KeyboardInterrupt
     matrix = next((data for data in read(native) if data.type.name == "DISPLAYMATRIX"), None)
     if matrix is None:
         return image
@@ -240,8 +240,8 @@ _of_parent: list[object] = []
 class _Decoders:
     """The open decoders of a thread, the last used last.
 
-    In a forked process they stay for ever: to free them is to wait for threads of the parent. A
-    fork also drops what other threads, the main one among them, hold for themselves.
+    In a forked process they are never freed: that waits for threads which only the parent has.
+    Python drops there what all other threads held, even the main one where another one forks.
     """
 
     def __init__(self) -> None:
@@ -249,17 +249,17 @@ class _Decoders:
         self.process = os.getpid()
 
     def __del__(
-        self, getpid: Callable[[], int] = os.getpid, owners: list[object] = _of_parent
+        self, getpid: Callable[[], int] = os.getpid, of_parent: list[object] = _of_parent
     ) -> None:
         if getpid() != self.process:
-            owners.append(self.cursors)
+            of_parent.append(self.cursors)
 
 
 _open = threading.local()
 
 
 def _leave_to_parent() -> None:
-    """Opens anew in a forked process what its parent decodes with."""
+    """Has a forked process open decoders of its own."""
     _open.__dict__.pop("decoders", None)
 
 

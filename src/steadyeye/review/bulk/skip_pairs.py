@@ -52,8 +52,6 @@ def plan_round(pairs: Points, similar: Sequence[bool | None], sure: float) -> Pa
     the probability from which a pair is implied; above 1 none ever is. Without any pair, as where
     all anchors of a video are rejected, there is nothing to ask.
     """
-    if not similar:
-        return PairRound([])
     known = np.array([answer is not None for answer in similar], dtype=bool)
     uncovered = _cover(pairs, known)
     if uncovered or known.all():
@@ -102,7 +100,7 @@ def _cover(pairs: Points, known: NDArray[np.bool_]) -> list[int]:
     """Pairs to ask so that none is far from an answer: each time the farthest one."""
     frames = np.unique(pairs)
     answered = np.concatenate([np.stack([frames, frames], 1), pairs[known]])
-    nearest = _distances(pairs, answered).min(axis=1)
+    nearest = _distances(pairs, answered).min(axis=1, initial=np.inf)
     chosen = []
     while nearest.max(initial=0.0) > NEAR:
         chosen.append(int(np.argmax(nearest)))
