@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from forked import refused, steadyeye
 from hand_tables import BLUR, FOG, sweep, table
+from prometheus_client.openmetrics import parser
 from scipy.stats import binomtest
 from scored import score
 
@@ -32,7 +33,9 @@ from steadyeye.report.gate import (
     requirements,
     tolerance,
 )
+from steadyeye.report.gate_metrics import write_metrics
 from steadyeye.report.sample_size import to_show
+from steadyeye.runner.collect import ask
 
 
 def anchors(right, model="m", videos=None, **names):
@@ -359,6 +362,54 @@ def test_junit_is_whole():
     assert suite[0].get("name") == TRICKY.requirement
     assert suite[2][0].get("type") == OPEN
     assert suite[0][0].get("message") in suite[0][0].text
+
+
+def read_series(text):
+    """{(name, requirement, model, data): value} as Prometheus's own parser reads it."""
+    return {
+        (
+            sample.name,
+            *(sample.labels[key] for key in ("requirement", "model", "data")),
+        ): sample.value
+        for family in parser.text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_verdicts_as_openmetrics_are_read_by_the_parser_of_prometheus():
+    table_ = share(90, 100)
+    good, open_, bad = judged(table_, "accuracy >= 80%", "accuracy >= 88%", "accuracy >= 95%")
+    odd = replace(bad, model='a "b"\\\nc', value=None, low=None, high=None)
+    series = read_series(write_metrics([good, open_, bad, odd]))
+    low, high = clopper_pearson(90, 100)
+    for verdict, holds, is_open in ((good, 1, 0), (open_, 0, 1), (bad, 0, 0)):
+        about = (verdict.requirement, "m", verdict.data)
+        numbers = {"holds": holds, "open": is_open, "value": 0.9, "low": low, "high": high}
+        for name, expected in (numbers | {"samples": 100}).items():
+            found = series[f"steadyeye_gate_{name}", *about]
+            assert found == pytest.approx(expected, rel=1e-9), (name, about)
+    assert [name for name, _, model, _ in series if model == odd.model] == [
+        "steadyeye_gate_holds", "steadyeye_gate_open", "steadyeye_gate_samples",
+    ]  # fmt: skip
+
+
+def test_a_drop_as_openmetrics_has_the_paired_difference():
+    before, after = share(95, 100), share(90, 100)
+    (verdict,) = against([after], [before], 0.2)
+    change = difference(
+        *(prepare_outcomes(ask(Spec("accuracy")).outcomes(t)) for t in (after, before))
+    )
+    series = read_series(write_metrics([verdict]))
+    for name in ("value", "low", "high"):
+        found = series[f"steadyeye_gate_{name}", verdict.requirement, "m", verdict.data]
+        assert found == pytest.approx(getattr(change, name), rel=1e-9)
+
+
+def test_the_same_requirement_twice_is_one_series():
+    verdict = judged(share(90, 100), "accuracy >= 80%")[0]
+    later = replace(verdict, value=0.5)
+    series = read_series(write_metrics([verdict, later]))
+    assert [v for (name, *_), v in series.items() if name == "steadyeye_gate_value"] == [0.5]
 
 
 # ---------------------------------------------------------------- the command

@@ -266,7 +266,7 @@ def test_metrics_are_read_by_the_parser_of_prometheus(watched):
 
 
 def test_names_with_quotes_are_escaped_in_metrics(watched):
-    from steadyeye.watch.open_metrics import write_metrics
+    from steadyeye.watch.watch_metrics import write_metrics
 
     text = write_metrics({**watched.latest, "source": 'a "b"\\\nc'})
     (info,) = (f for f in parser.text_string_to_metric_families(text) if f.type == "info")

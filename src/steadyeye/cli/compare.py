@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from steadyeye.report.comparison.leaderboards import Boards
     from steadyeye.report.gate_verdict import GateVerdict
 
-GitHub = Annotated[bool, typer.Option("--github", help="Print annotations for GitHub Actions.")]
 MARKS = {True: "✓", False: "✗"}
 
 
@@ -95,6 +94,19 @@ class FewLabelOptions:
     ] = None
 
 
+@dataclass(frozen=True)
+class VerdictOptions:
+    """Where the verdicts of a gate are written to, beside the terminal."""
+
+    junit: Annotated[str | None, typer.Option(help="Write the results as JUnit XML.")] = None
+    openmetrics: Annotated[
+        str | None, typer.Option(help="Write the results as OpenMetrics text, for Prometheus.")
+    ] = None
+    github: Annotated[
+        bool, typer.Option("--github", help="Print annotations for GitHub Actions.")
+    ] = False
+
+
 @command()
 def gate(
     run: Annotated[str, typer.Argument(help="Folder of a run.")],
@@ -113,10 +125,9 @@ def gate(
         typer.Option(help="Metrics to compare with the base; default: those of --require."),
     ] = None,
     least: Annotated[int, typer.Option("--min", min=0, help="Smallest n that is accepted.")] = 0,
-    junit: Annotated[str | None, typer.Option(help="Write the results as JUnit XML.")] = None,
-    github: GitHub = False,
     *,
     few: FewLabelOptions,
+    outputs: VerdictOptions,
 ) -> None:
     """Exit with 1 unless the 95 % interval meets every requirement."""
     from steadyeye.report.gate import gate as judge
@@ -137,27 +148,29 @@ def gate(
         verdicts.append(judge_labels(cells, place(few.labels), least))
     for line in data_changes.notes([place(folder) for folder in (run, against) if folder]):
         say(line)
-    _print_verdicts(verdicts, github, junit)
+    _print_verdicts(verdicts, outputs)
     holding = sum(verdict.outcome == HOLDS for verdict in verdicts)
     show(f"{holding} of {len(verdicts)} hold")
     if holding < len(verdicts):
         raise typer.Exit(1)
 
 
-def _print_verdicts(verdicts: Sequence["GateVerdict"], github: bool, junit: str | None) -> None:
-    """Prints the verdicts of a gate; `junit`: the file that they are also written to."""
+def _print_verdicts(verdicts: Sequence["GateVerdict"], outputs: VerdictOptions) -> None:
+    """Prints the verdicts of a gate, and writes them to the files that are asked for."""
     from steadyeye.core.storage.files import write_output
-    from steadyeye.report import gate
+    from steadyeye.report import gate, gate_metrics
     from steadyeye.report.gate_verdict import HOLDS
 
     for verdict in verdicts:
         say(f"{MARKS[verdict.outcome == HOLDS]} {verdict.sentence}")
         say(f"  {verdict.method}", style="dim")
-    if github:
+    if outputs.github:
         for verdict in verdicts:
             typer.echo(gate.github(verdict))
-    if junit is not None:
-        write_output(place(junit), gate.junit(verdicts))
+    if outputs.junit is not None:
+        write_output(place(outputs.junit), gate.junit(verdicts))
+    if outputs.openmetrics is not None:
+        write_output(place(outputs.openmetrics), gate_metrics.write_metrics(verdicts).encode())
 
 
 def _print_boards(boards: "Boards", several: bool) -> None:

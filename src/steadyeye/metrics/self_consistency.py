@@ -35,7 +35,8 @@ def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
     """
     if "offset" in predictions.tags:
         share, distance_limit = _of_sets(predictions, k)
-        notes = _say_bound(predictions, share, distance_limit)
+        of = f"of these {number_of(share.n, 'set')}"
+        notes = _say_bound(predictions, share, distance_limit, of)
     else:
         share, distance_limit, notes = _of_clips(predictions, k)
     name = f"self_consistency(k={distance_limit})"
@@ -52,12 +53,12 @@ def _of_sets(predictions: Predictions, k: int | None) -> tuple[Interval, int]:
     return proportion(agrees, sets.videos), distance_limit
 
 
-def _say_bound(predictions: Predictions, share: Interval, k: int) -> tuple[str, ...]:
-    """What the share says of pm-k where nothing is labelled, with the premise."""
+def _say_bound(predictions: Predictions, share: Interval, k: int, of: str) -> tuple[str, ...]:
+    """What the share says of pm-k where nothing is labelled, with the premise; `of`: of what."""
     if share.value is None or "truth" in predictions.columns:
         return ()
     return (
-        f"without labels: pm_k(k={k}) of these {number_of(share.n, 'set')} is at most "
+        f"without labels: pm_k(k={k}) {of} is at most "
         f"{percent(share.value)}, whatever is in them, if each shows one class on all its frames: "
         "a set with two predictions is then wrong on a frame",
     )
@@ -75,8 +76,6 @@ def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, t
     near = 2 * (distance_limit // step) + 1
     block = block_bootstrap.length(len(rows), near)
     share = block_bootstrap.mean(agrees, video_of(predictions, rows), block)
-    return (
-        share,
-        distance_limit,
-        ("frames near the end of a video or a scene cut have fewer neighbours",),
-    )
+    few = "frames near the end of a video or a scene cut have fewer neighbours"
+    of = f"of the {number_of(share.n, 'set')} around each of these frames"
+    return share, distance_limit, (few, *_say_bound(predictions, share, distance_limit, of))

@@ -115,9 +115,10 @@ def _check_requirement(table: Predictions, required: Requirement, least: int) ->
     )
     method = "; ".join((result.interval, *result.notes))
     about, among = (str(required), table.model, table.data), result.classes
+    ends = result.value, result.low, result.high
     if result.value is None or near is None or far is None:
         why = "the value has no interval"
-        return GateVerdict(*about, OPEN, numbers, result.n, method, why, among)
+        return GateVerdict(*about, OPEN, numbers, result.n, method, why, among, *ends)
     outcome = _outcome(required.is_met(result.value), required.is_met(near), result.n >= least)
 
     def count_needed() -> str:
@@ -126,7 +127,7 @@ def _check_requirement(table: Predictions, required: Requirement, least: int) ->
     why = _why(
         outcome, not required.is_met(far), "" if result.n >= least else _few(least), count_needed
     )
-    return GateVerdict(*about, outcome, numbers, result.n, method, why, among)
+    return GateVerdict(*about, outcome, numbers, result.n, method, why, among, *ends)
 
 
 def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> GateVerdict:
@@ -155,7 +156,9 @@ def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int
     why = "; ".join(filter(None, (why, unlike)))
     numbers = f"{'+' if change.value > 0 else ''}{gap} ({ends})"
     method = change.method + left
-    return GateVerdict(*about, outcome, numbers, change.n, method, why, result.classes)
+    gap_ends = change.value, change.low, change.high
+    among = result.classes
+    return GateVerdict(*about, outcome, numbers, change.n, method, why, among, *gap_ends)
 
 
 def _unlike(new: Result, old: Result, base: Predictions) -> str:

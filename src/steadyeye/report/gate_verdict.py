@@ -17,7 +17,7 @@ class GateVerdict:
     not; `OPEN`, where the value does and the bound does not. `numbers`: the value with its
     interval; of a difference, by how much the model is better. `classes`: among how many the model
     chose its answers; None where the requirement is not about answers. `why`: more about the
-    outcome.
+    outcome. `value`, `low`, `high`: the numbers in the metric's unit, shares in 0…1.
     """
 
     requirement: str
@@ -29,6 +29,9 @@ class GateVerdict:
     method: str
     why: str
     classes: int | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     @property
     def sentence(self) -> str:

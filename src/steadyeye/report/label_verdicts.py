@@ -26,7 +26,7 @@ def judge_labels(tables: Sequence[Predictions], folder: Place, least: int = 0) -
     """The verdict of the labels in a folder, as `steadyeye review-export` writes it.
 
     `tables`: the models of a run, one of which the study was planned for. `least`: the number of
-    labels below which nothing is held to be shown. Raises `UsageError` where the folder holds no
+    labels below which nothing is held to be share. Raises `UsageError` where the folder holds no
     study, it asks for no number, or it was planned for other predictions.
     """
     record = read_study(folder / STUDY)
@@ -69,7 +69,7 @@ def _word_verdict(study: LabelStudy, result: StudyResult, least: int) -> GateVer
     why = say_cost(study, result)
     if outcome == HOLDS and result.labels < least:
         outcome, why = OPEN, f"n is below the required {least:,}"
-    method = result.interval.method if result.labels else result.bound.method
+    share = result.interval if result.labels else result.bound
     premise = f"premise {study.premise.name}, {study.premise.reason}" if study.premise else ""
     return GateVerdict(
         requirement=str(study.question),
@@ -78,6 +78,9 @@ def _word_verdict(study: LabelStudy, result: StudyResult, least: int) -> GateVer
         outcome=outcome,
         numbers=say_numbers(result) if result.labels else say_bound(study),
         n=result.labels or len(study.sets),
-        method="; ".join(filter(None, (method, premise))),
+        method="; ".join(filter(None, (share.method, premise))),
         why=why,
+        value=share.value,
+        low=share.low,
+        high=share.high,
     )

@@ -10,9 +10,10 @@ from threading import Thread
 from urllib.parse import urlsplit
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.open_metrics import CONTENT_TYPE
 from steadyeye.report.run_server import ADDRESS, NAMES
-from steadyeye.watch.open_metrics import CONTENT_TYPE, write_metrics
 from steadyeye.watch.session import Watch
+from steadyeye.watch.watch_metrics import write_metrics
 
 PORT = 8421
 Content = tuple[str, bytes]

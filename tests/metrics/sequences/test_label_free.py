@@ -344,6 +344,31 @@ def test_self_consistency_is_its_definition(seed, n, k, step):
     assert not there or found.low <= found.value <= found.high
 
 
+@given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 12), st.integers(1, 3))
+def test_no_labels_make_more_windows_right_than_the_bound_says(seed, n, k, step):
+    """Each scene with one class: the best of all labels, from the definition of pm-k."""
+    rng = np.random.default_rng(seed)
+    answers, scenes = rng.integers(0, 3, n) * (rng.random(n) < 0.3), np.sort(rng.integers(0, 3, n))
+    k = max(k, step)
+    found = self_consistency(watched(answers, scenes, step=step), k=k)
+    right = 0
+    for scene in set(scenes.tolist()):
+        frames = [i for i in range(n) if scenes[i] == scene]
+        right += max(
+            sum(all(answers[j] == label for j in frames if abs(i - j) * step <= k) for i in frames)
+            for label in range(3)
+        )
+    assert right / n <= found.value
+    bound = f"pm_k(k={k}) of the {n:,} set{'s' * (n > 1)} around each of these frames is at most"
+    assert any(bound in note for note in found.notes)
+
+
+def test_the_bound_is_reached_where_every_window_has_the_right_class():
+    found = self_consistency(watched("aaaa", [0, 0, 1, 1]), k=1)
+    assert found.value == 1
+    assert "is at most 100.0\u202f%" in found.notes[-1]
+
+
 def test_self_consistency_of_pm_sets_counts_anchors():
     # a agrees with its anchor, b does not at +2, c's anchor was not predicted
     predictions = table(

@@ -29,14 +29,14 @@ Z_ERROR, Z_POWER = 1.959964, 1.281552
 def bound_without_labels(consistent: int, sets: int) -> Interval:
     """The share of sets that can be right, before any is labelled: 0 … consistent ÷ sets.
 
-    `consistent`: sets with one answer on all frames. It holds where every set has one class on all
-    its frames: a set with two answers is then wrong on a frame. Raises `UsageError` for counts that
-    cannot be.
+    `consistent`: sets that can be right; for pm-k those with one answer on all frames, if every set
+    has one class on all its frames: a set with two answers is then wrong on a frame. Raises
+    `UsageError` for counts that cannot be.
     """
     _check(0, 0, consistent, sets)
     if not sets:
         return Interval(None, None, None, 0, "none: n = 0")
-    return Interval(None, 0.0, consistent / sets, sets, "without labels: the consistent sets")
+    return Interval(None, 0.0, consistent / sets, sets, "without labels: those that may count")
 
 
 def share_of_sets(right: int, labelled: int, consistent: int, sets: int) -> Interval:

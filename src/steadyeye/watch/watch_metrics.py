@@ -1,16 +1,11 @@
-"""The state of a watch in the text format of OpenMetrics 1.0, which Prometheus reads."""
+"""The state of a watch as metrics of OpenMetrics."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+from steadyeye.core.open_metrics import Family, write_families
+
 FRAMES = ("received", "processed", "left_out", "thinned", "damaged", "failed")
-Sample = tuple[str, Mapping[str, str], float | None]
-"""The end of a name, labels, and a value; None: there is none, and no line."""
-
-
-Family = tuple[str, str, str, Iterable[Sample]]
-"""A name, a type, what it is, and its samples."""
 
 
 def write_metrics(state: Mapping[str, Any]) -> str:
@@ -24,8 +19,7 @@ def write_metrics(state: Mapping[str, Any]) -> str:
         *_measures(state["measures"]),
         *_promises(state["promises"]),
     ]
-    lines = [line for family in families for line in _write_family(*family)]
-    return "\n".join([*lines, "# EOF", ""])
+    return write_families(families)
 
 
 def _is_up(state: Mapping[str, Any]) -> bool:
@@ -91,18 +85,3 @@ def _promises(
         )
         for name, kind, text, end, key in parts
     ]
-
-
-def _write_family(name: str, kind: str, about: str, samples: Iterable[Sample]) -> list[str]:
-    lines = []
-    for end, labels, value in samples:
-        if value is not None:
-            pairs = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
-            lines.append(
-                f"{name}{end}{{{pairs}}} {value:.10g}" if pairs else f"{name}{end} {value:.10g}"
-            )
-    return [f"# TYPE {name} {kind}", f"# HELP {name} {_escape(about)}", *lines] if lines else []
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -1,0 +1,33 @@
+"""The fixture `assert_steady` of pytest, which is there wherever steadyeye is installed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+JUDGED_BY = ("least", "premise")
+"""Options that say how a run is judged, and not what it is."""
+
+
+@pytest.fixture(scope="session")
+def assert_steady(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """`steadyeye.assertions.assert_steady`; a model and data as specs are evaluated once a session.
+
+    Runs are in the session's temporary folder, where pytest leaves those of the last sessions.
+    """
+    # steadyeye is imported where a test asks for it, and not in every session
+    from steadyeye.assertions import assert_steady as check
+    from steadyeye.core.seeds import fingerprint
+
+    runs = tmp_path_factory.mktemp("steadyeye")
+
+    def assert_steady(model: Any, data: Any, *required: str, **options: Any) -> Any:
+        __tracebackhide__ = True
+        if isinstance(model, str) and isinstance(data, str) and "out" not in options:
+            evaluated = {key: options[key] for key in sorted(options) if key not in JUDGED_BY}
+            parts = [f"{key}={value!r}" for key, value in evaluated.items()]
+            options["out"] = runs / fingerprint(model, data, *parts)
+        return check(model, data, *required, **options)
+
+    assert_steady.__doc__ = check.__doc__
+    return assert_steady

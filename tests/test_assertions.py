@@ -1,0 +1,106 @@
+"""Assertions on a model in a test: what the gate says of the same run."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from steadyeye.api import evaluate
+from steadyeye.assertions import assert_steady
+from steadyeye.core.errors import UsageError
+from steadyeye.report.gate import gate, requirements
+from steadyeye.testing import example_source, tell_example_classes
+
+
+def see_cats(images):
+    return np.tile([0.2, 0.5, 0.3], (len(images), 1))
+
+
+def test_what_is_shown_passes_and_gives_the_run():
+    run = assert_steady(
+        tell_example_classes, example_source(), "pm_k(k=1) >= 50%", "accuracy >= .5"
+    )
+    assert run.pm_k(1).value == 1
+    assert assert_steady(run, None, "accuracy >= 50%") is run
+
+
+@pytest.mark.parametrize(
+    "text", ["accuracy >= 70%", "accuracy >= 20%", "accuracy >= 5%", "accuracy <= 61%"]
+)
+def test_it_fails_wherever_the_gate_does_with_its_words(text):
+    """25 % with an interval of 5.9–61.8 %: fails, is not certain, is shown, is not certain."""
+    run = evaluate(see_cats, example_source())
+    (verdict,) = gate([run.predictions], requirements([text]))
+    if verdict.outcome == "holds":
+        assert_steady(run, None, text)
+        return
+    with pytest.raises(AssertionError) as caught:
+        assert_steady(run, None, "accuracy <= 90%", text)
+    assert str(caught.value) == verdict.sentence
+
+
+def test_every_failure_is_said():
+    with pytest.raises(AssertionError) as caught:
+        assert_steady(see_cats, example_source(), "accuracy >= 70%", "pm_k(k=1) >= 70%")
+    assert [line.split()[0] for line in str(caught.value).splitlines()] == ["accuracy", "pm_k(k=1)"]
+
+
+def test_too_few_samples_show_nothing():
+    run = evaluate(tell_example_classes, example_source())
+    with pytest.raises(AssertionError, match="n is below the required 13"):
+        assert_steady(run, None, "accuracy >= 50%", least=13)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((see_cats, None, "accuracy >= 1%"), "no data given"),
+        ((see_cats, example_source()), "no requirement given"),
+        ((see_cats, example_source(), "acuracy >= 1%"), "did you mean 'accuracy'"),
+        ((see_cats, example_source(), "accuracy"), "it is not one comparison"),
+    ],
+)
+def test_mistakes_are_no_assertions(arguments, why):
+    with pytest.raises(UsageError, match=why):
+        assert_steady(*arguments)
+
+
+def test_a_finished_run_takes_neither_data_nor_options():
+    run = evaluate(see_cats, example_source())
+    with pytest.raises(UsageError, match="a finished run has its data and options"):
+        assert_steady(run, None, "accuracy >= 1%", batch=4)
+
+
+def test_the_fixture_is_there_in_a_session_of_its_own(tmp_path):
+    """A new pytest with nothing but the installed package, on a folder of images."""
+    from PIL import Image
+
+    for name, colour in (("black", 0), ("white", 255)):
+        (tmp_path / "images" / name).mkdir(parents=True)
+        for i in range(10):
+            Image.new("RGB", (8, 8), (colour,) * 3).save(tmp_path / "images" / name / f"{i}.png")
+    (tmp_path / "classes.json").write_text(json.dumps(["black", "white"]))
+    (tmp_path / "brightness.py").write_text(
+        "import numpy as np\n"
+        "def classify(images):\n"
+        "    light = images.mean(axis=(1, 2, 3)) / 255\n"
+        "    return np.stack([1 - light, light], axis=1)\n"
+    )
+    model = "callable(path='brightness:classify', classes='classes.json')"
+    (tmp_path / "test_model.py").write_text(
+        f"MODEL, DATA = {model!r}, \"image_folder(root='images')\"\n"
+        "def test_it_holds(assert_steady):\n"
+        "    run = assert_steady(MODEL, DATA, 'accuracy >= 50%')\n"
+        "    again = assert_steady(MODEL, DATA, 'accuracy <= 100%', least=3)\n"
+        "    assert again.folder == run.folder\n"
+        "def test_it_does_not(assert_steady):\n"
+        "    assert_steady(MODEL, DATA, 'accuracy <= 50%')\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", "."]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "1 failed, 1 passed" in ended.stdout
+    assert "accuracy <= 0.5 does not hold for" in ended.stdout
+    assert "assertions.py" not in ended.stdout.split("short test summary")[0]
