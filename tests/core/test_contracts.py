@@ -42,6 +42,9 @@ IN_OTHER_FILES = {
     "operators": {
         "callable": "degradation/test_degrade.py",
         "gradient_descent": "degradation/test_degrade.py",
+        **dict.fromkeys(
+            ("albumentations", "kornia", "nrtk"), "degradation/test_library_transforms.py"
+        ),
     },
     "probes": {
         "background": "explain/test_probe_contracts.py",

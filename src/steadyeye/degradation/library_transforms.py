@@ -1,0 +1,117 @@
+"""Transforms of libraries as operators: which argument is the level, and how images go through."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from types import MappingProxyType
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.types import Image
+from steadyeye.degradation.operator import Context, MoveBoxes, Operator, Trail
+
+Arguments = Mapping[str, Any]
+Transform = Callable[[Image, Arguments, int], Any]
+"""`transform(image, arguments, seed)`: an (h, w, 3) uint8 array → one of the same shape."""
+
+
+def build_operator(
+    library: str, name: str, levels: Sequence[Arguments], transform: Transform
+) -> Operator:
+    """The operator of a library's transform, its levels 1 … len(`levels`).
+
+    The seed of an image and level is the same in every process and order. A grey image goes through
+    as one of three equal channels. Raises `UsageError` where the transform fails on an image or
+    returns another shape.
+    """
+    title = f"{library}.{name}"
+
+    def begin(image: Image, context: Context) -> Trail:
+        def at(level: int) -> Image:
+            rgb = np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image.copy()
+            returned = run(title, transform, rgb, levels[level - 1], seed_of(context.key, level))
+            pixels = _check_pixels(title, returned, rgb)
+            if image.shape[2] == 1:
+                grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)[..., None]
+                return np.asarray(grey, dtype=np.uint8)
+            return pixels
+
+        return at
+
+    about = f"{library} {version(library)}, {[sorted(level.items()) for level in levels]}"
+    return Operator(title, begin, last=len(levels), about=about)
+
+
+def read_levels(
+    title: str, level: str | None, values: Sequence[Any] | None, arguments: Arguments | None
+) -> tuple[Arguments, ...]:
+    """The arguments of a transform at each level; a single one where no argument is the level.
+
+    `level`: the argument that has another of `values` at each level. `arguments`: the others.
+    Raises `UsageError` where one of the two is missing, or the level is among the others.
+    """
+    others = dict(arguments or {})
+    if (level is None) != (values is None):
+        raise UsageError(
+            f"{title}: give the argument that is the level and its values, such as "
+            "level='blur_limit', values=[3, 7, 11]; or neither, for one level"
+        )
+    if level is None or values is None:
+        return (MappingProxyType(others),)
+    if not values:
+        raise UsageError(f"{title}: values is empty; give one for each level")
+    if level in others:
+        raise UsageError(f"{title}: '{level}' is the level and among the arguments; give it once")
+    return tuple(MappingProxyType({**others, level: value}) for value in values)
+
+
+def check_arguments(title: str, levels: Sequence[Arguments], transform: type) -> None:
+    """Raises `UsageError` for an argument that a class of transforms has not, with the nearest."""
+    known = set(inspect.signature(transform).parameters)
+    for name in levels[0]:
+        if name not in known:
+            raise unknown(f"argument of {title}", name, sorted(known))
+
+
+def run(title: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of a library returns. Raises `UsageError` for whatever it raises."""
+    try:
+        return function(*arguments)
+    except UsageError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UsageError(f"{title} fails: {type(error).__name__}: {reason}") from error
+
+
+def refuse_boxes(title: str) -> MoveBoxes:
+    """What an operator has for `move` that moves objects to where nobody says."""
+
+    def move(*_: Any) -> NDArray[np.float64]:
+        raise UsageError(
+            f"{title} moves what is in an image and does not say where to: it does not go with "
+            "true boxes; take another operator, or one of your own with `move`"
+        )
+
+    return move
+
+
+def seed_of(key: np.uint64, level: int) -> int:
+    """The seed of one image at one level, 0 … 2³² − 1; `key`: the stream of the image."""
+    return (int(key) + level) % 2**32
+
+
+def _check_pixels(title: str, returned: Any, image: Image) -> Image:
+    pixels = np.asarray(returned)
+    if pixels.shape != image.shape:
+        raise UsageError(
+            f"{title} makes {pixels.shape} of an image of {image.shape}: an operator leaves the "
+            "size as it is; take another transform or other arguments"
+        )
+    if pixels.dtype != np.uint8:
+        raise UsageError(f"{title} returns {pixels.dtype} instead of uint8; take another transform")
+    return np.ascontiguousarray(pixels, dtype=np.uint8)

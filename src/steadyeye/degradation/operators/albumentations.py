@@ -1,0 +1,101 @@
+"""A transform of Albumentations."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.types import Image
+from steadyeye.degradation.library_transforms import (
+    Arguments,
+    build_operator,
+    check_arguments,
+    read_levels,
+    run,
+    seed_of,
+)
+from steadyeye.degradation.operator import MoveBoxes, Operator
+
+
+def albumentations(
+    *,
+    name: str,
+    level: str | None = None,
+    values: Sequence[Any] | None = None,
+    arguments: Mapping[str, Any] | None = None,
+) -> Operator:
+    """A transform of Albumentations by name: `albumentations(name='RandomRain')`.
+
+    `name`: of its class. `level`: the argument that is another of `values` at each level; one level
+    if left out. `arguments`: further ones; `p` is 1 unless it is given. Seeded for every image and
+    level. A transform that moves what is in an image moves true boxes too, by its own rule; those
+    that it removes are ignored. Albumentations is not installed with steadyeye. Raises `UsageError`
+    for a transform, an argument or a value that it does not have: Albumentations itself would leave
+    an unknown argument out.
+
+    Example: `albumentations(name='MotionBlur', level='blur_limit', values=[[3, 3], [9, 9]])`, and
+    in Python
+
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(albumentations(name="InvertImg"), level=1))
+        100 % of pixels changed, mean 127 → 128
+    """
+    import albumentations as library  # the user's own install
+
+    title = f"albumentations.{name}"
+    classes = {
+        key: entry
+        for key, entry in vars(library).items()
+        if inspect.isclass(entry)
+        and issubclass(entry, library.BasicTransform)
+        and not entry.__module__.endswith("transforms_interface")  # what the others are built on
+    }
+    if name not in classes:
+        raise unknown("transform of Albumentations", name, sorted(classes))
+    transform: Any = classes[name]
+    levels = tuple({"p": 1, **level_} for level_ in read_levels(title, level, values, arguments))
+    check_arguments(title, levels, transform)
+    for level_arguments in levels:
+        run(title, lambda chosen=level_arguments: transform(**chosen))
+
+    def apply(image: Image, chosen: Arguments, seed: int) -> Any:
+        built = transform(**chosen)
+        built.set_random_seed(seed)
+        return built(image=image)["image"]
+
+    operator = build_operator("albumentations", name, levels, apply)
+    if issubclass(transform, library.ImageOnlyTransform):
+        return operator
+    return replace(operator, move=_move_by(library, title, transform, levels))
+
+
+def _move_by(library: Any, title: str, transform: Any, levels: Sequence[Arguments]) -> MoveBoxes:
+    """Where the transform puts boxes; one that it removes has no area."""
+
+    def move(
+        boxes: NDArray[np.float64], level: int, size: tuple[int, int], key: np.uint64
+    ) -> NDArray[np.float64]:
+        def apply() -> Any:
+            built = transform(**levels[level - 1])
+            rule = library.BboxParams(format="pascal_voc", label_fields=["index"])
+            composed = library.Compose([built], bbox_params=rule)
+            # after composing, which seeds its parts
+            built.set_random_seed(seed_of(key, level))
+            image = np.zeros((*size, 3), dtype=np.uint8)
+            return composed(image=image, bboxes=cut, index=np.flatnonzero(inside))
+
+        cut = np.clip(boxes, 0, [size[1], size[0], size[1], size[0]])
+        inside = (cut[:, 2:] > cut[:, :2]).all(axis=1)
+        cut, moved = cut[inside], np.zeros_like(boxes)
+        result = run(title, apply)
+        order = np.asarray(result["index"], dtype=np.intp)
+        moved[order] = np.asarray(result["bboxes"], dtype=np.float64).reshape(-1, 4)
+        return moved
+
+    if not hasattr(transform, "apply_to_bboxes"):
+        raise UsageError(f"{title} has no rule for boxes; take another transform")
+    return move

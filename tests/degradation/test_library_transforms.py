@@ -1,0 +1,203 @@
+"""Transforms of Albumentations, Kornia and NRTK by spec: what the libraries make of the image."""
+
+import albumentations
+import cv2
+import numpy as np
+import pytest
+from nrtk.impls.perturb_image.environment import HazePerturber
+from nrtk.impls.perturb_image.photometric.blur import AverageBlurPerturber
+
+from steadyeye import testing
+from steadyeye.api import evaluate
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.degradation.counter_rng import stream_key
+from steadyeye.degradation.operator import Context
+
+KEY = stream_key(0, "image", "operator")
+BLUR = {"level": "blur_limit", "values": [[3, 3], [9, 9], [15, 15]]}
+
+
+def picture(channels=3):
+    return np.random.default_rng(0).integers(0, 256, (48, 64, channels)).astype(np.uint8)
+
+
+def build(kind, **parameters):
+    return plugins.load("operators", kind)(**parameters)
+
+
+def degrade(operator, image, level=1, key=KEY):
+    return operator.start(image, Context(key))(level)
+
+
+SEEDED = [
+    "albumentations(name='RandomRain')",
+    "albumentations(name='GaussNoise')",
+    "albumentations(name='Rotate')",
+    "kornia(name='RandomGaussianNoise')",
+    "kornia(name='RandomAffine', arguments={'degrees': 30})",
+    "nrtk(name='RandomTranslationPerturber')",
+]
+
+
+@pytest.mark.parametrize("text", SEEDED)
+def test_an_image_and_level_always_gets_the_same_and_another_another(text):
+    operator, image = plugins.build("operators", parse(text)), picture()
+    assert testing.check_operator(operator)
+    before = image.copy()
+    once = degrade(operator, image)
+    np.random.seed(3)
+    assert np.array_equal(once, degrade(plugins.build("operators", parse(text)), image))
+    assert not np.array_equal(once, degrade(operator, image, key=stream_key(0, "b", "operator")))
+    assert (once.shape, once.dtype) == (image.shape, np.uint8)
+    assert np.array_equal(image, before), "the input was changed"
+    assert degrade(operator, image, 0) is image
+
+
+def test_albumentations_makes_what_it_makes_by_itself():
+    operator, image = build("albumentations", name="MotionBlur", **BLUR), picture()
+    assert (operator.name, operator.last) == ("albumentations.MotionBlur", 3)
+    for level, (size, _) in enumerate(BLUR["values"], start=1):
+        alone = albumentations.MotionBlur(blur_limit=(size, size), p=1)
+        alone.set_random_seed((int(KEY) + level) % 2**32)
+        assert np.array_equal(degrade(operator, image, level), alone(image=image)["image"])
+
+
+def test_kornia_makes_what_it_makes_by_itself():
+    import kornia
+    import torch
+
+    spec = {"name": "RandomGaussianNoise", "level": "std", "values": [0.02, 0.1]}
+    operator, image = build("kornia", **spec), picture()
+    state = torch.random.get_rng_state()
+    for level, std in enumerate(spec["values"], start=1):
+        made = degrade(operator, image, level)
+        assert torch.equal(torch.random.get_rng_state(), state), "torch's own generator moved"
+        with torch.random.fork_rng():
+            torch.manual_seed((int(KEY) + level) % 2**32)
+            values = torch.from_numpy(image).permute(2, 0, 1)[None] / 255
+            noisy = kornia.augmentation.RandomGaussianNoise(std=std, p=1.0)(values)[0]
+        expected = np.rint(noisy.clamp(0, 1).permute(1, 2, 0).numpy() * 255)
+        assert np.array_equal(made, expected)
+
+
+def test_nrtk_makes_what_it_makes_by_itself():
+    image = picture()
+    blur = build("nrtk", name="AverageBlurPerturber", level="ksize", values=[3, 7])
+    for level, size in enumerate((3, 7), start=1):
+        expected, _ = AverageBlurPerturber(ksize=size)(image=image)
+        assert np.array_equal(degrade(blur, image, level), expected)
+    expected, _ = HazePerturber()(image=image)
+    assert np.array_equal(degrade(build("nrtk", name="HazePerturber"), image), expected)
+
+
+def test_a_grey_image_stays_one():
+    image = picture(1)
+    made = degrade(build("albumentations", name="RandomRain"), image)
+    assert (made.shape, made.dtype) == (image.shape, np.uint8)
+    assert not np.array_equal(made, image)
+
+
+def find_box(image):
+    """The tight box of what is bright."""
+    rows, columns = np.nonzero(image[..., 0] > 128)
+    return np.array([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "albumentations(name='HorizontalFlip')",
+        "albumentations(name='Rotate', arguments={'limit': [90, 90]})",
+        "albumentations(name='Affine', arguments={'translate_percent': 0.2})",
+        "albumentations(name='Affine', arguments={'scale': [0.5, 0.5]})",
+        "albumentations(name='Perspective')",
+    ],
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_true_boxes_go_where_the_object_goes(text, seed):
+    """The box of a bright rectangle, against the pixels of the picture that comes out."""
+    image = np.zeros((120, 160, 3), dtype=np.uint8)
+    image[50:70, 60:90] = 255
+    operator, key = plugins.build("operators", parse(text)), stream_key(seed, "image", "operator")
+    made = degrade(operator, image, key=key)
+    boxes = np.array([[60.0, 50, 90, 70], [500.0, 500, 600, 600]])
+    moved = operator.move(boxes.copy(), 1, image.shape[:2], key)
+    assert np.abs(moved[0] - find_box(made)).max() <= 2
+    assert (moved[1] == 0).all(), "what was outside is nowhere"
+    if "Flip" not in text:
+        assert not np.array_equal(moved[0], boxes[0])
+
+
+def test_boxes_that_leave_the_image_have_no_area():
+    shift = {"translate_px": {"x": [100, 100], "y": [0, 0]}}
+    operator = build("albumentations", name="Affine", arguments=shift)
+    moved = operator.move(np.array([[10.0, 10, 20, 20], [80.0, 10, 90, 20]]), 1, (64, 128), KEY)
+    assert np.allclose(moved, [[110, 10, 120, 20], [0, 0, 0, 0]], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kornia(name='RandomAffine', arguments={'degrees': 30})",
+        "nrtk(name='RandomTranslationPerturber')",
+        "nrtk(name='RadialDistortionPerturber', arguments={'k': [0.2, 0, 0]})",
+    ],
+)
+def test_what_moves_objects_elsewhere_does_not_go_with_boxes(text):
+    operator = plugins.build("operators", parse(text))
+    with pytest.raises(UsageError, match="does not go with true boxes"):
+        operator.move(np.zeros((1, 4)), 1, (10, 10), KEY)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("albumentations(name='RandomRian')", "did you mean 'RandomRain'"),
+        ("albumentations(name='DualTransform')", "no transform of Albumentations named"),
+        ("albumentations(name='RandomRain', arguments={'slant': 3})", "did you mean 'slant_range'"),
+        ("albumentations(name='Blur', level='blur_limit')", "give the argument that is the level"),
+        ("albumentations(name='Blur', values=[3])", "give the argument that is the level"),
+        ("albumentations(name='Blur', level='blur_limit', values=[])", "values is empty"),
+        ("albumentations(name='Blur', level='p', values=[1], arguments={'p': 1})", "give it once"),
+        ("albumentations(name='Blur', arguments={'blur_limit': 'a'})", "Blur fails: ValueError"),
+        ("kornia(name='RandomMotionBlur')", "missing 3 required positional arguments"),
+        ("kornia(name='RandomMotionBlurr')", "did you mean 'RandomMotionBlur'"),
+        ("nrtk(name='Haze')", "no perturber of NRTK named 'Haze'"),
+        ("nrtk(name='HazePerturber', arguments={'depth': 3})", "named 'depth'; known: factor"),
+        ("nrtk(name='GaussianNoisePerturber')", "requires the `skimage` extra"),
+    ],
+)
+def test_what_is_wrong_is_one_line(text, why):
+    with pytest.raises(UsageError, match=why) as caught:
+        plugins.build("operators", parse(text))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_transform_of_another_size_is_refused():
+    crop = build("albumentations", name="RandomCrop", arguments={"height": 20, "width": 20})
+    with pytest.raises(UsageError, match=r"makes \(20, 20, 3\) of an image of \(48, 64, 3\)"):
+        degrade(crop, picture())
+
+
+def test_a_sweep_over_transforms_of_libraries(tmp_path):
+    """Bright and dark pictures; a blur leaves them so, an inversion turns every answer."""
+    for name, level in (("dark", 40), ("light", 200)):
+        (tmp_path / name).mkdir()
+        for i in range(6):
+            cv2.imwrite(str(tmp_path / name / f"{i}.png"), picture() // 8 + np.uint8(level))
+
+    def classify(images):
+        light = images.mean(axis=(1, 2, 3)) / 255
+        return np.stack([1 - light, light], axis=1)
+
+    run = evaluate(
+        classify,
+        f"image_folder(root='{tmp_path}')",
+        operators="albumentations(name='InvertImg'), nrtk(name='AverageBlurPerturber', "
+        "level='ksize', values=[3, 5])",
+    )
+    cells = {cell.name: cell for cell in run.degraded_accuracy().cells}
+    assert [level.value for level in cells["albumentations.InvertImg"].cells] == [1, 0]
+    assert [level.value for level in cells["nrtk.AverageBlurPerturber"].cells] == [1, 1, 1]
