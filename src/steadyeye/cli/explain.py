@@ -17,7 +17,8 @@ from steadyeye.cli.options import (
     job_flags,
 )
 from steadyeye.cli.progress import watching
-from steadyeye.cli.run import NECESSARY, read_job, show_report
+from steadyeye.cli.run import NECESSARY, read_job
+from steadyeye.cli.run_report import show_report
 from steadyeye.cli.terminal import say
 
 

@@ -30,15 +30,15 @@ from steadyeye.cli.options import (
     join_options,
 )
 from steadyeye.cli.progress import watching
-from steadyeye.cli.terminal import say, show, show_numbers
+from steadyeye.cli.run_report import check_trackers, finish_run, report_files
+from steadyeye.cli.terminal import say, show
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.spec import parse, split
 from steadyeye.core.storage.files import Place, place
 
 if TYPE_CHECKING:
-    from steadyeye.core.types import Detector, Model, Source
-    from steadyeye.report.render.document import Document
+    from steadyeye.core.types import Detector, Model
     from steadyeye.runner.job import Job
 
 
@@ -54,11 +54,21 @@ def main(
         raise typer.Exit
 
 
+Trackers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log",
+        help="Log the finished run to mlflow, wandb, tensorboard or dvclive; may be repeated.",
+    ),
+]
+
+
 @command()
 def run(
     *,
     job: JobOptions,
     overwrite: Overwrite = False,
+    trackers: Trackers = None,
     metrics: Metrics = None,
     mapping: ClassOptions,
     inference: InferenceOptions,
@@ -69,7 +79,8 @@ def run(
     """Evaluate models on data. If it stops, the same command resumes it."""
     # a name that is not there is said before the heavy imports
     flags = job_flags(job, mapping, inference, engine, cache, metrics=metrics)
-    complete_job(read_job(job.job, flags), overwrite, display.form)
+    check_trackers(trackers)
+    complete_job(read_job(job.job, flags), overwrite, display.form, trackers or ())
 
 
 @command()
@@ -77,6 +88,7 @@ def degrade(
     *,
     job: JobOptions,
     overwrite: Overwrite = False,
+    trackers: Trackers = None,
     operators: Operators = None,
     levels: Levels = None,
     images: Annotated[
@@ -98,6 +110,7 @@ def degrade(
     display: ProgressOptions,
 ) -> None:
     """Degrade images level by level: accuracy profiles, failure points. Resumes like `run`."""
+    check_trackers(trackers)
     sweep = {"operators": operators, "levels": levels, "seed": seed, "fast": fast}
     flags = job_flags(job, mapping, inference, engine, cache, **sweep)
     if not job.job:
@@ -108,7 +121,7 @@ def degrade(
 
         chosen = metrics(images, failure_points, sweep_job.fast, sweep_job)
         sweep_job = replace(sweep_job, metrics=chosen)
-    complete_job(sweep_job, overwrite, display.form)
+    complete_job(sweep_job, overwrite, display.form, trackers or ())
 
 
 @command()
@@ -254,17 +267,12 @@ def report(
         show(str(file))
 
 
-def report_files(out: str, formats: str) -> list[Place]:
-    """The files that are asked for: `out`, or beside it one of each format."""
-    names = [name.strip() for name in formats.split(",") if name.strip()]
-    to = place(out)
-    return [to.with_suffix(f".{name}") for name in names] if names else [to]
-
-
-def complete_job(requested: "Job", overwrite: bool, form: str) -> None:
+def complete_job(
+    requested: "Job", overwrite: bool, form: str, trackers: Sequence[str] = ()
+) -> None:
     """Checks a job, computes it and prints its numbers; `overwrite`: deletes its folder first.
 
-    `form`: of its progress.
+    `form`: of its progress. `trackers`: what the finished run is logged to.
     """
     from steadyeye.runner import validate
     from steadyeye.runner.run import run as complete
@@ -279,12 +287,13 @@ def complete_job(requested: "Job", overwrite: bool, form: str) -> None:
         remove_run(place(checked.job.out))
     with progress as watcher:
         out = complete(checked, watcher)
-    finish_run(out, [task.source for task in checked.tasks])
+    finish_run(out, [task.source for task in checked.tasks], trackers)
 
 
 NECESSARY = ("models", "data", "out")
 OF_RUN = re.compile(
     r"run\.json|data|cells|measurements|pictures|log\.jsonl|\.lock|(results|report)\..*"
+    r"|tensorboard|dvclive|wandb"
 )
 """What a run writes into its folder, see docs/reference/runs.md."""
 
@@ -368,30 +377,3 @@ def remove_run(out: Place) -> None:
     with hold_run(out):
         pass  # raises where another process is writing there
     shutil.rmtree(out)
-
-
-def store_report(out: Place, sources: Sequence["Source"]) -> "Document":
-    """The report of a run, written into its folder with the pictures that it shows."""
-    from steadyeye.report import build
-
-    content = build.document([out])
-    build.store_pictures(out, sources, content)
-    build.save(content, [out], [out / f for f in ("report.html", "results.json", "results.csv")])
-    return content
-
-
-def show_report(out: Place) -> None:
-    """Prints where the report of a run is."""
-    show(f"report: {(out / 'report.html').resolve()}")
-
-
-def finish_run(out: Place, sources: Sequence["Source"]) -> None:
-    """Writes the report of a run and prints its numbers."""
-    content = store_report(out, sources)
-    for line in content.headline:
-        say(line)
-    for evaluated in content.evaluated:
-        show_numbers(evaluated)
-    for line in (*content.warnings, *content.caveats):
-        say(line)
-    show_report(out)
