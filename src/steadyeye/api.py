@@ -28,6 +28,7 @@ from steadyeye.data.augmented_data import augment
 from steadyeye.data.classes.class_lists import read_given
 from steadyeye.data.python_data import read_items
 from steadyeye.models.detectors.python_model import adapt_model, is_maite_model
+from steadyeye.predictions.coco_results import list_results
 from steadyeye.predictions.covariate_table import join_measures
 from steadyeye.predictions.read import cells, read
 from steadyeye.predictions.sample_rows import build_table
@@ -149,6 +150,10 @@ class Run(MetricMethods):
         `run.rows().to_pandas()`, `polars.from_arrow(run.rows())`, and in DuckDB by its name.
         """
         return build_table(self.predictions)
+
+    def coco_results(self, category_ids: Sequence[int] | None = None) -> list[dict[str, object]]:
+        """The detections as COCO's results, see `predictions.coco_results.list_results`."""
+        return list_results(self.predictions, category_ids)
 
     def report(self, path: str | Place = "report.html") -> Place:
         """Writes the report; the suffix (html, md, json, csv) is the format. Returns its path."""

@@ -1,30 +1,83 @@
-"""The command that writes the rows of runs for other tools."""
+"""The commands that write the results of runs for other tools: rows, model cards."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadyeye.cli.options import command
+from steadyeye.cli.options import Metrics, command, join_options
 from steadyeye.cli.terminal import say, show
+from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+
+if TYPE_CHECKING:
+    from steadyeye.core.predictions import Predictions
+    from steadyeye.core.storage.files import Place
 
 
 @command()
 def rows(
     runs: Annotated[list[str], typer.Argument(help="The folders of finished runs.")],
-    out: Annotated[Path, typer.Option(help="The table to write: .parquet, .arrow or .csv.")] = Path(
-        "rows.parquet"
-    ),
+    out: Annotated[
+        Path,
+        typer.Option(help="What to write: .parquet, .arrow, .csv; or .json, COCO's results."),
+    ] = Path("rows.parquet"),
 ) -> None:
     """Write the rows of runs, one a sample: labels, prediction, tags, boxes; for other tools."""
     from steadyeye.core.storage.files import place, write_output
     from steadyeye.predictions.sample_rows import build_table, encode_rows, join_tables
     from steadyeye.runner.collect import tables
 
-    read = [predictions for _, predictions in tables([place(run) for run in runs])]
-    table = join_tables([build_table(predictions) for predictions in read])
+    cells = tables([place(run) for run in runs])
+    if out.suffix.lower() == ".json":
+        _write_results(cells, out)
+        return
+    table = join_tables([build_table(predictions) for _, predictions in cells])
     write_output(out, encode_rows(table, out.suffix.lower()))
     columns = number_of(table.num_columns, "column")
     say(f"{number_of(table.num_rows, 'row')} of {columns}")
+    show(str(out))
+
+
+def _write_results(cells: Sequence[tuple["Place", "Predictions"]], out: Path) -> None:
+    """Writes the detections of the only model and data as COCO's results."""
+    from steadyeye.core.abilities import Numbered
+    from steadyeye.core.storage.files import write_output
+    from steadyeye.predictions.coco_results import encode_results
+    from steadyeye.predictions.read import cells as list_cells
+    from steadyeye.predictions.shard_store import open_cell
+    from steadyeye.runner.measure import rebuilt
+
+    if len(cells) != 1:
+        several = ", ".join(f"{p.model} on {p.data}" for _, p in cells)
+        raise UsageError(
+            f"COCO's results are of one model on one of the data, and these runs have {several}; "
+            "run them one by one"
+        )
+    run, predictions = cells[0]
+    source = rebuilt(run, open_cell(list_cells(run)[0][0]).identity["data"])
+    ids = source.category_ids if isinstance(source, Numbered) else None
+    write_output(out, encode_results(predictions, ids))
+    count = 0 if predictions.detections is None else len(predictions.detections)
+    say(
+        f"{number_of(count, 'detection')}, categories numbered "
+        f"{'as in the annotations' if ids else '1, 2, … in the order of the classes'}"
+    )
+    show(str(out))
+
+
+@command()
+def card(
+    runs: Annotated[list[str], typer.Argument(help="The folders of finished runs.")],
+    out: Annotated[Path, typer.Option(help="The Markdown file to write.")] = Path("card.md"),
+    metrics: Metrics = None,
+) -> None:
+    """Write a block for a model card of the Hugging Face Hub: numbers with intervals."""
+    from steadyeye.core.storage.files import place, write_output
+    from steadyeye.report.model_card import render_card
+    from steadyeye.runner.collect import collect
+
+    evaluated = collect([place(run) for run in runs], join_options(metrics))
+    write_output(out, render_card(evaluated).encode())
     show(str(out))

@@ -1,0 +1,97 @@
+"""The numbers of runs as a block of a model card, as the Hugging Face Hub reads it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import format_metric, format_metric_ends, number_of
+from steadyeye.core.provenance import provenance
+from steadyeye.core.types import Evaluated, Result
+
+TASKS = {True: "object-detection", False: "image-classification"}
+
+
+def render_card(evaluated: Sequence[Evaluated]) -> str:
+    """Front matter with `model-index`, and a table of the same numbers in Markdown.
+
+    A model each, with a result for each of its data. Shares are in 0…1 in the front matter; its
+    metrics have no place for an interval, which stands in the name of each and in the table. Raises
+    `UsageError` where nothing was measured.
+    """
+    if not any(_list_results(entry) for entry in evaluated):
+        raise UsageError("no metric has a value; a model card needs one")
+    models: dict[str, list[Evaluated]] = {}
+    for entry in evaluated:
+        models.setdefault(entry.predictions.model, []).append(entry)
+    index = [
+        {"name": model, "results": [_describe_data(entry) for entry in entries]}
+        for model, entries in models.items()
+    ]
+    front = yaml.safe_dump(
+        {"model-index": index}, allow_unicode=True, sort_keys=False, width=10_000
+    )
+    rows = [row for entry in evaluated for row in _list_rows(entry)]
+    made_by = provenance()
+    return "\n".join(
+        [
+            f"---\n{front}---\n",
+            "## How steady it is\n",
+            "| model | data | metric | value | 95 % interval | n |",
+            "|---|---|---|---|---|---|",
+            *(f"| {' | '.join(map(_escape, row))} |" for row in rows),
+            "",
+            f"Measured with steadyeye {made_by['steadyeye']} ({made_by['commit']}).",
+            "",
+        ]
+    )
+
+
+def _describe_data(entry: Evaluated) -> Mapping[str, Any]:
+    predictions = entry.predictions
+    return {
+        "task": {"type": TASKS[predictions.detections is not None]},
+        "dataset": {"name": predictions.data, "type": predictions.data},
+        "metrics": [
+            {"type": result.name.partition("(")[0], "name": _name(result), "value": result.value}
+            for result in _list_results(entry)
+        ],
+    }
+
+
+def _list_results(entry: Evaluated) -> list[Result]:
+    return [result for result in entry.results.values() if result.value is not None]
+
+
+def _name(result: Result) -> str:
+    """The metric with its interval and n, as the index has no other place for them."""
+    known = [f"n = {result.n:,}"]
+    if result.low is not None or result.high is not None:
+        known.insert(0, f"95 % interval {_ends(result)}")
+    if result.classes is not None:
+        known.append(f"among {number_of(result.classes, 'class')}")
+    return f"{result.name} ({', '.join(known)})"
+
+
+def _list_rows(entry: Evaluated) -> list[tuple[str, ...]]:
+    predictions = entry.predictions
+    return [
+        (
+            predictions.model,
+            predictions.data,
+            result.name,
+            format_metric(result.name, result.value, result.unit),
+            _ends(result) if result.low is not None or result.high is not None else "—",
+            f"{result.n:,}",
+        )
+        for result in _list_results(entry)
+    ]
+
+
+def _ends(result: Result) -> str:
+    return format_metric_ends(result.name, result.low, result.high, result.unit)
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", r"\|").replace("\n", " ")
