@@ -185,11 +185,14 @@ def spread_labels(
 
 
 def list_right(study: LabelStudy) -> tuple[int, ...]:
-    """Numbers of right sets at `DISTANCES` from what the question requires, those that can be."""
+    """Numbers of right sets at `DISTANCES` from what the question requires, those that can be.
+
+    Where none can be: none and all of the sets that can count.
+    """
     share, total = study.question.share, len(study.sets)
     assert share is not None, "a question without a number has no distance"
     numbers = (round((share * 100 + distance) * total / 100) for distance in DISTANCES)
-    return tuple(n for n in numbers if 0 <= n <= study.countable)
+    return tuple(n for n in numbers if 0 <= n <= study.countable) or (0, study.countable)
 
 
 def estimate_decisions(

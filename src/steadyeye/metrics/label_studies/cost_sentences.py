@@ -33,6 +33,7 @@ COUNT = {
 """Metric → what those that count do."""
 ENDS = ("lower end", "estimate", "upper end")
 """The rows of a pilot: its interval and its estimate."""
+SAME = "1×"
 CLEAR = 1.5  # times fewer labels; below it a study promises nothing
 
 
@@ -75,7 +76,6 @@ def build_decision_table(
         _say_candidates(study),
         f"The fixed sample is drawn from all {_sets(study)}. Its size is chosen for the distance, "
         f"with {power} power.",
-        _say_clear(),
     )
     return _build(f"Labels until {study.question} is decided", columns, rows, names, notes)
 
@@ -98,7 +98,6 @@ def build_width_table(
     notes = (
         _say_candidates(study),
         f"The uniform sample is drawn from all {_sets(study)}.",
-        _say_clear(),
     )
     heading = f"Labels until {study.question.name} has an interval of {_say_target(study)}"
     return _build(heading, columns, rows, names, notes)
@@ -111,8 +110,11 @@ def _build(
     names: Sequence[str],
     notes: tuple[str, ...],
 ) -> CostTable:
+    if any(row[-1] == SAME for row in rows):
+        notes += (f"{SAME}: less than {CLEAR:g} times fewer labels, which is no promise.",)
     if not names:
         return CostTable(heading, columns, tuple(rows), len(columns), notes)
+    notes += ("Each row is of a whole number of sets.",)
     longer = tuple((*row, name) for row, name in zip(rows, names, strict=True))
     return CostTable(heading, (*columns, "pilot"), longer, len(columns), notes)
 
@@ -120,7 +122,7 @@ def _build(
 def say_ratio(labels: int, others: int) -> str:
     """How many times fewer labels than others: `2.5×`; `1×` where it is less than 1.5 times."""
     ratio = others / max(labels, 1)
-    return "1×" if 0.95 <= ratio < CLEAR else f"{ratio:.1f}×"
+    return SAME if 0.95 <= ratio < CLEAR else f"{ratio:.1f}×"
 
 
 def say_unknown(study: LabelStudy) -> str:
@@ -209,10 +211,6 @@ def _say_candidates(study: LabelStudy) -> str:
         f"Labels are drawn from the {study.countable:,} {CANDIDATES[study.question.metric]}, of "
         f"{_sets(study)}."
     )
-
-
-def _say_clear() -> str:
-    return f"1×: less than {CLEAR:g} times fewer labels, which is no promise."
 
 
 def _sets(study: LabelStudy) -> str:
