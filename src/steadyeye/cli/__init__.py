@@ -19,6 +19,7 @@ COMMANDS = (
     "propose",
     "review",
     "label",
+    "plan",
     "view",
     "watch",
 )

@@ -108,7 +108,7 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
     from steadyeye.review.studies import study_folder
 
     begun = study_folder.is_begun(root)
-    study = _plan(predictions, options) if options.asks else None
+    study = plan_question(predictions, options) if options.asks else None
     if begun:
         return study_folder.resume_study(root, predictions, study)
     if study is None:
@@ -121,8 +121,8 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
     return study
 
 
-def _plan(predictions: Any, options: StudyOptions) -> Any:
-    """The study that the options ask for."""
+def plan_question(predictions: Any, options: StudyOptions) -> Any:
+    """The study that the options ask for. Raises `UsageError` where they do not go together."""
     from steadyeye.metrics.label_studies.question import parse_question
     from steadyeye.metrics.label_studies.study import StopRule, parse_premise, plan_study
 

@@ -1,0 +1,153 @@
+"""The command that says how many labels a question will cost, before any is given."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from steadyeye.cli.label import StudyOptions, plan_question
+from steadyeye.cli.options import command
+from steadyeye.cli.terminal import say, show, show_table
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.files import place
+
+if TYPE_CHECKING:
+    from steadyeye.metrics.label_studies.cost import Pilot
+    from steadyeye.metrics.label_studies.cost_sentences import CostTable
+    from steadyeye.metrics.label_studies.study import LabelStudy
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """What is to be asked of a run, and what is known of it."""
+
+    decide: Annotated[
+        str | None, typer.Option(help="What is to be decided, such as 'pm_k(k=10) >= 70%'.")
+    ] = None
+    metric: Annotated[
+        str | None, typer.Option(help="What --target is the interval of; default: pm_k.")
+    ] = None
+    target: Annotated[
+        str | None, typer.Option(help="Half-width of the interval: ±5 (percentage points).")
+    ] = None
+    premise: Annotated[
+        str | None,
+        typer.Option(help="What is taken of the sets: constant-class, or scene-class."),
+    ] = None
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Folder of labels of a pilot, as `steadyeye review-export` writes it."),
+    ] = None
+
+
+@command()
+def plan(
+    *,
+    run: Annotated[str, typer.Argument(help="Folder of a run on videos.")],
+    options: PlanOptions,
+    model: Annotated[
+        str | None, typer.Option(help="Name of the model, if the run has several.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Name of the data, if the run has several.")
+    ] = None,
+) -> None:
+    """Say how many labels a question about a run will cost, before any is given.
+
+    Without labels: for each distance from what is required. With those of a pilot: by them.
+    """
+    if options.decide is None and options.target is None:
+        raise UsageError("nothing is asked; give --decide 'pm_k(k=10) >= 70%' or --target ±5")
+    from steadyeye.metrics.label_studies.judge import judge
+    from steadyeye.metrics.label_studies.sentences import say_bound, say_result
+    from steadyeye.review.studies.run_cell import find_cell
+
+    predictions = find_cell(place(run), model, data).predictions
+    record, labels = _read_folder(options.labels) if options.labels else (None, {})
+    if record is not None:
+        options = _complete(options, record)
+    question = StudyOptions(options.decide, options.metric, options.target, premise=options.premise)
+    study = plan_question(predictions, question)
+    before = judge(study, {})
+    if before.holds is not None:
+        say(f"0 labels: {say_result(study, before)}")
+        return
+    say(say_bound(study))
+    if study.scenes:
+        _print_scenes(study, record, predictions, labels)
+        return
+    pilot = _read_pilot(study, record, predictions, labels) if record else None
+    print_cost = _print_decision if options.decide else _print_width
+    print_cost(study, pilot)
+
+
+def _complete(options: PlanOptions, record: Any) -> PlanOptions:
+    """The options with the metric and the premise of a pilot, where they are left out."""
+    metric = None if options.decide else options.metric or record.question.name
+    premise = options.premise or (record.premise.name if record.premise else None)
+    return replace(options, metric=options.metric or metric, premise=premise)
+
+
+def _read_folder(folder: Path) -> tuple[Any, Any]:
+    """The record and the labels of a study in a folder."""
+    from steadyeye.metrics.label_studies.files import LABELS, STUDY, read_labels, read_study
+
+    return read_study(folder / STUDY), read_labels(folder / LABELS)
+
+
+def _read_pilot(study: "LabelStudy", record: Any, predictions: Any, labels: Any) -> "Pilot":
+    """What the labels say, which is printed."""
+    from steadyeye.metrics.label_studies.cost import read_pilot
+    from steadyeye.metrics.label_studies.cost_sentences import say_pilot
+
+    pilot = read_pilot(study, record, predictions, labels)
+    say(say_pilot(study, pilot))
+    return pilot
+
+
+def _print_scenes(study: "LabelStudy", record: Any, predictions: Any, labels: Any) -> None:
+    from steadyeye.metrics.label_studies.cost import check_pilot, count_scenes
+    from steadyeye.metrics.label_studies.cost_sentences import say_scenes
+    from steadyeye.metrics.label_studies.files import plan_again
+
+    if record is not None:
+        check_pilot(study, record)
+        plan_again(record, predictions)
+    say(say_scenes(study, count_scenes(study, labels)))
+
+
+def _print_decision(study: "LabelStudy", pilot: "Pilot | None") -> None:
+    from steadyeye.metrics.label_studies import cost, cost_sentences
+
+    if pilot is None:
+        costs = cost.estimate_decisions(study, cost.list_right(study))
+        _print_table(cost_sentences.build_decision_table(study, costs))
+        say(cost_sentences.say_unknown(study))
+        return
+    costs = cost.estimate_decisions(study, pilot.right, pilot.start)
+    say(cost_sentences.say_pilot_decision(study, pilot, costs))
+    if not cost.is_answered(pilot, costs):
+        _print_table(cost_sentences.build_decision_table(study, costs, cost_sentences.ENDS))
+
+
+def _print_width(study: "LabelStudy", pilot: "Pilot | None") -> None:
+    from steadyeye.metrics.label_studies import cost, cost_sentences
+
+    right = [round(share * study.countable) for share in cost.RIGHT_SHARES]
+    names: list[str] = []
+    if pilot is not None:
+        costs = cost.estimate_widths(study, pilot.right)
+        say(cost_sentences.say_pilot_width(study, pilot, costs))
+        names = [*[""] * len(right), *cost_sentences.ENDS]
+        right += pilot.right
+    _print_table(cost_sentences.build_width_table(study, cost.estimate_widths(study, right), names))
+    if pilot is None:
+        say(cost_sentences.say_unknown(study))
+
+
+def _print_table(table: "CostTable") -> None:
+    show_table(table.columns, table.rows, table.numbers, heading=table.heading)
+    show("")
+    for sentence in table.notes:
+        say(sentence)
