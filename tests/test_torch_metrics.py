@@ -1,13 +1,19 @@
 """Metrics of torchmetrics: the numbers of a run on the same answers, in any batches and order."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 
+from steadyeye.core.boxes import select
 from steadyeye.core.errors import UsageError
 from steadyeye.metrics.flip_rate import flip_rate
+from steadyeye.metrics.map import map as mean_ap
 from steadyeye.metrics.pm_k import pm_k
-from steadyeye.testing import example_predictions, example_video
+from steadyeye.metrics.pm_k_map import pm_k_map
+from steadyeye.testing import example_detections, example_predictions, example_video
 
 pytestmark = pytest.mark.usefixtures("torchvision")  # torchmetrics imports it
 
@@ -112,3 +118,167 @@ def test_rows_that_do_not_fit_are_refused_in_one_line(preds, target, sets, messa
 
     with pytest.raises(UsageError, match=message):
         PmK(num_classes=3).update(preds, target, sets, torch.zeros(2))
+
+
+def give_images(metric, table, rows, with_sets=True):
+    """Gives images of a table with boxes to a metric, as torchvision has them."""
+    entries = {"preds": table.detections, "target": table.boxes}
+    lists = {name: [] for name in entries}
+    for name, boxes in entries.items():
+        for row in rows.tolist():
+            part = select(boxes, np.array([row]))
+            entry = {"boxes": torch.from_numpy(part.boxes), "labels": torch.from_numpy(part.label)}
+            if name == "preds":
+                entry["scores"] = torch.from_numpy(part.score)
+            else:
+                entry |= {"iscrowd": torch.from_numpy(part.crowd)}
+                entry |= {"area": torch.from_numpy(part.area)}
+            lists[name].append(entry)
+    tags = {}
+    if with_sets:
+        tags["sets"] = number(table.groups)[rows]
+        tags["offsets"] = torch.from_numpy(np.asarray(table.tags["offset"], dtype=np.int64))[rows]
+        tags["videos"] = number(table.tags["video"])[rows]
+    metric.update(lists["preds"], lists["target"], **tags)
+
+
+@pytest.mark.parametrize("k", [None, 0, 1, 2])
+@pytest.mark.parametrize("iou", [0.5, "coco"])
+def test_frame_ap_is_that_of_the_run_in_any_batches_and_order(k, iou):
+    from steadyeye.torch_metrics import FrameAP
+
+    table = example_detections()
+    metric, expected = FrameAP(num_classes=3, k=k, iou=iou), pm_k_map(table, k, iou)
+    order = np.random.default_rng(0).permutation(len(table))
+    for rows in np.array_split(order, 17):
+        give_images(metric, table, rows)
+    found = metric.result()
+    assert metric.compute().item() == found.value == pytest.approx(expected.value, abs=1e-12)
+    assert found.n == expected.n
+    assert found.low == pytest.approx(expected.low, abs=0.02), "another order draws other videos"
+    metric.reset()
+    assert metric.compute().isnan()
+
+
+def test_frame_ap_without_sets_is_the_map_of_all_images():
+    from steadyeye.torch_metrics import FrameAP
+
+    table = example_detections()
+    anchors = np.flatnonzero(np.asarray(table.tags["offset"]) == 0)
+    metric = FrameAP(num_classes=3, iou="coco")
+    for rows in np.array_split(anchors, 7):
+        give_images(metric, table, rows, with_sets=False)
+    assert metric.compute().item() == pytest.approx(mean_ap(table, "coco").value, abs=1e-12)
+
+
+def test_images_without_boxes_and_crowds_count_as_in_torchmetrics():
+    """One without detections, one without objects, one crowd; against torchmetrics' own mAP."""
+    from torchmetrics.detection import MeanAveragePrecision
+
+    from steadyeye.torch_metrics import FrameAP
+
+    box, none = torch.tensor([[0.0, 0, 10, 10]]), torch.zeros(0, 4)
+    one, score = torch.tensor([1]), torch.tensor([0.5])
+    empty = torch.zeros(0, dtype=torch.int64)
+    preds = [
+        {"boxes": none, "scores": torch.zeros(0), "labels": empty},
+        {"boxes": box, "scores": score + 0.2, "labels": one},
+        {"boxes": box, "scores": score, "labels": one},
+        {"boxes": box + 1, "scores": score + 0.1, "labels": one},
+    ]
+    target = [
+        {"boxes": box, "labels": one},
+        {"boxes": none, "labels": empty},
+        {"boxes": box, "labels": one, "iscrowd": torch.tensor([1])},
+        {"boxes": box, "labels": one},
+    ]
+    metric = FrameAP(num_classes=2, iou="coco")
+    metric.update(preds[:1], target[:1])
+    metric.update(preds[1:], target[1:])
+    reference = MeanAveragePrecision()
+    reference.update(preds, target)
+    expected = reference.compute()["map"].item()
+    assert 0 < expected < 1
+    assert metric.compute().item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"target": []}, "target has 0 rows, preds 1; give one each"),
+        ({"sets": torch.zeros(1)}, "give sets and offsets, or neither"),
+        ({"sets": torch.zeros(2), "offsets": torch.zeros(2)}, "set has 2 rows, preds 1"),
+        ({"labels": torch.tensor([3])}, "preds has the label 3; give a class of 0…2"),
+        ({"scores": None}, r"preds\[0\] has no scores"),
+    ],
+)
+def test_boxes_that_do_not_fit_are_refused_in_one_line(changes, message):
+    from steadyeye.torch_metrics import FrameAP
+
+    box = torch.tensor([[0.0, 0, 10, 10]])
+    answer = {"boxes": box, "scores": torch.tensor([0.5]), "labels": torch.tensor([0])}
+    answer |= {key: value for key, value in changes.items() if key in answer}
+    answer = {key: value for key, value in answer.items() if value is not None}
+    others = {key: value for key, value in changes.items() if key in ("target", "sets", "offsets")}
+    given = {"target": [{"boxes": box, "labels": torch.tensor([0])}]} | others
+    with pytest.raises(UsageError, match=message):
+        FrameAP(num_classes=3).update([answer], **given)
+
+
+PROCESSES = """
+import sys
+sys.path[:0] = {paths!r}
+from torchvision_ops import torchvision
+import numpy as np
+import torch
+from test_torch_metrics import give_images, give_sets, number
+from steadyeye.testing import example_detections, example_predictions, example_video
+from steadyeye.torch_metrics import FlipRate, FrameAP, PmK
+
+def list_rows(n, rank):
+    # the second process has a third of the rows
+    return np.flatnonzero((np.arange(n) % 3 == 2) == bool(rank))
+
+def work(rank, file, queue):
+    torch.distributed.init_process_group(
+        "gloo", init_method="file://" + file, rank=rank, world_size=2)
+    sets, frames, boxes = PmK(3), FlipRate(3), FrameAP(3)
+    table, video = example_predictions(margin=0.5), example_video()
+    give_sets(sets, table, list_rows(len(table), rank))
+    detections = example_detections()
+    give_images(boxes, detections, list_rows(len(detections), rank))
+    rows = list_rows(len(video), rank)
+    tags = np.asarray(video.tags["frame"], dtype=np.int64)
+    frames.update(torch.from_numpy(video.scores[rows]), number(video.groups)[rows],
+                  torch.from_numpy(tags)[rows])
+    queue.put([rank, *(metric.compute().item() for metric in (sets, frames, boxes))])
+    torch.distributed.destroy_process_group()
+
+if __name__ == "__main__":
+    context = torch.multiprocessing.get_context("fork")
+    queue = context.Queue()
+    workers = [context.Process(target=work, args=(i, sys.argv[1], queue)) for i in (0, 1)]
+    for worker in workers:
+        worker.start()
+    for line in sorted(queue.get(timeout=100) for _ in workers):
+        print(*line)
+"""
+
+
+def test_two_processes_of_torch_compute_the_number_of_all_rows(tmp_path):
+    """The states are gathered by torch.distributed itself, over gloo on this machine."""
+    script = tmp_path / "processes.py"
+    script.write_text(PROCESSES.format(paths=[path for path in sys.path if "tests" in path]))
+    done = subprocess.run(
+        [sys.executable, script, tmp_path / "store"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    numbers = [[float(n) for n in line.split()] for line in done.stdout.splitlines()]
+    expected = [
+        pm_k(example_predictions(margin=0.5)).value,
+        flip_rate(example_video()).value,
+        pm_k_map(example_detections()).value,
+    ]
+    assert [row[0] for row in numbers] == [0, 1]
+    for row in numbers:
+        assert row[1:] == pytest.approx(expected, abs=1e-12)

@@ -1,26 +1,39 @@
-"""pm-k and the flip rate as metrics of `torchmetrics`, for use while a model is trained.
+"""pm-k, the flip rate and frame AP as metrics of `torchmetrics`, for use while a model is trained.
 
 The numbers are those of `steadyeye run` on the same answers: the rows are gathered and given to the
 same functions. Rows may come in any order and batches, and from several processes.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import Boxes, Detections, detection_table, truth_table
+from steadyeye.core.boxes import boxes as make_boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import library
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result
+from steadyeye.data.python_boxes import BoxRow, read_boxes
 from steadyeye.metrics.flip_rate import flip_rate
+from steadyeye.metrics.map import map as mean_ap
 from steadyeye.metrics.pm_k import pm_k
+from steadyeye.metrics.pm_k_map import pm_k_map
 
 library("torchmetrics")  # first, as it says what is wrong where torchvision is of another torch
 import torchmetrics  # noqa: E402
 
 NOT_PREDICTED = -1
+NO_SET = torch.iinfo(torch.int64).min
+"""The number of the set of an image that is in none."""
+OF_IMAGES = ("sets", "offsets", "videos", "detections", "targets")
+OF_DETECTIONS = ("corners", "labels", "scores")
+OF_OBJECTS = ("true_corners", "true_labels", "crowds", "true_areas")
+"""The columns of images, of what was detected in them, and of true objects."""
 
 
 class _Gathered(torchmetrics.Metric):
@@ -61,48 +74,7 @@ class _Gathered(torchmetrics.Metric):
 
     def _gather(self) -> dict[str, NDArray[np.int64]]:
         """All rows, by column; empty where there are none."""
-        nothing = torch.zeros(0, dtype=torch.int64, device=self.device)
-        gathered = {}
-        for name in self.columns:
-            # once the states of several processes are gathered it is one tensor
-            parts = getattr(self, name)
-            parts = [parts] if isinstance(parts, torch.Tensor) else parts
-            gathered[name] = torch.cat([nothing, *parts]).cpu().numpy()
-        return gathered
-
-    def _build_predictions(
-        self,
-        answer: NDArray[np.int64],
-        groups: NDArray[np.int64],
-        truth: NDArray[np.int64],
-        tags: dict[str, NDArray[np.int64]],
-    ) -> Predictions:
-        """The rows as predictions; `truth`: (n,) classes, −1: no label."""
-        n = len(answer)
-        names = tuple(f"class {i}" for i in range(self.num_classes))
-        labels = np.zeros((n, self.num_classes), dtype=np.bool_)
-        known = truth >= 0
-        labels[np.flatnonzero(known), truth[known]] = True
-        failed = answer == NOT_PREDICTED
-        return Predictions(
-            model="model",
-            data="data",
-            classes=names,
-            model_classes=names,
-            columns=("truth", "group", *tags),
-            ids=np.arange(n).astype(np.str_),
-            groups=groups.astype(np.str_),
-            truth=labels,
-            scores=np.zeros((n, 0), dtype=np.float32),
-            top=np.zeros((n, 0), dtype=np.int32),
-            top_scores=np.zeros((n, 0), dtype=np.float32),
-            errors=np.where(failed, "not predicted", ""),
-            tags=tags,
-            stored={
-                "predicted": np.where(failed, -1, answer),
-                "confidence": np.where(failed, np.nan, 1.0).astype(np.float32),
-            },
-        )
+        return {name: _join(getattr(self, name), self.device) for name in self.columns}
 
     def result(self) -> Result:
         """The number with its interval, as that metric of a run gives it."""
@@ -164,7 +136,9 @@ class PmK(_Gathered):
         """pm-k with its interval; its cells are pm-0 … pm-k."""
         rows = self._gather()
         tags = {"offset": rows["offsets"], "video": rows["videos"]}
-        predictions = self._build_predictions(rows["answer"], rows["sets"], rows["target"], tags)
+        predictions = _build_predictions(
+            self.num_classes, rows["answer"], rows["sets"], rows["target"], tags
+        )
         return pm_k(predictions, self.k)
 
 
@@ -199,4 +173,212 @@ class FlipRate(_Gathered):
         rows = self._gather()
         unlabelled = np.full(len(rows["answer"]), -1, dtype=np.int64)
         tags = {"frame": rows["frames"], "video": rows["videos"]}
-        return flip_rate(self._build_predictions(rows["answer"], rows["videos"], unlabelled, tags))
+        return flip_rate(
+            _build_predictions(self.num_classes, rows["answer"], rows["videos"], unlabelled, tags)
+        )
+
+
+class FrameAP(torchmetrics.Metric):
+    """The mAP over the frame of lowest AP within ±k of each anchor, as `metrics.pm_k_map` has it.
+
+    Without sets every image is one of its own, and it is the mAP of all, as `metrics.map` has it.
+    `num_classes`: of the labels. `k`: frames; the largest offset that comes if left out. `iou`: 0.5
+    … 0.95, or "coco", the mean over all ten.
+
+    Example, one image of two objects, of which one is found:
+
+        >>> import torch
+        >>> metric = FrameAP(num_classes=2)
+        >>> corners, labels = torch.tensor([[0.0, 0, 9, 9], [20, 20, 40, 40]]), torch.arange(2)
+        >>> first = {"boxes": corners[:1], "scores": torch.tensor([0.9]), "labels": labels[:1]}
+        >>> metric.update([first], [{"boxes": corners, "labels": labels}])
+        >>> metric.compute().item()
+        0.5
+    """
+
+    full_state_update = False
+    is_differentiable = False
+    higher_is_better = True
+
+    def __init__(
+        self,
+        num_classes: int,
+        k: int | None = None,
+        iou: float | str = 0.5,
+        **settings: Any,
+    ) -> None:
+        super().__init__(**settings)
+        if num_classes < 1:
+            raise UsageError(f"num_classes is {num_classes}; give the number of classes")
+        self.num_classes, self.k, self.iou = num_classes, k, iou
+        for name in (*OF_IMAGES, *OF_DETECTIONS, *OF_OBJECTS):
+            self.add_state(name, default=[], dist_reduce_fx="cat")
+
+    def update(
+        self,
+        preds: Sequence[Mapping[str, torch.Tensor]],
+        target: Sequence[Mapping[str, torch.Tensor]],
+        sets: torch.Tensor | None = None,
+        offsets: torch.Tensor | None = None,
+        videos: torch.Tensor | None = None,
+    ) -> None:
+        """Adds n images.
+
+        `preds`: of each `boxes` (m, 4) x0 y0 x1 y1 in pixels, `scores` and `labels`, (m,), as
+        torchvision gives them. `target`: of each `boxes` and `labels`, and `iscrowd` and `area`
+        where they are known. `sets`: (n,) a number for each pm-set, with `offsets`: (n,) frames
+        from the anchor, which has 0. `videos`: (n,) a number for each video, by which the interval
+        of `result` is clustered. Raises `UsageError` for what does not fit.
+        """
+        n = len(preds)
+        answers = [read_boxes(dict(entry), f"preds[{i}]") for i, entry in enumerate(preds)]
+        objects = [read_boxes(dict(entry), f"target[{i}]") for i, entry in enumerate(target)]
+        columns = self._number_images(n, sets, offsets, videos)
+        columns["targets"] = torch.tensor([len(row.labels) for row in objects])
+        columns["detections"] = torch.tensor([len(row.labels) for row in answers])
+        for name, values in columns.items():
+            if len(values) != n:
+                counts = f"{len(values):,} rows, preds {n:,}"
+                raise UsageError(f"{name.removesuffix('s')} has {counts}; give one each")
+        columns |= self._list_detections(answers) | self._list_objects(objects)
+        for name, values in columns.items():
+            getattr(self, name).append(values.to(self.device))
+
+    def _number_images(
+        self,
+        n: int,
+        sets: torch.Tensor | None,
+        offsets: torch.Tensor | None,
+        videos: torch.Tensor | None,
+    ) -> dict[str, torch.Tensor]:
+        if (sets is None) != (offsets is None):
+            raise UsageError("give sets and offsets, or neither: then every image counts")
+        alone = torch.full((n,), NO_SET)
+        groups = alone if sets is None else torch.as_tensor(sets).flatten()
+        clips = groups if videos is None else torch.as_tensor(videos).flatten()
+        distances = alone if offsets is None else torch.as_tensor(offsets).flatten()
+        return {
+            "sets": groups.to(torch.int64),
+            "offsets": distances.to(torch.int64),
+            "videos": clips.to(torch.int64),
+        }
+
+    def _list_detections(self, rows: Sequence[BoxRow]) -> dict[str, torch.Tensor]:
+        without = [i for i, row in enumerate(rows) if row.scores is None]
+        if without:
+            raise UsageError(f"preds[{without[0]}] has no scores; give one for each box")
+        return {
+            "corners": _stack([row.corners for row in rows]).reshape(-1, 4),
+            "scores": _stack([row.scores for row in rows if row.scores is not None]),
+            "labels": self._stack_labels([row.labels for row in rows], "preds"),
+        }
+
+    def _list_objects(self, rows: Sequence[BoxRow]) -> dict[str, torch.Tensor]:
+        images = [make_boxes(r.corners, [0] * len(r.labels), r.crowd, r.area) for r in rows]
+        return {
+            "true_corners": _stack([objects.boxes for objects in images]).reshape(-1, 4),
+            "true_areas": _stack([objects.area for objects in images]),
+            "crowds": _stack([objects.crowd for objects in images]).to(torch.int64),
+            "true_labels": self._stack_labels([row.labels for row in rows], "target"),
+        }
+
+    def _stack_labels(self, labels: Sequence[Sequence[int | str]], name: str) -> torch.Tensor:
+        numbers = [label for row in labels for label in row]
+        for label in numbers:
+            if isinstance(label, str) or not 0 <= label < self.num_classes:
+                raise UsageError(
+                    f"{name} has the label {label!r}; give a class of 0…{self.num_classes - 1}"
+                )
+        return torch.tensor(numbers, dtype=torch.int64)
+
+    def result(self) -> Result:
+        """The number with its interval."""
+        columns = {n: _join(getattr(self, n), self.device) for n in (*OF_IMAGES, *OF_DETECTIONS)}
+        columns |= {n: _join(getattr(self, n), self.device) for n in OF_OBJECTS}
+        n = len(columns["sets"])
+        split = np.cumsum(columns["detections"])[:-1]
+        answers = [
+            Detections(corners.reshape(-1, 4), labels.astype(np.int32), scores)
+            for corners, labels, scores in zip(
+                *(np.split(columns[name], split) for name in OF_DETECTIONS), strict=True
+            )
+        ]
+        split = np.cumsum(columns["targets"])[:-1]
+        objects: list[Boxes] = [
+            make_boxes(corners.reshape(-1, 4), labels.astype(np.int64), crowd != 0, area)
+            for corners, labels, crowd, area in zip(
+                *(np.split(columns[name], split) for name in OF_OBJECTS), strict=True
+            )
+        ]
+        in_sets = bool((columns["sets"] != NO_SET).any())
+        if in_sets and (columns["sets"] == NO_SET).any():
+            raise UsageError("some images came with sets and others without; give them to all")
+        tags = {"video": columns["videos"]} if in_sets else {}
+        tags |= {"offset": columns["offsets"]} if in_sets else {}
+        groups = columns["sets"] if in_sets else np.arange(n)
+        unlabelled = np.full(n, -1, dtype=np.int64)
+        answer = np.zeros(n, dtype=np.int64)
+        table = _build_predictions(self.num_classes, answer, groups, unlabelled, tags)
+        table = replace(
+            table,
+            columns=("boxes", "detections", *(("group", *tags) if in_sets else ())),
+            groups=table.groups if in_sets else np.full(n, "", dtype=np.str_),
+            boxes=truth_table(objects),
+            detections=detection_table(answers),
+        )
+        return pm_k_map(table, self.k, self.iou) if in_sets else mean_ap(table, self.iou)
+
+    def compute(self) -> torch.Tensor:
+        """The number, 0…1; NaN where there is none."""
+        value = self.result().value if len(self.sets) else None  # type: ignore[arg-type]
+        return torch.tensor(float("nan") if value is None else value, dtype=torch.float64)
+
+
+def _stack(parts: Sequence[NDArray[Any]]) -> torch.Tensor:
+    flat = [np.zeros(0), *(np.asarray(part, dtype=np.float64).ravel() for part in parts)]
+    return torch.from_numpy(np.concatenate(flat))
+
+
+def _join(parts: Any, device: torch.device) -> NDArray[Any]:
+    """The parts of a state as one array.
+
+    Once the states of several processes are gathered it is one tensor.
+    """
+    parts = [parts] if isinstance(parts, torch.Tensor) else parts
+    nothing = torch.zeros(0, dtype=torch.int64, device=device)
+    return np.asarray(torch.cat(list(parts) or [nothing]).cpu().numpy())
+
+
+def _build_predictions(
+    num_classes: int,
+    answer: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    truth: NDArray[np.int64],
+    tags: dict[str, NDArray[np.int64]],
+) -> Predictions:
+    """The rows as predictions; `truth`: (n,) classes, −1: no label."""
+    n = len(answer)
+    names = tuple(f"class {i}" for i in range(num_classes))
+    labels = np.zeros((n, num_classes), dtype=np.bool_)
+    known = truth >= 0
+    labels[np.flatnonzero(known), truth[known]] = True
+    failed = answer == NOT_PREDICTED
+    return Predictions(
+        model="model",
+        data="data",
+        classes=names,
+        model_classes=names,
+        columns=("truth", "group", *tags),
+        ids=np.arange(n).astype(np.str_),
+        groups=groups.astype(np.str_),
+        truth=labels,
+        scores=np.zeros((n, 0), dtype=np.float32),
+        top=np.zeros((n, 0), dtype=np.int32),
+        top_scores=np.zeros((n, 0), dtype=np.float32),
+        errors=np.where(failed, "not predicted", ""),
+        tags=tags,
+        stored={
+            "predicted": np.where(failed, -1, answer),
+            "confidence": np.where(failed, np.nan, 1.0).astype(np.float32),
+        },
+    )
