@@ -30,6 +30,7 @@ from steadyeye.data.python_data import read_items
 from steadyeye.models.detectors.python_model import adapt_model, is_maite_model
 from steadyeye.predictions.coco_results import list_results
 from steadyeye.predictions.covariate_table import join_measures
+from steadyeye.predictions.fiftyone_results import add_to_dataset
 from steadyeye.predictions.read import cells, read
 from steadyeye.predictions.sample_rows import build_table
 from steadyeye.report import build
@@ -154,6 +155,10 @@ class Run(MetricMethods):
     def coco_results(self, category_ids: Sequence[int] | None = None) -> list[dict[str, object]]:
         """The detections as COCO's results, see `predictions.coco_results.list_results`."""
         return list_results(self.predictions, category_ids)
+
+    def to_fiftyone(self, dataset: Any, field: str = "steadyeye") -> None:
+        """Adds the predictions to a dataset of FiftyOne, see `predictions.fiftyone_results`."""
+        add_to_dataset(self.predictions, dataset, field)
 
     def report(self, path: str | Place = "report.html") -> Place:
         """Writes the report; the suffix (html, md, json, csv) is the format. Returns its path."""

@@ -49,7 +49,9 @@ def detect(images):
     for image in images:
         height, width = image.shape[:2]
         box = [[width / 4, height / 4, width * 0.7, height * 0.8]]
-        rows.append((np.array(box), np.array([0.9]), np.array([int(image.mean() > 128)])))
+        # no two scores alike: which of equal ones comes first is not the same everywhere
+        score = 0.5 + image.mean() / 1_000
+        rows.append((np.array(box), np.array([score]), np.array([int(image.mean() > 90)])))
     return rows
 
 
@@ -106,9 +108,49 @@ def check(folder):
     second = se.evaluate(detect, native_boxes, classes=NAMES).map()
     assert abs(first.value - second.value) < 1e-9, (first, second)
     print(f"boxes: {first}, as from pixels")
+    check_results(classes, boxes, write_copies(folder, native))
     view = classes[:4]
     assert len(se.evaluate(tell, view).predictions) == 4
     print("a view of four samples has four rows")
+
+
+def check_results(classes, boxes, root):
+    """FiftyOne evaluates what a run added to its datasets: the numbers are those of the run."""
+    import fiftyone
+
+    import steadyeye as se
+
+    run = se.evaluate(tell, classes)
+    run.to_fiftyone(classes, "answers")
+    report = classes.evaluate_classifications("answers", gt_field="ground_truth").report()
+    expected = run.accuracy().value
+    assert 0 < expected < 1
+    assert abs(report["accuracy"] - expected) < 1e-9, (report, expected)
+    assert np.mean(classes.values("answers_right")) == expected
+    run = se.evaluate(detect, boxes, classes=NAMES)
+    run.to_fiftyone(boxes, "answers")
+    results = boxes.evaluate_detections(
+        "answers", gt_field="boxes", method="coco", compute_mAP=True, classes=NAMES
+    )
+    expected = run.map(iou="coco").value
+    assert 0 < expected < 1
+    assert abs(results.mAP() - expected) < 1e-6, (results.mAP(), expected)
+    # a run of a folder, whose ids are paths, into a dataset of the same files
+    copies = fiftyone.Dataset()
+    copies.add_samples([fiftyone.Sample(str(file)) for file in sorted(root.rglob("*.png"))[::-1]])
+    run = se.evaluate(tell, f"image_folder(root='{root}')")
+    run.to_fiftyone(copies)
+    for sample in copies:
+        row = next(i for i, x in enumerate(run.predictions.ids) if sample.filepath.endswith(x))
+        assert sample.steadyeye.label == run.predictions.answer(row)
+        assert sample.steadyeye_right == bool(run.predictions.right[row])
+    refusal = ""
+    try:
+        run.to_fiftyone(classes[:3])
+    except se.UsageError as error:
+        refusal = str(error)
+    assert "give the dataset that was evaluated" in refusal
+    print(f"FiftyOne evaluates what the runs added: accuracy and mAP {expected:.4f} are the same")
 
 
 def write_copies(folder, pairs):

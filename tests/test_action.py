@@ -1,0 +1,102 @@
+"""The action for GitHub: its own scripts, run as a runner runs them, with its inputs as given."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+from conftest import ROOT
+from PIL import Image
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+CODE = """
+import numpy as np
+def classify(images):
+    light = images.mean(axis=(1, 2, 3)) / 255
+    return np.stack([1 - light, light], axis=1)
+"""
+
+
+def run_action(folder, **inputs):
+    """The exit code and output of the steps, up to the first that fails."""
+    assert set(inputs) <= {name.replace("-", "_") for name in ACTION["inputs"]}
+    values = {name: entry.get("default", "") for name, entry in ACTION["inputs"].items()}
+    values |= {name.replace("_", "-"): text for name, text in inputs.items()}
+    output = ""
+    for step in ACTION["runs"]["steps"]:
+        given = {key: fill(text, values) for key, text in step.get("env", {}).items()}
+        environment = {**os.environ, **given}
+        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+        # as a runner calls bash for `shell: bash`
+        words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        done = subprocess.run(
+            words, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        output += done.stdout + done.stderr
+        if done.returncode:
+            return done.returncode, output
+    return 0, output
+
+
+def fill(text, values):
+    return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda match: values[match[1]], text)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A job on twelve pictures, one of which is of the other class."""
+    (tmp_path / "brightness.py").write_text(CODE)
+    (tmp_path / "classes.json").write_text('["black", "white"]')
+    for number in range(12):
+        pictures = tmp_path / "images" / ("black" if number < 6 else "white")
+        pictures.mkdir(parents=True, exist_ok=True)
+        pixels = np.full((8, 8, 3), 20 if number < 7 else 220, np.uint8)
+        Image.fromarray(pixels).save(pictures / f"{number}.png")
+    (tmp_path / "job.toml").write_text(
+        "models = [\"callable(path='brightness:classify', classes='classes.json')\"]\n"
+        "data = [\"image_folder(root='images')\"]\n"
+    )
+    return tmp_path
+
+
+def test_it_computes_and_judges(folder):
+    required = "accuracy >= 50%\n\n  accuracy <= 100%\n"
+    code, output = run_action(folder, job="job.toml", require=required, install="")
+    assert code == 0, output
+    assert "2 of 2 hold" in output
+    assert output.count("::notice title=accuracy") == 2
+    root = ElementTree.parse(folder / "runs" / "gate" / "gate.xml").getroot()
+    assert (root.get("tests"), root.get("failures")) == ("2", "0")
+    assert "steadyeye_gate_holds{" in (folder / "runs" / "gate" / "gate.txt").read_text()
+    code, output = run_action(folder, require="accuracy >= 99%", install="")
+    assert code == 1, "a finished run is judged without its job"
+    assert "::error title=accuracy >= 0.99 does not hold" in output
+
+
+def test_a_base_is_compared_with(folder):
+    again = {"require": "accuracy >= 50%", "install": "", "max_drop": "90%"}
+    assert run_action(folder, job="job.toml", run="runs/base", **again)[0] == 0
+    code, output = run_action(folder, job="job.toml", against="runs/base", **again)
+    assert code == 0, output
+    assert "2 of 2 hold" in output
+
+
+def test_inputs_are_never_read_as_code(folder):
+    """What somebody writes into a requirement is text of that requirement."""
+    code, output = run_action(folder, require="$(touch harm) `touch harm`; touch harm", install="")
+    assert code == 2, output
+    assert not (folder / "harm").exists()
+    for step in ACTION["runs"]["steps"]:
+        assert "${{" not in step["run"], "an input within a script is read as code"
+
+
+def test_the_hook_for_pre_commit_names_a_command_that_there_is():
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    words = [str(Path(sys.executable).parent / "steadyeye"), *hook["entry"].split()[1:], "--help"]
+    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+    assert hook["language"] == "python"
