@@ -185,7 +185,12 @@ def build_own_line(lines: DataLines) -> Section:
     title = f"The line from accuracy to pm-{lines.k} through your models on {lines.data}"
     reason = explain_no_line(lines.anchors)
     if reason:
-        return Section(title=title, topic=Topic.COMPARED, place=30, text=(reason,))
+        published = (
+            ()
+            if lines.published is None
+            else ("The distances from the published line are in the table of all numbers.",)
+        )
+        return Section(title=title, topic=Topic.COMPARED, place=30, text=(reason, *published))
     crosses = [
         Cross(m.model, proportion(m.right, lines.videos), proportion(m.steady, lines.videos))
         for m in lines.anchors
@@ -258,7 +263,9 @@ def _explain_line(lines: DataLines) -> str:
         f"Least squares through {few} models, each counting the same, in probit and in logit "
         "space. Each model is itself part of the line, which draws it towards itself, most with "
         f"few models. Intervals: {lines.own[0].method}, the same resamples for all models and the "
-        "line fitted in each; they are about other footage and these same models. "
+        "line fitted in each. Each has one further video, unseen, on which the model alone breaks "
+        "for the lower end and all others break for the upper end. They are about other "
+        "footage and these same models. "
         "They are not adjusted for the number of models."
     )
 
@@ -322,8 +329,11 @@ def _format_distance(item: LineDistance) -> str:
     return f"{points(item.value)} ({points(item.low)} to {points(item.high)})"
 
 
-def build_costs(costs: Sequence[ModelCost], names: Mapping[str, str]) -> Section:
-    """What the models cost to run. `names`: a model's fingerprint → its name on the board."""
+def build_costs(costs: Sequence[ModelCost], names: Mapping[str, str], results: int) -> Section:
+    """What the models cost to run. `names`: a model's fingerprint → its name on the board.
+
+    `results`: how many pairs of a model and a data set the board has.
+    """
     title = "What the models cost to run"
     measured = [cost for cost in costs if cost.mark in names]
     if not measured:
@@ -332,6 +342,31 @@ def build_costs(costs: Sequence[ModelCost], names: Mapping[str, str]) -> Section
             "files. Run with --no-cache to record it."
         )
         return Section(title=title, topic=Topic.COMPARED, place=50, text=(text,))
+    lacking = results - len({(cost.mark, cost.data) for cost in measured})
+    missing = (
+        f" {lacking} of {number_of(results, 'result')} have no time on record: their predictions "
+        "came from the cache, from files, or from a run that was resumed."
+        if lacking > 0
+        else ""
+    )
+    return Section(
+        title=title,
+        topic=Topic.COMPARED,
+        place=50,
+        text=(
+            "Times are those that the runs recorded, each measured once, so there is no interval. "
+            "They depend on the machine and its load. Parameters and file sizes are not recorded."
+            f"{missing}",
+        ),
+        method=(
+            "Inference per image is the time inside the model, added up over threads, divided by "
+            "the images that were inferred; images per second count decoding and writing too.",
+        ),
+        tables=(_build_times(measured, names),),
+    )
+
+
+def _build_times(measured: Sequence[ModelCost], names: Mapping[str, str]) -> Table:
     rows = tuple(
         (
             names[cost.mark],
@@ -349,17 +384,4 @@ def build_costs(costs: Sequence[ModelCost], names: Mapping[str, str]) -> Section
         *("model", "data", "inference per image (ms)", "images per second"),
         *("images", "threads", "device", "runtime"),
     )
-    return Section(
-        title=title,
-        topic=Topic.COMPARED,
-        place=50,
-        text=(
-            "Times are those that the runs recorded, each measured once, so there is no interval. "
-            "They depend on the machine and its load. Parameters and file sizes are not recorded.",
-        ),
-        method=(
-            "Inference per image is the time inside the model, added up over threads, divided by "
-            "the images that were inferred; images per second count decoding and writing too.",
-        ),
-        tables=(Table("Time per model", header, rows),),
-    )
+    return Table("Time per model", header, rows)

@@ -201,7 +201,7 @@ def build_document(site: LeaderboardSite) -> Document:
         build_matrix(site.rankings),
         build_correlations(site.correlations, len(site.rankings)),
         *map(build_own_line, site.lines),
-        build_costs(site.costs, names),
+        build_costs(site.costs, names, len(site.tables)),
     ]
     sections = [*content.sections, *(section for section in own if section is not None)]
     files = {"All numbers as CSV": "results.csv", "All numbers as JSON": "results.json"}
@@ -244,7 +244,11 @@ def build_card(site: LeaderboardSite, name: str) -> Card:
     more = len(rows) - ROWS
     notes = ["Rank = 1 + the number of models that are clearly better on the same samples"]
     notes += [f"{number_of(more, 'more data set')} on the leaderboard"] if more > 0 else []
-    made_by = record(site.runs[0])["provenance"]
+    provenances = [record(run)["provenance"] for run in site.runs]
+    versions = [
+        f"steadyeye {entry['steadyeye']}, commit {entry['commit']}" for entry in provenances
+    ]
+    version = versions[0] if len(set(versions)) == 1 else f"{versions[0]} and other versions"
     day = "" if site.date is None else f"{datetime.fromtimestamp(site.date, UTC):%Y-%m-%d}, "
     number = number_of(len(rows), "data set")
     title = "; ".join(f"{row.metric} {row.value} on {row.data}" for row in rows[:ROWS])
@@ -254,14 +258,16 @@ def build_card(site: LeaderboardSite, name: str) -> Card:
         subtitle=f"{number}, 95 % intervals in brackets",
         rows=tuple(rows[:ROWS]),
         note="; ".join(notes),
-        origin=f"{day}steadyeye {made_by['steadyeye']}, commit {made_by['commit']}",
+        origin=f"{day}{version}",
     )
 
 
 def _build_row(data: str, standing: Standing, place: str, models: int) -> CardRow:
     result = standing.result
-    ends = (result.value, result.low, result.high)
-    bar = ends if result.unit == "share" and None not in ends else None
+    value, low, high = result.value, result.low, result.high
+    bar = None
+    if result.unit == "share" and value is not None and low is not None and high is not None:
+        bar = value, low, high
     details = [f"({interval_of(result)})", f"n = {result.n:,}"]
     details += [f"{result.classes:,} classes"] if result.classes else []
     details += [limit(result.interval)] if limit(result.interval) else []
@@ -272,7 +278,7 @@ def _build_row(data: str, standing: Standing, place: str, models: int) -> CardRo
         details=", ".join(details),
         rank=place,
         models=models,
-        bar=bar,  # type: ignore[arg-type]
+        bar=bar,
     )
 
 

@@ -101,7 +101,7 @@ def fit(original: Floats, perturbed: Floats, space: Space, anchors: int) -> Line
     (a, b), (c, d) = (inverse * variance).tolist()
     total = float(np.sum((y - y.mean()) ** 2))
     # equal perturbed shares have no variance to explain
-    r2 = 1 - float(left @ left) / total if total else float("nan")
+    r2 = 1 - float(left @ left) / total if y.max() > y.min() else float("nan")
     return Line(space, n, float(intercept), float(slope), ((a, b), (c, d)), variance**0.5, r2)
 
 

@@ -74,8 +74,11 @@ def explain_no_line(models: Sequence[AnchorOutcomes]) -> str:
         return f"A line through your own models needs {FEWEST} models or more; there are {count}."
     if not len(models[0].right):
         return "A line through your own models needs anchors; there are none."
-    if len({int(model.right.sum()) for model in models}) < 2:
-        return "All models have the same accuracy, so no line goes through them."
+    different = len({int(model.right.sum()) for model in models})
+    if different < FEWEST:
+        # through two accuracies a line goes exactly, whatever the models do
+        count = "1 accuracy" if different == 1 else f"{different} different accuracies"
+        return f"A line needs {FEWEST} different accuracies; your models have {count}."
     return ""
 
 
@@ -110,9 +113,10 @@ def fit_own_line(
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(models)
     slope = None
     if draws.enough:
-        slopes, gaps = _fit_replicates(*_resample_models(models, draws, cluster), space, n)
-        slope = bound_replicates(slopes, -np.inf, np.inf)
-        ends = [_widen(gaps[:, i], steady[i] - expected[i]) for i in range(len(models))]
+        shares = _resample_models(models, draws, cluster)
+        slope = _bound_slope(shares, space, n)
+        values = (steady - expected).tolist()
+        ends = [_bound_distance(shares, i, values[i], space, n) for i in range(len(models))]
     rows = zip(models, right, steady, expected, ends, strict=True)
     distances = tuple(
         LineDistance(m.model, float(a), float(p), float(e), float(p - e), *between, n)
@@ -124,32 +128,58 @@ def fit_own_line(
     return OwnLine(line, slope, distances, moved, method)
 
 
+@dataclass(frozen=True, eq=False)
+class _Resampled:
+    """(r, m) accuracies and pm-k of m models in the same r resamples of the clusters.
+
+    `unseen`: (r, 1) the share of a further cluster that nobody has seen, on whose anchors all
+    models are right. Of what was seen no resample shows an outcome that a model never had.
+    """
+
+    right: Floats
+    steady: Floats
+    unseen: Floats
+
+    def join(self, steady: Floats) -> tuple[Floats, Floats]:
+        """Accuracies and pm-k with the further cluster, on which pm-k of the m models is given."""
+        rest = 1 - self.unseen
+        return rest * self.right + self.unseen, rest * self.steady + self.unseen * steady
+
+
 def _resample_models(
     models: Sequence[AnchorOutcomes], draws: ClusterDraws, cluster: NDArray[np.intp]
-) -> tuple[Floats, Floats]:
-    """(r, m) accuracies and pm-k of m models in the same r resamples.
-
-    Joined by half a cluster of each outcome (wrong, broken, steady), as in `testbed_fit`: an
-    outcome that nobody saw of a model may still occur.
-    """
-    resampled = [
+) -> _Resampled:
+    right, steady = (
         np.stack([resample_shares(part, cluster, draws.weights) for part in parts], axis=1)
         for parts in ([model.right for model in models], [model.steady for model in models])
-    ]
-    rng = np.random.default_rng(1)
-    size = np.bincount(cluster).astype(np.float64)
-    further = rng.gamma(0.5, size=(len(draws.weights), len(models), 3)) * size.mean()
-    total = (draws.weights @ size)[:, None]
-    steady = total * resampled[1] + further[..., 2]
-    right = total * resampled[0] + further[..., 1] + further[..., 2]
-    total = total + further.sum(axis=-1)
-    return right / total, steady / total
+    )
+    return _Resampled(right, steady, draws.unseen[:, None])
 
 
-def _widen(gaps: Floats, value: float) -> tuple[float, float]:
-    """The interval of a distance, which the distance itself lies in."""
-    low, high = bound_replicates(gaps, -1.0, 1.0)
-    return min(low, float(value)), max(high, float(value))
+def _bound_distance(
+    shares: _Resampled, model: int, value: float, space: Space, anchors: int
+) -> tuple[float, float]:
+    """The interval of a model's distance, `value`, which lies in it.
+
+    On the further cluster the model alone breaks for the lower end, all others for the upper one.
+    """
+    alone = np.zeros(shares.right.shape[1])
+    alone[model] = 1.0
+    lower, upper = (
+        _fit_replicates(*shares.join(steady), space, anchors)[1][:, model]
+        for steady in (1 - alone, alone)
+    )
+    low, high = bound_replicates(lower, -1.0, 1.0)[0], bound_replicates(upper, -1.0, 1.0)[1]
+    return min(low, value), max(high, value)
+
+
+def _bound_slope(shares: _Resampled, space: Space, anchors: int) -> tuple[float, float]:
+    """The interval of the slope: the further cluster orders the models against or by accuracy."""
+    order = np.argsort(np.argsort(shares.right.mean(axis=0))) / (shares.right.shape[1] - 1)
+    lower, upper = (
+        _fit_replicates(*shares.join(steady), space, anchors)[0] for steady in (1 - order, order)
+    )
+    return bound_replicates(lower, -np.inf, np.inf)[0], bound_replicates(upper, -np.inf, np.inf)[1]
 
 
 def _scale(space: Space, shares: Floats, anchors: int) -> Floats:
