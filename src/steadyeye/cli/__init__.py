@@ -10,6 +10,7 @@ COMMANDS = (
     "run",
     "plugins",
     "compare",
+    "leaderboard",
     "rows",
     "mine",
     "explain",

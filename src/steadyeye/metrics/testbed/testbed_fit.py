@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.format import number_of
-from steadyeye.core.special import ndtr, ndtri, stdtrit
+from steadyeye.core.special import expit, ndtr, ndtri, stdtrit
 from steadyeye.core.stats.bootstrap import ends
 from steadyeye.core.stats.intervals import LEVEL, limit_to_video, number_clusters
 
@@ -30,6 +30,15 @@ class Space:
 
 PLAIN = Space("plain", np.asarray, np.asarray)
 PROBIT = Space("probit", ndtri, ndtr)
+
+
+def log_odds(share: Floats) -> Floats:
+    """The log odds of shares, any shape: −inf for 0, inf for 1."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(share) - np.log1p(-np.asarray(share)), dtype=np.float64)
+
+
+LOGIT = Space("logit", log_odds, expit)
 SPACES = {space.name: space for space in (PLAIN, PROBIT)}
 
 
@@ -38,7 +47,8 @@ class Line:
     """`intercept` + `slope` · accuracy on the scale of `space`, by least squares over n models.
 
     `covariance`: of (intercept, slope). `residual`: standard deviation of the models around the
-    line, on that scale. `r2`: share of the variance explained, on that scale.
+    line, on that scale. `r2`: share of the variance explained, on that scale; NaN where all
+    perturbed shares are equal.
     """
 
     space: Space
@@ -90,7 +100,8 @@ def fit(original: Floats, perturbed: Floats, space: Space, anchors: int) -> Line
     variance = float(left @ left) / (n - 2)
     (a, b), (c, d) = (inverse * variance).tolist()
     total = float(np.sum((y - y.mean()) ** 2))
-    r2 = 1 - float(left @ left) / total
+    # equal perturbed shares have no variance to explain
+    r2 = 1 - float(left @ left) / total if y.max() > y.min() else float("nan")
     return Line(space, n, float(intercept), float(slope), ((a, b), (c, d)), variance**0.5, r2)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from steadyeye.core.errors import list_texts
@@ -144,7 +144,8 @@ class Document:
 
     `provenance`: run folder → its record (job, versions, commit). `left_out`: one line on the
     sections whose packages are not installed, "" where there are none. `leading`: the topic whose
-    sections stand before all others.
+    sections stand before all others. `files`: what lies beside the page, a text → its relative
+    path, which the page links to.
     """
 
     title: str
@@ -155,6 +156,7 @@ class Document:
     commands: tuple[str, ...]
     left_out: str = ""
     leading: Topic = Topic.TRAINING
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_numbers(self) -> bool:

@@ -131,7 +131,11 @@ def render_csv(document: Document) -> str:
 
     Shares are 0…1. `classes`: among how many the answers were chosen that it is about.
     """
-    rows: list[tuple[object, ...]] = [HEADER]
+    return encode_csv([HEADER, *flatten_results(document)])
+
+
+def flatten_results(document: Document) -> Iterator[tuple[object, ...]]:
+    """The rows of the CSV file below its `HEADER`."""
     for model in document.evaluated:
         for result in model.results.values():
             for name, number in _flat(result.name, result):
@@ -145,8 +149,7 @@ def render_csv(document: Document) -> str:
                     result.classes,
                 )
                 texts = (model.predictions.model, model.predictions.data, name)
-                rows.append((*texts, *numbers))
-    return encode_csv(rows)
+                yield (*texts, *numbers)
 
 
 def _flat(name: str, result: Result) -> Iterator[tuple[str, Result]]:

@@ -1,0 +1,29 @@
+"""The command that writes a leaderboard of many models on many data sets."""
+
+from typing import Annotated
+
+import typer
+
+from steadyeye.cli.options import Metrics, command, join_options
+from steadyeye.cli.terminal import say, show
+from steadyeye.core.storage.files import place
+
+
+@command()
+def leaderboard(
+    runs: Annotated[
+        list[str], typer.Argument(help="Folders of runs: several models on the same data.")
+    ],
+    out: Annotated[str, typer.Option(help="The folder to write.")] = "leaderboard",
+    metrics: Metrics = None,
+) -> None:
+    """Write a leaderboard of models on data sets: a page that opens offline, cards, numbers."""
+    from steadyeye.report.leaderboard_site import build_site, write_site
+    from steadyeye.runner import data_changes
+
+    folders = [place(run) for run in runs]
+    site = build_site(folders, join_options(metrics))
+    for line in (*data_changes.notes(folders), *site.findings):
+        say(line)
+    for file in write_site(site, place(out)):
+        show(f"{file.name}: {file.resolve()}")

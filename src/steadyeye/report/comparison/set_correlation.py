@@ -1,0 +1,179 @@
+"""Whether the models that are better on one data set are better on another: Kendall's tau-b.
+
+Kendall, "The treatment of ties in ranking problems", Biometrika 33, 1945.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.format import number_of
+from steadyeye.core.stats.trials import Outcomes
+from steadyeye.report.comparison.cluster_draws import (
+    ClusterDraws,
+    bound_replicates,
+    draw_clusters,
+    resample_values,
+)
+from steadyeye.report.comparison.leaderboards import name_metric
+
+Floats = NDArray[np.float64]
+FEWEST = 3
+"""Models below which there is no correlation to speak of."""
+DIGITS = 12
+"""Decimals to which values are compared: sums of the same parts in another order are a tie."""
+
+
+@dataclass(frozen=True, eq=False)
+class SetValues:
+    """The values of m models by one metric on one data set.
+
+    `values`: (m,). `replicates`: (m, replicates) in resamples of its clusters, the same resamples
+    for all models. `draws`: what was resampled.
+    """
+
+    data: str
+    metric: str
+    models: tuple[str, ...]
+    values: Floats
+    replicates: Floats
+    draws: ClusterDraws
+
+
+@dataclass(frozen=True)
+class SetCorrelation:
+    """Kendall's tau-b between the values of the same models on two data sets.
+
+    `value`: −1…1, None where all models are equal on a set. `low`, `high`: its 95 % interval, None
+    where a set has too few clusters. `models`: those measured on both. `method`: of the interval.
+    """
+
+    metric: str
+    first: str
+    second: str
+    models: tuple[str, ...]
+    value: float | None
+    low: float | None
+    high: float | None
+    method: str
+
+
+def correlate_ranks(first: Floats, second: Floats) -> Floats:
+    """(...,) Kendall's tau-b over the last axis of two arrays (..., m), m > 1.
+
+    The share of concordant minus discordant pairs, allowing for ties: −1…1. NaN where all values
+    of either are equal, or any is NaN.
+
+    Example:
+        >>> float(correlate_ranks(np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.9, 0.7])).round(3))
+        0.333
+
+    """
+    left, right = np.triu_indices(first.shape[-1], k=1)
+    x = np.sign(np.round(first[..., left] - first[..., right], DIGITS))
+    y = np.sign(np.round(second[..., left] - second[..., right], DIGITS))
+    untied = np.sqrt(np.sum(x * x, axis=-1) * np.sum(y * y, axis=-1))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sum(x * y, axis=-1) / untied, dtype=np.float64)
+
+
+def measure_set(
+    data: str, metric: str, models: Sequence[tuple[str, float, Outcomes]], seed: int
+) -> SetValues:
+    """The values of models on one data set, and in resamples of it.
+
+    `models`: the name, the value and the outcomes of each, all of the same samples. `seed`: of the
+    resamples, another for each data set.
+    """
+    outcomes = [part for _, _, part in models]
+    draws = draw_clusters(outcomes[0].videos, getattr(outcomes[0], "block", 1), seed)
+    replicates = np.stack([resample_values(part, draws) for part in outcomes])
+    names = tuple(name for name, _, _ in models)
+    values = np.array([value for _, value, _ in models], dtype=np.float64)
+    return SetValues(data, metric, names, values, replicates, draws)
+
+
+def correlate_sets(sets: Sequence[SetValues]) -> list[SetCorrelation]:
+    """Every pair of data sets on which the same three models or more have the same metric."""
+    pairs = (
+        _correlate(first, second)
+        for first, second in combinations(sets, 2)
+        if first.metric == second.metric
+    )
+    return [pair for pair in pairs if pair is not None]
+
+
+def _correlate(first: SetValues, second: SetValues) -> SetCorrelation | None:
+    models = tuple(model for model in first.models if model in second.models)
+    if len(models) < FEWEST:
+        return None
+    rows = [[part.models.index(model) for model in models] for part in (first, second)]
+    x, y = (part.values[own] for part, own in zip((first, second), rows, strict=True))
+    tau = float(correlate_ranks(x, y))
+    value = None if np.isnan(tau) else tau
+    facts = (first.metric, first.data, second.data, models, value)
+    for part in (first, second):
+        if not part.draws.enough:
+            return SetCorrelation(*facts, None, None, f"{part.draws.method} ({part.data})")
+    replicates = [part.replicates[own].T for part, own in zip((first, second), rows, strict=True)]
+    opposed, agreeing = (
+        correlate_ranks(
+            _add_unseen(replicates[0], first.draws, direction * _scale_ranks(y)),
+            _add_unseen(replicates[1], second.draws, direction * _scale_ranks(x)),
+        )
+        for direction in (-1, 1)
+    )
+    low, high = bound_replicates(opposed, -1.0, 1.0)[0], bound_replicates(agreeing, -1.0, 1.0)[1]
+    if value is not None:
+        low, high = min(low, value), max(high, value)
+    method = "Bayesian bootstrap over " + " and over ".join(
+        f"{part.draws.method} ({part.data})" for part in (first, second)
+    )
+    return SetCorrelation(*facts, low, high, method)
+
+
+def _scale_ranks(values: Floats) -> Floats:
+    """(m,) the ranks of values from −0.5, the lowest, to 0.5; equal values have their mean rank."""
+    below = np.sum(values[:, None] > values, axis=1) + np.sum(values[:, None] >= values, axis=1) - 1
+    return np.asarray(below / (2 * (len(values) - 1)) - 0.5, dtype=np.float64)
+
+
+def _add_unseen(replicates: Floats, draws: ClusterDraws, order: Floats) -> Floats:
+    """(r, m) values of resamples, (r, m), with a further cluster on which m models have an order.
+
+    Where few samples tell two models from each other, all in favour of the same one, no resample
+    of what was seen reverses them; a cluster that nobody has seen may.
+    """
+    share = draws.unseen[:, None]
+    return (1 - share) * replicates + share * (0.5 + order)
+
+
+def describe_correlation(pair: SetCorrelation) -> str:
+    """What two data sets tell of the order of the models, in a sentence or two."""
+    name, models = name_metric(pair.metric), number_of(len(pair.models), "model")
+    if pair.value is None:
+        why = f"{models} are all equal on one of the two, so there is no order to compare"
+        return f"{name} on {pair.first} and on {pair.second}: {why}."
+    tau = f"τ\u00a0=\u00a0{format_tau(pair.value)}"
+    if pair.low is None or pair.high is None:
+        why = pair.method.removeprefix("none: ")
+        return (
+            f"Better {name} on {pair.first}, better on {pair.second}? "
+            f"{tau}, {models}, no interval: {why}."
+        )
+    ends = f"{tau} (95 % interval {format_tau(pair.low)} to {format_tau(pair.high)}), {models}"
+    better = f"a better {name} on {pair.second}"
+    if pair.low > 0:
+        return f"Models with a better {name} on {pair.first} have {better} too: {ends}."
+    if pair.high < 0:
+        worse = f"a worse one on {pair.second}"
+        return f"Models with a better {name} on {pair.first} have {worse}: {ends}."
+    return f"A better {name} on {pair.first} does not clearly go with {better}: {ends}."
+
+
+def format_tau(value: float | None) -> str:
+    """A correlation with two decimals and a minus sign, `−0.33`; `—` for None."""
+    return "—" if value is None else f"{value + 0.0:.2f}".replace("-", "−")

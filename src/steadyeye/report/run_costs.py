@@ -1,0 +1,112 @@
+"""What models cost to run, as far as the logs of their runs have it on record."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steadyeye.core.storage.files import Place
+from steadyeye.predictions.json_record import CELL, read_record
+from steadyeye.predictions.read import cells
+
+
+@dataclass(frozen=True)
+class ModelCost:
+    """The time that a model took on one data set, as one run measured it.
+
+    `mark`: the model's fingerprint. `images`: how many it inferred, without those that the cache
+    had. `infer`: seconds of inference, added up over threads; `wall`: seconds that passed, None
+    where the cache had some of the images. `date`: seconds since 1970.
+    """
+
+    mark: str
+    data: str
+    run: str
+    images: int
+    infer: float
+    wall: float | None
+    threads: int | None
+    device: str
+    runtime: str
+    date: float | None
+
+    @property
+    def per_image(self) -> float:
+        """Milliseconds of inference per image and thread."""
+        return 1000 * self.infer / self.images
+
+    @property
+    def rate(self) -> float | None:
+        """Images per second with decoding and writing, None where it is not on record."""
+        return self.images / self.wall if self.wall else None
+
+
+def read_costs(runs: Sequence[Place]) -> list[ModelCost]:
+    """What the logs of runs say of speed, one for each cell that a model inferred images of.
+
+    Nothing of cells that were resumed, all of whose predictions came from the cache, or whose log
+    is not there: no speed is on record for them.
+    """
+    return [cost for run in runs for cost in _read_run(run)]
+
+
+def read_date(run: Place) -> float | None:
+    """When a run last finished a cell, seconds since 1970; None without a log."""
+    times = [event.get("time") for event in _read_events(run) if event.get("event") == "cell"]
+    return max((float(time) for time in times if isinstance(time, int | float)), default=None)
+
+
+def _read_run(run: Place) -> Iterator[ModelCost]:
+    folders = {folder.name: folder for rounds in cells(run) for folder in rounds}
+    threads = None
+    for event in _read_events(run):
+        if event.get("event") == "run":
+            threads = event.get("workers")
+        folder = folders.get(str(event.get("cell")))
+        if event.get("event") == "cell" and folder is not None and not event.get("found"):
+            cost = _read_cost(run, folder, event, threads)
+            if cost is not None:
+                yield cost
+
+
+def _read_cost(
+    run: Place, folder: Place, event: Mapping[str, Any], threads: int | None
+) -> ModelCost | None:
+    infer = event.get("stages", {}).get("infer", 0.0)
+    hits = event.get("hits", 0)
+    images = event.get("rows", 0) - hits - event.get("errors", 0)
+    if images <= 0 or not infer:
+        return None
+    cell = read_record(folder / "cell.json", CELL, ("model", "data"))
+    recipe = cell["model"].get("recipe", {})
+    runtime = ", ".join(str(recipe[key]) for key in ("runtime", "precision") if key in recipe)
+    return ModelCost(
+        mark=cell["model"]["fingerprint"],
+        data=cell["data"]["name"],
+        run=str(run),
+        images=images,
+        infer=infer,
+        wall=None if hits else event.get("seconds"),
+        threads=threads,
+        device=str(event.get("gpu") or "CPU"),
+        runtime=runtime,
+        date=event.get("time"),
+    )
+
+
+def _read_events(run: Place) -> list[dict[str, Any]]:
+    """The lines of a run's log; none where there is no log, and without those that are damaged."""
+    try:
+        with (run / "log.jsonl").open("rb") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return []
+    events = []
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            events.append(event)
+    return events

@@ -1,0 +1,210 @@
+"""A leaderboard of one's own: its numbers, its files, its page in a browser, and bad input."""
+
+import csv
+import json
+from xml.etree import ElementTree as ET
+
+import cv2
+import numpy as np
+import page_checks
+import pytest
+from forked import refused, steadyeye
+from scipy.stats import kendalltau
+
+import steadyeye as se
+from steadyeye.core.report_types import Topic
+from steadyeye.report import leaderboard_site
+from steadyeye.report.leaderboard_site import build_card, build_document, build_site, name_files
+from steadyeye.report.run_costs import read_costs
+
+LIMITS = {"low <b>": 60, "middle": 110, "high": 150, "higher": 190}
+
+
+def write_frames(root, name, seed, videos=8):
+    """Videos of grey frames, all of them light by their label; the spec of their pm-sets."""
+    rng = np.random.default_rng(seed)
+    for video in range(videos):
+        folder = root / name / f"v{video}"
+        folder.mkdir(parents=True)
+        for frame in range(9):
+            grey = int(np.clip(rng.normal(170, 40), 0, 255))
+            cv2.imwrite(str(folder / f"{frame:03d}.png"), np.full((12, 12, 3), grey, np.uint8))
+    rows = "".join(f"v{video},light\n" for video in range(videos - 1)) + f"v{videos - 1},dark\n"
+    (root / f"{name}.csv").write_text(f"video,labels\n{rows}")
+    return f"frames(path='{root / name}', anchors=3, k=2, labels='{root / f'{name}.csv'}')"
+
+
+def classifier(name, limit):
+    """A model that calls light what is lighter than a limit."""
+
+    def answer(images):
+        light = images.reshape(len(images), -1).mean(axis=1) > limit
+        return np.stack([~light, light], axis=1).astype(np.float32)
+
+    answer.__name__ = answer.__qualname__ = name
+    return answer
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Four models run on data `a`, three of them on `b`, one on `c`: the folders of the runs."""
+    root = tmp_path_factory.mktemp("board")
+    data = {name: write_frames(root, name, seed) for seed, name in enumerate("abc")}
+    runs = []
+    for place, (name, limit) in enumerate(LIMITS.items()):
+        for source in "abc"[: 2 - (place == 3)]:
+            runs.append(root / f"{place}{source}")
+            se.evaluate(classifier(name, limit), data[source], out=runs[-1], cache="off")
+    se.evaluate(classifier("alone", 100), data["c"], out=root / "alone", cache="off")
+    return root, runs
+
+
+@pytest.fixture(scope="module")
+def site(folders):
+    return build_site(folders[1])
+
+
+def test_models_and_data_sets_are_ranked(site):
+    assert [boards.data for boards in site.rankings] == ["a", "b"]
+    assert [len(models) for models in site.models] == [4, 3]
+    assert set(site.names) == set(LIMITS)
+    sections = {section.title: section for section in build_document(site).sections}
+    matrix = sections["4 models on 2 data sets"].tables[0]
+    assert matrix.header == ("model", "a, pm-2", "b, pm-2")
+    cells = {row[0]: row[1:] for row in matrix.rows}
+    assert cells["higher"][1] == "—"
+    assert "rank" in cells["middle"][0]
+    assert all(section.topic is Topic.COMPARED for section in sections.values())
+
+
+def test_the_correlation_is_that_of_the_models_on_both(site):
+    pair = next(pair for pair in site.correlations if pair.metric == "accuracy")
+    assert set(pair.models) == set(LIMITS) - {"higher"}
+    values = [
+        {model.predictions.model: model.results["accuracy"].value for model in models}
+        for models in site.models
+    ]
+    lists = [[by_name[name] for name in pair.models] for by_name in values]
+    assert pair.value == pytest.approx(kendalltau(*lists).statistic)
+    assert pair.low <= pair.value <= pair.high
+
+
+def test_the_own_line_is_of_all_models_of_a_data_set(site):
+    assert [len(lines.own[0].distances) for lines in site.lines] == [4, 3]
+    assert all(lines.published is None for lines in site.lines)
+    assert "published models were measured at k = 10" in site.lines[0].left_out
+    by_name = {m.predictions.model: m.results for m in site.models[0]}
+    for item in site.lines[0].own[0].distances:
+        assert item.pm_k == pytest.approx(by_name[item.model]["pm_k(k=2)"].value)
+        assert item.accuracy == pytest.approx(by_name[item.model]["accuracy"].value)
+
+
+def test_costs_are_what_the_logs_say(folders, site):
+    assert len(site.costs) == 7
+    run = folders[1][0]
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    (cell,) = [line for line in lines if line["event"] == "cell"]
+    (cost,) = read_costs([run])
+    assert cost.images == cell["rows"] - cell["hits"]
+    assert cost.infer == cell["stages"]["infer"]
+    assert cost.per_image == pytest.approx(1000 * cell["stages"]["infer"] / cost.images)
+    assert cost.date == cell["time"]
+
+
+def test_no_speed_is_made_up(folders, tmp_path):
+    run = tmp_path / "run"
+    run.symlink_to(folders[1][0])
+    assert read_costs([run])
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("run.json", "cells"):
+        (copy / name).symlink_to(folders[1][0] / name)
+    assert read_costs([copy]) == []
+    (copy / "log.jsonl").write_text('{"event": "cell", "cell": "damaged\n[]\n')
+    assert read_costs([copy]) == []
+
+
+def test_the_folder_from_the_command_line(folders, site, tmp_path):
+    done = steadyeye("leaderboard", *map(str, folders[1]), "--out", "board", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "τ\u00a0=\u00a0" in done.stdout
+    out = tmp_path / "board"
+    assert {file.name for file in out.iterdir()} == {
+        *("index.html", "results.json", "results.csv", "cards"),
+    }
+    cards = {file.name for file in (out / "cards").iterdir()}
+    assert cards == {f"{n}.{s}" for n in name_files(site).values() for s in ("svg", "html")}
+    for file in (out / "cards").glob("*.svg"):
+        assert ET.fromstring(file.read_text()).attrib["width"] == "800"
+    page = (out / "index.html").read_text()
+    assert 'href="cards/middle.html"' in page
+    assert "low <b>" not in page
+    content = json.loads((out / "results.json").read_text())
+    assert len(content["results"]) == 7
+    assert set(content["leaderboard"]) == {"ranks", "lines", "rank correlations", "costs"}
+    rows = list(csv.DictReader((out / "results.csv").open()))
+    (tau,) = [row for row in rows if row["metric"] == "accuracy, Kendall's tau-b"]
+    assert (tau["model"], tau["data"]) == ("3 models", "a and b")
+    distances = [row for row in rows if "distance from the own line (probit)" in row["metric"]]
+    assert len(distances) == 7
+
+
+def test_a_card_has_number_interval_rank_date_and_commit(site):
+    card = build_card(site, "middle")
+    assert [row.data for row in card.rows] == ["a", "b"]
+    assert card.rows[0].models == 4
+    assert "n = 24" in card.rows[0].details
+    assert "commit" in card.origin
+    assert card.origin[:2] == "20"
+
+
+def test_names_of_cards_are_no_paths_and_differ(site, monkeypatch):
+    names = ("../a", "a", "A", "..", "é")
+    monkeypatch.setattr(type(site), "names", names)
+    files = name_files(site)
+    assert list(files) == list(names)
+    assert len({file.lower() for file in files.values()}) == len(names)
+    assert not any(set(file) & set("/\\") or file.startswith(".") for file in files.values())
+
+
+def test_a_model_has_one_name_on_all_data(site):
+    first, second = site.models
+    named = leaderboard_site.unify_names([first, second])
+    assert [m.predictions.model for m in named[1]] == [m.predictions.model for m in second]
+    marks = {m.predictions.model: m.predictions.model_mark for m in (*first, *second)}
+    assert len(set(marks.values())) == len(marks)
+
+
+def test_bad_input_is_one_line(folders):
+    root, runs = folders
+    assert "no samples in common with another model" in refused("leaderboard", "0a", cwd=root)
+    assert "no samples in common" in refused("leaderboard", "0a", "alone", cwd=root)
+    assert "no run in 'nowhere'" in refused("leaderboard", "nowhere", "0a", cwd=root)
+    assert "given twice" in refused("leaderboard", "0a", "0a", cwd=root)
+    assert len(runs) == 7
+
+
+def test_two_models_have_no_line_and_no_correlation(folders):
+    site = build_site(folders[1][:4])
+    assert site.correlations == ()
+    titles = {s.title: s for s in build_document(site).sections}
+    (line, _) = [s for title, s in titles.items() if title.startswith("The line from accuracy")]
+    assert line.text == (
+        "A line through your own models needs 3 models or more; there are 2 models.",
+    )
+    question = titles["Are the models that are better on one data set better on another?"]
+    assert question.text[0].startswith("This needs three models or more")
+
+
+@pytest.mark.slow
+def test_the_page_and_a_card_in_a_browser(browser, site, tmp_path):
+    leaderboard_site.write_site(site, tmp_path)
+    for page in ("index.html", "cards/low--b.html"):
+        address = (tmp_path / page).as_uri()
+        for look in page_checks.LOOKS[:2]:
+            opened = page_checks.open_page(browser, address, look, offline=True)
+            page_checks.unfold(opened.page)
+            faults = page_checks.find_faults(opened)
+            violations = page_checks.find_violations(opened.page)
+            opened.page.context.close()
+            assert faults + violations == [], (page, look)
