@@ -150,7 +150,7 @@ def _standing(entry: RankedModel, pairs: Sequence[ModelPair]) -> Standing:
     return Standing(1 + better, entry.model, entry.result, tied)
 
 
-FIRST = ("pm_k", "pm_k_map", "degraded_accuracy", "accuracy", "map")
+FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy")
 """The metrics that a comparison is told by, the first that is there."""
 
 
