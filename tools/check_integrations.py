@@ -65,7 +65,9 @@ def _make_environment(name: str, folder: Path) -> Path:
     )
     if name in OVER:
         site = next((folder / "lib").glob("python*/site-packages"))
-        (site / "below.pth").write_text(sysconfig.get_path("purelib"))
+        below = sysconfig.get_path("purelib")
+        # a site of its own, as a path alone would leave out what is installed there as editable
+        (site / "below.pth").write_text(f"import site; site.addsitedir({below!r})\n")
     return python
 
 
