@@ -297,6 +297,38 @@ def test_an_empty_baseline_is_told_and_the_predictions_stay(tmp_path):
         assert list(out.glob("cells/*/seal.json"))
 
 
+def test_only_the_images_of_a_reference_model_are_degraded(sweep, tmp_path):
+    """By the plain definition: the images that another model gets right, all of which count."""
+    reference = tmp_path / "reference"
+    se.evaluate("efficientnet_lite2", BIKES, out=reference)
+    table = se.open_run(reference).predictions
+    right = set(table.ids[table.right].tolist())
+    assert 0 < len(right) < 6
+    sweep_of = {"operators": "jpeg", "levels": "0:30:15", "baseline": str(reference)}
+    limited = degraded(tmp_path / "sweep", **sweep_of)
+    assert set(limited.tags["image"].tolist()) == right
+    assert len(limited) == len(right) * 3
+    note = f"{6 - len(right)} of 6 images left out: wrong by the baseline model efficientnet_lite2"
+    assert any(note in text for text in limited.notes)
+    whole = sweep[1]
+    rows = {id_: i for i, id_ in enumerate(whole.ids.tolist())}
+    for i, id_ in enumerate(limited.ids.tolist()):
+        if id_ in rows:
+            assert np.array_equal(limited.scores[i], whole.scores[rows[id_]])
+
+
+def test_a_baseline_has_to_fit(sweep, tmp_path):
+    for options, why in (
+        ({"baseline": str(sweep[0])}, "has no predictions of bikes as it is"),
+        ({"baseline": str(tmp_path / "none")}, "no run in"),
+        ({"baseline": "x", "fast": True}, "fast=true searches among the images"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            degraded(tmp_path / "out", operators="jpeg", levels="0:30:15", **options)
+    with pytest.raises(UsageError, match="baseline chooses images to degrade"):
+        Job(models=(MODEL,), data=(BIKES,), baseline="x")
+
+
 def test_all_images_can_be_the_baseline(sweep):
     some, every = (se.open_run(sweep[0]).degraded_accuracy(images=i) for i in ("right", "all"))
     assert every.n == 6

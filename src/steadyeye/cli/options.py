@@ -103,6 +103,21 @@ class ClassOptions:
 
 
 @dataclass(frozen=True)
+class CountedImages:
+    """Which images a sweep measures."""
+
+    images: Annotated[
+        str, typer.Option(help="Images that count: 'right' at level 0, or 'all'.")
+    ] = "right"
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="Degrade only the images that this model, or the model of this run, gets right."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class InferenceOptions:
     """How images are read and in what portions models take them."""
 

@@ -13,6 +13,7 @@ import typer
 from steadyeye.cli.options import (
     CacheOptions,
     ClassOptions,
+    CountedImages,
     Data,
     EngineOptions,
     Formats,
@@ -91,9 +92,7 @@ def degrade(
     trackers: Trackers = None,
     operators: Operators = None,
     levels: Levels = None,
-    images: Annotated[
-        str, typer.Option(help="Images that count: 'right' at level 0, or 'all'.")
-    ] = "right",
+    counted: CountedImages,
     failure_points: Annotated[
         str, typer.Option(help="Accuracy thresholds of the failure points.")
     ] = "0.9,0.5,0.1",
@@ -116,9 +115,16 @@ def degrade(
     if not job.job:
         flags["operators"] = flags["operators"] or "all"
     sweep_job = read_job(job.job, flags)
+    if counted.baseline:
+        from steadyeye.runner.baseline import plan_baseline
+
+        reference, sweep_job = plan_baseline(sweep_job, counted.baseline)
+        if reference is not None:
+            complete_job(reference, overwrite, display.form)
     if not job.job:
         from steadyeye.runner.sweep import metrics
 
+        images = "all" if counted.baseline else counted.images
         chosen = metrics(images, failure_points, sweep_job.fast, sweep_job)
         sweep_job = replace(sweep_job, metrics=chosen)
     complete_job(sweep_job, overwrite, display.form, trackers or ())

@@ -165,5 +165,5 @@ def _measuring(run: Place) -> tuple[str, ...]:
 DEFAULT = Job()
 KEYS = (
     *("operators", "levels", "seed", "metrics", "class_map", "reduce", "class_list"),
-    *("on_error", "batch"),
+    *("baseline", "on_error", "batch"),
 )

@@ -33,10 +33,11 @@ class Job:
     `workers`: threads; 0: one a core. `operators`: a list of operators that degrade the images, or
     `all`; None: images as they are. `levels`: of the operators, `first:last:step` or a list.
     `seed`: of their random streams. `fast`: only failure points, by search instead of a whole
-    sweep. `engine`: where inference runs, `local` (threads), `local(processes=…)` or `ray(…)`; see
-    `steadyeye.runner.job`. `address`: of the cluster. `cache`: the folder where
-    answers of models are kept, `off` for none; as `steadyeye.runner.cache.settings` says if left
-    out.
+    sweep. `baseline`: the folder of a run of a reference model on the same data; only the images
+    that it gets right are degraded. `engine`: where inference runs, `local` (threads),
+    `local(processes=…)` or `ray(…)`; see `steadyeye.runner.job`. `address`: of the cluster.
+    `cache`: the folder where answers of models are kept, `off` for none; as
+    `steadyeye.runner.cache.settings` says if left out.
     """
 
     models: tuple[str, ...] = ()
@@ -53,6 +54,7 @@ class Job:
     levels: str = DEFAULT
     seed: int = 0
     fast: bool = False
+    baseline: str = ""
     engine: str = "local"
     address: str = ""
     cache: str = ""
@@ -63,6 +65,13 @@ class Job:
                 raise unknown(f"value of {name}", getattr(self, name), choices)
         if self.batch < 0:
             raise UsageError(f"batch={self.batch}: give 1 or more, or 0 for the default")
+        if self.baseline and not self.operators:
+            raise UsageError("baseline chooses images to degrade; give the operators too")
+        if self.baseline and self.fast:
+            raise UsageError(
+                "fast=true searches among the images that each model gets right itself; leave "
+                "baseline out"
+            )
         if self.fast and not self.operators:
             raise UsageError("fast=true searches failure points; give the operators too")
         if self.fast and read_engine(self.engine, self.address):

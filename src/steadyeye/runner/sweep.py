@@ -13,6 +13,7 @@ from steadyeye.data.classes.class_mapping import ClassMap
 from steadyeye.degradation.curves import CHOICES
 from steadyeye.degradation.operator import DEFAULT, LEVELS, Operator, parse_levels
 from steadyeye.degradation.sweep import Degrading, Sweep, refuse_without_gradient
+from steadyeye.runner.baseline import select_images
 from steadyeye.runner.job import Job
 
 AS_CLASSIFIER = (
@@ -148,11 +149,12 @@ def covers_corruptions(job: Job) -> bool:
 
 
 def build_sweep(
-    model: Model, source: Source, class_map: ClassMap, how: Degrading, fast: bool
+    model: Model, source: Source, class_map: ClassMap, how: Degrading, job: Job
 ) -> tuple[Model, Sweep]:
     """The model for fitted images, and the sweep of the labelled images of a source.
 
-    `fast`: level 0 alone, where a search begins; the whole sweep otherwise.
+    Of a `fast` job level 0 alone, where a search begins; the whole sweep otherwise. Of one with a
+    `baseline` only the images that the model of that run gets right.
 
     Raises `UsageError` where no image is labelled, where a review rejected some, or where the
     model has no gradient that is needed.
@@ -173,6 +175,9 @@ def build_sweep(
     notes = (*source.notes, *([f"{unlabelled} unlabelled samples left out"] if unlabelled else []))
     if detects(model) and not boxed:
         notes = (*notes, f"{model.name} is a detector: {AS_CLASSIFIER}")
-    cells = how.baseline(images) if fast else how.grid(images)
-    sweep = Sweep(source, parts, how, cells, class_map.members, notes, exhaustive=not fast)
+    if job.baseline:
+        images, note = select_images(job.baseline, source, images)
+        notes = (*notes, note)
+    cells = how.baseline(images) if job.fast else how.grid(images)
+    sweep = Sweep(source, parts, how, cells, class_map.members, notes, exhaustive=not job.fast)
     return parts.model, sweep

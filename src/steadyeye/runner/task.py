@@ -67,7 +67,7 @@ def task(
             f"'{source[0]}'; give --class-map with these classes"
         )
     if how:
-        fitted, sweep = build_sweep(model[1], source[1], class_map, how, fast=job.fast)
+        fitted, sweep = build_sweep(model[1], source[1], class_map, how, job)
         model, source = (model[0], fitted), (source[0], sweep)
     identity = _identity(job, model, source, classes, class_map)
     identity["model"]["notes"] = _unreached_notes(model[1], source[1], class_map)
