@@ -195,8 +195,13 @@ def say_difference(difference: ModelDifference) -> str:
     share = difference.interval
     assert share.low is not None, "a count has an interval"
     assert share.high is not None, "a count has an interval"
+    unit = "percentage points"
     ends = f"95 % interval {span(share.low, share.high, 'difference')}"
-    numbers = ends if share.value is None else f"{points(share.value)} ({ends})"
+    numbers = f"{span(share.low, share.high, 'difference')} {unit} (95 % interval)"
+    if share.low == share.high:
+        numbers = f"exactly {points(share.value)} {unit}"
+    elif share.value is not None:
+        numbers = f"{points(share.value)} {unit} ({ends})"
     sets = number_of(difference.sets, "set")
     name = difference.question.name
     verdict = f"no clear difference in {name} between {first} and {second}"
@@ -206,8 +211,8 @@ def say_difference(difference: ModelDifference) -> str:
     elif share.low == share.high:
         verdict = f"{first} and {second} have the same {name}"
     return (
-        f"{verdict} on these {sets}: {first} less {second} is {numbers} percentage points, from "
-        f"{number_of(share.n, 'label')}; {difference.differing:,} of the sets can differ, "
+        f"{verdict} on these {sets}: {first} less {second} is {numbers}, "
+        f"from {number_of(share.n, 'label')}; {difference.differing:,} of the sets can differ, "
         f"{len(difference.next_sets):,} of them have no label that counts"
     )
 
