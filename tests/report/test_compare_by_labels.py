@@ -140,7 +140,7 @@ def test_a_number_of_labels_that_was_fixed_is_worth_more(runs, tmp_path):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("compare", "good", "--labels", "labels"), "compares two runs, not 1"),
+        (("compare", "good", "--labels", "labels"), "or from one of each, not 1 run from 1"),
         (("compare", "good", "else", "--labels", "labels"), "are not those of else on clips"),
         (("gate", "else", "--labels", "labels"), "give the run that it was planned for"),
         (

@@ -61,12 +61,14 @@ def compare(
         typer.Option(help="The model that the others are deployed forms of: says what they cost."),
     ] = None,
     labels: Annotated[
-        str | None,
-        typer.Option(help="Folder of labels of a few sets: prints the difference of two runs."),
+        list[str] | None,
+        typer.Option(
+            help="Labels of a few sets: prints the difference of two runs; once or twice."
+        ),
     ] = None,
 ) -> None:
     """Compare models on the same samples: paired differences and ranks."""
-    if labels is not None:
+    if labels:
         _compare_by_labels(runs, labels, metrics, original)
         return
     from steadyeye.report import build, compare
@@ -89,7 +91,7 @@ def compare(
 
 
 def _compare_by_labels(
-    runs: list[str], labels: str, metrics: list[str] | None, original: str | None
+    runs: list[str], labels: list[str], metrics: list[str] | None, original: str | None
 ) -> None:
     """Prints the difference of two runs that the labels of a few sets show."""
     from steadyeye.core.spec import split
@@ -105,7 +107,7 @@ def _compare_by_labels(
     folders = [place(run) for run in runs]
     cells = tables(folders)
     by_run = [[table for run, table in cells if run == folder] for folder in folders]
-    difference = compare_by_labels(by_run, place(labels), "".join(map(str, specs)))
+    difference = compare_by_labels(by_run, list(map(place, labels)), "".join(map(str, specs)))
     for line in (*data_changes.notes(folders), *difference.notes):
         say(line)
     say(say_difference(difference))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import interval, percent
+from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.requirement import Requirement
 from steadyeye.core.stats.intervals import Interval
@@ -23,7 +23,11 @@ from steadyeye.metrics.label_studies.label_reuse import (
     judge_other_model,
     say_reuse,
 )
-from steadyeye.metrics.label_studies.model_difference import ModelDifference, compare_models
+from steadyeye.metrics.label_studies.model_difference import (
+    LabelledStudy,
+    ModelDifference,
+    compare_models,
+)
 from steadyeye.metrics.label_studies.question import METRICS, parse_question
 from steadyeye.metrics.label_studies.sentences import say_bound, say_cost, say_numbers
 from steadyeye.metrics.label_studies.study import LabelStudy, parse_premise, plan_study
@@ -62,7 +66,7 @@ def _find_other_model(record: StudyRecord, tables: Sequence[Predictions]) -> Pre
     if len(same) > 1:
         models = ", ".join(table.model for table in same)
         raise UsageError(
-            f"the labels were collected for {record.model}, and the run has several other models: "
+            f"the labels were collected for {record.model}, and the run has several models: "
             f"{models}; give a run of one"
         )
     return (same or list(tables))[0]
@@ -139,16 +143,19 @@ def _make_verdict(
 
 
 def compare_by_labels(
-    runs: Sequence[Sequence[Predictions]], folder: Place, metric: str = ""
+    runs: Sequence[Sequence[Predictions]], folders: Sequence[Place], metric: str = ""
 ) -> ModelDifference:
-    """The difference of two models from the labels in a folder.
+    """The difference of two models from the labels in a folder, or in one for each of them.
 
-    `runs`: the tables of two runs, each of one model on the data of the labels. `folder`: as
-    `steadyeye review-export` writes it. `metric`: such as `pm_k(k=10)`, that of the labels where it
-    is empty. Raises `UsageError` for anything else.
+    `runs`: the tables of two runs, each of one model on the data of the labels. `folders`: as
+    `steadyeye review-export` writes them. `metric`: such as `pm_k(k=10)`, that of the labels where
+    it is empty. Raises `UsageError` for anything else.
     """
-    if len(runs) != 2:
-        raise UsageError(f"--labels compares two runs, not {len(runs)}; give two")
-    record, labels = read_study(folder / STUDY), read_labels(folder / LABELS)
-    first, second = (_find_other_model(record, tables) for tables in runs)
-    return compare_models(record, labels, first, second, metric)
+    if len(runs) != 2 or len(folders) > 2:
+        raise UsageError(
+            "--labels compares two runs from one folder of labels, or from one of each, not "
+            f"{number_of(len(runs), 'run')} from {len(folders)}"
+        )
+    studies = [LabelledStudy(read_study(f / STUDY), read_labels(f / LABELS)) for f in folders]
+    first, second = (_find_other_model(studies[0].record, tables) for tables in runs)
+    return compare_models(studies, first, second, metric)

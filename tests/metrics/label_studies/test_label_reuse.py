@@ -20,9 +20,12 @@ from steadyeye.metrics.label_studies.files import (
 from steadyeye.metrics.label_studies.judge import judge, next_sets
 from steadyeye.metrics.label_studies.label_reuse import judge_other_model, say_reuse
 from steadyeye.metrics.label_studies.model_difference import (
-    compare_models,
+    LabelledStudy,
     say_difference,
     say_next_sets,
+)
+from steadyeye.metrics.label_studies.model_difference import (
+    compare_models as compare_studies,
 )
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
@@ -58,6 +61,10 @@ def store(folder, study, labels):
     (folder / "labels.csv").write_bytes(write_labels(labels))
     (folder / "study.json").write_bytes(write_study(study))
     return read_study(folder / "study.json"), read_labels(folder / "labels.csv")
+
+
+def compare_models(record, labels, first, second, metric=""):
+    return compare_studies([LabelledStudy(record, labels)], first, second, metric)
 
 
 def record_of(tmp_path_factory, study):
@@ -136,6 +143,32 @@ def test_neither_the_order_nor_labels_after_a_gap_matter(to_record, seed, number
         )
         one, two = (judge_other_model(record, b, known) for known in (some, labels))
         assert (one.interval, one.holds, one.labels) == (two.interval, two.holds, two.labels)
+
+
+def test_a_study_of_each_model_leaves_no_set_apart(to_record):
+    """400 orders of one pool, each with a study of a size of its own for either model."""
+    a, b, truth, (right_a, right_b) = make_models(sets=60, seed=3)
+    planned = [to_record(plan(model, stop=StopRule(12))) for model in (a, b)]
+    widths, hits = [], 0
+    for seed in range(400):
+        studies = []
+        for record, model in zip(planned, (a, b), strict=True):
+            order = plan(model, seed=seed).candidates
+            labels = {name: truth[name] for name in order[:12]}
+            studies.append(LabelledStudy(replace(record, seed=seed, order=order), labels))
+        both, single = (compare_studies(s, a, b) for s in (studies, studies[:1]))
+        ends = both.interval
+        hits += ends.low * 60 - 1e-9 <= right_a - right_b <= ends.high * 60 + 1e-9
+        assert ends.method == "hypergeometric, of these sets only"
+        widths.append((ends.high - ends.low, single.interval.high - single.interval.low))
+    assert hits >= 0.95 * 400
+    assert np.mean(widths, axis=0)[0] < np.mean(widths, axis=0)[1]
+    other = replace(planned[1], premise=Premise("scene-class"))
+    with pytest.raises(UsageError, match="collected for different questions or premises: pm_k"):
+        compare_studies([studies[0], LabelledStudy(other, {})], a, b)
+    name = next(iter(studies[0].labels))
+    with pytest.raises(UsageError, match=f"'{name}' has different classes in the two studies"):
+        compare_studies([studies[0], LabelledStudy(planned[1], {name: ("none",)})], a, b)
 
 
 @pytest.mark.parametrize("stop", ["decided", "fixed", "merged"])

@@ -147,7 +147,7 @@ class Pool:
     counts: StratumCounts
     any_time: bool = True
 
-    def bound(self, error: float) -> tuple[int, int]:
+    def find_ends(self, error: float) -> tuple[int, int]:
         """The fewest and the most right sets that the labels allow, each wrong as `error` says."""
         counts = self.counts
         ends = count_ends_any_time if self.any_time else count_ends
@@ -167,7 +167,7 @@ def bound_difference(added: Sequence[Pool], subtracted: Sequence[Pool] = ()) -> 
 
     def add_up(pools: Sequence[Pool]) -> tuple[int, int]:
         with_sets = [pool for pool in pools if pool.counts.consistent]
-        ends = [pool.bound(ERROR * pool.counts.consistent / total) for pool in with_sets]
+        ends = [pool.find_ends(ERROR * pool.counts.consistent / total) for pool in with_sets]
         return sum(low for low, _ in ends), sum(high for _, high in ends)
 
     (low, high), (least, most) = add_up(added), add_up(subtracted)

@@ -50,10 +50,10 @@ class LabelSample:
     of_images: bool = False
     sources: Mapping[str, str] | None = None
 
-    def count_labels(self, names: Iterable[str]) -> int:
-        """How many labels it took to label these sets."""
+    def list_labelled(self, names: Iterable[str]) -> set[str]:
+        """The sets that were labelled so that these are."""
         sources = self.sources
-        return len(set(names) if sources is None else {sources[name] for name in names})
+        return set(names) if sources is None else {sources[name] for name in names}
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,9 @@ def judge_other_model(record: StudyRecord, predictions: Predictions, labels: Lab
     total = len(sets.ids)
     mean = estimate_right(counted.pools)
     value = low / total if low == high else None if mean is None else mean / total
-    number, apart = sample.count_labels(counted.serving), counted.pools[1].counts
-    interval = Interval(value, low / total, high / total, number, name_method(sample))
+    number, apart = len(sample.list_labelled(counted.serving)), counted.pools[1].counts
+    method = name_method(sample, counted.pools)
+    interval = Interval(value, low / total, high / total, number, method)
     return ReuseResult(
         study=study,
         interval=interval,
@@ -153,14 +154,18 @@ def check_samples(record: StudyRecord, predictions: Predictions) -> None:
         )
 
 
-def read_sample(record: StudyRecord, labels: Labels, sets: AnsweredSets) -> LabelSample:
+def read_sample(
+    record: StudyRecord, labels: Labels, sets: AnsweredSets, others: Labels | None = None
+) -> LabelSample:
     """Which labels of a study are a uniform sample; `sets`: of any model on its data.
 
-    Raises `UsageError` where the order was proportional to the answers of one model, or is not that
-    of the seed, and where two sets of a scene have different labels that should have one.
+    `others`: labels of another study on the same data; they count where the number of labels was
+    not fixed beforehand. Raises `UsageError` where the order was proportional to the answers of one
+    model, or is not that of the seed, and where two sets of a scene have different labels.
     """
     by_scene = record.premise is not None and record.premise.of_scenes
-    sources = _spread_over_scenes(sets, labels) if by_scene else None
+    joined_labels = {**(others or {}), **labels}
+    sources = _spread_over_scenes(sets, joined_labels) if by_scene else None
     if record.strata:
         raise UsageError(
             f"the labels were collected in an order by {record.strata} of {record.model}, so they "
@@ -171,7 +176,7 @@ def read_sample(record: StudyRecord, labels: Labels, sets: AnsweredSets) -> Labe
             "study.json is damaged: its order is not that of its seed; take the file that was "
             "written with the labels"
         )
-    first = frozenset(takewhile(lambda name: name in labels, record.order))
+    first = list(takewhile(lambda name: name in labels, record.order))
     budget = record.stop.budget
     is_planned = (
         record.question.share is None
@@ -179,10 +184,14 @@ def read_sample(record: StudyRecord, labels: Labels, sets: AnsweredSets) -> Labe
         and budget is not None
         and len(first) == min(budget, len(record.order))
     )
+    if not is_planned:
+        first = list(takewhile(lambda name: name in joined_labels, record.order))
+    if sources is not None:
+        joined_labels = {name: joined_labels[source] for name, source in sources.items()}
     return LabelSample(
-        labels=labels if sources is None else {s: labels[name] for s, name in sources.items()},
+        labels=joined_labels,
         candidates=frozenset(record.order),
-        first=first,
+        first=frozenset(first),
         any_time=not is_planned,
         seed=record.seed,
         of_images=record.question.of_images,
@@ -247,11 +256,13 @@ def estimate_right(pools: Sequence[Pool]) -> float | None:
     return sum(c.right / (c.labelled - c.unknown) * c.consistent for c in counts)
 
 
-def name_method(sample: LabelSample) -> str:
-    """The method of an interval from the labels of a sample."""
+def name_method(sample: LabelSample, pools: Sequence[Pool]) -> str:
+    """The method of an interval of pools, from the labels of a sample."""
     if sample.sources is not None:
         return "counted, by scene"
-    ends = "prior-posterior ratio, at every look" if sample.any_time else "hypergeometric"
+    counted = [pool for pool in pools if pool.counts.labelled]
+    any_time = any(pool.any_time for pool in counted) if counted else sample.any_time
+    ends = "prior-posterior ratio, at every look" if any_time else "hypergeometric"
     return f"{ends}, of these sets only"
 
 

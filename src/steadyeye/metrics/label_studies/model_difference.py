@@ -1,7 +1,8 @@
 """The difference of two models in pm-k from the labels of the few sets where they can differ."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -31,6 +32,14 @@ from steadyeye.metrics.label_studies.question import Question, parse_question
 from steadyeye.metrics.label_studies.study import Premise, rank_sets
 
 METRIC = "pm_k"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledStudy:
+    """What a folder of labels holds: the record of its study, and set → its classes."""
+
+    record: StudyRecord
+    labels: Labels
 
 
 @dataclass(frozen=True)
@@ -80,19 +89,22 @@ class SharedSets:
 
 
 def compare_models(
-    record: StudyRecord, labels: Labels, first: Predictions, second: Predictions, metric: str = ""
+    studies: Sequence[LabelledStudy], first: Predictions, second: Predictions, metric: str = ""
 ) -> ModelDifference:
-    """The pm-k of `first` less that of `second`, from the labels of a study on the same data.
+    """The pm-k of `first` less that of `second`, from the labels of studies on the same data.
 
     No set needs a label where both models are inconsistent, or both consistent with one class. Of
     the others, the labels are counted up to the first set without one in the order of the study.
-    The interval holds 95 % or more; it is exact where all are labelled. `metric`: as the user
-    writes it, the study's where it is empty. Raises `UsageError` for a study of another metric or
-    k, and for other data.
+    The interval holds 95 % or more; it is exact where all are labelled. `studies`: one, or one for
+    each model. `metric`: as the user writes it, that of the studies where it is empty. Raises
+    `UsageError` for studies of another metric or k, that contradict each other, or on other data.
     """
+    better_study, worse_study = studies[0], studies[-1]
+    record = better_study.record
     question = _check_question(record, metric)
-    for predictions in (first, second):
-        check_samples(record, predictions)
+    _check_agreement(studies)
+    for study, predictions in product(studies, (first, second)):
+        check_samples(study.record, predictions)
     sets = find_sets(first, question), find_sets(second, question)
     shared = find_shared_sets(*sets)
     if not shared.names:
@@ -100,25 +112,30 @@ def compare_models(
             f"{first.model} and {second.model} have no set of {first.data} in common with a "
             "prediction; compare complete runs"
         )
-    sample = read_sample(record, labels, sets[0])
-    better, worse = (_count(shared, sample, model) for model in (0, 1))
-    serving = better.serving | worse.serving
-    rest = rank_sets(shared.differing - serving, sample.seed)
-    lost = (
-        f"{side.model}: {note}"
-        for side, own in zip((first, second), sets, strict=True)
-        for note in own.notes
+    samples = (
+        read_sample(better_study.record, better_study.labels, sets[0], worse_study.labels),
+        read_sample(worse_study.record, worse_study.labels, sets[0], better_study.labels),
     )
+    better, worse = (_count(shared, samples[model], model) for model in (0, 1))
+    rest = set(shared.pools[0]) - better.serving | set(shared.pools[1]) - worse.serving
+    labelled = samples[0].list_labelled(better.serving) | samples[1].list_labelled(worse.serving)
+    counted = zip(samples, (better, worse), strict=True)
+    methods = (name_method(sample, side.pools) for sample, side in counted)
+    method = "; ".join(dict.fromkeys(methods))
     return ModelDifference(
         question=question,
         models=(first.model, second.model),
         data=first.data,
-        interval=_bound(better, worse, len(shared.names), sample, serving),
+        interval=_find_interval((better, worse), len(shared.names), len(labelled), method),
         sets=len(shared.names),
         differing=len(shared.differing),
-        next_sets=tuple(rest),
+        next_sets=tuple(rank_sets(rest, record.seed)),
         premise=record.premise,
-        notes=tuple(lost),
+        notes=tuple(
+            f"{side.model}: {note}"
+            for side, own in zip((first, second), sets, strict=True)
+            for note in own.notes
+        ),
     )
 
 
@@ -143,6 +160,27 @@ def _check_question(record: StudyRecord, metric: str) -> Question:
     if other.k not in (None, question.k):
         raise UsageError(f"the labels were collected for {question}, not for {other}; give that k")
     return question
+
+
+def _check_agreement(studies: Sequence[LabelledStudy]) -> None:
+    """Raises `UsageError` where two studies are of another question, premise or class of a set."""
+    first, last = studies[0], studies[-1]
+    pairs = [(study.record.question.name, study.record.premise) for study in (first, last)]
+    for one_side, other_side in zip(*pairs, strict=True):
+        if one_side != other_side:
+            raise UsageError(
+                "the labels were collected for different questions or premises: "
+                f"{_describe(first.record)}, and {_describe(last.record)}; give those of one"
+            )
+    for name in sorted(set(first.labels) & set(last.labels)):
+        if set(map(fold_name, first.labels[name])) != set(map(fold_name, last.labels[name])):
+            raise UsageError(
+                f"the set '{name}' has different classes in the two studies; correct one"
+            )
+
+
+def _describe(record: StudyRecord) -> str:
+    return f"{record.question.name} with {record.premise.name if record.premise else 'no premise'}"
 
 
 def find_shared_sets(first: AnsweredSets, second: AnsweredSets) -> SharedSets:
@@ -170,13 +208,10 @@ def _count(shared: SharedSets, sample: LabelSample, model: int) -> LabelledPools
     return count_pools(shared.pools[model], is_right, sample)
 
 
-def _bound(
-    better: LabelledPools,
-    worse: LabelledPools,
-    total: int,
-    sample: LabelSample,
-    serving: Iterable[str],
+def _find_interval(
+    counted: tuple[LabelledPools, LabelledPools], total: int, labels: int, method: str
 ) -> Interval:
+    better, worse = counted
     low, high = bound_difference(better.pools, worse.pools)
     means = estimate_right(better.pools), estimate_right(worse.pools)
     value = None
@@ -184,9 +219,7 @@ def _bound(
         value = low / total
     elif means[0] is not None and means[1] is not None:
         value = (means[0] - means[1]) / total
-    return Interval(
-        value, low / total, high / total, sample.count_labels(serving), name_method(sample)
-    )
+    return Interval(value, low / total, high / total, labels, method)
 
 
 def say_difference(difference: ModelDifference) -> str:
