@@ -17,6 +17,7 @@ from steadyeye.cli.options import (
 from steadyeye.cli.progress import watching
 from steadyeye.cli.run_report import report_files, show_report, store_report
 from steadyeye.cli.terminal import NUMBERS, number_cells, say, show, show_table
+from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import place
 
@@ -59,8 +60,17 @@ def compare(
         str | None,
         typer.Option(help="The model that the others are deployed forms of: says what they cost."),
     ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Labels of a few sets: prints the difference of two runs; once or twice."
+        ),
+    ] = None,
 ) -> None:
     """Compare models on the same samples: paired differences and ranks."""
+    if labels:
+        _compare_by_labels(runs, labels, metrics, original)
+        return
     from steadyeye.report import build, compare
     from steadyeye.runner import data_changes
 
@@ -78,6 +88,32 @@ def compare(
     build.save(compare.document(boards, folders, models, costs), folders, files)
     for file in files:
         show(f"report: {file.resolve()}")
+
+
+def _compare_by_labels(
+    runs: list[str], labels: list[str], metrics: list[str] | None, original: str | None
+) -> None:
+    """Prints the difference of two runs that the labels of a few sets show."""
+    from steadyeye.core.spec import split
+    from steadyeye.metrics.label_studies.model_difference import say_difference, say_next_sets
+    from steadyeye.report.label_verdicts import compare_by_labels
+    from steadyeye.runner import data_changes
+    from steadyeye.runner.collect import tables
+
+    specs = split(join_options(metrics) or "")
+    if original is not None or len(specs) > 1:
+        surplus = "--original" if original is not None else "a second metric"
+        raise UsageError(f"{surplus} does not go with --labels; leave it out")
+    folders = [place(run) for run in runs]
+    cells = tables(folders)
+    by_run = [[table for run, table in cells if run == folder] for folder in folders]
+    difference = compare_by_labels(by_run, list(map(place, labels)), "".join(map(str, specs)))
+    for line in (*data_changes.notes(folders), *difference.notes):
+        say(line)
+    say(say_difference(difference))
+    say(f"  {difference.method}", style="dim")
+    if line := say_next_sets(difference):
+        say(line)
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,31 @@
 from collections.abc import Sequence
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.requirement import Requirement
+from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.storage.files import Place
 from steadyeye.metrics.label_studies.files import (
     LABELS,
     STUDY,
-    plan_again,
+    StudyRecord,
+    find_study,
     read_labels,
     read_study,
 )
 from steadyeye.metrics.label_studies.judge import StudyResult, judge
+from steadyeye.metrics.label_studies.label_reuse import (
+    ReuseResult,
+    is_of_samples,
+    judge_other_model,
+    say_reuse,
+)
+from steadyeye.metrics.label_studies.model_difference import (
+    LabelledStudy,
+    ModelDifference,
+    compare_models,
+)
 from steadyeye.metrics.label_studies.question import METRICS, parse_question
 from steadyeye.metrics.label_studies.sentences import say_bound, say_cost, say_numbers
 from steadyeye.metrics.label_studies.study import LabelStudy, parse_premise, plan_study
@@ -25,19 +39,37 @@ OUTCOMES = {True: HOLDS, False: FAILS, None: OPEN}
 def judge_labels(tables: Sequence[Predictions], folder: Place, least: int = 0) -> GateVerdict:
     """The verdict of the labels in a folder, as `steadyeye review-export` writes it.
 
-    `tables`: the models of a run, one of which the study was planned for. `least`: the number of
-    labels below which nothing is held to be share. Raises `UsageError` where the folder holds no
-    study, it asks for no number, or it was planned for other predictions.
+    `tables`: the models of a run, one of which the study was planned for, or another model on the
+    same data, which the labels serve as `judge_other_model` says. `least`: the number of labels
+    below which nothing holds. Raises `UsageError` where the folder holds no study, it asks for no
+    number, or it was planned on other data.
     """
-    record = read_study(folder / STUDY)
+    record, labels = read_study(folder / STUDY), read_labels(folder / LABELS)
     if record.question.share is None:
         raise UsageError(
             f"'{folder / STUDY}' measures {record.question} and requires no number of it; collect "
             f'labels with `steadyeye label --decide "{record.question} >= 70%"`, say'
         )
     planned_for = [t for t in tables if (t.model, t.data) == (record.model, record.data)]
-    study = plan_again(record, (planned_for or list(tables))[0])
-    return _word_verdict(study, judge(study, read_labels(folder / LABELS)), least)
+    candidates = planned_for or list(tables)
+    for table in candidates:
+        study = find_study(record, table)
+        if study is not None:
+            return _word_verdict(study, judge(study, labels), least)
+    table = _find_other_model(record, candidates)
+    return _word_other(judge_other_model(record, table, labels), least)
+
+
+def _find_other_model(record: StudyRecord, tables: Sequence[Predictions]) -> Predictions:
+    """The model of a run that labels of another one are to serve."""
+    same = [table for table in tables if is_of_samples(record, table)]
+    if len(same) > 1:
+        models = ", ".join(table.model for table in same)
+        raise UsageError(
+            f"the labels were collected for {record.model}, and the run has several models: "
+            f"{models}; give a run of one"
+        )
+    return (same or list(tables))[0]
 
 
 def judge_without_labels(
@@ -64,23 +96,66 @@ def judge_without_labels(
     return _word_verdict(study, result, 0)
 
 
+def _word_other(result: ReuseResult, least: int) -> GateVerdict:
+    """The verdict on a model that the labels were not collected for."""
+    share = result.interval
+    numbers = f"95 % interval {interval(share.low, share.high)}"
+    if share.value is not None:
+        numbers = f"{percent(share.value)} ({numbers})"
+    words = numbers, say_reuse(result)
+    return _make_verdict(result.study, result.holds, share, words, result.labels, least)
+
+
 def _word_verdict(study: LabelStudy, result: StudyResult, least: int) -> GateVerdict:
-    outcome = OUTCOMES[result.holds]
-    why = say_cost(study, result)
-    if outcome == HOLDS and result.labels < least:
-        outcome, why = OPEN, f"n is below the required {least:,}"
     share = result.interval if result.labels else result.bound
+    numbers = say_numbers(result) if result.labels else say_bound(study)
+    words = numbers, say_cost(study, result)
+    return _make_verdict(study, result.holds, share, words, result.labels, least)
+
+
+def _make_verdict(
+    study: LabelStudy,
+    holds: bool | None,
+    share: Interval,
+    words: tuple[str, str],
+    labels: int,
+    least: int,
+) -> GateVerdict:
+    """The verdict on a model; `words`: its numbers, and why it is so."""
+    outcome = OUTCOMES[holds]
+    numbers, why = words
+    if outcome == HOLDS and labels < least:
+        outcome, why = OPEN, f"n is below the required {least:,}"
     premise = f"premise {study.premise.name}, {study.premise.reason}" if study.premise else ""
     return GateVerdict(
         requirement=str(study.question),
         model=study.model,
         data=study.data,
         outcome=outcome,
-        numbers=say_numbers(result) if result.labels else say_bound(study),
-        n=result.labels or len(study.sets),
+        numbers=numbers,
+        n=labels or len(study.sets),
         method="; ".join(filter(None, (share.method, premise))),
         why=why,
         value=share.value,
         low=share.low,
         high=share.high,
     )
+
+
+def compare_by_labels(
+    runs: Sequence[Sequence[Predictions]], folders: Sequence[Place], metric: str = ""
+) -> ModelDifference:
+    """The difference of two models from the labels in a folder, or in one for each of them.
+
+    `runs`: the tables of two runs, each of one model on the data of the labels. `folders`: as
+    `steadyeye review-export` writes them. `metric`: such as `pm_k(k=10)`, that of the labels where
+    it is empty. Raises `UsageError` for anything else.
+    """
+    if len(runs) != 2 or len(folders) > 2:
+        raise UsageError(
+            "--labels compares two runs from one folder of labels, or from one of each, not "
+            f"{number_of(len(runs), 'run')} from {len(folders)}"
+        )
+    studies = [LabelledStudy(read_study(f / STUDY), read_labels(f / LABELS)) for f in folders]
+    first, second = (_find_other_model(studies[0].record, tables) for tables in runs)
+    return compare_models(studies, first, second, metric)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.stats.intervals import LEVEL, Interval, clopper_pearson, korn_graubard
+from steadyeye.core.stats.intervals import Interval, clopper_pearson, korn_graubard
 
 Floats = NDArray[np.float64]
 
@@ -136,12 +136,53 @@ def _variance_of_strata(strata: Sequence[StratumCounts], shares: Sequence[float]
     )
 
 
-def count_ends(right: int, labelled: int, consistent: int) -> tuple[int, int]:
-    """The fewest and the most right sets among the consistent ones that the labels allow."""
+@dataclass(frozen=True)
+class Pool:
+    """Sets that can count, a few of them labelled, and how their number came about.
+
+    `any_time`: whether the number of labels may depend on what they show, as where somebody looked
+    at them and stopped; else it was fixed before the first.
+    """
+
+    counts: StratumCounts
+    any_time: bool = True
+
+    def find_ends(self, error: float) -> tuple[int, int]:
+        """The fewest and the most right sets that the labels allow, each wrong as `error` says."""
+        counts = self.counts
+        ends = count_ends_any_time if self.any_time else count_ends
+        low, _ = ends(counts.right, counts.labelled, counts.consistent, error)
+        _, high = ends(counts.right + counts.unknown, counts.labelled, counts.consistent, error)
+        return low, high
+
+
+def bound_difference(added: Sequence[Pool], subtracted: Sequence[Pool] = ()) -> tuple[int, int]:
+    """The ends of a 95 % interval of the right sets in some pools less those in others.
+
+    Each end adds up one end of every pool, and is wrong where one of these is: Bonferroni's
+    inequality, with the error divided by the sizes of the pools, so that nothing of it depends on a
+    label. Exact where all are labelled; without a label what the sizes leave possible.
+    """
+    total = sum(pool.counts.consistent for pool in (*added, *subtracted))
+
+    def add_up(pools: Sequence[Pool]) -> tuple[int, int]:
+        with_sets = [pool for pool in pools if pool.counts.consistent]
+        ends = [pool.find_ends(ERROR * pool.counts.consistent / total) for pool in with_sets]
+        return sum(low for low, _ in ends), sum(high for _, high in ends)
+
+    (low, high), (least, most) = add_up(added), add_up(subtracted)
+    return low - most, high - least
+
+
+def count_ends(right: int, labelled: int, consistent: int, error: float = ERROR) -> tuple[int, int]:
+    """The fewest and the most right sets among the consistent ones that the labels allow.
+
+    `error`: how often at most each of the two is wrong.
+    """
     if not labelled:
         return 0, consistent
     # of rounding the chances may be off by a few in 10^16
-    tail = (1 - LEVEL) / 2 * (1 - 1e-9)
+    tail = error * (1 - 1e-9)
     # what was seen bounds the number of right sets, and the chances are monotone in it
     least, span = right, consistent - labelled
 
@@ -154,14 +195,17 @@ def count_ends(right: int, labelled: int, consistent: int) -> tuple[int, int]:
     return least + _first(span, many), least + _first(span + 1, few) - 1
 
 
-def count_ends_any_time(right: int, labelled: int, consistent: int) -> tuple[int, int]:
+def count_ends_any_time(
+    right: int, labelled: int, consistent: int, error: float = ERROR
+) -> tuple[int, int]:
     """The fewest and the most right sets that the labels allow, whenever they are looked at.
 
     Those that `RequiredShare.decide` has not yet ruled out, so that a requirement is decided where
-    the ends say so: both ends hold in 95 % of studies at every label at once.
+    the ends say so: both ends hold in 95 % of studies at every label at once. `error`: how often at
+    most each of the two is wrong, at any label.
     """
     above, below = _log_evidence(right, labelled, consistent)
-    decided = -log(ERROR)
+    decided = -log(error)
     # the first that is not ruled out, so that all below it are
     low = int(np.argmax(np.append(above[1:], -inf) < decided))
     high = consistent - int(np.argmax(np.append(below[::-1], -inf) < decided))

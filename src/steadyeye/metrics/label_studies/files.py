@@ -28,6 +28,8 @@ class StudyRecord:
     """What `study.json` holds: enough to plan the same study again, and to see that it is.
 
     `order`: the candidates that people were asked about. `fingerprint`: of the sets and answers.
+    `samples`: of the data and its images, ('', '') where the study was planned before they were
+    recorded.
     """
 
     question: Question
@@ -39,6 +41,7 @@ class StudyRecord:
     fingerprint: str
     model: str
     data: str
+    samples: tuple[str, str] = ("", "")
 
 
 def read_labels(path: Place) -> dict[str, tuple[str, ...]]:
@@ -73,6 +76,7 @@ def write_study(study: LabelStudy) -> bytes:
         "model": study.model,
         "data": study.data,
         "fingerprint": study.fingerprint,
+        "samples": list(study.samples),
         "order": list(study.candidates),
     }
     return json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
@@ -95,6 +99,7 @@ def read_study(path: Place) -> StudyRecord:
 def _record(content: Mapping[str, Any]) -> StudyRecord:
     premise, stop = content["premise"], content["stop"]
     budget, target = stop["budget"], stop["target"]
+    source, images = content.get("samples", ("", ""))
     return StudyRecord(
         question=parse_question(content["question"]),
         premise=None if premise is None else Premise(str(premise["name"]), str(premise["reason"])),
@@ -107,7 +112,15 @@ def _record(content: Mapping[str, Any]) -> StudyRecord:
         fingerprint=str(content["fingerprint"]),
         model=str(content["model"]),
         data=str(content["data"]),
+        samples=(str(source), str(images)),
     )
+
+
+def find_study(record: StudyRecord, predictions: Predictions) -> LabelStudy | None:
+    """The study of a record where it was planned on these predictions; else None."""
+    study = _plan(record, predictions)
+    planned = (study.fingerprint, study.candidates)
+    return study if planned == (record.fingerprint, record.order) else None
 
 
 def plan_again(record: StudyRecord, predictions: Predictions) -> LabelStudy:
@@ -115,7 +128,18 @@ def plan_again(record: StudyRecord, predictions: Predictions) -> LabelStudy:
 
     Raises `UsageError` for other predictions, or where the order differs from the recorded one.
     """
-    study = plan_study(
+    study = find_study(record, predictions)
+    if study is None:
+        raise UsageError(
+            f"the study was planned for {record.model} on {record.data}, whose predictions differ "
+            f"from those of {predictions.model} on {predictions.data}; give the run that it was "
+            "planned for"
+        )
+    return study
+
+
+def _plan(record: StudyRecord, predictions: Predictions) -> LabelStudy:
+    return plan_study(
         predictions,
         record.question,
         record.premise,
@@ -123,9 +147,3 @@ def plan_again(record: StudyRecord, predictions: Predictions) -> LabelStudy:
         strata=record.strata,
         stop=record.stop,
     )
-    if (study.fingerprint, study.candidates) != (record.fingerprint, record.order):
-        raise UsageError(
-            f"the study was planned for {record.model} on {record.data}, whose predictions differ "
-            f"from those of {study.model} on {study.data}; give the run that it was planned for"
-        )
-    return study

@@ -1,6 +1,6 @@
 """A study: which sets may be asked about, in which order, and when it is enough."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -56,6 +56,7 @@ class LabelStudy:
     one label does for a scene, candidate → the sets of its scene that may count; else empty.
     `strata`: candidate → its stratum, where the order is proportional to strata; else empty.
     `videos`: set → its video. `fingerprint`: changes with the sets and what the model answers.
+    `samples`: the fingerprint of the data, and what the images held, '' where nobody looked.
     """
 
     question: Question
@@ -72,6 +73,7 @@ class LabelStudy:
     model: str = ""
     data: str = ""
     fingerprint: str = ""
+    samples: tuple[str, str] = ("", "")
     notes: tuple[str, ...] = ()
 
     @property
@@ -122,6 +124,7 @@ def plan_study(
         model=predictions.model,
         data=predictions.data,
         fingerprint=_mark(predictions, sets),
+        samples=(predictions.fingerprint, predictions.content),
         notes=sets.notes,
     )
 
@@ -192,7 +195,7 @@ def _check(question: Question, premise: Premise | None, strata: str) -> None:
 
 def _order(ids: NDArray[np.str_], strata: list[str], seed: int) -> tuple[str, ...]:
     """The ids in the order of the seed, which is uniform; within strata proportional to them."""
-    ranked = sorted(ids.tolist(), key=lambda name: _key(seed, name))
+    ranked = rank_sets(ids.tolist(), seed)
     if not any(strata):
         return tuple(ranked)
     stratum = dict(zip(ids.tolist(), strata, strict=True))
@@ -203,6 +206,11 @@ def _order(ids: NDArray[np.str_], strata: list[str], seed: int) -> tuple[str, ..
         sizes[stratum[name]] = rank[name] + 1
     # the j-th of a stratum stands where (j + ½) of its sets do
     return tuple(sorted(ranked, key=lambda name: (rank[name] + 0.5) / sizes[stratum[name]]))
+
+
+def rank_sets(names: Iterable[str], seed: int) -> list[str]:
+    """The sets in the order of a seed, which is uniform and the same for every model."""
+    return sorted(names, key=lambda name: _key(seed, name))
 
 
 def _key(seed: int, name: str) -> str:

@@ -1,0 +1,278 @@
+"""Labels of a study for another model on the same data: what is stored is the class of each set.
+
+The sets that can count for both models were labelled in an order that depends on no model, so that
+these labels are a uniform sample of them. The sets that can count for the other model alone are a
+stratum of their own, which nobody was asked about.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.core.stats.label_budget import (
+    Pool,
+    StratumCounts,
+    bound_difference,
+    bound_without_labels,
+)
+from steadyeye.metrics.label_studies.answered_sets import (
+    AnsweredSets,
+    counts_as,
+    find_sets,
+    fold_name,
+)
+from steadyeye.metrics.label_studies.files import StudyRecord
+from steadyeye.metrics.label_studies.judge import Labels
+from steadyeye.metrics.label_studies.study import LabelStudy, plan_study, rank_sets
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSample:
+    """The labels of a study, and which sets are a uniform sample of those that it is about.
+
+    `labels`: set → its classes; where one label does for a scene, of all sets of the scene.
+    `candidates`: those of the study. `first`: of these the labelled ones up to the first without a
+    label. `any_time`: whether their number may depend on what they show; not where it is the one
+    that was fixed before the first label. `of_images`: whether no class is a label too, as of an
+    image that shows none, rather than that nobody could tell. `sources`: where one label does for a
+    scene, set → the set that was labelled; else None.
+    """
+
+    labels: Labels
+    candidates: frozenset[str]
+    first: frozenset[str]
+    any_time: bool
+    seed: int
+    of_images: bool = False
+    sources: Mapping[str, str] | None = None
+
+    def list_labelled(self, names: Iterable[str]) -> set[str]:
+        """The sets that were labelled so that these are."""
+        sources = self.sources
+        return set(names) if sources is None else {sources[name] for name in names}
+
+
+@dataclass(frozen=True)
+class LabelledPools:
+    """Sets that can count, in pools: those that the study was about, and the others.
+
+    `serving`: the sets whose labels are counted.
+    """
+
+    pools: tuple[Pool, Pool]
+    serving: frozenset[str]
+
+
+@dataclass(frozen=True, eq=False)
+class ReuseResult:
+    """What labels that were collected for one model show of another.
+
+    `study`: of the other model, as if it were planned for it. `interval`, `bound`, `holds`: as of
+    `StudyResult`. `labels`: how many serve, of `collected` ones. `apart`: how many of the sets that
+    can count are a stratum of their own, `apart_labels` of which have a label. `collected_for`: the
+    model that the labels were collected for.
+    """
+
+    study: LabelStudy
+    interval: Interval
+    bound: Interval
+    holds: bool | None
+    labels: int
+    collected: int
+    apart: int
+    apart_labels: int
+    collected_for: str
+
+
+def judge_other_model(record: StudyRecord, predictions: Predictions, labels: Labels) -> ReuseResult:
+    """What the labels of a study show of its question for another model on the same data.
+
+    The interval holds 95 % or more, also where the number of labels depends on what they show of
+    the first model: exact bounds of each stratum, with the error divided by their sizes. Raises
+    `UsageError` for other data, and for labels that are no sample for another model.
+    """
+    check_samples(record, predictions)
+    study = plan_study(predictions, record.question, record.premise, seed=record.seed)
+    sets = find_sets(predictions, study.question)
+    sample = read_sample(record, labels, sets)
+    metric, answers = study.question.metric, dict(zip(sets.ids.tolist(), sets.answers, strict=True))
+
+    def is_right(name: str) -> bool:
+        return counts_as(metric, answers[name], tuple(sample.labels[name]))
+
+    counted = count_pools(sets.ids[sets.candidates].tolist(), is_right, sample)
+    low, high = bound_difference(counted.pools)
+    total = len(sets.ids)
+    mean = estimate_right(counted.pools)
+    value = low / total if low == high else None if mean is None else mean / total
+    number, apart = len(sample.list_labelled(counted.serving)), counted.pools[1].counts
+    method = name_method(sample, counted.pools)
+    interval = Interval(value, low / total, high / total, number, method)
+    return ReuseResult(
+        study=study,
+        interval=interval,
+        bound=bound_without_labels(int(sets.candidates.sum()), total),
+        holds=_find_verdict(study, low, high),
+        labels=number,
+        collected=len(labels),
+        apart=apart.consistent if sample.sources is None else 0,
+        apart_labels=apart.labelled,
+        collected_for=record.model,
+    )
+
+
+def _find_verdict(study: LabelStudy, low: int, high: int) -> bool | None:
+    """Whether the question holds if between `low` and `high` sets count; None: open."""
+    if study.question.share is None:
+        return None
+    needed = study.question.count_needed(len(study.sets))
+    if low < needed <= high:
+        return None
+    return (low >= needed) == study.question.wants_many
+
+
+def is_of_samples(record: StudyRecord, predictions: Predictions) -> bool:
+    """Whether predictions are of the data that a study was planned on."""
+    source, images = record.samples
+    content = predictions.content
+    # where nobody looked at the images, or another kind of mark was taken, nothing can be compared
+    comparable = images.partition(" ")[0] == content.partition(" ")[0]
+    return source == predictions.fingerprint and (images == content or not comparable)
+
+
+def check_samples(record: StudyRecord, predictions: Predictions) -> None:
+    """Raises `UsageError` where predictions are not of the data that a study was planned on."""
+    if not is_of_samples(record, predictions):
+        raise UsageError(
+            f"the labels were collected for {record.model} on {record.data}, whose samples are not "
+            f"those of {predictions.model} on {predictions.data}; give the run that it was planned "
+            "for, or one of another model on the same data"
+        )
+
+
+def read_sample(
+    record: StudyRecord, labels: Labels, sets: AnsweredSets, others: Labels | None = None
+) -> LabelSample:
+    """Which labels of a study are a uniform sample; `sets`: of any model on its data.
+
+    `others`: labels of another study on the same data; they count where the number of labels was
+    not fixed beforehand. Raises `UsageError` where the order was proportional to the answers of one
+    model, or is not that of the seed, and where two sets of a scene have different labels.
+    """
+    by_scene = record.premise is not None and record.premise.of_scenes
+    joined_labels = {**(others or {}), **labels}
+    sources = _spread_over_scenes(sets, joined_labels) if by_scene else None
+    if record.strata:
+        raise UsageError(
+            f"the labels were collected in an order by {record.strata} of {record.model}, so they "
+            "are no uniform sample for another model; collect them without --strata"
+        )
+    if not by_scene and record.order != tuple(rank_sets(record.order, record.seed)):
+        raise UsageError(
+            "study.json is damaged: its order is not that of its seed; take the file that was "
+            "written with the labels"
+        )
+    first = list(takewhile(lambda name: name in labels, record.order))
+    budget = record.stop.budget
+    is_planned = (
+        record.question.share is None
+        and record.stop.target is None
+        and budget is not None
+        and len(first) == min(budget, len(record.order))
+    )
+    if not is_planned:
+        first = list(takewhile(lambda name: name in joined_labels, record.order))
+    if sources is not None:
+        joined_labels = {name: joined_labels[source] for name, source in sources.items()}
+    return LabelSample(
+        labels=joined_labels,
+        candidates=frozenset(record.order),
+        first=frozenset(first),
+        any_time=not is_planned,
+        seed=record.seed,
+        of_images=record.question.of_images,
+        sources=sources,
+    )
+
+
+def _spread_over_scenes(sets: AnsweredSets, labels: Labels) -> dict[str, str]:
+    """Each set of a scene with a label → the set of the scene that was labelled."""
+    scenes = dict(zip(sets.ids.tolist(), sets.scenes.tolist(), strict=True))
+    first: dict[str, str] = {}
+    for name in sorted(set(labels) & set(scenes)):
+        before = first.setdefault(scenes[name], name)
+        if set(map(fold_name, labels[before])) != set(map(fold_name, labels[name])):
+            raise UsageError(
+                f"'{before}' and '{name}' are of one scene and have different labels: the premise "
+                "scene-class does not hold; use constant-class"
+            )
+    return {name: first[scene] for name, scene in scenes.items() if scene in first}
+
+
+def count_pools(
+    names: Sequence[str], is_right: Callable[[str], bool], sample: LabelSample
+) -> LabelledPools:
+    """The labels counted of the sets that can count for a model.
+
+    `names`: these sets. `is_right`: whether a labelled one counts. Of the sets that the study was
+    not about, the labels up to the first without one in the order of the seed. Where one label does
+    for a scene, the first pool is the labelled sets and the second the others.
+    """
+    known = sample.labels
+    if sample.sources is not None:
+        inside = [name for name in names if name in known]
+        outside = [name for name in names if name not in known]
+        labelled, others = inside, list[str]()
+    else:
+        inside = [name for name in names if name in sample.candidates]
+        outside = rank_sets(set(names) - set(inside), sample.seed)
+        labelled = [name for name in inside if name in sample.first]
+        others = list(takewhile(lambda name: name in known, outside))
+
+    def count(labelled: Sequence[str], size: int, any_time: bool) -> Pool:
+        right = sum(map(is_right, labelled))
+        unknown = 0 if sample.of_images else sum(not known[name] for name in labelled)
+        return Pool(StratumCounts(right, unknown, len(labelled), size), any_time)
+
+    pools = (
+        count(labelled, len(inside), sample.any_time),
+        count(others, len(outside), any_time=True),
+    )
+    return LabelledPools(pools, frozenset(labelled) | frozenset(others))
+
+
+def estimate_right(pools: Sequence[Pool]) -> float | None:
+    """How many sets of the pools are right, as the labelled ones say; None where a pool has none.
+
+    Those that nobody could label are left out.
+    """
+    counts = [pool.counts for pool in pools if pool.counts.consistent]
+    if any(c.labelled == c.unknown for c in counts):
+        return None
+    return sum(c.right / (c.labelled - c.unknown) * c.consistent for c in counts)
+
+
+def name_method(sample: LabelSample, pools: Sequence[Pool]) -> str:
+    """The method of an interval of pools, from the labels of a sample."""
+    if sample.sources is not None:
+        return "counted, by scene"
+    counted = [pool for pool in pools if pool.counts.labelled]
+    any_time = any(pool.any_time for pool in counted) if counted else sample.any_time
+    ends = "prior-posterior ratio, at every look" if any_time else "hypergeometric"
+    return f"{ends}, of these sets only"
+
+
+def say_reuse(result: ReuseResult) -> str:
+    """How many labels of the other model serve, and how many sets are a stratum of their own."""
+    serve = f"{result.labels:,} of {number_of(result.collected, 'label')}"
+    text = f"{serve} collected for {result.collected_for} serve"
+    if not result.apart:
+        return text
+    lack = result.apart - result.apart_labels
+    own = f"{result.apart_labels:,} labelled" if result.apart_labels else "none labelled"
+    stratum = f"{number_of(result.apart, 'set')} that it did not ask about are a new stratum"
+    return f"{text}; {stratum}, {own}" if lack else f"{text}; {stratum}, all labelled"

@@ -1,0 +1,260 @@
+"""The difference of two models in pm-k from the labels of the few sets where they can differ."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import list_some, number_of, points, span
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.core.stats.label_budget import bound_difference
+from steadyeye.metrics.label_studies.answered_sets import (
+    AnsweredSets,
+    counts_as,
+    find_sets,
+    fold_name,
+)
+from steadyeye.metrics.label_studies.files import StudyRecord
+from steadyeye.metrics.label_studies.judge import Labels
+from steadyeye.metrics.label_studies.label_reuse import (
+    LabelledPools,
+    LabelSample,
+    check_samples,
+    count_pools,
+    estimate_right,
+    name_method,
+    read_sample,
+)
+from steadyeye.metrics.label_studies.question import Question, parse_question
+from steadyeye.metrics.label_studies.study import Premise, rank_sets
+
+METRIC = "pm_k"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledStudy:
+    """What a folder of labels holds: the record of its study, and set → its classes."""
+
+    record: StudyRecord
+    labels: Labels
+
+
+@dataclass(frozen=True)
+class ModelDifference:
+    """The share of sets that a model gets right less that of another, on the same sets.
+
+    `models`: the two. `interval`: in −1…1, of these sets only; its n the number of labels. `sets`:
+    how many both have a prediction for. `differing`: how many of them can differ: where the
+    predictions of one model alone have one class on all frames, or those of both have another.
+    `next_sets`: those without a label that counts, in the order to ask about them. `premise`: as
+    the study has it. `notes`: what was left out.
+    """
+
+    question: Question
+    models: tuple[str, str]
+    data: str
+    interval: Interval
+    sets: int
+    differing: int
+    next_sets: tuple[str, ...]
+    premise: Premise | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def method(self) -> str:
+        """The method of the interval, and the premise that it rests on."""
+        stated = f"; premise {self.premise.name}, {self.premise.reason}" if self.premise else ""
+        return f"{self.interval.method}{stated}"
+
+
+@dataclass(frozen=True)
+class SharedSets:
+    """The sets that two models have a prediction for, and where they can differ.
+
+    `names`: all. `answers`: of each model set → its class. `pools`: of each model the sets that it
+    may get right and where the two can differ, in their order.
+    """
+
+    names: tuple[str, ...]
+    answers: tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]
+    pools: tuple[tuple[str, ...], tuple[str, ...]]
+
+    @property
+    def differing(self) -> frozenset[str]:
+        """The sets where the two can differ."""
+        return frozenset(self.pools[0]) | frozenset(self.pools[1])
+
+
+def compare_models(
+    studies: Sequence[LabelledStudy], first: Predictions, second: Predictions, metric: str = ""
+) -> ModelDifference:
+    """The pm-k of `first` less that of `second`, from the labels of studies on the same data.
+
+    No set needs a label where both models are inconsistent, or both consistent with one class. Of
+    the others, the labels are counted up to the first set without one in the order of the study.
+    The interval holds 95 % or more; it is exact where all are labelled. `studies`: one, or one for
+    each model. `metric`: as the user writes it, that of the studies where it is empty. Raises
+    `UsageError` for studies of another metric or k, that contradict each other, or on other data.
+    """
+    better_study, worse_study = studies[0], studies[-1]
+    record = better_study.record
+    question = _check_question(record, metric)
+    _check_agreement(studies)
+    for study, predictions in product(studies, (first, second)):
+        check_samples(study.record, predictions)
+    sets = find_sets(first, question), find_sets(second, question)
+    shared = find_shared_sets(*sets)
+    if not shared.names:
+        raise UsageError(
+            f"{first.model} and {second.model} have no set of {first.data} in common with a "
+            "prediction; compare complete runs"
+        )
+    samples = (
+        read_sample(better_study.record, better_study.labels, sets[0], worse_study.labels),
+        read_sample(worse_study.record, worse_study.labels, sets[0], better_study.labels),
+    )
+    better, worse = (_count(shared, samples[model], model) for model in (0, 1))
+    rest = set(shared.pools[0]) - better.serving | set(shared.pools[1]) - worse.serving
+    labelled = samples[0].list_labelled(better.serving) | samples[1].list_labelled(worse.serving)
+    counted = zip(samples, (better, worse), strict=True)
+    methods = (name_method(sample, side.pools) for sample, side in counted)
+    method = "; ".join(dict.fromkeys(methods))
+    return ModelDifference(
+        question=question,
+        models=(first.model, second.model),
+        data=first.data,
+        interval=_find_interval((better, worse), len(shared.names), len(labelled), method),
+        sets=len(shared.names),
+        differing=len(shared.differing),
+        next_sets=tuple(rank_sets(rest, record.seed)),
+        premise=record.premise,
+        notes=tuple(
+            f"{side.model}: {note}"
+            for side, own in zip((first, second), sets, strict=True)
+            for note in own.notes
+        ),
+    )
+
+
+def _check_question(record: StudyRecord, metric: str) -> Question:
+    """The metric that is compared. Raises `UsageError` where the labels are not about it."""
+    question = parse_question(record.question.name)
+    if question.metric != METRIC:
+        raise UsageError(
+            f"the labels were collected for {question}, and a difference is found of pm_k alone; "
+            "give those of a study of pm_k"
+        )
+    if not metric:
+        return question
+    other = parse_question(metric)
+    if other.share is not None:
+        raise UsageError(f"--metrics '{metric}' has a number; give '{other.name}' alone")
+    if other.metric != METRIC:
+        raise UsageError(
+            f"the difference in {other} cannot be found from few labels; compare pm_k, or label "
+            "all sets"
+        )
+    if other.k not in (None, question.k):
+        raise UsageError(f"the labels were collected for {question}, not for {other}; give that k")
+    return question
+
+
+def _check_agreement(studies: Sequence[LabelledStudy]) -> None:
+    """Raises `UsageError` where two studies are of another question, premise or class of a set."""
+    first, last = studies[0], studies[-1]
+    pairs = [(study.record.question.name, study.record.premise) for study in (first, last)]
+    for one_side, other_side in zip(*pairs, strict=True):
+        if one_side != other_side:
+            raise UsageError(
+                "the labels were collected for different questions or premises: "
+                f"{_describe(first.record)}, and {_describe(last.record)}; give those of one"
+            )
+    for name in sorted(set(first.labels) & set(last.labels)):
+        if set(map(fold_name, first.labels[name])) != set(map(fold_name, last.labels[name])):
+            raise UsageError(
+                f"the set '{name}' has different classes in the two studies; correct one"
+            )
+
+
+def _describe(record: StudyRecord) -> str:
+    return f"{record.question.name} with {record.premise.name if record.premise else 'no premise'}"
+
+
+def find_shared_sets(first: AnsweredSets, second: AnsweredSets) -> SharedSets:
+    """The sets that two models have in common, in the order of the first."""
+    own = [dict(zip(sets.ids.tolist(), sets.answers, strict=True)) for sets in (first, second)]
+    steady = [set(sets.ids[np.flatnonzero(sets.candidates)].tolist()) for sets in (first, second)]
+    names = tuple(name for name in own[0] if name in own[1])
+
+    def can_differ(name: str) -> bool:
+        if not (name in steady[0] and name in steady[1]):
+            return True
+        classes, others = (set(map(fold_name, answers[name])) for answers in own)
+        return classes != others
+
+    pools = [tuple(n for n in names if n in candidates and can_differ(n)) for candidates in steady]
+    return SharedSets(names, (own[0], own[1]), (pools[0], pools[1]))
+
+
+def _count(shared: SharedSets, sample: LabelSample, model: int) -> LabelledPools:
+    answers = shared.answers[model]
+
+    def is_right(name: str) -> bool:
+        return counts_as(METRIC, answers[name], tuple(sample.labels[name]))
+
+    return count_pools(shared.pools[model], is_right, sample)
+
+
+def _find_interval(
+    counted: tuple[LabelledPools, LabelledPools], total: int, labels: int, method: str
+) -> Interval:
+    better, worse = counted
+    low, high = bound_difference(better.pools, worse.pools)
+    means = estimate_right(better.pools), estimate_right(worse.pools)
+    value = None
+    if low == high:
+        value = low / total
+    elif means[0] is not None and means[1] is not None:
+        value = (means[0] - means[1]) / total
+    return Interval(value, low / total, high / total, labels, method)
+
+
+def say_difference(difference: ModelDifference) -> str:
+    """The difference in one line: value, interval, labels, and how many sets can differ."""
+    first, second = difference.models
+    share = difference.interval
+    assert share.low is not None, "a count has an interval"
+    assert share.high is not None, "a count has an interval"
+    unit = "percentage points"
+    ends = f"95 % interval {span(share.low, share.high, 'difference')}"
+    numbers = f"{span(share.low, share.high, 'difference')} {unit} (95 % interval)"
+    if share.low == share.high:
+        numbers = f"exactly {points(share.value)} {unit}"
+    elif share.value is not None:
+        numbers = f"{points(share.value)} {unit} ({ends})"
+    sets = number_of(difference.sets, "set")
+    name = difference.question.name
+    verdict = f"no clear difference in {name} between {first} and {second}"
+    if share.low > 0 or share.high < 0:
+        better, worse = (first, second) if share.low > 0 else (second, first)
+        verdict = f"{better} has a better {name} than {worse}"
+    elif share.low == share.high:
+        verdict = f"{first} and {second} have the same {name}"
+    return (
+        f"{verdict} on these {sets}: {first} less {second} is {numbers}, "
+        f"from {number_of(share.n, 'label')}; {difference.differing:,} of the sets can differ, "
+        f"{len(difference.next_sets):,} of them have no label that counts"
+    )
+
+
+def say_next_sets(difference: ModelDifference) -> str:
+    """Which sets to label next, the first of them; '' where the difference is clear or exact."""
+    share = difference.interval
+    assert share.low is not None, "a count has an interval"
+    assert share.high is not None, "a count has an interval"
+    if share.low > 0 or share.high < 0 or not difference.next_sets:
+        return ""
+    return f"to label next, in this order: {list_some(difference.next_sets)}"
