@@ -241,9 +241,12 @@ def score(
     score_job = score_job if score_job.out else replace(score_job, out=default_folder(score_job))
     matched = validate.with_models(score_job, [answers])
     checked = replace(matched, tasks=tuple(form.ready(answers, task) for task in matched.tasks))
+    sources = [task.source for task in checked.tasks]
     with progress as watcher:
         folder = complete(checked, watcher, form.predict(answers))
-    finish_run(folder, [task.source for task in checked.tasks])
+    # the report reads what was sealed, and the columns of the file take as much memory
+    del answers, matched, checked
+    finish_run(folder, sources)
 
 
 @command()

@@ -140,8 +140,9 @@ def divide_areas(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArr
 
 def present(objects: Boxes) -> tuple[int, ...]:
     """The classes that are there, crowds and objects outside the classes aside, rising."""
-    labels = objects.labels[~objects.crowd & (objects.labels != OOD)]
-    return tuple(sorted({int(label) for label in labels}))
+    # a list is faster than an array of a few boxes
+    pairs = zip(objects.labels.tolist(), objects.crowd.tolist(), strict=True)
+    return tuple(sorted({label for label, crowd in pairs if not crowd and label != OOD}))
 
 
 EMPTY = boxes([], [])
@@ -195,7 +196,12 @@ def select(table: BoxTable, images: NDArray[np.integer]) -> BoxTable:
     place = np.full(int(max(table.image.max(initial=-1), images.max(initial=-1))) + 1, -1)
     place[images] = np.arange(len(images))
     image = place[table.image]
-    return take(replace(table, image=image), np.flatnonzero(image >= 0))
+    return _take_where(replace(table, image=image), image >= 0)
+
+
+def _take_where(table: BoxTable, is_wanted: NDArray[np.bool_]) -> BoxTable:
+    # most often those are all, and millions of rows are not copied
+    return table if is_wanted.all() else take(table, np.flatnonzero(is_wanted))
 
 
 def select_verified(table: Verified, images: NDArray[np.integer]) -> Verified:
@@ -222,7 +228,7 @@ def take(table: BoxTable, rows: NDArray[np.integer]) -> BoxTable:
 
 def in_classes(table: BoxTable) -> BoxTable:
     """The true boxes without those of objects outside the classes."""
-    return take(table, np.flatnonzero(table.label != OOD))
+    return _take_where(table, table.label != OOD)
 
 
 def _join_columns(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:

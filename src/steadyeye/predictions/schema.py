@@ -30,6 +30,12 @@ The first four among the classes that compete; `softmax`: of the model's own bes
 its own, should its scores be logits; `least`: the lowest of its own scores, which tells.
 """
 
+NUMBERS = {
+    pa.int32(): np.int32,
+    pa.int64(): np.int64,
+    pa.float32(): np.float32,
+    pa.float64(): np.float64,
+}
 ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
@@ -66,12 +72,12 @@ class Rows:
 def to_arrow(rows: Rows) -> pa.Table:
     """The Arrow table of a shard: id, group, truth, error, scores, answers, top and the tags."""
     columns: dict[str, Any] = {
-        "id": pa.array(rows.ids, pa.string()),
-        "group": pa.array(rows.groups, pa.string()),
-        "truth": pa.array([list(truth) for truth in rows.truths], pa.list_(pa.int32())),
-        "error": pa.array(rows.errors, pa.string()),
+        "id": encode_texts(rows.ids),
+        "group": encode_texts(rows.groups),
+        "truth": _encode_labels(rows.truths),
+        "error": encode_texts(rows.errors),
         "scores": _matrix(rows.scores, pa.float32()),
-        **{name: pa.array(rows.answers[name], kind) for name, kind in ANSWERS.items()},
+        **{name: encode_numbers(rows.answers[name], kind) for name, kind in ANSWERS.items()},
         "top": _matrix(rows.top, pa.int32()),
         "top_scores": _matrix(rows.top_scores, pa.float32()),
     }
@@ -102,10 +108,10 @@ def _encode_boxes(rows: Rows) -> dict[str, Any]:
             columns[labels] = _lists([answer.labels for answer in detections], counts, pa.int32())
             columns[scores] = _lists([answer.scores for answer in detections], counts, pa.float64())
     if rows.sizes:
-        columns["size"] = pa.array(rows.sizes, pa.list_(pa.int32(), 2))
+        columns["size"] = _matrix(np.array(rows.sizes, dtype=np.int32), pa.int32())
     if rows.left_out:
-        left_out = [labels.tolist() for labels in rows.left_out]
-        columns["left_out"] = pa.array(left_out, pa.list_(pa.int32()))
+        counts = [len(labels) for labels in rows.left_out]
+        columns["left_out"] = _lists(rows.left_out, counts, pa.int32())
     if rows.verified:
         verified = [None if labels is None else sorted(set(labels)) for labels in rows.verified]
         columns["verified"] = pa.array(verified, pa.list_(pa.int32()))
@@ -115,7 +121,31 @@ def _encode_boxes(rows: Rows) -> dict[str, Any]:
 def _lists(parts: Sequence[NDArray[Any]], counts: list[int], kind: Any, width: int = 1) -> Any:
     offsets = np.concatenate([[0], np.cumsum(np.array(counts) * width)]).astype(np.int32)
     flat = np.concatenate([part.ravel() for part in parts])
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat, kind))
+    return pa.ListArray.from_arrays(encode_numbers(offsets, pa.int32()), encode_numbers(flat, kind))
+
+
+def _encode_labels(lists: Sequence[Labels]) -> Any:
+    flat = np.array([label for labels in lists for label in labels], dtype=np.int32)
+    return _lists([flat], [len(labels) for labels in lists], pa.int32())
+
+
+def encode_numbers(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """A column of numbers or truth values, none missing, of an Arrow type of `NUMBERS`."""
+    # pa.array imports pandas wherever that is installed: a quarter of a second
+    if pa.types.is_boolean(kind):
+        content = np.packbits(values, bitorder="little")
+    else:
+        content = np.ascontiguousarray(values, dtype=NUMBERS[kind])
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(content)])
+
+
+def encode_texts(texts: Sequence[str]) -> pa.Array:
+    """A column of texts, none missing."""
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)])
+    assert ends[-1] < 2**31, "a shard has fewer letters"
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
 
 
 def _tag(values: Sequence[Tag | None]) -> pa.Array:
@@ -172,10 +202,9 @@ def membership(truth: pa.ChunkedArray, classes: int) -> NDArray[np.bool_]:
 
 
 def _matrix(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
-    flat = pa.array(np.ascontiguousarray(values).reshape(-1), kind)
-    if not values.shape[1]:
-        return pa.array([[]] * len(values), pa.list_(kind, 0))
-    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+    flat = encode_numbers(np.ascontiguousarray(values).reshape(-1), kind)
+    width = pa.list_(kind, values.shape[1])
+    return pa.Array.from_buffers(width, len(values), [None], children=[flat])
 
 
 def boxes_from_arrow(table: pa.Table) -> BoxTable | None:

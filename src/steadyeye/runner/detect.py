@@ -83,8 +83,13 @@ def _summarize_scores(images: int) -> dict[str, NDArray[Any]]:
 def _find_best(table: BoxTable, images: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """(images,) each: the class and score of the most confident box; −1 and 0 for none."""
     top, score = np.full(images, -1, np.int32), np.zeros(images, np.float32)
-    # the last that is written stays: the most confident of an image, of equal ones the first
-    order = np.lexsort((-np.arange(len(table)), table.score))
+    if not len(table):
+        return top, score
+    begins = np.flatnonzero(np.diff(table.image, prepend=-1))
+    best = np.maximum.reduceat(table.score, begins)
+    # the images of the table rise; the last that is written stays: of equal ones the first
+    most = np.repeat(best, np.diff(begins, append=len(table)))
+    order = np.flatnonzero(table.score == most)[::-1]
     image = table.image[order]
     top[image], score[image] = table.label[order], table.score[order]
     return top, score

@@ -62,12 +62,15 @@ def check_sides(entries: SavedEntries, of_sample: Grouping, source: Source, name
     """
     if not len(entries):
         return
-    raw, corners = entries.sides, entries.corners
-    if 0 < corners.max() <= 1:
+    raw = entries.sides
+    if 0 < (raw[:, :2] + raw[:, 2:]).max() <= 1:
         raise UsageError(
             f"'{name}': all boxes are within 1 × 1 pixel, as if they were shares of the image's "
             "sides; give pixels"
         )
+    if _has_no_corners(raw, of_sample, source):
+        return
+    corners = entries.corners
     ends = np.full((len(of_sample.bounds) - 1, 2), np.nan)
     for sample in of_sample.samples.tolist():
         size = source[sample].size
@@ -86,18 +89,29 @@ def check_sides(entries: SavedEntries, of_sample: Grouping, source: Source, name
         )
 
 
+def _has_no_corners(raw: NDArray[np.float64], of_sample: Grouping, source: Source) -> bool:
+    """Whether a box of an image of known size is none as x0 y0 x1 y1: that settles most files."""
+    sample = np.empty(len(raw), dtype=np.int64)
+    sample[of_sample.order] = np.repeat(
+        np.arange(len(of_sample.bounds) - 1), np.diff(of_sample.bounds)
+    )
+    images = np.unique(sample[(raw[:, 2:] < raw[:, :2]).any(axis=1)])
+    return any(source[image].size for image in images.tolist())
+
+
 def doubles(entries: SavedEntries) -> tuple[str, ...]:
     """The note of detections that stand in a file twice; none where none does."""
     # 0 and −0 are one number
     numbers = [entries.image.astype(np.int64), entries.category]
     sides = np.ascontiguousarray((entries.sides + 0.0).T)
-    rows = np.stack([column.view(np.uint64) for column in (*numbers, *sides, entries.score + 0.0)])
-    marks = ((rows ^ (rows >> np.uint64(32))) * FACTORS[:, None]).sum(axis=0, dtype=np.uint64)
-    order = np.argsort(marks, kind="stable")
-    near = np.flatnonzero(marks[order][1:] == marks[order][:-1])
-    # all but those are different
-    alike = np.unique(np.concatenate([order[near], order[near + 1]]))
-    more = len(alike) - len(np.unique(rows[:, alike], axis=1).T)
+    columns = [column.view(np.uint64) for column in (*numbers, *sides, entries.score + 0.0)]
+    marks = np.zeros(len(entries), dtype=np.uint64)
+    for column, factor in zip(columns, FACTORS, strict=True):
+        marks += (column ^ (column >> np.uint64(32))) * factor
+    ordered = np.sort(marks)
+    # all but those of these marks are different
+    alike = np.flatnonzero(np.isin(marks, ordered[1:][ordered[1:] == ordered[:-1]]))
+    more = len(alike) - len(np.unique(np.stack([column[alike] for column in columns]), axis=1).T)
     if not more:
         return ()
     return (

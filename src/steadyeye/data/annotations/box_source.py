@@ -81,11 +81,11 @@ class BoxedImages:
     @property
     def notes(self) -> tuple[str, ...]:
         """How many images, boxes, crowds and objects outside, and how many images without one."""
-        crowds = sum(int(image.boxes.crowd.sum()) for image in self.images)
+        crowds = sum(image.boxes.crowd.tolist().count(True) for image in self.images)
         empty = [image.id for image in self.images if not image.labels]
         first = f", first '{empty[0]}'" if empty else ""
         total = sum(len(image.boxes) for image in self.images)
-        outside = sum(int((image.boxes.labels == OOD).sum()) for image in self.images)
+        outside = sum(image.boxes.labels.tolist().count(OOD) for image in self.images)
         beside = f", {outside:,} of objects outside the classes" if outside else ""
         of = " of the classes" if outside else ""
         return (

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import msgspec
@@ -103,11 +103,12 @@ def _columns(
     for entry in entries:
         known.setdefault(entry.image_id, len(known))
     n = len(entries)
+    sides = chain.from_iterable(entry.bbox for entry in entries)
     areas = (np.nan if isinstance(e.area, msgspec.UnsetType) else e.area for e in entries)
     return (
         np.fromiter((known[entry.image_id] for entry in entries), np.int64, n),
         np.fromiter((entry.category_id for entry in entries), np.int64, n),
-        np.array([entry.bbox for entry in entries], dtype=np.float64).reshape(-1, 4),
+        np.fromiter(sides, np.float64, 4 * n).reshape(-1, 4),
         np.fromiter(areas, np.float64, n),
         np.fromiter((entry.iscrowd for entry in entries), np.int64, n),
     )

@@ -170,8 +170,8 @@ def _same_files(images: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 def _check_pixels(path: Place, of_images: Iterable[Boxes]) -> None:
     """Raises `UsageError` where all boxes lie in the first pixel: they are shares of the sides."""
-    ends = [float(objects.boxes.max()) for objects in of_images if len(objects)]
-    if ends and max(ends) <= 1:
+    boxes_of_images = [objects.boxes for objects in of_images if len(objects)]
+    if boxes_of_images and np.concatenate(boxes_of_images).max() <= 1:
         raise UsageError(
             f"'{path}': all boxes lie within 1 × 1 pixel, as if they were shares of the image's "
             "sides; give pixels"

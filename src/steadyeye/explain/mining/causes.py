@@ -7,6 +7,7 @@ of its class, is an egregious misclassification.
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import njit
@@ -170,6 +171,10 @@ class Judged:
         return np.flatnonzero(self.cause == CAUSES.index(cause))
 
 
+_JUDGED: WeakKeyDictionary[Predictions, dict[tuple[float, float], Judged]] = WeakKeyDictionary()
+"""What `judge_detections` returned, since several parts of a report read the same."""
+
+
 def judge_detections(predictions: Predictions, score: float = SCORE, iou: float = IOU) -> Judged:
     """The confident detections of a table, each with its cause.
 
@@ -181,6 +186,13 @@ def judge_detections(predictions: Predictions, score: float = SCORE, iou: float 
     or nobody verified that class in that image. Raises `UsageError` for a table of an earlier
     version, without what the detector said of classes that the data has not.
     """
+    known = _JUDGED.setdefault(predictions, {})
+    if (score, iou) not in known:
+        known[score, iou] = _judge(predictions, score, iou)
+    return known[score, iou]
+
+
+def _judge(predictions: Predictions, score: float, iou: float) -> Judged:
     raw, truth = _tables(predictions)
     rows = np.flatnonzero(raw.score > score)
     confident = take(raw, rows)

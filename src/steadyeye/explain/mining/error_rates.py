@@ -184,10 +184,11 @@ def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion
     assert boxes is not None, "asked for by judged"
     lower, _ = _find_confusions(predictions, min(LOWER, score))
     sure, foreign = _find_confusions(predictions, score)
-    of_class = {
-        label: np.flatnonzero((boxes.label == label) & ~boxes.crowd)
-        for label in {pair[0] for pair in sure}
-    }
+    videos = predictions.tags.get("video", predictions.ids)
+    of_class = {}
+    for label in {pair[0] for pair in sure}:
+        objects = np.flatnonzero((boxes.label == label) & ~boxes.crowd)
+        of_class[label] = objects, videos[boxes.image[objects]]
     several = [
         _confusion(predictions, pair, mine, tuple(lower[pair]), foreign[pair], of_class[pair[0]])
         for pair, mine in sure.items()
@@ -230,10 +231,10 @@ def _confusion(
     mine: dict[int, int],
     weak_places: tuple[int, ...],
     foreign: bool,
-    objects: NDArray[np.int64],
+    objects: tuple[NDArray[np.int64], NDArray[Any]],
 ) -> Confusion:
-    boxes, raw = predictions.boxes, predictions.raw_detections
-    assert boxes is not None, "asked for by judged"
+    """The confusion of a pair; `objects`: those of its class, and the video of each."""
+    raw = predictions.raw_detections
     assert raw is not None, "asked for by judged"
     label, own = pair
     falling = sorted(mine.items(), key=lambda place: (-raw.score[place[1]], place[1]))
@@ -243,8 +244,8 @@ def _confusion(
         foreign=foreign,
         rows=tuple(row for _, row in falling),
         places=tuple(thing for thing, _ in falling),
-        objects=objects,
-        videos=predictions.tags.get("video", predictions.ids)[boxes.image[objects]],
+        objects=objects[0],
+        videos=objects[1],
         weak_places=weak_places,
         are_images="video" not in predictions.tags,
     )

@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from steadyeye.metrics.detection.matching import IOUS, MOST, Flags, Floats, Ints, Matched
 
 RECALLS = np.linspace(0, 1, 101)
+BLOCK = 512
+"""Detections that are looked at at one threshold after the other: they stay in the inner cache."""
 
 
 def frame_ap(matched: Matched, iou: float = 0.5) -> Floats:
@@ -34,15 +36,11 @@ def frame_ap(matched: Matched, iou: float = 0.5) -> Floats:
     """
     groups = matched.groups
     hit, ignored = matched.hit[groups.members], matched.ignored[groups.members]
-    ranked = (np.repeat(groups.image, np.diff(groups.first)), hit, ignored)
-    return np.asarray(
-        _frames(
-            (*ranked, np.zeros(len(hit), dtype=np.bool_)),
-            (groups.image, groups.first, matched.positives),
-            _bits((iou,)),
-            groups.images,
-        )
-    )
+    image, bits = np.repeat(groups.image, np.diff(groups.first)), _bits((iou,))
+    flags = (hit, ignored, np.zeros(len(hit), dtype=np.bool_))
+    ranked = _rank(image, flags, groups.first, matched.positives, bits, groups.images)
+    by_group = (groups.image, groups.first, matched.positives)
+    return np.asarray(_frames(ranked, by_group, bits, groups.images))
 
 
 def dataset_ap(
@@ -62,9 +60,9 @@ def dataset_ap(
         (2, 3)
 
     """
-    groups, times = matched.groups, _times(matched, weight)
-    ranked = (groups.row_image, matched.hit, matched.ignored, groups.tied)
-    return np.asarray(_sets(ranked, groups.bounds, _bits(ious), times, _positives(matched, times)))
+    times, bits = _times(matched, weight), _bits(ious)
+    ranked, positives = _rank_set(matched, bits), _positives(matched, times)
+    return np.asarray(_sets(ranked, matched.groups.bounds, bits, times, positives))
 
 
 def average_recall(
@@ -110,8 +108,20 @@ def _times(matched: Matched, weight: ArrayLike | None) -> Ints:
 
 def _positives(matched: Matched, times: Ints) -> Ints:
     """(classes,) objects to be found."""
-    groups = matched.groups
-    return np.asarray(_sums(matched.positives, groups.image, groups.label, times, groups.classes))
+    image, label, positives = _list_positives(matched)
+    return np.asarray(_sums(positives, image, label, times, matched.groups.classes))
+
+
+_POSITIVES: WeakKeyDictionary[Matched, tuple[Ints, Ints, Ints]] = WeakKeyDictionary()
+"""What `_list_positives` returned: of most groups there are detections alone."""
+
+
+def _list_positives(matched: Matched) -> tuple[Ints, Ints, Ints]:
+    """Image, class and number of objects of the groups that have objects to be found."""
+    if matched not in _POSITIVES:
+        groups, some = matched.groups, np.flatnonzero(matched.positives)
+        _POSITIVES[matched] = groups.image[some], groups.label[some], matched.positives[some]
+    return _POSITIVES[matched]
 
 
 @njit(nogil=True, cache=True)
@@ -122,15 +132,83 @@ def _sums(values: Ints, image: Ints, label: Ints, times: Ints, classes: int) -> 
     return out
 
 
+_EVENTS: WeakKeyDictionary[Matched, dict[bytes, Any]] = WeakKeyDictionary()
+"""What `_rank` returned of whole sets, since a resample only weighs it."""
+
+
+def _rank_set(matched: Matched, bits: Flags) -> Any:
+    known = _EVENTS.setdefault(matched, {})
+    key = bits.tobytes()
+    if key not in known:
+        groups = matched.groups
+        flags = (matched.hit, matched.ignored, groups.tied)
+        positives = _positives(matched, _times(matched, None))
+        known[key] = _rank(groups.row_image, flags, groups.bounds, positives, bits, groups.images)
+    return known[key]
+
+
+@njit(nogil=True, cache=True)
+def _rank(image: Ints, flags: Any, bounds: Ints, positives: Ints, bits: Flags, images: int) -> Any:
+    """Detections that fall in score within each span of `bounds`, as `_aps` reads them.
+
+    `flags`: hit, ignored and tied; `positives`: (spans,); a span without any is left out. Returns
+    the image of each, `images` where it is ignored at every threshold; the flags; the first of the
+    tied ones, or the only one, where not all are false at every threshold, and its image; where
+    those of each span begin.
+    """
+    hit, ignored, tied = flags
+    every = np.uint16(0)
+    for bit in bits:
+        every |= bit
+    counted = np.empty(len(image), dtype=np.int32)
+    event = np.empty(len(image), dtype=np.int32)
+    first = np.zeros(len(bounds), dtype=np.int64)
+    events = 0
+    for c in range(len(bounds) - 1):
+        end = bounds[c] if positives[c] else bounds[c + 1]
+        while end < bounds[c + 1]:
+            begin, end = end, end + 1
+            while tied[end - 1]:
+                end += 1
+            some = np.uint16(0)
+            for d in range(begin, end):
+                counted[d] = images
+                if ignored[d] & every != every:
+                    counted[d] = image[d]
+                    some |= (hit[d] | ignored[d]) & every
+            if some:
+                event[events] = begin
+                events += 1
+        first[c + 1] = events
+    event = event[:events].copy()
+    return counted, hit, ignored, tied, event, image[event].astype(np.int32), first
+
+
+@njit(nogil=True, cache=True)
+def _allocate(bounds: Ints) -> Any:
+    """Room for a number a detection of the longest span, and for a block of `_add_block`.
+
+    Once for all spans: fresh memory costs more than what is written into it.
+    """
+    longest = 0
+    for i in range(len(bounds) - 1):
+        longest = max(longest, bounds[i + 1] - bounds[i])
+    hits, passes = np.empty(BLOCK, dtype=np.uint16), np.empty(BLOCK, dtype=np.uint16)
+    ranks, steps = np.empty(BLOCK, dtype=np.int64), np.empty(BLOCK, dtype=np.int64)
+    return np.empty(longest, dtype=np.int64), (hits, passes, ranks, steps)
+
+
 @njit(nogil=True, cache=True)
 def _frames(ranked: Any, groups: Any, bits: Flags, images: int) -> Floats:
-    image, first, positives = groups
+    (image, first, positives), events = groups, ranked[-1]
     total, present = np.zeros(images), np.zeros(images, dtype=np.int64)
-    once = np.ones(images, dtype=np.int64)
+    once = np.append(np.ones(images, dtype=np.int64), 0)
+    weights = (once, *_allocate(first))
     for g in range(len(image)):
         if positives[g]:
             present[image[g]] += 1
-            total[image[g]] += _aps(ranked, (first[g], first[g + 1]), bits, once, positives[g])[0]
+        if positives[g] and events[g] < events[g + 1]:
+            total[image[g]] += _aps(ranked, g, first, bits, weights, positives[g])[0]
     mean: Floats = np.where(present > 0, total / np.maximum(present, 1), np.nan)
     return mean
 
@@ -138,50 +216,102 @@ def _frames(ranked: Any, groups: Any, bits: Flags, images: int) -> Floats:
 @njit(nogil=True, cache=True)
 def _sets(ranked: Any, bounds: Ints, bits: Flags, times: Ints, positives: Ints) -> Floats:
     out = np.full((len(bits), len(positives)), np.nan)
+    weights = (np.append(times, 0), *_allocate(bounds))
     for c in range(len(positives)):
         if positives[c]:
-            out[:, c] = _aps(ranked, (bounds[c], bounds[c + 1]), bits, times, positives[c])
+            out[:, c] = _aps(ranked, c, bounds, bits, weights, positives[c])
     return out
 
 
 @njit(nogil=True, cache=True)
-def _aps(ranked: Any, span: Any, bits: Flags, times: Ints, positives: int) -> Floats:
-    """(bits,) AP of the detections in `span`, which fall in score; `positives`: copies included."""
-    image, hit, ignored, tied = ranked
-    every = np.uint16(0)
-    for bit in bits:
-        every |= bit
+def _aps(ranked: Any, span: int, bounds: Ints, bits: Flags, weights: Any, positives: int) -> Floats:
+    """(bits,) AP of the detections of a span; `positives`: copies included.
+
+    `weights`: (images + 1,) copies of each image, the last 0: what is ignored does not count; and
+    what `_allocate` returns.
+    """
+    times, counts, block = weights
+    hits, passes, ranks, steps = block
+    image, hit, ignored, tied, event, event_image, first = ranked
+    begin = bounds[span]
+    # counts[d]: copies that are counted up to detection begin + d; most are false everywhere, and
+    # of those nothing else matters
+    counted, size = 0, 0
+    for d in range(bounds[span + 1] - begin):
+        counted += times[image[begin + d]]
+        counts[d] = counted
     # best[:, r]: the highest precision where recall reaches RECALLS[r] and not yet RECALLS[r + 1]
-    best = np.zeros((len(bits), len(RECALLS)))
-    right, passed, reached = np.zeros((3, len(bits)), dtype=np.int64)
-    counted, end = 0, span[0]
-    while end < span[1]:
-        begin, end = end, end + 1
+    best, states = np.zeros((len(bits), len(RECALLS))), np.zeros((6, len(bits)), dtype=np.int64)
+    states[4:] = 1
+    for e in range(first[span], first[span + 1]):
+        start, end = event[e], event[e] + 1
         while tied[end - 1]:
             end += 1
         # of equal scores, one copy of an image comes whole before the next; a detection alone
         # takes all its copies in one step, for its precision is best after the last
-        rounds, step = times[image[begin]], 1
-        if end == begin + 1:
+        rounds, step = times[event_image[e]], 1
+        if end == start + 1:
             rounds, step = min(rounds, 1), rounds
+        counted = counts[start - begin] - times[image[start]]
         for _ in range(rounds):
-            for d in range(begin, end):
-                if ignored[d] & every == every:
-                    continue
-                counted += step
-                if not (hit[d] | ignored[d]) & every:
-                    continue
-                for i in range(len(bits)):
-                    if ignored[d] & bits[i]:
-                        passed[i] += step
-                    elif hit[d] & bits[i]:
-                        right[i] += step
-                        recall = right[i] / positives
-                        while reached[i] < len(RECALLS) - 1 and RECALLS[reached[i] + 1] <= recall:
-                            reached[i] += 1
-                        precision = right[i] / (counted - passed[i])
-                        best[i, reached[i]] = max(best[i, reached[i]], precision)
+            for d in range(start, end):
+                if image[d] < len(times) - 1:
+                    counted += step
+                    if size == BLOCK:
+                        _add_block(block, size, bits, positives, (states, best))
+                        size = 0
+                    hits[size], passes[size] = hit[d] & ~ignored[d], ignored[d]
+                    ranks[size], steps[size] = counted, step
+                    size += 1
+    _add_block(block, size, bits, positives, (states, best))
     return _areas(best)
+
+
+@njit(nogil=True, cache=True)
+def _add_block(block: Any, size: int, bits: Flags, positives: int, sums: Any) -> None:
+    """Adds detections, those that are false at every threshold left out, to what is known of each.
+
+    `block`: the first `size` of each count: hit, ignored, how many were counted up to it, and how
+    many copies it is. `sums`: `states`, (6, bits) copies that are right and that were passed over,
+    the recall that is reached, the best precision since as numerator and denominator, and from how
+    many right copies on the next recall is reached; `best` as in `_aps`.
+    """
+    (hits, passes, ranks, steps), (states, best) = block, sums
+    for i in range(len(bits)):
+        right, passed, reached, top, under, least = states[:, i]
+        shift = 0
+        while bits[i] >> shift != 1:
+            shift += 1
+        # hardly a branch: whether a detection is right is hard to foresee
+        for e in range(size):
+            right += steps[e] * (hits[e] >> shift & 1)
+            passed += steps[e] * (passes[e] >> shift & 1)
+            counted = ranks[e] - passed
+            if right >= least:
+                best[i, reached] = max(best[i, reached], top / under)
+                reached, least = _find_recall(right, reached, positives)
+                top, under = right, counted
+            # rounding keeps the order of fractions, and a division is slow; precision only rises
+            # with what is right
+            is_better = right * under > top * counted
+            top = right if is_better else top
+            under = counted if is_better else under
+        best[i, reached] = max(best[i, reached], top / under)
+        states[0, i], states[1, i], states[2, i] = right, passed, reached
+        states[3, i], states[4, i], states[5, i] = top, under, least
+
+
+@njit(nogil=True, cache=True)
+def _find_recall(right: int, reached: int, positives: int) -> tuple[int, int]:
+    """The last of `RECALLS` that so many reach, from `reached` on, and how many reach the next."""
+    while reached < len(RECALLS) - 1 and RECALLS[reached + 1] <= right / positives:
+        reached += 1
+    if reached == len(RECALLS) - 1:
+        return reached, np.iinfo(np.int64).max
+    least = int(RECALLS[reached + 1] * positives)
+    while least / positives < RECALLS[reached + 1]:
+        least += 1
+    return reached, max(least, right + 1)
 
 
 @njit(nogil=True, cache=True)
