@@ -1,20 +1,27 @@
 """Profiles of a degraded detector against a plain loop with pycocotools, on real pictures.
 
     python benchmarks/detector_degradation.py MODEL --data DATA --levels 0,1,3 --out FOLDER
+    python benchmarks/detector_degradation.py MODEL --operators "imagenet_c, imagenet_c_extra" \
+        --levels 1:5 --out FOLDER
 
-`MODEL`: a spec of a detector; `DATA`: a spec of `coco(…)`. `steadyeye degrade` sweeps all operators
-and corruptions (or `--operators`) at the levels; then every picture is degraded and detected again,
-one at a time, and each level scored by COCOeval and by a plain count of the objects found. Prints
-the largest difference, mPC and rPC of both, and what `--fast` finds.
+`MODEL`: a spec of a detector; `DATA`: a spec of `coco(…)`. Without `--data` the pictures are 32 of
+COCO and 68 frames of DAVIS, evenly over its ten sequences, from the folder `--pictures`, which are
+written to `FOLDER/pictures`. `steadyeye degrade` sweeps all operators and corruptions (or
+`--operators`) at the levels; then every picture is degraded and detected again, one at a time, and
+each level scored by COCOeval and by a plain count of the objects found. Prints the largest
+difference, mPC and rPC of both, and what `--fast` finds.
 """
 
 import argparse
 import contextlib
 import io
 import json
+import os
+import shutil
 import time
 from pathlib import Path
 
+import cv2
 import numpy as np
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
@@ -31,13 +38,56 @@ from steadyeye.metrics.rpc import rpc
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
+from steadyeye.runner.sweep import levels as read_levels
 from steadyeye.runner.sweep import operators as find_operators
 from steadyeye.runner.validate import check
 
-CORRUPTIONS = (
-    "gaussian_noise, shot_noise, impulse_noise, defocus_blur, gaussian_blur, brightness, contrast"
-)
+EVERYTHING = "all, imagenet_c, imagenet_c_extra"
+SHARED = Path(os.environ.get("STEADYEYE_TEST_DATA", "../shared/data"))
 SCORE = 0.5
+FRAMES = 68
+DAVIS = {
+    "blackswan": "bird",
+    "bmx-trees": "bicycle",
+    "car-shadow": "car",
+    "dog": "dog",
+    "drift-straight": "car",
+    "goat": "sheep",
+    "horsejump-high": "horse",
+    "kite-surf": "person",
+    "motocross-jump": "motorcycle",
+    "scooter-black": "motorcycle",
+}
+"""What the mask of each sequence is of, as the class of COCO that is nearest to it."""
+
+
+def collect_pictures(data, folder):
+    """Copies the pictures into a folder with their boxes.json; the spec of the source of both."""
+    root = data / "coco" / "tinycoco"
+    content = json.loads((root / "annotations" / "instances_train2017.json").read_text())
+    shutil.copytree(root / "images" / "train2017", folder / "images", dirs_exist_ok=True)
+    numbers = {row["name"]: row["id"] for row in content["categories"]}
+    frames = sorted((data / "davis" / "JPEGImages").glob("*/*.jpg"))
+    for place in np.linspace(0, len(frames) - 1, FRAMES).round().astype(int):
+        frame = frames[place]
+        name, sequence = f"{frame.parent.name}-{frame.name}", frame.parent.name
+        shutil.copyfile(frame, folder / "images" / name)
+        mask_file = str(frame.with_suffix(".png")).replace("JPEGImages", "Annotations")
+        mask = (cv2.imread(mask_file, cv2.IMREAD_GRAYSCALE) > 0).astype(np.uint8)
+        image = {"id": 10**9 + int(place), "file_name": name}
+        content["images"].append({**image, "width": mask.shape[1], "height": mask.shape[0]})
+        content["annotations"].append(
+            {
+                "id": 10**13 + int(place),
+                "image_id": image["id"],
+                "category_id": numbers[DAVIS[sequence]],
+                "bbox": list(map(float, cv2.boundingRect(mask))),
+                "area": float(mask.sum()),
+                "iscrowd": 0,
+            }
+        )
+    (folder / "boxes.json").write_text(json.dumps(content))
+    return f"coco(annotations='{folder / 'boxes.json'}', images='{folder / 'images'}')"
 
 
 def score(truth, categories, images, detections):
@@ -143,10 +193,11 @@ def list_truth(source):
 
 def compare(options):
     """Both ways, and how far they are apart."""
-    names = options.operators or f"all, {CORRUPTIONS}"
+    names = options.operators or EVERYTHING
+    data = options.data or collect_pictures(options.pictures, options.out / "pictures")
     job = Job(
         (options.model,),
-        (options.data,),
+        (data,),
         str(options.out / "sweep"),
         operators=names,
         levels=options.levels,
@@ -167,14 +218,14 @@ def compare(options):
         for operator in degraded_recall(table).cells
         for cell in operator.cells
     }
-    source = plugins.build("sources", parse(options.data))
+    source = plugins.build("sources", parse(data))
     model = plugins.build("models", parse(options.model))
     to_data = table.model_to_data_class
     truth, objects = list_truth(source)
     images = [{"id": i} for i in range(len(source))]
     categories = [{"id": i} for i in range(len(table.classes))]
     built = find_operators(names, gradients=False)
-    wanted = sorted({int(level) for level in options.levels.split(",")})
+    wanted = read_levels(options.levels, built)
     clean = detect_plainly(model, source, None, 0, to_data)
     first = [count_found(o, a) for o, a in zip(objects, clean, strict=True)]
     kept = [(i, k) for i, some in enumerate(first) for k, is_found in enumerate(some) if is_found]
@@ -205,7 +256,8 @@ def main():
     """Reads the options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
-    parser.add_argument("--data", required=True)
+    parser.add_argument("--data", default="")
+    parser.add_argument("--pictures", type=Path, default=SHARED)
     parser.add_argument("--operators", default="")
     parser.add_argument("--levels", default="0,1,3")
     parser.add_argument("--workers", type=int, default=1)

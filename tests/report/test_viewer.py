@@ -364,8 +364,9 @@ def test_the_viewer_fits_and_has_no_violations(opened, kind, request):
 
 
 @pytest.mark.slow
-def test_a_cell_of_the_timeline_leads_to_its_frame(opened, followed):
-    page, complaints = opened(path=followed)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_cell_of_the_timeline_leads_to_its_frame(opened, followed, width):
+    page, complaints = opened(path=followed, width=width)
     section = page.locator("section", has_text="The seconds in which objects are least steady").last
     section.locator(".card .pair").first.click()
     table = page.locator(".lanes")
@@ -374,10 +375,17 @@ def test_a_cell_of_the_timeline_leads_to_its_frame(opened, followed):
     assert row.locator("td").count() == frames
     cell = row.locator("td.l").first
     place = cell.evaluate("each => each.cellIndex - 1")
+    page.locator(".play").click()
     cell.click()
+    assert page.locator(".play").inner_text().startswith("▶"), "it still plays"
     assert int(page.locator(".player input").input_value()) == place
+    assert cell.get_attribute("title").split(", ")[1].split(": ")[0] in at(page)
     assert "lost" in page.locator(".moving .line").inner_text()
+    boxes = page.locator(".moving svg text, .moving .key").all_text_contents()
+    assert any("lost" in text for text in boxes), boxes
+    assert table.locator("td.now").count() == table.locator("tr").count()
     assert "now" in cell.get_attribute("class")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert find_violations(page, "#large") == []
     # a chart of the page warns of an empty extent, which is no matter of the viewer
     assert [text for text in complaints if "Infinite extent" not in text] == []
