@@ -303,12 +303,14 @@ class MetricMethods:
             >>> print(localization(example_detections(), k=1))
             localization(k=1) 100.0 % (95 % interval 78.2–100.0 %, n = 30)
         """
-    def map(self, iou: float | str = 0.5) -> Result:
+    def map(self, iou: float | str = 0.5, size: str = "all", detections: int = 100) -> Result:
         """AP averaged over the classes that are there: of the anchors where samples form pm-sets.
 
         Interpolated at 101 recalls, at most 100 detections an image and class, crowds ignored: equal
-        to COCOeval of pycocotools. `iou`: 0.5 … 0.95, or "coco", the mean over all ten. Value None
-        without objects. Lin et al., "Microsoft COCO", 2014.
+        to COCOeval of pycocotools. `iou`: 0.5 … 0.95, or "coco", the mean over all ten. `size`: of the
+        objects that count, "small" (up to 32² square pixels), "medium" (up to 96²) or "large".
+        `detections`: how many of each image and class count, the most confident. Value None without
+        objects. Raises `UsageError` for other values. Lin et al., "Microsoft COCO", 2014.
 
         Example, on made-up predictions:
 

@@ -12,6 +12,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 import steadyeye as se
+from steadyeye import testing
 from steadyeye.core import plugins
 from steadyeye.core.boxes import BoxTable, boxes, iou, truth_table
 from steadyeye.core.errors import UsageError
@@ -20,6 +21,7 @@ from steadyeye.core.spec import parse
 from steadyeye.data.annotations.coco_geometry import of_segmentation, run_lengths
 from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors, gains
 from steadyeye.metrics.detection.frame_ap import Frames, frame_quality, frames, worst
+from steadyeye.metrics.map import map as mean_ap
 from steadyeye.models.detectors.onnx_detector import DetectorRecipe, suppress_overlaps
 from steadyeye.predictions.read import cells, read
 
@@ -231,8 +233,31 @@ def test_real_detections_score_as_pycocotools_says(
     assert found.map(iou="coco").value == pytest.approx(theirs.stats[0], abs=1e-9)
     assert found.map().value == pytest.approx(theirs.stats[1], abs=1e-9)
     assert found.mar().value == pytest.approx(theirs.stats[8], abs=1e-9)
+    for place, size in enumerate(("small", "medium", "large"), start=3):
+        assert theirs.stats[place] > 0
+        ours = found.map(iou="coco", size=size).value
+        assert ours == pytest.approx(theirs.stats[place], abs=1e-9)
+    for place, most in enumerate(theirs.params.maxDets[:2]):
+        precision = theirs.eval["precision"][..., 0, place]
+        ours = found.map(iou="coco", detections=most).value
+        assert ours == pytest.approx(precision[precision >= 0].mean(), abs=1e-9)
     # the figures others have measured with these files, whose threshold and suppression differ
     assert theirs.stats[0] == pytest.approx(expected, abs=0.02)
+
+
+def test_map_of_objects_of_a_size_is_named_and_refuses_others():
+    table = testing.example_detections()
+    found = mean_ap(table, "coco", size="medium", detections=10)
+    assert found.name == "map(iou=coco, size=medium, detections=10)"
+    assert found.value == mean_ap(table, "coco").value, "every object is of 40 × 40 pixels"
+    assert mean_ap(table, size="small").value is None
+    for wrong, why in (
+        ({"size": "smal"}, "no size of objects named 'smal'; did you mean 'small'"),
+        ({"detections": 0}, "detections=0: give 1 to 100"),
+        ({"detections": 300}, "detections=300: give 1 to 100"),
+    ):
+        with pytest.raises(se.UsageError, match=why):
+            mean_ap(table, **wrong)
 
 
 def test_suppression_is_greedy_by_class():

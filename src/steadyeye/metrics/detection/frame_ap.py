@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, BoxTable, in_classes, select, take
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import PmSets
 from steadyeye.core.predictions import Predictions
@@ -18,7 +18,16 @@ from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.trials import Statistic
 from steadyeye.core.types import Result
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
-from steadyeye.metrics.detection.matching import IOUS, Matched, ignore_detections_on, match
+from steadyeye.metrics.detection.matching import (
+    ALL,
+    AREAS,
+    IOUS,
+    MOST,
+    Matched,
+    Range,
+    ignore_detections_on,
+    match,
+)
 
 Table = Callable[[Matched, NDArray[np.int64] | None], NDArray[np.float64]]
 """`(matched, weight) -> (ious, classes)`, each image counting `weight` times; NaN for classes
@@ -30,7 +39,8 @@ class Frames:
     """Some images of a table with their boxes, n of them.
 
     `rows`: (n,) their rows. `videos`: (n,) what intervals are clustered by. `outside`: objects on
-    which a detection that was matched to nothing is ignored; None: it is a false positive.
+    which a detection that was matched to nothing is ignored; None: it is a false positive. `area`:
+    square pixels of the objects that count, see `matching.match`.
     """
 
     rows: NDArray[np.intp]
@@ -39,10 +49,11 @@ class Frames:
     detections: BoxTable
     classes: int
     outside: BoxTable | None = None
+    area: Range = ALL
 
     def match_detections(self) -> Matched:
         """The detections matched to what is there, once for all thresholds."""
-        matches = match(self.truth, self.detections, len(self.rows), self.classes)
+        matches = match(self.truth, self.detections, len(self.rows), self.classes, self.area)
         if self.outside is None:
             return matches
         return ignore_detections_on(matches, self.detections, self.outside)
@@ -65,6 +76,28 @@ def frames(predictions: Predictions, rows: NDArray[np.intp], one_class: bool = F
         )
         classes = 1
     return Frames(rows, np.asarray(videos, dtype=np.str_), objects, detected, classes)
+
+
+def limit_frames(images: Frames, size: str, detections: int) -> Frames:
+    """The images with the objects of a size alone, and so many detections an image and class.
+
+    `size`: COCO's "all", "small" (up to 32² square pixels), "medium" (up to 96²) or "large".
+    `detections`: the most confident, at most 100. Objects of other sizes, and what is detected on
+    them or is of another size itself, count neither way. Raises `UsageError` for other values.
+    """
+    if size not in AREAS:
+        raise unknown("size of objects", size, tuple(AREAS))
+    if isinstance(detections, bool) or not 1 <= detections <= MOST:
+        raise UsageError(f"detections={detections}: give 1 to {MOST}")
+    limited = replace(images, area=AREAS[size])
+    if detections == MOST:
+        return limited  # which matching itself does
+    table = images.detections
+    order = np.lexsort((-table.score, table.label, table.image))
+    key = table.image[order] * images.classes + table.label[order]
+    starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    rank = np.arange(len(key)) - np.repeat(starts, np.diff(np.append(starts, len(key))))
+    return replace(limited, detections=take(table, np.sort(order[rank < detections])))
 
 
 def frames_without_ood(predictions: Predictions, rows: NDArray[np.intp]) -> Frames:

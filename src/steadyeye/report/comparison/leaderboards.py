@@ -301,10 +301,10 @@ def name_metric(metric: str) -> str:
     """A metric as prose names it: `pm_k(k=10)` is pm-10."""
     name, _, rest = metric.partition("(")
     k = rest.partition("k=")[2].partition(",")[0].rstrip(")")
-    if name == "pm_k":
-        return f"pm-{k}"
-    if name == "pm_k_map":
-        return f"pm-{k} mAP"
+    if name in ("pm_k", "pm_k_map"):
+        return f"pm-{k}{' mAP' * (name == 'pm_k_map')}"
+    if name == "map" and "size=" in rest:
+        return f"mAP ({rest.partition('size=')[2].rstrip(')').partition(',')[0]} objects)"
     return CALLED.get(name, name)
 
 
