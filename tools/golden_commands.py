@@ -77,6 +77,9 @@ GROUPS = {
         compare runs/two runs/one --metrics pm_k(k=2) --out compared.md
         gate runs/sets --require accuracy>=1%
         rows runs/sets --out rows.csv
+        card runs/two --out card.md
+        leaderboard runs/two runs/free --out leaderboard
+        plan runs/free --model efficientnet_lite0 --decide pm_k(k=5)>=30% --premise constant-class
         gate runs/two --require accuracy>=99% --require pm_k(k=3)>=0.1 --junit gate.xml --github
         gate runs/free --require flip_rate<=99% --against runs/free --max-drop 2%
         view runs --html runs.html

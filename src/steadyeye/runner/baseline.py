@@ -9,7 +9,6 @@ from steadyeye.core.storage.files import Place, place
 from steadyeye.core.types import Source
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner.job import Job
-from steadyeye.runner.short_forms import default_folder, expand_job
 
 
 def plan_baseline(sweep: Job, baseline: str) -> tuple[Job | None, Job]:
@@ -18,6 +17,9 @@ def plan_baseline(sweep: Job, baseline: str) -> tuple[Job | None, Job]:
     `baseline`: a model, which is run beside the folder of the sweep, or the folder of a finished
     run, which needs no job. Raises `UsageError` for a sweep that a baseline does not go with.
     """
+    # with OpenCV, which whoever only reads a sweep does without
+    from steadyeye.runner.short_forms import default_folder, expand_job
+
     if (place(baseline) / "run.json").is_file():
         return None, replace(sweep, baseline=baseline)
     limited = replace(sweep, baseline=baseline)  # what does not go with it is said first
