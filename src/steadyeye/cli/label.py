@@ -17,27 +17,32 @@ from steadyeye.core.storage.files import place
 FIRST = 10  # sets whose pictures are made before the server begins
 
 
+Decide = Annotated[
+    str | None, typer.Option(help="What is to be decided, such as 'pm_k(k=10) >= 70%'.")
+]
+MetricOfSets = Annotated[
+    str | None,
+    typer.Option(help="What is measured where nothing is to be decided; default: pm_k."),
+]
+Target = Annotated[
+    str | None, typer.Option(help="Half-width of the interval: ±5 (percentage points).")
+]
+Premise = Annotated[
+    str | None, typer.Option(help="What is taken of the sets: constant-class, or scene-class.")
+]
+ModelName = Annotated[str | None, typer.Option(help="Name of the model, if the run has several.")]
+DataName = Annotated[str | None, typer.Option(help="Name of the data, if the run has several.")]
+
+
 @dataclass(frozen=True)
 class StudyOptions:
     """What is asked of a run, and when the labels are enough."""
 
-    decide: Annotated[
-        str | None,
-        typer.Option(help="What is to be decided, such as 'pm_k(k=10) >= 70%'; then it stops."),
-    ] = None
-    metric: Annotated[
-        str | None,
-        typer.Option(help="What is measured where nothing is to be decided; default: pm_k."),
-    ] = None
-    target: Annotated[
-        str | None,
-        typer.Option(help="Stop when the interval is so narrow: ±5 (percentage points)."),
-    ] = None
+    decide: Decide = None
+    metric: MetricOfSets = None
+    target: Target = None
     budget: Annotated[int | None, typer.Option(help="Stop after so many labels.", min=1)] = None
-    premise: Annotated[
-        str | None,
-        typer.Option(help="What is taken of the sets: constant-class, or scene-class."),
-    ] = None
+    premise: Premise = None
     strata: Annotated[
         str, typer.Option(help="Order proportional to strata: confidence or class.")
     ] = ""
@@ -74,12 +79,8 @@ def label(
     out: Annotated[
         Path | None, typer.Option(help="Folder of the study; default: RUN-labels.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Name of the model, if the run has several.")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="Name of the data, if the run has several.")
-    ] = None,
+    model: ModelName = None,
+    data: DataName = None,
     serving: ServeOptions,
     display: ProgressOptions,
 ) -> None:

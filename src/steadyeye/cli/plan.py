@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadyeye.cli.label import StudyOptions, plan_question
+from steadyeye.cli.label import (
+    DataName,
+    Decide,
+    MetricOfSets,
+    ModelName,
+    Premise,
+    StudyOptions,
+    Target,
+    plan_question,
+)
 from steadyeye.cli.options import command
 from steadyeye.cli.terminal import say, show, show_table
 from steadyeye.core.errors import UsageError
@@ -15,6 +24,7 @@ from steadyeye.core.storage.files import place
 if TYPE_CHECKING:
     from steadyeye.metrics.label_studies.cost import Pilot
     from steadyeye.metrics.label_studies.cost_sentences import CostTable
+    from steadyeye.metrics.label_studies.files import LabelledStudy
     from steadyeye.metrics.label_studies.study import LabelStudy
 
 
@@ -22,19 +32,10 @@ if TYPE_CHECKING:
 class PlanOptions:
     """What is to be asked of a run, and what is known of it."""
 
-    decide: Annotated[
-        str | None, typer.Option(help="What is to be decided, such as 'pm_k(k=10) >= 70%'.")
-    ] = None
-    metric: Annotated[
-        str | None, typer.Option(help="What --target is the interval of; default: pm_k.")
-    ] = None
-    target: Annotated[
-        str | None, typer.Option(help="Half-width of the interval: ±5 (percentage points).")
-    ] = None
-    premise: Annotated[
-        str | None,
-        typer.Option(help="What is taken of the sets: constant-class, or scene-class."),
-    ] = None
+    decide: Decide = None
+    metric: MetricOfSets = None
+    target: Target = None
+    premise: Premise = None
     labels: Annotated[
         Path | None,
         typer.Option(help="Folder of labels of a pilot, as `steadyeye review-export` writes it."),
@@ -46,12 +47,8 @@ def plan(
     *,
     run: Annotated[str, typer.Argument(help="Folder of a run on videos.")],
     options: PlanOptions,
-    model: Annotated[
-        str | None, typer.Option(help="Name of the model, if the run has several.")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="Name of the data, if the run has several.")
-    ] = None,
+    model: ModelName = None,
+    data: DataName = None,
 ) -> None:
     """Say how many labels a question about a run will cost, before any is given.
 
@@ -59,14 +56,16 @@ def plan(
     """
     if options.decide is None and options.target is None:
         raise UsageError("nothing is asked; give --decide 'pm_k(k=10) >= 70%' or --target ±5")
+    from steadyeye.metrics.label_studies.files import read_labelled_study
     from steadyeye.metrics.label_studies.judge import judge
     from steadyeye.metrics.label_studies.sentences import say_bound, say_result
     from steadyeye.review.studies.run_cell import find_cell
 
     predictions = find_cell(place(run), model, data).predictions
-    record, labels = _read_folder(options.labels) if options.labels else (None, {})
-    if record is not None:
-        options = _complete(options, record)
+    labelled = None
+    if options.labels:
+        labelled = read_labelled_study(options.labels)
+        options = _complete(options, labelled.record)
     question = StudyOptions(options.decide, options.metric, options.target, premise=options.premise)
     study = plan_question(predictions, question)
     before = judge(study, {})
@@ -75,9 +74,9 @@ def plan(
         return
     say(say_bound(study))
     if study.scenes:
-        _print_scenes(study, record, predictions, labels)
+        _print_scenes(study, labelled, predictions)
         return
-    pilot = _read_pilot(study, record, predictions, labels) if record else None
+    pilot = _read_pilot(study, labelled, predictions) if labelled else None
     print_cost = _print_decision if options.decide else _print_width
     print_cost(study, pilot)
 
@@ -89,32 +88,25 @@ def _complete(options: PlanOptions, record: Any) -> PlanOptions:
     return replace(options, metric=options.metric or metric, premise=premise)
 
 
-def _read_folder(folder: Path) -> tuple[Any, Any]:
-    """The record and the labels of a study in a folder."""
-    from steadyeye.metrics.label_studies.files import LABELS, STUDY, read_labels, read_study
-
-    return read_study(folder / STUDY), read_labels(folder / LABELS)
-
-
-def _read_pilot(study: "LabelStudy", record: Any, predictions: Any, labels: Any) -> "Pilot":
+def _read_pilot(study: "LabelStudy", labelled: "LabelledStudy", predictions: Any) -> "Pilot":
     """What the labels say, which is printed."""
     from steadyeye.metrics.label_studies.cost import read_pilot
     from steadyeye.metrics.label_studies.cost_sentences import say_pilot
 
-    pilot = read_pilot(study, record, predictions, labels)
+    pilot = read_pilot(study, labelled, predictions)
     say(say_pilot(study, pilot))
     return pilot
 
 
-def _print_scenes(study: "LabelStudy", record: Any, predictions: Any, labels: Any) -> None:
+def _print_scenes(study: "LabelStudy", labelled: "LabelledStudy | None", predictions: Any) -> None:
     from steadyeye.metrics.label_studies.cost import check_pilot, count_scenes
     from steadyeye.metrics.label_studies.cost_sentences import say_scenes
     from steadyeye.metrics.label_studies.files import plan_again
 
-    if record is not None:
-        check_pilot(study, record)
-        plan_again(record, predictions)
-    say(say_scenes(study, count_scenes(study, labels)))
+    if labelled is not None:
+        check_pilot(study, labelled.record)
+        plan_again(labelled.record, predictions)
+    say(say_scenes(study, count_scenes(study, labelled.labels if labelled else {})))
 
 
 def _print_decision(study: "LabelStudy", pilot: "Pilot | None") -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Image
-from steadyeye.degradation.operator import Context, MoveBoxes, Operator, Trail
+from steadyeye.degradation.operator import Context, MoveBoxes, Operator, Trail, seed_of
 
 Arguments = Mapping[str, Any]
 Transform = Callable[[Image, Arguments, int], Any]
@@ -47,34 +47,44 @@ def build_operator(
 
 
 def read_levels(
-    title: str, level: str | None, values: Sequence[Any] | None, arguments: Arguments | None
+    title: str,
+    transform: Callable[..., Any],
+    level: str | None,
+    values: Sequence[Any] | None,
+    arguments: Arguments,
 ) -> tuple[Arguments, ...]:
     """The arguments of a transform at each level; a single one where no argument is the level.
 
-    `level`: the argument that has another of `values` at each level. `arguments`: the others.
-    Raises `UsageError` where one of the two is missing, or the level is among the others.
+    `transform`: its class, which is built once with each. `level`: the argument that has another of
+    `values` at each level. `arguments`: the others. Lists become tuples, as such libraries ask for.
+    Raises `UsageError` where one of the two is missing, the level is among the others, and for
+    arguments and values that the transform does not take.
     """
-    others = dict(arguments or {})
     if (level is None) != (values is None):
         raise UsageError(
             f"{title}: give the argument that is the level and its values, such as "
             "level='blur_limit', values=[3, 7, 11]; or neither, for one level"
         )
-    if level is None or values is None:
-        return (MappingProxyType(others),)
-    if not values:
+    if values is not None and not values:
         raise UsageError(f"{title}: values is empty; give one for each level")
-    if level in others:
+    if level in arguments:
         raise UsageError(f"{title}: '{level}' is the level and among the arguments; give it once")
-    return tuple(MappingProxyType({**others, level: value}) for value in values)
-
-
-def check_arguments(title: str, levels: Sequence[Arguments], transform: type) -> None:
-    """Raises `UsageError` for an argument that a class of transforms has not, with the nearest."""
+    at_levels = [{}] if level is None else [{level: value} for value in values or ()]
+    levels = tuple(
+        MappingProxyType({name: _as_tuple(value) for name, value in {**arguments, **own}.items()})
+        for own in at_levels
+    )
     known = set(inspect.signature(transform).parameters)
     for name in levels[0]:
         if name not in known:
             raise unknown(f"argument of {title}", name, sorted(known))
+    for chosen in levels:
+        run(title, lambda chosen=chosen: transform(**chosen))
+    return levels
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
 def run(title: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -98,11 +108,6 @@ def refuse_boxes(title: str) -> MoveBoxes:
         )
 
     return move
-
-
-def seed_of(key: np.uint64, level: int) -> int:
-    """The seed of one image at one level, 0 … 2³² − 1; `key`: the stream of the image."""
-    return (int(key) + level) % 2**32
 
 
 def _check_pixels(title: str, returned: Any, image: Image) -> Image:

@@ -119,6 +119,11 @@ class Operator:
             raise UsageError(f"{self.name} has levels 0 to {self.last}, not {level}")
 
 
+def seed_of(key: np.uint64, level: int) -> int:
+    """The seed of a generator for one image at one level, 0 … 2³² − 1; `key`: `Context.key`."""
+    return (int(key) + level) % 2**32
+
+
 def incremental(name: str, step: Callable[[Image, np.uint64], Image]) -> Operator:
     """An operator whose every level is made of the level before.
 

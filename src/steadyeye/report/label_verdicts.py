@@ -3,18 +3,16 @@
 from collections.abc import Sequence
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.requirement import Requirement
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.storage.files import Place
 from steadyeye.metrics.label_studies.files import (
-    LABELS,
     STUDY,
     StudyRecord,
     find_study,
-    read_labels,
-    read_study,
+    read_labelled_study,
 )
 from steadyeye.metrics.label_studies.judge import StudyResult, judge
 from steadyeye.metrics.label_studies.label_reuse import (
@@ -24,7 +22,6 @@ from steadyeye.metrics.label_studies.label_reuse import (
     say_reuse,
 )
 from steadyeye.metrics.label_studies.model_difference import (
-    LabelledStudy,
     ModelDifference,
     compare_models,
 )
@@ -44,7 +41,8 @@ def judge_labels(tables: Sequence[Predictions], folder: Place, least: int = 0) -
     below which nothing holds. Raises `UsageError` where the folder holds no study, it asks for no
     number, or it was planned on other data.
     """
-    record, labels = read_study(folder / STUDY), read_labels(folder / LABELS)
+    labelled = read_labelled_study(folder)
+    record, labels = labelled.record, labelled.labels
     if record.question.share is None:
         raise UsageError(
             f"'{folder / STUDY}' measures {record.question} and requires no number of it; collect "
@@ -98,17 +96,13 @@ def judge_without_labels(
 
 def _word_other(result: ReuseResult, least: int) -> GateVerdict:
     """The verdict on a model that the labels were not collected for."""
-    share = result.interval
-    numbers = f"95 % interval {interval(share.low, share.high)}"
-    if share.value is not None:
-        numbers = f"{percent(share.value)} ({numbers})"
-    words = numbers, say_reuse(result)
-    return _make_verdict(result.study, result.holds, share, words, result.labels, least)
+    words = say_numbers(result.interval), say_reuse(result)
+    return _make_verdict(result.study, result.holds, result.interval, words, result.labels, least)
 
 
 def _word_verdict(study: LabelStudy, result: StudyResult, least: int) -> GateVerdict:
     share = result.interval if result.labels else result.bound
-    numbers = say_numbers(result) if result.labels else say_bound(study)
+    numbers = say_numbers(share) if result.labels else say_bound(study)
     words = numbers, say_cost(study, result)
     return _make_verdict(study, result.holds, share, words, result.labels, least)
 
@@ -156,6 +150,6 @@ def compare_by_labels(
             "--labels compares two runs from one folder of labels, or from one of each, not "
             f"{number_of(len(runs), 'run')} from {len(folders)}"
         )
-    studies = [LabelledStudy(read_study(f / STUDY), read_labels(f / LABELS)) for f in folders]
+    studies = [read_labelled_study(folder) for folder in folders]
     first, second = (_find_other_model(studies[0].record, tables) for tables in runs)
     return compare_models(studies, first, second, metric)

@@ -37,7 +37,7 @@ from steadyeye.metrics.label_studies.cost_sentences import (
     say_ratio,
     say_scenes,
 )
-from steadyeye.metrics.label_studies.files import StudyRecord
+from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord
 from steadyeye.metrics.label_studies.judge import judge, next_sets
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
@@ -278,7 +278,7 @@ def test_a_pilot_says_what_its_interval_says(labels, strata):
     plain, own, truth = make_study("pm_k(k=2)", strata=strata)
     given_labels = {name: truth[name] for name in own.candidates[:labels]}
     _, study, _ = make_study("pm_k(k=2) >= 60%")
-    pilot = read_pilot(study, record_of(own), plain, given_labels)
+    pilot = read_pilot(study, LabelledStudy(record_of(own), given_labels), plain)
     interval = judge(own, given_labels).interval
     assert pilot.labels == labels
     ends = (interval.low, interval.value, interval.high)
@@ -302,7 +302,7 @@ def test_a_pilot_may_decide_at_once():
     plain, study, truth = make_study("pm_k(k=2) >= 20%")
     labels = {name: truth[name] for name in study.candidates[:PILOT]}
     assert judge(study, labels).holds
-    pilot = read_pilot(study, record_of(study), plain, labels)
+    pilot = read_pilot(study, LabelledStudy(record_of(study), labels), plain)
     assert pilot.labels < PILOT
     costs = estimate_decisions(study, pilot.right, pilot.start)
     assert is_answered(pilot, costs)
@@ -317,16 +317,20 @@ def test_a_pilot_of_another_kind_is_refused():
     labels = {name: truth[name] for name in own.candidates[:PILOT]}
     _, study, _ = make_study("pm_k(k=2) >= 60%")
     with pytest.raises(UsageError, match="given for pm_k"):
-        read_pilot(study, record_of(own), plain, labels)
+        read_pilot(study, LabelledStudy(record_of(own), labels), plain)
     with pytest.raises(UsageError, match="--premise scene-class, not constant-class"):
-        read_pilot(study, replace(record_of(study), premise=Premise("scene-class")), plain, labels)
+        read_pilot(
+            study,
+            LabelledStudy(replace(record_of(study), premise=Premise("scene-class")), labels),
+            plain,
+        )
     with pytest.raises(UsageError, match="estimate nothing; label 25"):
-        read_pilot(study, record_of(study), plain, {})
+        read_pilot(study, LabelledStudy(record_of(study), {}), plain)
     unknown = dict.fromkeys(study.candidates[:5], ())
     with pytest.raises(UsageError, match="5 of them without a class, estimate nothing"):
-        read_pilot(study, record_of(study), plain, unknown)
+        read_pilot(study, LabelledStudy(record_of(study), unknown), plain)
     some = {**labels, **unknown}
-    pilot = read_pilot(study, record_of(study), plain, some)
+    pilot = read_pilot(study, LabelledStudy(record_of(study), some), plain)
     assert pilot.unknown == 5
     assert "nobody could label 5" in say_pilot(study, pilot)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from steadyeye import testing
 from steadyeye.core.errors import UsageError
 from steadyeye.metrics.label_studies.files import (
+    LabelledStudy,
     find_study,
     read_labels,
     read_study,
@@ -20,12 +21,11 @@ from steadyeye.metrics.label_studies.files import (
 from steadyeye.metrics.label_studies.judge import judge, next_sets
 from steadyeye.metrics.label_studies.label_reuse import judge_other_model, say_reuse
 from steadyeye.metrics.label_studies.model_difference import (
-    LabelledStudy,
-    say_difference,
-    say_next_sets,
+    compare_models as compare_studies,
 )
 from steadyeye.metrics.label_studies.model_difference import (
-    compare_models as compare_studies,
+    say_difference,
+    say_next_sets,
 )
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study

@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import unknown
 from steadyeye.core.types import Image
 from steadyeye.degradation.library_transforms import (
     Arguments,
     build_operator,
-    check_arguments,
     read_levels,
     run,
-    seed_of,
 )
-from steadyeye.degradation.operator import MoveBoxes, Operator
+from steadyeye.degradation.operator import MoveBoxes, Operator, seed_of
 
 
 def albumentations(
@@ -57,10 +55,8 @@ def albumentations(
     if name not in classes:
         raise unknown("transform of Albumentations", name, sorted(classes))
     transform: Any = classes[name]
-    levels = tuple({"p": 1, **level_} for level_ in read_levels(title, level, values, arguments))
-    check_arguments(title, levels, transform)
-    for level_arguments in levels:
-        run(title, lambda chosen=level_arguments: transform(**chosen))
+    others = {"p": 1} | dict(arguments or {})
+    levels = read_levels(title, transform, level, values, others)
 
     def apply(image: Image, chosen: Arguments, seed: int) -> Any:
         built = transform(**chosen)
@@ -96,6 +92,4 @@ def _move_by(library: Any, title: str, transform: Any, levels: Sequence[Argument
         moved[order] = np.asarray(result["bboxes"], dtype=np.float64).reshape(-1, 4)
         return moved
 
-    if not hasattr(transform, "apply_to_bboxes"):
-        raise UsageError(f"{title} has no rule for boxes; take another transform")
     return move

@@ -12,7 +12,7 @@ import numpy as np
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import attribute
 from steadyeye.core.types import Image
-from steadyeye.degradation.operator import Context, Operator, Trail
+from steadyeye.degradation.operator import Context, Operator, Trail, seed_of
 
 LOCK = threading.Lock()
 
@@ -53,7 +53,7 @@ def callable(
         def at(degree: int) -> Image:
             value = level_values[degree - 1]
             at_level = ((), {level: value, **further}) if level else ((value,), further)
-            seed = (int(context.key) + degree) % 2**32
+            seed = seed_of(context.key, degree)
             return _check_image(path, _call_seeded(function, image.copy(), at_level, seed), image)
 
         return at

@@ -13,10 +13,8 @@ from steadyeye.core.types import Image
 from steadyeye.degradation.library_transforms import (
     Arguments,
     build_operator,
-    check_arguments,
     read_levels,
     refuse_boxes,
-    run,
 )
 from steadyeye.degradation.operator import Operator
 
@@ -59,11 +57,8 @@ def kornia(
     if name not in classes:
         raise unknown("augmentation of Kornia", name, sorted(classes))
     augmentation = classes[name]
-    levels = tuple({"p": 1.0, **level_} for level_ in read_levels(title, level, values, arguments))
-    check_arguments(title, levels, augmentation)
-    tuples = tuple({key: _as_tuple(v) for key, v in level_.items()} for level_ in levels)
-    for level_arguments in tuples:
-        run(title, lambda chosen=level_arguments: augmentation(**chosen))
+    others = {"p": 1.0} | dict(arguments or {})
+    levels = read_levels(title, augmentation, level, values, others)
 
     def apply(image: Image, chosen: Arguments, seed: int) -> Any:
         values_ = torch.from_numpy(image).permute(2, 0, 1)[None].float() / 255
@@ -74,12 +69,7 @@ def kornia(
         grey = (augmented[0].permute(1, 2, 0).clamp(0, 1) * 255).round()
         return np.ascontiguousarray(grey.to(torch.uint8).numpy())
 
-    operator = build_operator("kornia", name, tuples, apply)
+    operator = build_operator("kornia", name, levels, apply)
     if issubclass(augmentation, library.IntensityAugmentationBase2D):
         return operator
     return replace(operator, move=refuse_boxes(title))
-
-
-def _as_tuple(value: Any) -> Any:
-    """Lists as the tuples that Kornia asks for."""
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value

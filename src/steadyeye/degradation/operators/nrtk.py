@@ -11,10 +11,8 @@ from steadyeye.core.types import Image
 from steadyeye.degradation.library_transforms import (
     Arguments,
     build_operator,
-    check_arguments,
     read_levels,
     refuse_boxes,
-    run,
 )
 from steadyeye.degradation.operator import Operator
 
@@ -50,11 +48,8 @@ def nrtk(
     """
     title = f"nrtk.{name}"
     place, perturber = _find_class(name)
-    levels = read_levels(title, level, values, arguments)
-    check_arguments(title, levels, perturber)
+    levels = read_levels(title, perturber, level, values, arguments or {})
     is_random = "seed" in inspect.signature(perturber).parameters
-    for level_arguments in levels:
-        run(title, lambda chosen=level_arguments: perturber(**chosen))
 
     def apply(image: Image, chosen: Arguments, seed: int) -> Any:
         seeded = {**chosen, "seed": seed} if is_random and "seed" not in chosen else chosen

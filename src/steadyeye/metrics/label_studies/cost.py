@@ -18,7 +18,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.label_budget import ERROR, RequiredShare, count_ends, fixed_sample
-from steadyeye.metrics.label_studies.files import StudyRecord, plan_again
+from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord, plan_again
 from steadyeye.metrics.label_studies.judge import LEAST, judge
 from steadyeye.metrics.label_studies.study import LabelStudy
 
@@ -265,20 +265,15 @@ def count_scenes(study: LabelStudy, labels: Mapping[str, Sequence[str]]) -> Scen
     return SceneCost(int(np.argmax(still_open <= allowed)), most)
 
 
-def read_pilot(
-    study: LabelStudy,
-    record: StudyRecord,
-    predictions: Predictions,
-    labels: Mapping[str, Sequence[str]],
-) -> Pilot:
+def read_pilot(study: LabelStudy, pilot: LabelledStudy, predictions: Predictions) -> Pilot:
     """What the labels of a study say of the question of another one on the same predictions.
 
-    `record`: of the study that the labels were given in. Raises `UsageError` for another metric or
+    `pilot`: the study that the labels were given in. Raises `UsageError` for another metric or
     premise, other predictions, and for too few labels to estimate anything.
     """
-    check_pilot(study, record)
-    own = plan_again(record, predictions)
-    result = judge(own, labels)
+    check_pilot(study, pilot.record)
+    own = plan_again(pilot.record, predictions)
+    result = judge(own, pilot.labels)
     share, counts, total = result.interval, result.counts, len(study.sets)
     if share.value is None or share.low is None or share.high is None:
         raise UsageError(

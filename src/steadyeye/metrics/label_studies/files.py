@@ -16,6 +16,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import encode_csv, read_json, read_table
+from steadyeye.metrics.label_studies.judge import Labels
 from steadyeye.metrics.label_studies.question import Question, parse_question
 from steadyeye.metrics.label_studies.study import LabelStudy, Premise, StopRule, plan_study
 
@@ -42,6 +43,22 @@ class StudyRecord:
     model: str
     data: str
     samples: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledStudy:
+    """What a folder of labels holds: the record of its study, and set → its classes."""
+
+    record: StudyRecord
+    labels: Labels
+
+
+def read_labelled_study(folder: Place) -> LabelledStudy:
+    """The study and the labels in a folder, as `steadyeye review-export` writes them.
+
+    Raises `UsageError` as `read_study` and `read_labels` do.
+    """
+    return LabelledStudy(read_study(folder / STUDY), read_labels(folder / LABELS))
 
 
 def read_labels(path: Place) -> dict[str, tuple[str, ...]]:

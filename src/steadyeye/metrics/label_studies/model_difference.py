@@ -17,8 +17,7 @@ from steadyeye.metrics.label_studies.answered_sets import (
     find_sets,
     fold_name,
 )
-from steadyeye.metrics.label_studies.files import StudyRecord
-from steadyeye.metrics.label_studies.judge import Labels
+from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord
 from steadyeye.metrics.label_studies.label_reuse import (
     LabelledPools,
     LabelSample,
@@ -32,14 +31,6 @@ from steadyeye.metrics.label_studies.question import Question, parse_question
 from steadyeye.metrics.label_studies.study import Premise, rank_sets
 
 METRIC = "pm_k"
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledStudy:
-    """What a folder of labels holds: the record of its study, and set → its classes."""
-
-    record: StudyRecord
-    labels: Labels
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What a study shows, in words: of these sets, and never of other videos."""
 
 from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.label_budget import fixed_sample
 from steadyeye.metrics.label_studies.judge import StudyResult
 from steadyeye.metrics.label_studies.study import LabelStudy
@@ -8,20 +9,18 @@ from steadyeye.metrics.label_studies.study import LabelStudy
 
 def say_result(study: LabelStudy, result: StudyResult) -> str:
     """The result in one line: the verdict and what it took, or the interval."""
-    sets = _sets(study)
+    sets, numbers = _sets(study), say_numbers(result.interval)
     if study.question.share is None:
-        return (
-            f"{study.question.name} {say_numbers(result)} of these {sets}, after {_labels(result)}"
-        )
+        return f"{study.question.name} {numbers} of these {sets}, after {_labels(result)}"
     if result.holds is None:
         more = number_of(result.more or 0, "more label")
         return (
             f"{study.question} is open for these {sets} after {_labels(result)}: "
-            f"{say_numbers(result)}; at least {more} to decide it"
+            f"{numbers}; at least {more} to decide it"
         )
     verdict = "holds" if result.holds else "does not hold"
     about = f"{study.question} {verdict} for these {sets}: {say_cost(study, result)}"
-    return f"{about}; {say_numbers(result)}" if result.labels else f"{about}, {_say_most(study)}"
+    return f"{about}; {numbers}" if result.labels else f"{about}, {_say_most(study)}"
 
 
 def say_cost(study: LabelStudy, result: StudyResult) -> str:
@@ -60,9 +59,8 @@ def _against_fixed(study: LabelStudy, result: StudyResult) -> str:
     return f"; a fixed sample would have asked for {fixed:,}" if fixed > result.labels else ""
 
 
-def say_numbers(result: StudyResult) -> str:
+def say_numbers(share: Interval) -> str:
     """The value with its interval; the interval alone where there is no value."""
-    share = result.interval
     ends = f"95 % interval {interval(share.low, share.high)}"
     return ends if share.value is None else f"{percent(share.value)} ({ends})"
 
