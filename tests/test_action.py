@@ -7,19 +7,12 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 import yaml
 from conftest import ROOT
-from PIL import Image
+from two_class_pictures import DATA, name_model, write_pictures
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-CODE = """
-import numpy as np
-def classify(images):
-    light = images.mean(axis=(1, 2, 3)) / 255
-    return np.stack([1 - light, light], axis=1)
-"""
 
 
 def run_action(folder, **inputs):
@@ -50,18 +43,9 @@ def fill(text, values):
 @pytest.fixture
 def folder(tmp_path):
     """A job on twelve pictures, one of which is of the other class."""
-    (tmp_path / "brightness.py").write_text(CODE)
-    (tmp_path / "classes.json").write_text('["black", "white"]')
-    for number in range(12):
-        pictures = tmp_path / "images" / ("black" if number < 6 else "white")
-        pictures.mkdir(parents=True, exist_ok=True)
-        pixels = np.full((8, 8, 3), 20 if number < 7 else 220, np.uint8)
-        Image.fromarray(pixels).save(pictures / f"{number}.png")
-    (tmp_path / "job.toml").write_text(
-        "models = [\"callable(path='brightness:classify', classes='classes.json')\"]\n"
-        "data = [\"image_folder(root='images')\"]\n"
-    )
-    return tmp_path
+    model, data = name_model("by_brightness"), DATA
+    (tmp_path / "job.toml").write_text(f'models = ["{model}"]\ndata = ["{data}"]\n')
+    return write_pictures(tmp_path)
 
 
 def test_it_computes_and_judges(folder):

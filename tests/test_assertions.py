@@ -1,17 +1,20 @@
 """Assertions on a model in a test: what the gate says of the same run."""
 
-import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from forked import steadyeye
+from two_class_pictures import DATA, name_model, write_pictures
 
-from steadyeye.api import evaluate
+from steadyeye.api import evaluate, open_run
 from steadyeye.assertions import assert_steady
 from steadyeye.core.errors import UsageError
 from steadyeye.report.gate import gate, requirements
 from steadyeye.testing import example_source, tell_example_classes
+
+NAMES = ("by_brightness", "always_white")
 
 
 def see_cats(images):
@@ -73,24 +76,22 @@ def test_a_finished_run_takes_neither_data_nor_options():
         assert_steady(run, None, "accuracy >= 1%", batch=4)
 
 
+def test_every_model_of_a_run_is_judged(tmp_path, monkeypatch):
+    monkeypatch.chdir(write_pictures(tmp_path))
+    models = [w for name in NAMES for w in ("--model", name_model(name))]
+    assert steadyeye("run", *models, "--data", DATA, "--out", "run").returncode == 0
+    run = open_run(tmp_path / "run")
+    with pytest.raises(AssertionError) as caught:
+        assert_steady(run, None, "accuracy >= 60%")
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith("accuracy >= 0.6 does not hold for always_white on images: 50.0")
+
+
 def test_the_fixture_is_there_in_a_session_of_its_own(tmp_path):
     """A new pytest with nothing but the installed package, on a folder of images."""
-    from PIL import Image
-
-    for name, colour in (("black", 0), ("white", 255)):
-        (tmp_path / "images" / name).mkdir(parents=True)
-        for i in range(10):
-            Image.new("RGB", (8, 8), (colour,) * 3).save(tmp_path / "images" / name / f"{i}.png")
-    (tmp_path / "classes.json").write_text(json.dumps(["black", "white"]))
-    (tmp_path / "brightness.py").write_text(
-        "import numpy as np\n"
-        "def classify(images):\n"
-        "    light = images.mean(axis=(1, 2, 3)) / 255\n"
-        "    return np.stack([1 - light, light], axis=1)\n"
-    )
-    model = "callable(path='brightness:classify', classes='classes.json')"
+    write_pictures(tmp_path)
     (tmp_path / "test_model.py").write_text(
-        f"MODEL, DATA = {model!r}, \"image_folder(root='images')\"\n"
+        f"MODEL, DATA = {name_model('by_brightness')!r}, {DATA!r}\n"
         "def test_it_holds(assert_steady):\n"
         "    run = assert_steady(MODEL, DATA, 'accuracy >= 50%')\n"
         "    again = assert_steady(MODEL, DATA, 'accuracy <= 100%', least=3)\n"

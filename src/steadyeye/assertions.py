@@ -8,6 +8,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Model, Source
 from steadyeye.report.gate import gate, requirements
 from steadyeye.report.gate_verdict import HOLDS
+from steadyeye.runner.collect import tables
 
 
 def assert_steady(
@@ -20,7 +21,8 @@ def assert_steady(
 ) -> Run:
     """Asserts that the 95 % interval meets every requirement, and returns the run.
 
-    `model` and `data`: as `steadyeye.evaluate` takes them, or a finished `Run` and None.
+    `model` and `data`: as `steadyeye.evaluate` takes them, or a finished `Run` and None; of a run
+    of several models or data, each is judged.
     `required`: such as "pm_k(k=10) >= 70%" or "flip_rate <= 5%". `least`: the n below which nothing
     is shown. `premise`: what each set shows, where nothing is labelled. `options`: of `evaluate`.
     Raises `AssertionError` with the value, the interval and n of what is not shown to hold, also
@@ -42,7 +44,8 @@ def assert_steady(
     if not judged:
         raise UsageError('no requirement given; give one, such as "pm_k(k=10) >= 70%"')
     run = _find_run(model, data, options)
-    verdicts = gate([run.predictions], judged, least=least, premise=premise)
+    cells = [table for _, table in tables([run.folder])]
+    verdicts = gate(cells, judged, least=least, premise=premise)
     failures = [verdict.sentence for verdict in verdicts if verdict.outcome != HOLDS]
     if failures:
         raise AssertionError("\n".join(failures))

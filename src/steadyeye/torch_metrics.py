@@ -37,7 +37,7 @@ OF_OBJECTS = ("true_corners", "true_labels", "crowds", "true_areas")
 
 
 class _Gathered(torchmetrics.Metric):
-    """A metric that keeps one whole number a row and column."""
+    """A metric that gathers columns of rows, of all batches and processes."""
 
     full_state_update = False
     is_differentiable = False
@@ -72,7 +72,7 @@ class _Gathered(torchmetrics.Metric):
         best = preds.eq(preds.amax(dim=1, keepdim=True)).to(torch.uint8).argmax(dim=1)
         return torch.where(preds.isnan().any(dim=1), NOT_PREDICTED, best)
 
-    def _gather(self) -> dict[str, NDArray[np.int64]]:
+    def _gather(self) -> dict[str, NDArray[Any]]:
         """All rows, by column; empty where there are none."""
         return {name: _join(getattr(self, name), self.device) for name in self.columns}
 
@@ -178,7 +178,7 @@ class FlipRate(_Gathered):
         )
 
 
-class FrameAP(torchmetrics.Metric):
+class FrameAP(_Gathered):
     """The mAP over the frame of lowest AP within ±k of each anchor, as `metrics.pm_k_map` has it.
 
     Without sets every image is one of its own, and it is the mAP of all, as `metrics.map` has it.
@@ -196,8 +196,6 @@ class FrameAP(torchmetrics.Metric):
         0.5
     """
 
-    full_state_update = False
-    is_differentiable = False
     higher_is_better = True
 
     def __init__(
@@ -207,12 +205,8 @@ class FrameAP(torchmetrics.Metric):
         iou: float | str = 0.5,
         **settings: Any,
     ) -> None:
-        super().__init__(**settings)
-        if num_classes < 1:
-            raise UsageError(f"num_classes is {num_classes}; give the number of classes")
-        self.num_classes, self.k, self.iou = num_classes, k, iou
-        for name in (*OF_IMAGES, *OF_DETECTIONS, *OF_OBJECTS):
-            self.add_state(name, default=[], dist_reduce_fx="cat")
+        super().__init__(num_classes, (*OF_IMAGES, *OF_DETECTIONS, *OF_OBJECTS), **settings)
+        self.k, self.iou = k, iou
 
     def update(
         self,
@@ -293,8 +287,7 @@ class FrameAP(torchmetrics.Metric):
 
     def result(self) -> Result:
         """The number with its interval."""
-        columns = {n: _join(getattr(self, n), self.device) for n in (*OF_IMAGES, *OF_DETECTIONS)}
-        columns |= {n: _join(getattr(self, n), self.device) for n in OF_OBJECTS}
+        columns = self._gather()
         n = len(columns["sets"])
         split = np.cumsum(columns["detections"])[:-1]
         answers = [
@@ -327,11 +320,6 @@ class FrameAP(torchmetrics.Metric):
             detections=detection_table(answers),
         )
         return pm_k_map(table, self.k, self.iou) if in_sets else mean_ap(table, self.iou)
-
-    def compute(self) -> torch.Tensor:
-        """The number, 0…1; NaN where there is none."""
-        value = self.result().value if len(self.sets) else None  # type: ignore[arg-type]
-        return torch.tensor(float("nan") if value is None else value, dtype=torch.float64)
 
 
 def _stack(parts: Sequence[NDArray[Any]]) -> torch.Tensor:

@@ -11,18 +11,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
-from PIL import Image
-
 import steadyeye as se
 from steadyeye.core.types import Result
 
-CODE = """
-import numpy as np
-def classify(images):
-    light = images.mean(axis=(1, 2, 3)) / 255
-    return np.stack([1 - light, light], axis=1)
-"""
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fixtures"))
+
+from two_class_pictures import DATA, name_model, write_pictures
+
 TRACKERS = ("mlflow", "wandb", "tensorboard", "dvclive")
 
 
@@ -31,10 +26,9 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
         os.environ |= {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
-        write_data()
+        write_pictures(Path(name))
         words = [sys.executable, "-m", "steadyeye", "run", "--out", "run"]
-        words += ["--model", "callable(path='brightness:classify', classes='classes.json')"]
-        words += ["--data", "image_folder(root='images')"]
+        words += ["--model", name_model("by_brightness"), "--data", DATA]
         for _ in range(2):
             done = subprocess.run(
                 [*words, *(w for t in TRACKERS for w in ("--log", t))],
@@ -46,17 +40,6 @@ def main():
             lines = [line for line in done.stdout.splitlines() if " on images, " in line]
             assert [line.split(":")[0] for line in lines] == list(TRACKERS), done.stdout
         check(se.open_run("run").accuracy())
-
-
-def write_data():
-    """Twelve pictures, one of which is of the other class."""
-    Path("brightness.py").write_text(CODE)
-    Path("classes.json").write_text('["black", "white"]')
-    for number in range(12):
-        folder = Path("images") / ("black" if number < 6 else "white")
-        folder.mkdir(parents=True, exist_ok=True)
-        pixels = np.full((8, 8, 3), 20 if number < 7 else 220, np.uint8)
-        Image.fromarray(pixels).save(folder / f"{number}.png")
 
 
 def check(accuracy: Result):
@@ -89,7 +72,7 @@ def read_mlflow():
     (run,) = mlflow.search_runs(experiment_names=["steadyeye"], output_format="list")
     artifacts = mlflow.MlflowClient().list_artifacts(run.info.run_id)
     assert {file.path for file in artifacts} == {"report.html", "results.json"}
-    assert run.data.params["model"] == "classify"
+    assert run.data.params["model"] == "by_brightness"
     return run.data.metrics
 
 
@@ -97,7 +80,7 @@ def read_tensorboard():
     """The scalars of the only file."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    events = EventAccumulator("run/tensorboard/classify_on_images").Reload()
+    events = EventAccumulator("run/tensorboard/by_brightness_on_images").Reload()
     scalars = {tag: events.Scalars(tag) for tag in events.Tags()["scalars"]}
     assert all(len(steps) == 1 for steps in scalars.values())
     return {tag: steps[0].value for tag, steps in scalars.items()}
@@ -105,7 +88,7 @@ def read_tensorboard():
 
 def read_dvclive():
     """What DVCLive wrote."""
-    return json.loads(Path("run/dvclive/classify_on_images/metrics.json").read_text())
+    return json.loads(Path("run/dvclive/by_brightness_on_images/metrics.json").read_text())
 
 
 def list_wandb_files():

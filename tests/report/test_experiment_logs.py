@@ -6,44 +6,31 @@ The other trackers are in tests/integrations/check_trackers.py, as they bring a 
 import importlib.util
 import json
 
-import numpy as np
 import pytest
 from forked import refused, steadyeye
-from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from two_class_pictures import DATA, name_model, write_pictures
 
 from steadyeye.api import open_run
 
-CODE = """
-import numpy as np
-def classify(images):
-    light = images.mean(axis=(1, 2, 3)) / 255
-    return np.stack([1 - light, light], axis=1)
-"""
 ABSENT = [n for n in ("dvclive", "mlflow", "wandb") if importlib.util.find_spec(n) is None]
 
 
 @pytest.fixture
 def words(tmp_path, monkeypatch):
-    """The words of a run on twelve pictures, one of which is of the other class."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "brightness.py").write_text(CODE)
-    (tmp_path / "classes.json").write_text('["black", "white"]')
-    for number in range(12):
-        folder = tmp_path / "images" / ("black" if number < 6 else "white")
-        folder.mkdir(parents=True, exist_ok=True)
-        pixels = np.full((8, 8, 3), 20 if number < 7 else 220, np.uint8)
-        Image.fromarray(pixels).save(folder / f"{number}.png")
-    model = "callable(path='brightness:classify', classes='classes.json')"
-    return ["run", "--model", model, "--data", "image_folder(root='images')", "--out", "run"]
+    """The words of a run on twelve pictures."""
+    monkeypatch.chdir(write_pictures(tmp_path))
+    return ["run", "--model", name_model("by_brightness"), "--data", DATA, "--out", "run"]
 
 
 def test_tensorboard_reads_what_the_run_measured(words, tmp_path):
     for _ in range(2):
         done = steadyeye(*words, "--log", "tensorboard")
         assert done.returncode == 0, done.stderr
-    assert "tensorboard: classify on images, tensorboard --logdir run/tensorboard" in done.stdout
-    folder = tmp_path / "run" / "tensorboard" / "classify_on_images"
+    assert (
+        "tensorboard: by_brightness on images, tensorboard --logdir run/tensorboard" in done.stdout
+    )
+    folder = tmp_path / "run" / "tensorboard" / "by_brightness_on_images"
     assert len(list(folder.iterdir())) == 1, "the second time takes the place of the first"
     events = EventAccumulator(str(folder)).Reload()
     expected = open_run(tmp_path / "run").accuracy()
@@ -63,7 +50,7 @@ def test_tensorboard_reads_what_the_run_measured(words, tmp_path):
     table = text.tensor_proto.string_val[0].decode()
     commit = json.loads((tmp_path / "run" / "run.json").read_text())["provenance"]["commit"]
     assert f"| version.commit | {commit} |" in table
-    assert "| model | classify |" in table
+    assert "| model | by_brightness |" in table
 
 
 def test_a_run_with_logs_can_be_begun_anew(words):

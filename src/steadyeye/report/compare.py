@@ -92,8 +92,18 @@ def rank_models(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
 
     Raises `UsageError` where they share no metric that models can be compared on.
     """
-    ranked = [item for item in map(boards, models) if item is not None]
-    if not ranked:
+    return [ranked for _, ranked in rank_groups(models)]
+
+
+def rank_groups(
+    models: Sequence[Sequence[Evaluated]],
+) -> list[tuple[Sequence[Evaluated], Boards]]:
+    """The models on each of the data that can be ranked there, with their leaderboards.
+
+    Raises `UsageError` as `rank_models` does.
+    """
+    pairs = [(item, ranked) for item in models if (ranked := boards(item)) is not None]
+    if not pairs:
         unlike = {
             not_ranked(name, item)
             for item in models
@@ -102,7 +112,7 @@ def rank_models(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
         }
         why = " ".join(sorted(filter(None, unlike)))
         raise UsageError(why or "these models have no metric in common; give other --metrics")
-    return ranked
+    return pairs
 
 
 def _check_shared(tables_of_runs: Sequence[tuple[Place, Predictions]]) -> None:

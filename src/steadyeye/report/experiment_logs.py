@@ -99,17 +99,17 @@ def describe_run(folder: Path, evaluated: Evaluated, record: Mapping[str, Any]) 
 
 
 def _list_numbers(result: Result) -> dict[str, float]:
-    name = name_metric(result.name)
+    name = encode_name(result.name)
     parts = {"": result.value, "/low": result.low, "/high": result.high}
     known = {f"{name}{end}": float(v) for end, v in parts.items() if v is not None}
     return known | {f"{name}/n": float(result.n)} if known else {}
 
 
-def name_metric(name: str) -> str:
-    """A metric's name with letters, digits, `_` and `.` alone, which every tracker takes.
+def encode_name(name: str) -> str:
+    """A name with letters, digits, `_` and `.` alone, which every tracker takes.
 
     Example:
-        >>> name_metric("pm_k(k=10)"), name_metric("map(iou=coco)")
+        >>> encode_name("pm_k(k=10)"), encode_name("map(iou=coco)")
         ('pm_k_k_10', 'map_iou_coco')
 
     """
@@ -172,7 +172,7 @@ def _log_tensorboard(run: LoggedRun) -> str:
     from tensorboard.plugins.text import metadata
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-    folder = run.folder / "tensorboard" / name_metric(run.name)
+    folder = run.folder / "tensorboard" / encode_name(run.name)
     for earlier in folder.glob("events.out.tfevents.*"):
         earlier.unlink()
     writer = EventFileWriter(str(folder))
@@ -190,7 +190,7 @@ def _log_tensorboard(run: LoggedRun) -> str:
 def _log_dvclive(run: LoggedRun) -> str:
     from dvclive import Live
 
-    folder = run.folder / "dvclive" / name_metric(run.name)
+    folder = run.folder / "dvclive" / encode_name(run.name)
     # DVC's own files belong to the project of the user, and not beside a run
     with Live(str(folder), dvcyaml=None, save_dvc_exp=False) as live:
         live.log_params(dict(run.parameters))

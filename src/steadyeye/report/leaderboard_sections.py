@@ -12,9 +12,6 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.stats.intervals import proportion
 from steadyeye.metrics.testbed.published_models import PublishedModels
 from steadyeye.metrics.testbed.testbed_fit import (
-    LOGIT,
-    PROBIT,
-    Effective,
     Line,
     effective_robustness,
     fit,
@@ -37,7 +34,6 @@ from steadyeye.report.render.document import interval_of, value_of
 from steadyeye.report.run_costs import ModelCost
 
 ROW = 30
-SPACES = {space.name: space for space in (PROBIT, LOGIT)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,11 +191,12 @@ def build_own_line(lines: DataLines) -> Section:
         Cross(m.model, proportion(m.right, lines.videos), proportion(m.steady, lines.videos))
         for m in lines.anchors
     ]
+    published_lines = _fit_published(lines)
     figures = []
-    for own in lines.own:
-        background = _fit_published(lines.published, own.line.space.name)
+    for own, line in zip(lines.own, published_lines, strict=True):
+        background = None if lines.published is None or line is None else (lines.published, line)
         figures.append(draw_own_line(own.line, crosses, lines.k, background))
-    distances = _build_distances(lines, crosses)
+    distances = _build_distances(lines, crosses, published_lines[0])
     return Section(
         title=title,
         topic=Topic.COMPARED,
@@ -207,17 +204,19 @@ def build_own_line(lines: DataLines) -> Section:
         text=_describe_line(lines),
         method=(_explain_line(lines),),
         figures=tuple(figures),
-        tables=(distances, _build_coefficients(lines)),
+        tables=(distances, _build_coefficients(lines, published_lines)),
     )
 
 
-def _fit_published(
-    published: PublishedModels | None, space: str
-) -> tuple[PublishedModels, Line] | None:
+def _fit_published(lines: DataLines) -> list[Line | None]:
+    """The published line in the space of each own line; None without published models."""
+    published = lines.published
     if published is None:
-        return None
-    line = fit(published.original, published.perturbed, SPACES[space], published.anchors)
-    return published, line
+        return [None] * len(lines.own)
+    return [
+        fit(published.original, published.perturbed, own.line.space, published.anchors)
+        for own in lines.own
+    ]
 
 
 def _describe_line(lines: DataLines) -> tuple[str, ...]:
@@ -270,8 +269,8 @@ def _explain_line(lines: DataLines) -> str:
     )
 
 
-def _build_distances(lines: DataLines, crosses: Sequence[Cross]) -> Table:
-    published = [_compare_published(lines, model) for model in lines.anchors]
+def _build_distances(lines: DataLines, crosses: Sequence[Cross], published: Line | None) -> Table:
+    """Each model against its own line; `published`: the published one in probit space."""
     probit, logit = lines.own
     rows = []
     for i, cross in enumerate(crosses):
@@ -283,8 +282,9 @@ def _build_distances(lines: DataLines, crosses: Sequence[Cross]) -> Table:
             _format_distance(probit.distances[i]),
             _format_distance(logit.distances[i]),
         ]
-        effect = published[i]
-        if effect is not None:
+        if published is not None:
+            model = lines.anchors[i]
+            effect = effective_robustness(model.right, model.steady, lines.videos, published)
             ends = f"({points(effect.low)} to {points(effect.high)})"
             cells.append(f"{points(effect.value)} {ends}")
         rows.append((*cells, f"{cross.original.n:,}"))
@@ -292,25 +292,17 @@ def _build_distances(lines: DataLines, crosses: Sequence[Cross]) -> Table:
         *("model", "accuracy", f"pm-{lines.k}", f"pm-{lines.k} on your line"),
         *("distance from your line, probit (pp)", "distance from your line, logit (pp)"),
     ]
-    if lines.published is not None:
+    if published is not None:
         header.append("distance from the published line, probit (pp)")
     return Table("Your models and the lines", (*header, "anchors"), tuple(rows), open=True)
 
 
-def _compare_published(lines: DataLines, model: AnchorOutcomes) -> Effective | None:
-    background = _fit_published(lines.published, PROBIT.name)
-    if background is None:
-        return None
-    return effective_robustness(model.right, model.steady, lines.videos, background[1])
-
-
-def _build_coefficients(lines: DataLines) -> Table:
+def _build_coefficients(lines: DataLines, published: Sequence[Line | None]) -> Table:
     rows = []
-    for own in lines.own:
+    for own, line in zip(lines.own, published, strict=True):
         rows.append(_describe_coefficients("your models", own.line, own.slope))
-        background = _fit_published(lines.published, own.line.space.name)
-        if background is not None:
-            rows.append(_describe_coefficients("published models", background[1], None))
+        if line is not None:
+            rows.append(_describe_coefficients("published models", line, None))
     return Table("The lines", ("line", "slope", "intercept", "r²", "models"), tuple(rows))
 
 

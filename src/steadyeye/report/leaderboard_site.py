@@ -29,7 +29,6 @@ from steadyeye.report.comparison.leaderboards import (
     FIRST,
     Boards,
     Standing,
-    boards,
     common,
     finding,
     name_metric,
@@ -52,7 +51,8 @@ from steadyeye.report.leaderboard_sections import (
 from steadyeye.report.render.cards import ROWS, Card, CardRow, render_card, render_picture
 from steadyeye.report.render.document import Document, interval_of, value_of
 from steadyeye.report.render.formats import HEADER, flatten_results, render_json
-from steadyeye.report.run_costs import ModelCost, read_costs, read_date
+from steadyeye.report.run_costs import ModelCost, read_costs
+from steadyeye.report.run_index import read_last_time
 from steadyeye.runner.collect import record
 
 CORRELATED = (*FIRST, "flip_rate")
@@ -105,12 +105,10 @@ def build_site(runs: Sequence[Place], metrics: str | None = None) -> Leaderboard
     Raises `UsageError` as `compare.group_shared` and `compare.rank_models` do: where a run shares
     its samples with no other model, or models have no metric in common.
     """
-    groups = unify_names(compare.group_shared(runs, metrics))
-    compare.rank_models(groups)  # raises where nothing can be ranked
-    pairs = [(models, ranked) for models in groups if (ranked := boards(models)) is not None]
+    pairs = compare.rank_groups(unify_names(compare.group_shared(runs, metrics)))
     models = tuple(tuple(models) for models, _ in pairs)
     rankings = tuple(ranked for _, ranked in pairs)
-    dates = [date for date in map(read_date, runs) if date is not None]
+    dates = [date for date in map(read_last_time, runs) if date is not None]
     return LeaderboardSite(
         runs=tuple(runs),
         models=models,
@@ -231,8 +229,22 @@ def name_files(site: LeaderboardSite) -> dict[str, str]:
     return files
 
 
-def build_card(site: LeaderboardSite, name: str) -> Card:
-    """The card of a model: its main number on the first data sets, with interval and rank."""
+def describe_origin(site: LeaderboardSite) -> str:
+    """The day of the last run, and the version and commit that the runs were made with."""
+    provenances = [record(run)["provenance"] for run in site.runs]
+    versions = [
+        f"steadyeye {entry['steadyeye']}, commit {entry['commit']}" for entry in provenances
+    ]
+    version = versions[0] if len(set(versions)) == 1 else f"{versions[0]} and other versions"
+    day = "" if site.date is None else f"{datetime.fromtimestamp(site.date, UTC):%Y-%m-%d}, "
+    return f"{day}{version}"
+
+
+def build_card(site: LeaderboardSite, name: str, origin: str) -> Card:
+    """The card of a model: its main number on the first data sets, with interval and rank.
+
+    `origin`: as `describe_origin` says it.
+    """
     rows = []
     for item in site.rankings:
         board = item.boards[0]
@@ -244,12 +256,6 @@ def build_card(site: LeaderboardSite, name: str) -> Card:
     more = len(rows) - ROWS
     notes = ["Rank = 1 + the number of models that are clearly better on the same samples"]
     notes += [f"{number_of(more, 'more data set')} on the leaderboard"] if more > 0 else []
-    provenances = [record(run)["provenance"] for run in site.runs]
-    versions = [
-        f"steadyeye {entry['steadyeye']}, commit {entry['commit']}" for entry in provenances
-    ]
-    version = versions[0] if len(set(versions)) == 1 else f"{versions[0]} and other versions"
-    day = "" if site.date is None else f"{datetime.fromtimestamp(site.date, UTC):%Y-%m-%d}, "
     number = number_of(len(rows), "data set")
     title = "; ".join(f"{row.metric} {row.value} on {row.data}" for row in rows[:ROWS])
     return Card(
@@ -258,7 +264,7 @@ def build_card(site: LeaderboardSite, name: str) -> Card:
         subtitle=f"{number}, 95 % intervals in brackets",
         rows=tuple(rows[:ROWS]),
         note="; ".join(notes),
-        origin=f"{day}{version}",
+        origin=origin,
     )
 
 
@@ -288,10 +294,12 @@ def write_site(site: LeaderboardSite, out: Place) -> list[Place]:
     build.save(content, site.runs, [out / "index.html"])
     write_output(out / "results.json", encode_site(site, content).encode())
     write_output(out / "results.csv", encode_csv([HEADER, *_list_rows(site, content)]).encode())
+    origin = describe_origin(site)
     for name, file in name_files(site).items():
-        card = build_card(site, name)
-        write_output(out / "cards" / f"{file}.svg", render_picture(card).encode())
-        write_output(out / "cards" / f"{file}.html", render_card(card, file).encode())
+        card = build_card(site, name, origin)
+        picture = render_picture(card)
+        write_output(out / "cards" / f"{file}.svg", picture.encode())
+        write_output(out / "cards" / f"{file}.html", render_card(card, picture, file).encode())
     return [out / name for name in ("index.html", "results.json", "results.csv", "cards")]
 
 

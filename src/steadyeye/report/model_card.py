@@ -6,9 +6,10 @@ from typing import Any
 import yaml
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import format_metric, format_metric_ends, number_of
+from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.types import Evaluated, Result
+from steadyeye.report.render.document import interval_of, value_of
 
 TASKS = {True: "object-detection", False: "image-classification"}
 
@@ -68,7 +69,7 @@ def _name(result: Result) -> str:
     """The metric with its interval and n, as the index has no other place for them."""
     known = [f"n = {result.n:,}"]
     if result.low is not None or result.high is not None:
-        known.insert(0, f"95 % interval {_ends(result)}")
+        known.insert(0, f"95 % interval {interval_of(result)}")
     if result.classes is not None:
         known.append(f"among {number_of(result.classes, 'class')}")
     return f"{result.name} ({', '.join(known)})"
@@ -81,16 +82,12 @@ def _list_rows(entry: Evaluated) -> list[tuple[str, ...]]:
             predictions.model,
             predictions.data,
             result.name,
-            format_metric(result.name, result.value, result.unit),
-            _ends(result) if result.low is not None or result.high is not None else "—",
+            value_of(result),
+            interval_of(result),
             f"{result.n:,}",
         )
         for result in _list_results(entry)
     ]
-
-
-def _ends(result: Result) -> str:
-    return format_metric_ends(result.name, result.low, result.high, result.unit)
 
 
 def _escape(text: str) -> str:

@@ -50,12 +50,6 @@ def read_costs(runs: Sequence[Place]) -> list[ModelCost]:
     return [cost for run in runs for cost in _read_run(run)]
 
 
-def read_date(run: Place) -> float | None:
-    """When a run last finished a cell, seconds since 1970; None without a log."""
-    times = [event.get("time") for event in _read_events(run) if event.get("event") == "cell"]
-    return max((float(time) for time in times if isinstance(time, int | float)), default=None)
-
-
 def _read_run(run: Place) -> Iterator[ModelCost]:
     folders = {folder.name: folder for rounds in cells(run) for folder in rounds}
     threads = None

@@ -347,17 +347,24 @@ def _line(error: BaseException) -> str:
     return f"run.json is not as any version writes it ({type(error).__name__}); {RUN}"
 
 
-def _date(folder: Place, names: frozenset[str]) -> float | None:
-    """When a run last wrote to its log, else when its record was written; seconds since 1970.
-
-    None where neither is known, as of objects of a store without a log.
-    """
+def read_last_time(folder: Place) -> float | None:
+    """When a run last wrote to its log, seconds since 1970; None without a log."""
     try:
         with (folder / "log.jsonl").open("rb") as file:
             file.seek(max(file.seek(0, os.SEEK_END) - TAIL, 0))
             return float(json.loads(file.read().splitlines()[-1])["time"])
     except (OSError, ValueError, LookupError, TypeError, UsageError):
-        pass
+        return None
+
+
+def _date(folder: Place, names: frozenset[str]) -> float | None:
+    """When a run last wrote to its log, else when its record was written; seconds since 1970.
+
+    None where neither is known, as of objects of a store without a log.
+    """
+    last = read_last_time(folder)
+    if last is not None:
+        return last
     mark = next((name for name in MARKS if name in names), MARKS[0])
     try:
         return Path(folder / mark).stat().st_mtime if isinstance(folder, Path) else None

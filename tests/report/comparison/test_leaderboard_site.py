@@ -14,7 +14,13 @@ from scipy.stats import kendalltau
 import steadyeye as se
 from steadyeye.core.report_types import Topic
 from steadyeye.report import leaderboard_site
-from steadyeye.report.leaderboard_site import build_card, build_document, build_site, name_files
+from steadyeye.report.leaderboard_site import (
+    build_card,
+    build_document,
+    build_site,
+    describe_origin,
+    name_files,
+)
 from steadyeye.report.run_costs import read_costs
 
 LIMITS = {"low <b>": 60, "middle": 110, "high": 150, "higher": 190}
@@ -150,7 +156,7 @@ def test_the_folder_from_the_command_line(folders, site, tmp_path):
 
 
 def test_a_card_has_number_interval_rank_date_and_commit(site):
-    card = build_card(site, "middle")
+    card = build_card(site, "middle", describe_origin(site))
     assert [row.data for row in card.rows] == ["a", "b"]
     assert card.rows[0].models == 4
     assert "n = 24" in card.rows[0].details

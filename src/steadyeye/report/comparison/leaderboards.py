@@ -300,12 +300,13 @@ CALLED = {
 def name_metric(metric: str) -> str:
     """A metric as prose names it: `pm_k(k=10)` is pm-10."""
     name, _, rest = metric.partition("(")
-    k = rest.partition("k=")[2].partition(",")[0].rstrip(")")
-    if name in ("pm_k", "pm_k_map"):
-        return f"pm-{k}{' mAP' * (name == 'pm_k_map')}"
-    if name == "map" and "size=" in rest:
-        return f"mAP ({rest.partition('size=')[2].rstrip(')').partition(',')[0]} objects)"
-    return CALLED.get(name, name)
+    k, size = (
+        rest.partition(f"{parameter}=")[2].partition(",")[0].rstrip(")")
+        for parameter in ("k", "size")
+    )
+    if size:
+        return f"mAP ({size} objects)"
+    return {**CALLED, "pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP"}.get(name, name)
 
 
 def amount(value: float, unit: str, brief: bool = False) -> str:

@@ -42,10 +42,12 @@ def render_picture(card: Card) -> str:
     return text + "\n"
 
 
-def render_card(card: Card, name: str) -> str:
-    """The page of a card, the picture within it; `name`: of its files, without a suffix."""
-    picture = Markup(render_picture(card))  # noqa: S704 - escaped where it was rendered
-    text: str = (
-        open_templates().get_template("card.html").render(card=card, picture=picture, name=name)
-    )
+def render_card(card: Card, picture: str, name: str) -> str:
+    """The page of a card with the picture within it, as `render_picture` gives it.
+
+    `name`: of its files, without a suffix.
+    """
+    template = open_templates().get_template("card.html")
+    markup = Markup(picture)  # noqa: S704 - escaped where it was rendered
+    text: str = template.render(card=card, picture=markup, name=name)
     return text + "\n"
