@@ -40,10 +40,10 @@ def test_rows_are_those_of_plain_loops():
         best = max(said, key=lambda one: one[1], default=(-1, 0.0))
         assert (rows.top[i, 0], rows.top_scores[i, 0]) == best
         mapped = [(DESTINATIONS[label], score) for label, score in said]
-        assert list(zip(*vars_of(rows.detections[i]), strict=True)) == [
-            one for one in mapped if one[0] >= 0
-        ]
-        assert rows.left_out[i].tolist() == [label for label, _ in said if DESTINATIONS[label] < 0]
+        assert list_pairs(rows.detections, i) == [pair for pair in mapped if pair[0] >= 0]
+        left_out = [(label, score) for label, score in said if DESTINATIONS[label] < 0]
+        assert list_pairs(rows.left_out, i) == left_out
+        assert list_pairs(rows.raw_detections, i) == said
         competing = [(PLACES[label], score) for label, score in said if PLACES[label] >= 0]
         best = max(competing, key=lambda one: one[1], default=(-1, 0.0))
         assert (rows.answers["predicted"][i], rows.answers["confidence"][i]) == best
@@ -56,6 +56,11 @@ def test_rows_are_those_of_plain_loops():
         else:
             assert rows.answers["rank"][i] == -1
             assert np.isnan(rows.answers["probability"][i])
+
+
+def list_pairs(table, image):
+    rows = table.image == image
+    return list(zip(table.label[rows].tolist(), table.score[rows].tolist(), strict=True))
 
 
 def vars_of(detections):

@@ -213,8 +213,11 @@ def select_verified(table: Verified, images: NDArray[np.integer]) -> Verified:
     return Verified(image, table.label[np.repeat(first, counts) + within], table.known[images])
 
 
-def take(table: BoxTable, rows: NDArray[np.integer]) -> BoxTable:
-    """Some rows of a table, in the order of `rows`; the images keep their numbers."""
+def take(table: BoxTable, rows: NDArray[np.integer] | slice) -> BoxTable:
+    """Some rows of a table, in the order of `rows`; the images keep their numbers.
+
+    Consecutive ones, where `rows` is a slice, are views of it.
+    """
     return BoxTable(
         table.image[rows],
         table.label[rows],

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from steadyeye.core.boxes import Boxes, BoxTable, Detections, Verified, areas
+from steadyeye.core.boxes import Boxes, BoxTable, Verified, areas
 from steadyeye.core.types import Labels, Tag
 
 TOP = 5  # the model's own best classes kept for the pictures
@@ -45,11 +45,11 @@ class Rows:
 
     `ids`, `groups`, `truths`, `tags`, `errors`: one entry a row; no error is ''. `scores`: (n,
     classes) float32, or (n, 0) where only the answers are kept. `answers`: (n,) arrays of what
-    `ANSWERS` names. `top`, `top_scores`: (n, m) the model's own best classes. `boxes`,
-    `detections`: of detectors, one entry a row; `sizes`: (height, width) of each image, (0, 0)
-    where it is not known; `left_out`: the detector's own classes of the detections that the data
-    has no class for; `raw_detections`: all that it detected, over its own classes; `verified`: the
-    classes verified in each image, of a source that lists them.
+    `ANSWERS` names. `top`, `top_scores`: (n, m) the model's own best classes. Of detectors
+    `boxes`: the true boxes, one entry a row; `sizes`: (height, width) of each image, (0, 0) where
+    it is not known; and as tables, row by row: `detections`, `left_out`: those of a class that the
+    data has no class for, `raw_detections`: all, over the detector's own classes as `left_out` is.
+    `verified`: the classes verified in each image, of a source that lists them.
     """
 
     ids: Sequence[str]
@@ -62,10 +62,10 @@ class Rows:
     top: NDArray[np.int32]
     top_scores: NDArray[np.float32]
     boxes: Sequence[Boxes] = ()
-    detections: Sequence[Detections] = ()
+    detections: BoxTable | None = None
     sizes: Sequence[tuple[int, int]] = ()
-    left_out: Sequence[NDArray[np.int32]] = ()
-    raw_detections: Sequence[Detections] = ()
+    left_out: BoxTable | None = None
+    raw_detections: BoxTable | None = None
     verified: Sequence[Labels | None] = ()
 
 
@@ -100,27 +100,31 @@ def _encode_boxes(rows: Rows) -> dict[str, Any]:
         tracks = [truth.track for truth in boxes if truth.track is not None]
         if len(tracks) == len(boxes):
             columns["box_track"] = _lists(tracks, counts, pa.int64())
-    for name, detections in (("found", rows.detections), ("said", rows.raw_detections)):
-        if detections:
-            counts = [len(answer) for answer in detections]
-            scores, labels = f"{name}_score", f"{name}_label"
-            columns[name] = _lists([answer.boxes for answer in detections], counts, pa.float64(), 4)
-            columns[labels] = _lists([answer.labels for answer in detections], counts, pa.int32())
-            columns[scores] = _lists([answer.scores for answer in detections], counts, pa.float64())
+    for name, table in (("found", rows.detections), ("said", rows.raw_detections)):
+        if table is not None:
+            sizes = _count_boxes(table, rows)
+            columns[name] = _lists([table.boxes], sizes, pa.float64(), 4)
+            columns[f"{name}_label"] = _lists([table.label], sizes, pa.int32())
+            columns[f"{name}_score"] = _lists([table.score], sizes, pa.float64())
     if rows.sizes:
         columns["size"] = _matrix(np.array(rows.sizes, dtype=np.int32), pa.int32())
-    if rows.left_out:
-        counts = [len(labels) for labels in rows.left_out]
-        columns["left_out"] = _lists(rows.left_out, counts, pa.int32())
+    if rows.left_out is not None:
+        sizes = _count_boxes(rows.left_out, rows)
+        columns["left_out"] = _lists([rows.left_out.label], sizes, pa.int32())
     if rows.verified:
         verified = [None if labels is None else sorted(set(labels)) for labels in rows.verified]
         columns["verified"] = pa.array(verified, pa.list_(pa.int32()))
     return columns
 
 
-def _lists(parts: Sequence[NDArray[Any]], counts: list[int], kind: Any, width: int = 1) -> Any:
-    offsets = np.concatenate([[0], np.cumsum(np.array(counts) * width)]).astype(np.int32)
-    flat = np.concatenate([part.ravel() for part in parts])
+def _count_boxes(table: BoxTable, rows: Rows) -> NDArray[np.int64]:
+    """(n,) how many boxes of a table each row has."""
+    return np.bincount(table.image, minlength=len(rows.ids)).astype(np.int64)
+
+
+def _lists(parts: Sequence[NDArray[Any]], counts: ArrayLike, kind: Any, width: int = 1) -> Any:
+    offsets = np.concatenate([[0], np.cumsum(np.asarray(counts) * width)]).astype(np.int32)
+    flat = parts[0].ravel() if len(parts) == 1 else np.concatenate([part.ravel() for part in parts])
     return pa.ListArray.from_arrays(encode_numbers(offsets, pa.int32()), encode_numbers(flat, kind))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,19 @@ NOTHING = Detections(np.zeros((0, 4)), np.zeros(0, dtype=np.int32), np.zeros(0))
 
 
 def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
-    """The rows of items with what was detected in each, over the detector's own classes.
+    """The rows of items with what was detected in each, over the detector's own classes."""
+    answers = (item.answer for item in items)
+    detections = [each if isinstance(each, Detections) else NOTHING for each in answers]
+    return build_rows_of_table(task, items, detection_table(detections))
+
+
+def build_rows_of_table(task: Task, items: Sequence[InferenceItem], table: BoxTable) -> Rows:
+    """The rows of items; `table`: what was detected, image i in item i, over the own classes.
 
     Detections of classes that the data does not have are left out, and counted in the notes; where
     the data's list is open they still compete for the answer of the image as a whole.
     """
-    detections = [item.answer if isinstance(item.answer, Detections) else NOTHING for item in items]
-    table, images = detection_table(detections), len(detections)
+    images = len(items)
     in_data = _map_classes(table, task.class_map.destinations)
     left_out = take(table, np.flatnonzero(in_data.label < 0))
     competing = _map_classes(table, task.class_map.places)
@@ -41,11 +46,11 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
         top=top[:, None],
         top_scores=top_scores[:, None],
         boxes=[sample.boxes or EMPTY for sample in samples],
-        detections=_split_images(_drop_unmapped(in_data), images),
+        detections=_drop_unmapped(in_data),
         # the size that was seen goes before the one that the annotations say
         sizes=[item.size or item.sample.size or (0, 0) for item in items],
-        left_out=[image.labels for image in _split_images(left_out, images)],
-        raw_detections=detections,
+        left_out=left_out,
+        raw_detections=table,
         # the column is there in every shard of a source or in none
         verified=[entry.verified for entry in samples] if "verified" in task.source.columns else (),
     )
@@ -62,16 +67,6 @@ def _map_classes(table: BoxTable, places: Sequence[int]) -> BoxTable:
 
 def _drop_unmapped(table: BoxTable) -> BoxTable:
     return take(table, np.flatnonzero(table.label >= 0))
-
-
-def _split_images(table: BoxTable, images: int) -> list[Detections]:
-    """The detections of each image; the images of the table rise."""
-    labels = table.label.astype(np.int32)
-    ends = np.searchsorted(table.image, np.arange(images + 1)).tolist()
-    return [
-        Detections(table.boxes[start:end], labels[start:end], table.score[start:end])
-        for start, end in pairwise(ends)
-    ]
 
 
 def _summarize_scores(images: int) -> dict[str, NDArray[Any]]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.abilities import Numbered
-from steadyeye.core.boxes import Detections
+from steadyeye.core.boxes import BoxTable, Detections, areas, from_sides, take
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
@@ -39,8 +39,8 @@ class Reading:
     where those of each begin; `notes`: how images and classes were matched.
     """
 
-    detections: Detections
-    bounds: Sequence[int]
+    detections: BoxTable
+    bounds: NDArray[np.int64]
     notes: tuple[str, ...]
 
 
@@ -129,13 +129,12 @@ def predict(saved: SavedDetections) -> Callable[[Task, range, WorkerThread], Row
 
     def look_up(task: Task, span: range, worker: WorkerThread) -> Rows:
         reading = _read_against(saved, task.source, task.class_map)
-        every = reading.detections
-        items = []
-        for i in span:
-            sample, places = task.source[i], slice(reading.bounds[i], reading.bounds[i + 1])
-            answer = Detections(every.boxes[places], every.labels[places], every.scores[places])
-            items.append(InferenceItem(sample, dict(sample.tags), answer))
-        return detect.build_rows(task, items)
+        samples = [task.source[place] for place in span]
+        items = [InferenceItem(sample, dict(sample.tags), None) for sample in samples]
+        places = slice(reading.bounds[span.start], reading.bounds[span.stop])
+        table = take(reading.detections, places)
+        table = replace(table, image=table.image - span.start)
+        return detect.build_rows_of_table(task, items, table)
 
     return look_up
 
@@ -158,10 +157,18 @@ def _find_reading(saved: SavedDetections, source: Source, class_map: ClassMap) -
     places, class_notes = _places(saved, source, class_map, of_sample)
     notes = (*images.notes, *class_notes, *saved_boxes.doubles(entries))
     numbers, kind = np.unique(entries.category, return_inverse=True)
-    labels = np.array([places[number] for number in numbers.tolist()], np.int32)[kind]
-    order = of_sample.order
-    detections = Detections(entries.corners[order], labels[order], entries.score[order])
-    return Reading(detections, of_sample.bounds.tolist(), notes)
+    labels = np.array([places[number] for number in numbers.tolist()], np.int64)[kind]
+    order, bounds = of_sample.order, of_sample.bounds
+    corners = from_sides(entries.sides[order])
+    detections = BoxTable(
+        np.repeat(np.arange(len(source), dtype=np.int64), np.diff(bounds)),
+        labels[order],
+        corners,
+        entries.score[order],
+        np.zeros(len(order), dtype=np.bool_),
+        areas(corners),
+    )
+    return Reading(detections, bounds, notes)
 
 
 def _places(

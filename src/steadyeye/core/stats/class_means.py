@@ -25,11 +25,13 @@ that was tried covers enough: there is none then, and the method says so.
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.processors import cores
 from steadyeye.core.seeds import stream
 from steadyeye.core.special import stdtr, stdtrit
 from steadyeye.core.stats.intervals import LEVEL, Interval, korn_graubard, number_clusters
@@ -46,7 +48,9 @@ root of their number."""
 
 Floats = NDArray[np.float64]
 Evaluate = Callable[[NDArray[np.int64] | None], Floats]
-"""`weight -> (classes,)` the values with each image counting so often, None: once; NaN: absent."""
+"""`weight -> (classes,)` the values with each image counting so often, None: once; NaN: absent.
+
+Called by several threads at once, after a first call with None."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +132,18 @@ def _rises(
     `both`: each half and the other.
     """
     rng = stream(0, "halves")
-    rises = []
+    sides: list[NDArray[np.bool_]] = []
     for _ in range((SPLITS if units > 1 else 0) if both else HALVES):
         half = np.zeros(units, dtype=np.bool_)
         half[rng.permutation(units)[: units // 2]] = True
-        sides = (half, ~half) if both else (half,)
-        rises += [evaluate(side[video].astype(np.int64)) - values for side in sides]
+        sides += (half, ~half) if both else (half,)
+
+    def rise(side: NDArray[np.bool_]) -> Floats:
+        return evaluate(side[video].astype(np.int64)) - values
+
+    # compiled loops over detections let other threads run
+    with ThreadPoolExecutor(cores()) as pool:
+        rises = list(pool.map(rise, sides))
     return np.asarray(rises, dtype=np.float64).reshape(-1, len(values))
 
 

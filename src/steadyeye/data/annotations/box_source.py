@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, Boxes, present
+from steadyeye.core.errors import SampleError
 from steadyeye.core.format import number_of
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage.files import Place, find_missing
-from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.data.annotations.coco_geometry import once, repeats
 from steadyeye.data.images import image_file
 
@@ -36,6 +37,17 @@ class BoxedImage:
     def labels(self) -> Labels:
         """The classes that are there, crowds and objects outside the classes aside."""
         return present(self.boxes)
+
+
+@dataclass(frozen=True)
+class MissingImage:
+    """What stands for an image whose file nobody named: it cannot be read."""
+
+    id: str
+
+    def __call__(self) -> Image:
+        """Raises `SampleError`."""
+        raise SampleError(f"the file of the image '{self.id}' is not known; give images=…")
 
 
 def without_repeats(
@@ -110,13 +122,13 @@ class BoxedImages:
 
     def __getitem__(self, index: int) -> Sample:
         image = self.images[index]
-        file = image_file.ImageFile(image.path or Path(image.id))
+        file = None if image.path is None else image_file.ImageFile(image.path)
         return Sample(
             image.id,
-            file,
+            file or MissingImage(image.id),
             image.labels,
             boxes=image.boxes,
             size=image.size,
             masks=image.masks,
-            key=file.key,
+            key=file.key if file else None,
         )

@@ -3,7 +3,7 @@
 Said by several models, or frame after frame of a video, a mistake is the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +26,12 @@ OUTSIDE = "OOD object"
 
 FAINT = 0.3
 """The frames of a film show detections with a score above this: a mistake may fade."""
+
+ON_OBJECT = (CAUSES.index("misclassification"), CAUSES.index("out_of_distribution"))
+"""Causes of mistakes that meet a true box."""
+
+NO_OBJECT = OOD - 1
+"""Stands for the class of a true box where a mistake meets none."""
 
 AROUND = 5
 """Frames of a video that a film shows on either side of a mistake."""
@@ -147,13 +153,30 @@ def candidates(
     mistake = tracks(video[at] * (class_names.max() + 1) + kind, frame[at], boxes, score)
     order = np.lexsort((place, table, -score, mistake))
     bounds = np.flatnonzero(np.diff(mistake[order], prepend=-1, append=-1))
-    mistakes = [
-        _candidate(tables, verdicts, table[rows], place[rows])
-        for rows in np.split(order, bounds[1:-1])
-    ]
+    best, times = order[bounds[:-1]], np.diff(bounds)
+    models = _list_models(tables, np.repeat(np.arange(len(best)), times), table[order])
+    mistakes: list[Mistake] = []
+    for number in range(len(tables)):
+        own = np.flatnonzero(table[best] == number)
+        same = [models[i] for i in own.tolist()]
+        detections = place[best[own]]
+        pairs = zip(same, times[own].tolist(), strict=True)
+        mistakes += _describe(tables[number], verdicts[number], number, detections, pairs)
     return tuple(
         sorted(mistakes, key=lambda ranked: (-ranked.score, ranked.table, ranked.detection))
     )
+
+
+def _list_models(
+    tables: Sequence[Predictions], mistake: NDArray[np.int64], table: NDArray[np.int64]
+) -> list[tuple[str, ...]]:
+    """The models that make each mistake; `mistake`, `table`: (n,) of each detection."""
+    pairs = np.unique(mistake * len(tables) + table)
+    models: list[tuple[str, ...]] = [()] * (int(mistake.max()) + 1)
+    for pair in pairs.tolist():
+        place, number = divmod(pair, len(tables))
+        models[place] = (*models[place], tables[number].model)
+    return models
 
 
 def _columns(
@@ -197,38 +220,56 @@ def _names(tables: Sequence[Predictions]) -> NDArray[np.int64]:
     return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
 
 
-def _candidate(
-    tables: Sequence[Predictions],
-    verdicts: Sequence[Judged],
-    table: NDArray[np.int64],
-    place: NDArray[np.int64],
-) -> Mistake:
-    """The candidate of one mistake, whose most confident detection comes first."""
-    first, best = int(table[0]), int(place[0])
-    predictions, judged = tables[first], verdicts[first]
+def _describe(
+    predictions: Predictions,
+    judged: Judged,
+    table: int,
+    best: NDArray[np.int64],
+    models: Iterable[tuple[tuple[str, ...], int]],
+) -> Iterator[Mistake]:
+    """The mistakes whose most confident detections are those of a table at `best`.
+
+    `models`: of each mistake all models that make it, and how many detections it stands for.
+    """
     raw, truth = predictions.raw_detections, predictions.boxes
     assert raw is not None, "judged"
     assert truth is not None, "judged"
-    row, object_row = int(judged.detection[best]), int(judged.object[best])
-    cause = CAUSES[judged.cause[best]]
-    met = cause in CAUSES[:2]
-    x0, y0, x1, y1 = (float(value) for value in raw.boxes[row])
-    return Mistake(
-        table=first,
-        row=int(raw.image[row]),
-        detection=row,
-        object=object_row,
-        sample=str(predictions.ids[raw.image[row]]),
-        box=(x0, y0, x1, y1),
-        predicted=predictions.model_classes[raw.label[row]],
-        truth=name_of(predictions, int(truth.label[object_row])) if met else "",
-        annotated=_name_as_detector(predictions, int(truth.label[object_row])) if met else "",
-        score=float(raw.score[row]),
-        iou=float(judged.iou[best]),
-        cause=cause,
-        models=tuple(tables[number].model for number in sorted(set(table.tolist()))),
-        times=len(table),
+    detection, objects = judged.detection[best], judged.object[best]
+    on_object = np.isin(judged.cause[best], ON_OBJECT)
+    labels = np.full(len(best), NO_OBJECT, dtype=np.int64)
+    labels[on_object] = truth.label[objects[on_object]]
+    names = {label: name_of(predictions, label) for label in np.unique(labels[on_object]).tolist()}
+    own = {label: _name_as_detector(predictions, label) for label in names}
+    columns = (
+        detection,
+        objects,
+        raw.image[detection],
+        predictions.ids[raw.image[detection]],
+        raw.boxes[detection],
+        raw.label[detection],
+        labels,
+        raw.score[detection],
+        judged.iou[best],
+        judged.cause[best],
     )
+    rows = zip(*(column.tolist() for column in columns), models, strict=True)
+    for row, item, image, sample, box, label, true, score, iou, cause, (makers, times) in rows:
+        yield Mistake(
+            table=table,
+            row=image,
+            detection=row,
+            object=item,
+            sample=sample,
+            box=tuple(box),
+            predicted=predictions.model_classes[label],
+            truth=names.get(true, ""),
+            annotated=own.get(true, ""),
+            score=score,
+            iou=iou,
+            cause=CAUSES[cause],
+            models=makers,
+            times=times,
+        )
 
 
 def name_of(predictions: Predictions, label: int) -> str:
