@@ -10,8 +10,8 @@ again. `--fps` is that of the watch; 0: all that the model takes. The stream is 
 server for 5 seconds, at equal distances in the first half. After that it is cut once more and comes
 back with black frames for 0.3 of every 0.6 seconds: the alert's time counts from when that server
 is started. Prints, every minute, the watch's resident memory and processor time and the load of the
-machine; at the end the watch's own counts, and the frames a second that it gave to the model while
-there was a stream.
+machine; at the end the watch's own counts, and how many frames it gave to the model for each second
+in which there was a stream, and for each second of processor time.
 """
 
 import argparse
@@ -104,11 +104,13 @@ def processor_time(pid: int) -> float:
     return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def frame_rate(text: str, seconds: float) -> float:
-    """Frames a second given to the model while there was a stream, of the watch's own counts."""
+def print_rates(text: str, seconds: float, used: float) -> None:
+    """Print the frames that the model took, of the watch's own counts, for each second."""
     counts = dict(re.findall(r"^(steadyeye_\S+) (\S+)", text, re.M))
+    frames = float(counts['steadyeye_frames_total{state="processed"}'])
     down = float(counts["steadyeye_down_seconds_total"])
-    return float(counts['steadyeye_frames_total{state="processed"}']) / (seconds - down)
+    print(f"{frames / (seconds - down):.1f} frames to the model for each second with a stream")
+    print(f"{frames / used:.1f} for each second of a processor, {used:.0f} s in all")
 
 
 def watch(options: argparse.Namespace, folder: Path) -> None:
@@ -164,7 +166,7 @@ def watch(options: argparse.Namespace, folder: Path) -> None:
             text = answer.read().decode()
         counts = r"^steadyeye_(?:frames|streams|down|stored|evidence).*"
         print("\n".join(re.findall(counts, text, re.M)))
-        print(f"{frame_rate(text, time.monotonic() - begin):.1f} frames a second to the model")
+        print_rates(text, time.monotonic() - begin, processor_time(process.pid))
     finally:
         process.send_signal(signal.SIGTERM)
         print("exit code", process.wait())
