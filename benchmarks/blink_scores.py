@@ -1,12 +1,18 @@
 """How much `blink_rate` depends on how objects are linked, by the median score of the objects.
 
-    python benchmarks/blink_scores.py RUN
+    python benchmarks/blink_scores.py RUN [--trackers]
 
 `RUN`: the folder of a run of a detector on whole videos, `every_frame(…)`. Its objects are linked
 with one constant of linking changed at a time; what a gap is stays as it is. Prints, for each cell
 of the run and each change, `blink_rate` of all objects and of those whose detections have a median
 score in a band, with the frames that are known and the objects of the band; and how many boxes
 above and below the threshold a frame has.
+
+`--trackers`: instead, with the trackers of `object_steadiness.py`, as they link and with their
+objects cut where they are away for more than a second or jump. Prints `blink_rate`, that of objects
+whose median score is 0.7 or more, and how many blinks there are for every 100 pairs of consecutive
+detections of an object: all, and those from a detection of 0.6 or more to another; and how many of
+these blinks all trackers have in common.
 """
 
 import argparse
@@ -15,15 +21,19 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+from object_steadiness import use
 
+from steadyeye.core.boxes import iou
 from steadyeye.metrics.sequences import tracklets
-from steadyeye.metrics.sequences.object_steadiness import select_steady
+from steadyeye.metrics.sequences.object_steadiness import find_blinks, find_pairs, select_steady
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
+    GAP,
     LINK,
     SCORE,
     UNSURE,
     WEAK,
+    TrackedObject,
     assign_frame_by_frame,
     link_by,
 )
@@ -42,6 +52,9 @@ CHANGES = (
 """Constants of linking that other trackers have otherwise; the first is what it is, and the last
 links without boxes below the threshold."""
 EDGES = (0.5, 0.6, 0.7, 1.01)
+TRACKERS = ("ByteTrackTracker", "OCSORTTracker", "BoTSORTTracker", "SORTTracker")
+CONFIDENT = 0.6
+"""Score of both ends of a blink that is not near the threshold."""
 
 
 def measure_medians(objects, scores):
@@ -84,12 +97,63 @@ def compare(cell):
         print(f"| {name} {value:g} | {' | '.join(list_rates(objects, scores))} |")
 
 
+def cut(linker):
+    """A linker whose objects end where they are away for long, or where their boxes jump."""
+
+    def link(scene):
+        parts = []
+        for item in linker(scene):
+            boxes, places = scene.raw.boxes[item.detections], np.array(item.places)
+            overlap = np.array([iou(a[None], b[None])[0, 0] for a, b in itertools.pairwise(boxes)])
+            ends = (np.diff(scene.seconds[places]) > GAP) | (overlap < LINK)
+            for part in np.split(np.arange(len(places)), np.flatnonzero(ends) + 1):
+                rows = [item.detections[place] for place in part]
+                parts.append(TrackedObject(places[part].tolist(), rows, boxes[part[0]], 0, 0))
+        return parts
+
+    return link
+
+
+def list_ends(objects, scores, least):
+    """The blinks whose both ends have a score, as pairs of detections, and all such pairs."""
+    blinks, steady = find_blinks(objects), select_steady(objects)
+    sure = steady[blinks.first] & (blinks.state != UNSURE)
+    ends = np.stack([blinks.first[sure] - 1, blinks.last[sure] + 1], axis=1)
+    both = (objects.detection[rows] for rows in (ends, find_pairs(objects, DETECTED)))
+    return [rows[(scores[rows] >= least).all(axis=1)] for rows in both]
+
+
+def compare_trackers(cell):
+    """The tables of a cell, a row a tracker."""
+    table = read(cell)
+    scores = table.raw_detections.score
+    linkers = {"steadyeye": assign_frame_by_frame, **{name: use(name) for name in TRACKERS}}
+    for title, change in (("as they link", lambda linker: linker), ("cut", cut)):
+        print(f"{table.model} on {table.data}, {title}")
+        print("| tracker | blink_rate | from 0.7 | blinks / 100 pairs | confident |")
+        print("|---|--:|--:|--:|--:|")
+        shared = {SCORE: [], CONFIDENT: []}
+        for name, linker in linkers.items():
+            objects = link_by(change(linker), table, table.raw_detections, SCORE)
+            rates = list_rates(objects, scores)
+            cells = [rates[0], rates[-1].split()[0]]
+            for least, sets in shared.items():
+                blinks, pairs = list_ends(objects, scores, least)
+                sets.append(set(map(tuple, blinks.tolist())))
+                cells.append(f"{100 * len(blinks) / len(pairs):.2f} ({len(blinks)} / {len(pairs)})")
+            print(f"| {name} | {' | '.join(cells)} |")
+        common = [f"{len(set.intersection(*s))} of {len(set.union(*s))}" for s in shared.values()]
+        print(f"| in all of them | | | {' | '.join(common)} |")
+
+
 def main():
     """Reads the folder of the run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
-    for cell in sorted((parser.parse_args().run / "cells").iterdir()):
-        compare(cell)
+    parser.add_argument("--trackers", action="store_true")
+    options = parser.parse_args()
+    for cell in sorted((options.run / "cells").iterdir()):
+        (compare_trackers if options.trackers else compare)(cell)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@
 
 `MODEL`: a spec of a detector; `DATA`: a spec of `coco(…)`. Without `--data` the pictures are 32 of
 COCO and 68 frames of DAVIS, evenly over its ten sequences, from the folder `--pictures`, which are
-written to `FOLDER/pictures`. `steadyeye degrade` sweeps all operators and corruptions (or
-`--operators`) at the levels; then every picture is degraded and detected again, one at a time, and
-each level scored by COCOeval and by a plain count of the objects found. Prints the largest
-difference, mPC and rPC of both, and what `--fast` finds.
+written to `FOLDER/pictures`. One after the other, `steadyeye degrade` sweeps each operator (of
+`--operators`, names or groups; all that need no gradient, and all corruptions) at the levels; then
+every picture is degraded and detected again, one at a time, the boxes of each level are saved below
+`FOLDER/plain`, and what is saved is scored by COCOeval and by a plain count of the objects found.
+Prints the largest difference of each operator, then that of all, with mPC and rPC of both. The same
+command goes on where it was stopped; after a change of the code take another `FOLDER`.
 """
 
 import argparse
@@ -104,6 +106,7 @@ def score(truth, categories, images, detections):
         other.dataset = {"images": images, "categories": categories, "annotations": found}
         other.createIndex()
         evaluation = COCOeval(coco, other, "bbox")
+        evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
         evaluation.evaluate()
         evaluation.accumulate()
         precision = evaluation.eval["precision"][:, :, :, 0, -1]
@@ -143,7 +146,7 @@ def detect_plainly(model, source, operator, level, to_data):
         (detections,) = model([image])
         answers.append(
             [
-                (box.tolist(), to_data[label], float(value))
+                (box.tolist(), int(to_data[label]), float(value))
                 for box, label, value in zip(
                     detections.boxes, detections.labels, detections.scores, strict=True
                 )
@@ -151,6 +154,16 @@ def detect_plainly(model, source, operator, level, to_data):
             ]
         )
     return answers
+
+
+def read_or_write(file, detect):
+    """What a file holds of an earlier run; else what `detect` gives, then written to the file."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = file.with_suffix(".new")
+        unfinished.write_text(json.dumps(detect()))
+        unfinished.replace(file)
+    return json.loads(file.read_text())
 
 
 def write_results(answers):
@@ -191,65 +204,123 @@ def list_truth(source):
     return rows, objects
 
 
-def compare(options):
-    """Both ways, and how far they are apart."""
-    names = options.operators or EVERYTHING
-    data = options.data or collect_pictures(options.pictures, options.out / "pictures")
+def sweep(options, data, operator):
+    """The predictions that `steadyeye degrade` stores of one operator at all levels."""
     job = Job(
         (options.model,),
         (data,),
-        str(options.out / "sweep"),
-        operators=names,
+        str(options.out / "sweep" / operator.name),
+        operators=operator.name,
         levels=options.levels,
         metrics="mpc, rpc",
         workers=options.workers,
     )
-    begin = time.perf_counter()
     folder = run(check(job), Silent())
-    print(f"sweep: {time.perf_counter() - begin:.0f} s", flush=True)
-    table = read(*cells(Path(folder))[0])
-    ours = {
-        (operator.name, int(cell.name.removeprefix("level "))): cell.value
-        for operator in mpc(table).cells
-        for cell in operator.cells
+    return read(*cells(Path(folder))[0])
+
+
+def by_level(result):
+    """The cells of the one operator of a result, by their levels."""
+    (operator,) = result.cells
+    return {int(cell.name.removeprefix("level ")): cell.value for cell in operator.cells}
+
+
+class Pictures:
+    """The pictures with their true boxes, and the detections of them that are made plainly."""
+
+    def __init__(self, options, data, to_data, classes):
+        self.source = plugins.build("sources", parse(data))
+        self.model = plugins.build("models", parse(options.model))
+        self.to_data, self.folder = to_data, options.out / "plain"
+        self.truth, self.objects = list_truth(self.source)
+        self.images = [{"id": i} for i in range(len(self.source))]
+        self.categories = [{"id": i} for i in range(classes)]
+        self.clean, first = self.judge(None, 0)
+        self.at_first = [(i, k) for i, row in enumerate(first) for k, own in enumerate(row) if own]
+
+    def judge(self, operator, level):
+        """The mAP at a level, and of each picture which objects are found."""
+        file = self.folder / f"{operator.name if operator else 'clean'}-{level:02}.json"
+        answers = read_or_write(
+            file, lambda: detect_plainly(self.model, self.source, operator, level, self.to_data)
+        )
+        value = score(self.truth, self.categories, self.images, write_results(answers))
+        return value, [count_found(o, a) for o, a in zip(self.objects, answers, strict=True)]
+
+    def measure(self, operator, level):
+        """The mAP at a level, and the share found of the objects that are found at level 0."""
+        value, found = self.judge(operator, level)
+        return value, float(np.mean([found[i][k] for i, k in self.at_first]))
+
+
+def compare_operator(table, pictures, operator, levels):
+    """The numbers of both ways of one operator, and how far they are apart."""
+    maps, recall = mpc(table), by_level(degraded_recall(table))
+    ours = by_level(maps)
+    plain = [pictures.measure(operator, level) for level in levels]
+    values, shares = np.array(plain).T
+    apart = np.abs([pictures.clean, *values] - np.array([ours[at] for at in (0, *levels)]))
+    return {
+        "levels": len(levels),
+        "mAP apart": apart.max(),
+        "objects apart": np.abs(shares - [recall[at] for at in levels]).max(),
+        "plain mPC": values.mean(),
+        "mPC": maps.value,
+        "rPC": rpc(table).value,
     }
-    recall = {
-        (operator.name, int(cell.name.removeprefix("level "))): cell.value
-        for operator in degraded_recall(table).cells
-        for cell in operator.cells
-    }
-    source = plugins.build("sources", parse(data))
-    model = plugins.build("models", parse(options.model))
-    to_data = table.model_to_data_class
-    truth, objects = list_truth(source)
-    images = [{"id": i} for i in range(len(source))]
-    categories = [{"id": i} for i in range(len(table.classes))]
+
+
+def compare(options):
+    """Both ways, operator by operator, and how far they are apart."""
+    names = options.operators or EVERYTHING
+    data = options.data or collect_pictures(options.pictures, options.out / "pictures")
+    refuse_other(options.out / "compared.json", {"model": options.model, "data": data})
     built = find_operators(names, gradients=False)
     wanted = read_levels(options.levels, built)
-    clean = detect_plainly(model, source, None, 0, to_data)
-    first = [count_found(o, a) for o, a in zip(objects, clean, strict=True)]
-    kept = [(i, k) for i, some in enumerate(first) for k, is_found in enumerate(some) if is_found]
-    zero = score(truth, categories, images, write_results(clean))
-    maps, worst, worst_recall = {}, 0.0, 0.0
+    pictures, rows, points = None, [], {}
     for operator in built:
-        for level in (level for level in wanted if 0 < level <= operator.last):
-            answers = detect_plainly(model, source, operator, level, to_data)
-            value = score(truth, categories, images, write_results(answers))
-            found = [count_found(o, a) for o, a in zip(objects, answers, strict=True)]
-            share = np.mean([found[i][k] for i, k in kept])
-            maps.setdefault(operator.name, []).append(value)
-            worst = max(worst, abs(value - ours[operator.name, level]))
-            worst_recall = max(worst_recall, abs(share - recall[operator.name, level]))
-            print(f"{operator.name} {level}: {value:.4f}, {share:.4f}", flush=True)
-    plain = float(np.mean([np.mean(values) for values in maps.values()]))
-    worst = max(worst, abs(zero - ours[built[0].name, 0]))
-    print(f"{len(source)} pictures, {sum(map(len, maps.values()))} levels of {len(maps)} operators")
-    print(f"largest difference: mAP {worst:.2g}, objects found {worst_recall:.2g}")
-    print(f"mPC {plain:.6f} and {mpc(table).value:.6f}; rPC {plain / zero:.6f} and {rpc(table)}")
-    print(f"mAP at level 0 {zero:.6f}; {len(kept)} objects found there")
-    points = map_failure_points(table)
-    report = {o.name: [cell.value for cell in o.cells] for o in points.cells}
-    (options.out / "points.json").write_text(json.dumps(report, indent=1))
+        begin = time.perf_counter()
+        table = sweep(options, data, operator)
+        swept = time.perf_counter()
+        if pictures is None:
+            pictures = Pictures(options, data, table.model_to_data_class, len(table.classes))
+        levels = [level for level in wanted if 0 < level <= operator.last]
+        row = compare_operator(table, pictures, operator, levels)
+        rows.append(row)
+        print(
+            f"{operator.name}: {row['levels']} levels, mPC {row['plain mPC']:.4f}; largest "
+            f"difference: mAP {row['mAP apart']:.2g}, objects found {row['objects apart']:.2g}; "
+            f"sweep {swept - begin:.0f} s, plain loop {time.perf_counter() - swept:.0f} s",
+            flush=True,
+        )
+        (cell,) = map_failure_points(table).cells
+        points[operator.name] = [place.value for place in cell.cells]
+    (options.out / "points.json").write_text(json.dumps(points, indent=1))
+    summarize(rows, pictures)
+
+
+def summarize(rows, pictures):
+    """Prints the largest difference of all operators, and their mPC and rPC both ways."""
+    all_of = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    plain, ours = all_of["plain mPC"].mean(), all_of["mPC"].mean()
+    print(
+        f"{len(pictures.source)} pictures, {all_of['levels'].sum()} levels of {len(rows)} operators"
+    )
+    print(
+        f"largest difference: mAP {all_of['mAP apart'].max():.2g}, "
+        f"objects found {all_of['objects apart'].max():.2g}"
+    )
+    print(f"mPC {plain:.6f} and {ours:.6f}", end="; ")
+    print(f"rPC {plain / pictures.clean:.6f} and {all_of['rPC'].mean():.6f}")
+    print(f"mAP at level 0 {pictures.clean:.6f}; {len(pictures.at_first)} objects found there")
+
+
+def refuse_other(file, job):
+    """Stop where a folder holds what another model or other pictures gave."""
+    if file.exists() and json.loads(file.read_text()) != job:
+        raise SystemExit(f"{file.parent} is of {file.read_text()}; take another --out")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(job))
 
 
 def main():

@@ -1,12 +1,17 @@
 """A watch of a live stream that is cut: memory, frames, and how long an alert takes.
 
     python benchmarks/watch_streams.py rtsp VIDEO MODEL --minutes 120 --cuts 5 [--block 30]
+    python benchmarks/watch_streams.py rtsp VIDEO MODEL --size 1920x1080 --fps 0
 
 `rtsp`: a server of GStreamer (Debian's gir1.2-gst-rtsp-server-1.0, gstreamer1.0-plugins-good and
--bad, python3-gi); `hls`: segments of ffmpeg behind Python's file server. The stream is cut by
-killing its server for 5 seconds, at equal distances in the first half. After that it is cut once
-more and comes back with black frames for 0.3 of every 0.6 seconds: the alert's time counts from
-when that server is started. Prints the watch's resident memory, and at the end its own counts.
+-bad, python3-gi); `hls`: segments of ffmpeg behind Python's file server. The video is encoded once
+at `--size` and `--rate` frames a second, each of its frames once, and served without encoding it
+again. `--fps` is that of the watch; 0: all that the model takes. The stream is cut by killing its
+server for 5 seconds, at equal distances in the first half. After that it is cut once more and comes
+back with black frames for 0.3 of every 0.6 seconds: the alert's time counts from when that server
+is started. Prints, every minute, the watch's resident memory and processor time and the load of the
+machine; at the end the watch's own counts, and how many frames it gave to the model for each second
+in which there was a stream, and for each second of processor time.
 """
 
 import argparse
@@ -48,18 +53,17 @@ def find_port() -> int:
         return int(free.getsockname()[1])
 
 
-def write_videos(video: str, folder: Path, seconds: int) -> tuple[Path, Path]:
+def write_videos(options: argparse.Namespace, folder: Path, seconds: int) -> tuple[Path, Path]:
     """The stream as it is and with black frames, as long as the whole run."""
+    size, rate = options.size.replace("x", ":"), options.rate
     files = folder / "good.mp4", folder / "black.mp4"
     for file, change in zip(files, ("null", BLACK), strict=True):
         short = folder / f"short-{file.name}"
         make = ["ffmpeg", "-v", "error", "-y"]
-        size = f"scale=-2:360,fps=24,{change}"
-        coding = ["-an", "-c:v", "libx264", "-preset", "ultrafast", "-g", "24", "-bf", "0"]
-        subprocess.run(
-            [*make, "-i", video, "-vf", size, "-pix_fmt", "yuv420p", *coding, str(short)],
-            check=True,
-        )
+        filters = f"setpts=N/({rate}*TB),fps={rate},scale={size},{change}"
+        coding = ["-an", "-c:v", "libx264", "-preset", "ultrafast", "-g", str(rate), "-bf", "0"]
+        coding += ["-pix_fmt", "yuv420p", str(short)]
+        subprocess.run([*make, "-i", options.video, "-vf", filters, *coding], check=True)
         loop = ["-stream_loop", "-1", "-i", str(short), "-t", str(seconds), "-c", "copy"]
         subprocess.run([*make, *loop, str(file)], check=True)
     return files
@@ -94,10 +98,25 @@ def resident(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def processor_time(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def print_rates(text: str, seconds: float, used: float) -> None:
+    """Print the frames that the model took, of the watch's own counts, for each second."""
+    counts = dict(re.findall(r"^(steadyeye_\S+) (\S+)", text, re.M))
+    frames = float(counts['steadyeye_frames_total{state="processed"}'])
+    down = float(counts["steadyeye_down_seconds_total"])
+    print(f"{frames / (seconds - down):.1f} frames to the model for each second with a stream")
+    print(f"{frames / used:.1f} for each second of a processor, {used:.0f} s in all")
+
+
 def watch(options: argparse.Namespace, folder: Path) -> None:
     """Serve, watch, cut, and print what became of it."""
     seconds = round(options.minutes * 60)
-    good, black = write_videos(options.video, folder, seconds + 60)
+    good, black = write_videos(options, folder, seconds + 60)
     port, metrics = find_port(), find_port()
     live = folder / "served"
     live.mkdir()
@@ -105,7 +124,8 @@ def watch(options: argparse.Namespace, folder: Path) -> None:
     server = serve(options.kind, good, live, port)
     time.sleep(8)
     command = [sys.executable, "-m", "steadyeye", "watch", address[options.kind]]
-    command += ["--model", options.model, "--fps", "6", "--block", str(options.block), "--no-page"]
+    command += ["--model", options.model, "--block", str(options.block), "--no-page"]
+    command += ["--fps", str(options.fps)] if options.fps else []
     command += ["--metrics-port", str(metrics), "--alert", options.promise]
     process = subprocess.Popen(
         [*command, "--out", str(folder / "watch")],
@@ -137,13 +157,16 @@ def watch(options: argparse.Namespace, folder: Path) -> None:
                 print(f"{now:6.0f} s  cut{'' if cuts else ', black frames from now'}", flush=True)
             if now >= sample:
                 sample += 60
-                print(f"{now:6.0f} s  {resident(process.pid):.0f} MB", flush=True)
+                used, load = processor_time(process.pid), os.getloadavg()[0]
+                print(f"{now:6.0f} s  {resident(process.pid):.0f} MB", end=", ")
+                print(f"{used:.0f} s of a processor, load {load:.1f}", flush=True)
             time.sleep(0.5)
         print(f"memory at the end: {resident(process.pid):.0f} MB")
         with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=20) as answer:
             text = answer.read().decode()
         counts = r"^steadyeye_(?:frames|streams|down|stored|evidence).*"
         print("\n".join(re.findall(counts, text, re.M)))
+        print_rates(text, time.monotonic() - begin, processor_time(process.pid))
     finally:
         process.send_signal(signal.SIGTERM)
         print("exit code", process.wait())
@@ -158,6 +181,9 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("--minutes", type=float, default=120)
     parser.add_argument("--cuts", type=int, default=5)
+    parser.add_argument("--size", default="640x360")
+    parser.add_argument("--rate", type=int, default=24)
+    parser.add_argument("--fps", type=float, default=6)
     parser.add_argument("--block", type=float, default=30)
     parser.add_argument("--promise", default="flip_rate <= 5%")
     options = parser.parse_args()

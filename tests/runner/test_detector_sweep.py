@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from steadyeye.core.errors import UsageError
 from steadyeye.data.images.image_file import encode
 from steadyeye.metrics.degraded_recall import degraded_recall
 from steadyeye.metrics.map_failure_points import map_failure_points
@@ -86,6 +87,12 @@ def finish(job, **changes):
     changed = replace(changed, metrics=metrics("right", "0.9,0.5", changed.fast, changed))
     folder = run(check(changed), Silent())
     return folder, read(*cells(Path(str(folder)))[0])
+
+
+def test_operators_that_need_a_gradient_are_for_classifiers(job):
+    told = "gradient_descent needs the gradient of the true class .* leave the operator out"
+    with pytest.raises(UsageError, match=told):
+        check(replace(job, operators="gradient_descent", levels="1"))
 
 
 def test_boxes_move_with_the_image_and_objects_fail_where_they_should(job):

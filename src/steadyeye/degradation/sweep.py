@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.abilities import detects
 from steadyeye.core.boxes import Boxes, areas
 from steadyeye.core.errors import UsageError
 from steadyeye.core.model_stages import AtInput
@@ -318,6 +319,11 @@ class _Degraded:
 def refuse_without_gradient(how: Degrading, cut: AtInput, model: str) -> None:
     """Raises `UsageError` where an operator needs a gradient that the model does not have."""
     asking = [operator.name for operator in how.operators if operator.needs_gradient]
+    if asking and detects(cut.model):
+        raise UsageError(
+            f"{asking[0]} needs the gradient of the true class of an image, which the detector "
+            f"{model} does not have; leave the operator out"
+        )
     if asking and cut.gradient is None:
         raise UsageError(
             f"{asking[0]} needs the gradient of {model}, which has none here; "
