@@ -289,6 +289,7 @@ CALLED = {
     **{"mce": "mCE", "relative_mce": "relative mCE", "map": "mAP"},
     "map_without_ood": "mAP without OOD",
     "mar": "mAR",
+    **{"precision_at": "precision", "recall_at": "recall", "f1_at": "F1", "best_f1": "best F1"},
     "map_drop": "mAP drop",
     "confident_mistakes": "confident mistakes",
     "misclassification": "wrong class",
@@ -300,12 +301,14 @@ CALLED = {
 def name_metric(metric: str) -> str:
     """A metric as prose names it: `pm_k(k=10)` is pm-10."""
     name, _, rest = metric.partition("(")
-    k, size = (
+    k, size, score = (
         rest.partition(f"{parameter}=")[2].partition(",")[0].rstrip(")")
-        for parameter in ("k", "size")
+        for parameter in ("k", "size", "score")
     )
     if size:
         return f"mAP ({size} objects)"
+    if score and name in CALLED:
+        return f"{CALLED[name]} at score {score}"
     return {**CALLED, "pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP"}.get(name, name)
 
 
