@@ -62,8 +62,10 @@ def best_f1(predictions: Predictions, iou: float = 0.5) -> Result:
 
 def _note(every: Ranked, best: BestThreshold) -> tuple[str, ...]:
     """That the threshold is chosen on the same images, and what `map` leaves out."""
+    apart = best.optimism * 100
+    amount = f"about {apart:.1f}" if apart >= 0.05 else "less than 0.1"
     chosen = (
-        "the threshold is chosen on these images: on others F1 is lower, by about "
-        f"{best.optimism * 100:.1f} percentage points"
+        f"the threshold is chosen on these images: on others F1 is lower, by {amount} percentage "
+        "points"
     )
     return chosen, *note_absent(every)
