@@ -27,7 +27,7 @@ from steadyeye.core.stats.intervals import (
     number_clusters,
 )
 from steadyeye.metrics.detection.operating_point import (
-    Counts,
+    DetectionCounts,
     Floats,
     Ints,
     Ranked,
@@ -53,7 +53,7 @@ class Choices:
     """
 
     end: Ints
-    counts: Counts
+    counts: DetectionCounts
 
 
 def choose(every: Ranked, weights: Floats) -> Choices:
@@ -61,7 +61,7 @@ def choose(every: Ranked, weights: Floats) -> Choices:
     last = np.append(every.score[1:] != every.score[:-1], True)[: len(every.score)]
     objects = weights @ count_by_image(every).objects
     end, right, detected = _choose(every.image, every.hit, last, weights, objects)
-    return Choices(end, Counts(right, detected, objects))
+    return Choices(end, DetectionCounts(right, detected, objects))
 
 
 @njit(nogil=True, cache=True)
@@ -135,7 +135,7 @@ def _replicate(every: Ranked) -> tuple[Choices, Floats]:
     columns = ("right", "detected", "objects")
     counts = [np.concatenate([getattr(part.counts, name) for part in parts]) for name in columns]
     end = np.concatenate([part.end for part in parts])
-    return Choices(end, Counts(*counts)), np.concatenate(unseen)
+    return Choices(end, DetectionCounts(*counts)), np.concatenate(unseen)
 
 
 def _bound_ratio(

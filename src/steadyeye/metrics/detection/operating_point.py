@@ -68,7 +68,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class DetectionCounts:
     """True positives, detections that are right or wrong, and objects to be found: float64."""
 
     right: Floats
@@ -76,26 +76,26 @@ class Counts:
     objects: Floats
 
 
-Ratio: TypeAlias = Callable[[Counts], tuple[Floats, Floats]]
+Ratio: TypeAlias = Callable[[DetectionCounts], tuple[Floats, Floats]]
 """Successes, and how many there could be."""
 
 
-def precision(counts: Counts) -> tuple[Floats, Floats]:
+def precision(counts: DetectionCounts) -> tuple[Floats, Floats]:
     """True positives of the detections."""
     return counts.right, counts.detected
 
 
-def recall(counts: Counts) -> tuple[Floats, Floats]:
+def recall(counts: DetectionCounts) -> tuple[Floats, Floats]:
     """True positives of the objects."""
     return counts.right, counts.objects
 
 
-def f1(counts: Counts) -> tuple[Floats, Floats]:
+def f1(counts: DetectionCounts) -> tuple[Floats, Floats]:
     """The harmonic mean of both: twice the true positives of detections and objects."""
     return 2 * counts.right, counts.detected + counts.objects
 
 
-LACKING = {
+LACKING: dict[Ratio, str] = {
     precision: "none: no detection has this score",
     recall: "none: there are no objects",
     f1: "none: there are neither detections nor objects",
@@ -128,16 +128,16 @@ def rank_predictions(predictions: Predictions, iou: float) -> Ranked:
     return rank_detections(frames(predictions, select_counted_rows(predictions)), iou)
 
 
-def count(detections: Ranked, of_detection: Ints, of_object: Ints, size: int) -> Counts:
-    """Counts in `size` cells, the first number of each detection and object being its cell."""
+def count(detections: Ranked, of_detection: Ints, of_object: Ints, size: int) -> DetectionCounts:
+    """Counts in `size` cells; `of_detection`, `of_object`: the cell of each."""
     right, detected, objects = (
         np.bincount(cells, minlength=size).astype(np.float64)
         for cells in (of_detection[detections.hit], of_detection, of_object)
     )
-    return Counts(right, detected, objects)
+    return DetectionCounts(right, detected, objects)
 
 
-def count_by_image(detections: Ranked) -> Counts:
+def count_by_image(detections: Ranked) -> DetectionCounts:
     """Counts of each image, all classes together."""
     return count(detections, detections.image, detections.object_image, len(detections.videos))
 

@@ -281,20 +281,16 @@ def _place(metric: str) -> int:
 
 MOST = 4
 """Pairs that a sentence names."""
+SPACED = (
+    *("flip_rate", "degraded_accuracy", "degraded_rank", "degraded_probability"),
+    *("confident_mistakes", "out_of_distribution", "random_neighbour"),
+)
 CALLED = {
-    "flip_rate": "flip rate",
-    "degraded_accuracy": "degraded accuracy",
-    "degraded_rank": "degraded rank",
-    "degraded_probability": "degraded probability",
-    **{"mce": "mCE", "relative_mce": "relative mCE", "map": "mAP"},
-    "map_without_ood": "mAP without OOD",
-    "mar": "mAR",
+    **{name: name.replace("_", " ") for name in SPACED},
+    **{"mce": "mCE", "relative_mce": "relative mCE", "map": "mAP", "mar": "mAR"},
+    **{"map_without_ood": "mAP without OOD", "map_drop": "mAP drop"},
     **{"precision_at": "precision", "recall_at": "recall", "f1_at": "F1", "best_f1": "best F1"},
-    "map_drop": "mAP drop",
-    "confident_mistakes": "confident mistakes",
     "misclassification": "wrong class",
-    "out_of_distribution": "out of distribution",
-    "random_neighbour": "random neighbour",
 }
 
 
