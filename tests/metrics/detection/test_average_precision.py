@@ -7,29 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ap_reference import area, reference
+from ap_reference import random_set, reference, table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadyeye.core.boxes import BoxTable
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
 from steadyeye.metrics.detection.matching import ALL, EVERY, IOUS, MOST, by_area, match
 
 SETS = 500
 FIRST = {"image_id": 0}
-
-
-def table(rows):
-    """A `BoxTable` of dictionaries as COCO has them, with `image_id` and `category_id` from 0."""
-    x, y, w, h = np.array([row["bbox"] for row in rows], dtype=float).reshape(-1, 4).T
-    return BoxTable(
-        np.array([row["image_id"] for row in rows], dtype=np.int64),
-        np.array([row["category_id"] for row in rows], dtype=np.int64),
-        np.stack([x, y, x + w, y + h], axis=1),
-        np.array([row.get("score", 1) for row in rows], dtype=float),
-        np.array([row.get("iscrowd", 0) for row in rows], dtype=bool),
-        np.array([row.get("area", area(row)) for row in rows], dtype=float),
-    )
 
 
 def frames(truth, found, images, classes):
@@ -48,41 +34,6 @@ def ours(truth, found, images, classes):
     matches = by_area(table(truth), table(found), images, classes)
     recall = [[average_recall(each, most) for most in (1, 10, 100)] for each in matches]
     return [dataset_ap(each) for each in matches], recall, frame_ap(matches[0])
-
-
-def random_set(seed):
-    """Truth and detections, images and classes; on quarter pixels, where sums are exact."""
-    rng = np.random.default_rng(seed)
-
-    def place():
-        return {"image_id": int(rng.integers(images)), "category_id": int(rng.integers(classes))}
-
-    crowded = seed % 25 == 0
-    images, classes = (1, 1) if crowded else (int(rng.integers(1, 7)), int(rng.integers(1, 4)))
-    sides = np.array([0, 4, 16, 31.75, 32, 32.25, 64, 96, 96.25, 150])
-    truth, found = [], []
-    for _ in range(rng.integers(0, 25)):
-        w, h = rng.choice(sides, 2) if rng.random() < 0.5 else rng.integers(1, 600, 2) / 4
-        row = place() | {"bbox": [*rng.integers(-200, 800, 2) / 4, w, h]}
-        crowd = int(rng.random() < 0.15)
-        truth.append(row | {"iscrowd": crowd, "area": area(row) * rng.choice([1, 0.5])})
-        if rng.random() < 0.1:
-            # equal IoU with both
-            truth.append(truth[-1] | {"iscrowd": 0})
-    coarse = rng.random() < 0.5
-    for _ in range(rng.integers(100, 300) if crowded else rng.integers(0, 60)):
-        if truth and rng.random() < 0.7:
-            near, spread = truth[rng.integers(len(truth))], rng.choice([0, 2, 12])
-            moved = np.array(near["bbox"]) + rng.integers(-spread, spread + 1, 4) / 4
-            label = near["category_id"] if rng.random() < 0.9 else place()["category_id"]
-            row = {"image_id": near["image_id"], "category_id": label}
-            row["bbox"] = [*moved[:2], *np.maximum(moved[2:], 0)]
-        else:
-            row = place()
-            row["bbox"] = [*rng.integers(-200, 800, 2) / 4, *rng.integers(0, 600, 2) / 4]
-        score = rng.integers(0, 8) / 8 * rng.choice([1, -1]) if coarse else rng.random()
-        found.append(row | {"score": float(score)})
-    return truth, found, images, classes
 
 
 def repeated(rows, times):

@@ -281,31 +281,30 @@ def _place(metric: str) -> int:
 
 MOST = 4
 """Pairs that a sentence names."""
+SPACED = (
+    *("flip_rate", "degraded_accuracy", "degraded_rank", "degraded_probability"),
+    *("confident_mistakes", "out_of_distribution", "random_neighbour"),
+)
 CALLED = {
-    "flip_rate": "flip rate",
-    "degraded_accuracy": "degraded accuracy",
-    "degraded_rank": "degraded rank",
-    "degraded_probability": "degraded probability",
-    **{"mce": "mCE", "relative_mce": "relative mCE", "map": "mAP"},
-    "map_without_ood": "mAP without OOD",
-    "mar": "mAR",
-    "map_drop": "mAP drop",
-    "confident_mistakes": "confident mistakes",
+    **{name: name.replace("_", " ") for name in SPACED},
+    **{"mce": "mCE", "relative_mce": "relative mCE", "map": "mAP", "mar": "mAR"},
+    **{"map_without_ood": "mAP without OOD", "map_drop": "mAP drop"},
+    **{"precision_at": "precision", "recall_at": "recall", "f1_at": "F1", "best_f1": "best F1"},
     "misclassification": "wrong class",
-    "out_of_distribution": "out of distribution",
-    "random_neighbour": "random neighbour",
 }
 
 
 def name_metric(metric: str) -> str:
     """A metric as prose names it: `pm_k(k=10)` is pm-10."""
     name, _, rest = metric.partition("(")
-    k, size = (
+    k, size, score = (
         rest.partition(f"{parameter}=")[2].partition(",")[0].rstrip(")")
-        for parameter in ("k", "size")
+        for parameter in ("k", "size", "score")
     )
     if size:
         return f"mAP ({size} objects)"
+    if score and name in CALLED:
+        return f"{CALLED[name]} at score {score}"
     return {**CALLED, "pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP"}.get(name, name)
 
 

@@ -93,6 +93,23 @@ READING = (
     ),
     ("mar", "mAR", "the share of objects that are detected, averaged over IoU thresholds."),
     (
+        "precision_at",
+        "precision",
+        "of the detections of this score or more, the share that is right.",
+    ),
+    (
+        "recall_at",
+        "recall",
+        "of the objects, the share that a detection of this score or more finds.",
+    ),
+    ("f1_at", "F1", "the harmonic mean of precision and recall at one score threshold."),
+    (
+        "best_f1",
+        "best F1",
+        "F1 at the score threshold at which it is highest on these images, so that it is lower on "
+        "others.",
+    ),
+    (
         "pm_k_map",
         "pm-k mAP",
         "mAP over the worst frame within ±k of each anchor.",

@@ -1,0 +1,28 @@
+"""Recall of a detector at a score threshold."""
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import Statistic, compare_by
+from steadyeye.core.types import Result, needs
+from steadyeye.metrics.detection.operating_point import SCORE, measure, recall, statistic
+
+
+def outcomes(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Statistic:
+    """The images that count, counted anew."""
+    return statistic(predictions, recall, score, iou)
+
+
+@needs("boxes", "detections")
+@compare_by(outcomes)
+def recall_at(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Result:
+    """The share of the objects that a detection of `score` or more finds, all classes together.
+
+    `iou`, `cells`, intervals and errors as of `precision_at`; n objects, without crowds. Value None
+    without objects.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_detections
+        >>> print(recall_at(example_detections(), score=1))
+        recall_at(score=1) 83.3 % (95 % interval 62.1–94.1 %, n = 30)
+    """
+    return measure(predictions, recall, score, iou)
