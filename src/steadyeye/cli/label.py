@@ -104,18 +104,22 @@ def label(
     check_installed()
     from steadyeye.metrics.label_studies.judge import judge
     from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
+    from steadyeye.metrics.label_studies.video_share import find_video_share, say_videos
     from steadyeye.review.studies.run_cell import find_cell
     from steadyeye.review.studies.study_folder import read_earlier_labels
 
     cell = find_cell(place(run), model, data)
     root = out or Path(f"{run.rstrip('/')}-labels")
     study = _open_study(root, cell.predictions, options, how)
-    before = judge(study, read_earlier_labels(root))
+    labels = read_earlier_labels(root)
+    before = judge(study, labels)
     say(say_bound(study))
     if study.earlier:
         say(say_earlier(study))
     if before.enough and not how.go_on:
         say(say_result(study, before))
+        if about := say_videos(find_video_share(study, labels, before), before):
+            say(about)
         return
     _serve_study(root, cell, study, serving, (how.go_on, display.form))
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -147,12 +148,13 @@ def test_the_interval_of_an_open_study_holds_wherever_the_first_one_stopped(coll
     """It stops where the interval of a fixed number of labels is wrong: that one would not do."""
     model, _, truth, (right, _) = make_models(sets=60, seed=3)
     record, copy = collect(plan(model, "pm_k(k=2)"), {}).record, replace(model, model="C")
+    find_ends = cache(count_ends)
     covered = fixed = 0
     for seed in range(STUDIES):
         study = plan(model, "pm_k(k=2)", seed=seed)
         correct = np.cumsum([truth[n] == study.answers[n] for n in study.candidates]).tolist()
         sizes = range(1, len(correct) + 1)
-        ends = [count_ends(correct[n - 1], n, len(correct)) for n in sizes]
+        ends = [find_ends(correct[n - 1], n, len(correct)) for n in sizes]
         misses = [n for n, (low, high) in zip(sizes, ends, strict=True) if not low <= right <= high]
         labels = {name: truth[name] for name in study.candidates[: (*misses, 12)[0]]}
         earlier = LabelledStudy(replace(record, seed=seed, order=study.candidates), labels)

@@ -11,6 +11,7 @@ from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult, judge
 from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
 from steadyeye.metrics.label_studies.study import LabelStudy
+from steadyeye.metrics.label_studies.video_share import VideoShare, find_video_share, say_videos
 from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels
 
 POINTS = 40  # of the picture, at most about so many: each takes a tenth of a second once
@@ -28,6 +29,7 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
     study, labels = live.study, live.read_labels(connection)
     result = live.judge(connection)
     people = count_labels(connection, live.items.gold)
+    videos = find_video_share(study, labels, result)
     return {
         "question": str(study.question),
         "model": study.model,
@@ -36,13 +38,14 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
         "asks": live.go_on or not result.enough,
         "sentences": {"headline": say_result(study, result), "caption": _word_caption(study)},
         "numbers": _list_numbers(study, result, people),
-        "remarks": _list_remarks(live, result, people),
+        "remarks": [*_list_remarks(live, result, people), *_list_about(videos, result)],
         "picture": {
             "trace": _trace(live, labels, result),
             "required": None if study.question.share is None else float(study.question.share),
             "horizon": _find_horizon(study, result),
         },
         "result": _describe_result(result),
+        "videos": asdict(videos),
         "people": asdict(people),
         "sets": len(study.sets),
         "candidates": len(study.candidates),
@@ -127,6 +130,12 @@ def _list_remarks(live: LiveStudy, result: StudyResult, people: LabelCounts) -> 
         lost = number_of(len(live.items.faults), "set")
         remarks.append(f"{lost} cannot be asked: the pictures cannot be made. See the terminal.")
     return [*remarks, *(f"{note[0].upper()}{note[1:]}." for note in study.notes)]
+
+
+def _list_about(videos: VideoShare, result: StudyResult) -> Sequence[str]:
+    """What holds for videos like these, where something is said of them."""
+    about = say_videos(videos, result)
+    return [about] if about else []
 
 
 def _word_gold(people: LabelCounts) -> str:
