@@ -31,8 +31,8 @@ def write_metrics(verdicts: Sequence[GateVerdict]) -> str:
     if any(ends):
         about = "95 % bound for videos like these, no part of what holds."
         parts += (
-            ("videos_low", f"Lower {about}", [share and share.low for share in ends]),
-            ("videos_high", f"Upper {about}", [share and share.high for share in ends]),
+            ("videos_low", f"Lower {about}", [share.low if share else None for share in ends]),
+            ("videos_high", f"Upper {about}", [share.high if share else None for share in ends]),
         )
     families: list[Family] = [
         (

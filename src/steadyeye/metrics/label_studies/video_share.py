@@ -107,8 +107,9 @@ def _count_scenes(study: LabelStudy, labels: Labels, labelled: int) -> _Counts:
             right = counts_as(study.question.metric, study.answers[member], tuple(classes))
             least[study.videos[member]] += right
             most[study.videos[member]] += right or not classes
-    columns = (np.array([count[v] for v in sets], dtype=np.float64) for count in (least, most))
-    return _Counts(*columns, np.array(list(sets.values()), dtype=np.float64))
+    columns = ([count[v] for v in sets] for count in (least, most, sets))
+    fewest, highest, sizes = (np.array(column, dtype=np.float64) for column in columns)
+    return _Counts(fewest, highest, sizes)
 
 
 def say_videos(share: VideoShare, result: StudyResult) -> str:
