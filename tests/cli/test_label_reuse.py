@@ -1,6 +1,7 @@
 """`steadyeye label --labels`: labels of another model's study, down to the verdict of the gate."""
 
 import csv
+from itertools import takewhile
 
 import cv2
 import numpy as np
@@ -118,3 +119,17 @@ def test_a_study_that_is_there_is_gone_on_with_without_labels(root):
     done = steadyeye("label", "b", "--labels", "few", "--out", "c", cwd=root)
     assert "leave --labels out" in refusal(done)
     assert "holds for these 120 sets" in run(root, "label", "b", "--out", "c")
+
+
+def test_a_plan_counts_the_labels_of_another_model(root):
+    text = run(root, "plan", "b", "--labels", "labels", "--decide", "pm_k(k=2) >= 50%")
+    study = plan_study(
+        find_cell(place(str(root / "b"))).predictions,
+        parse_question("pm_k(k=2)"),
+        Premise("constant-class"),
+    )
+    with open(root / "labels" / LABELS) as file:
+        earlier = {row["set"] for row in csv.DictReader(file)}
+    first = list(takewhile(lambda name: name in earlier, study.candidates))
+    assert first
+    assert f"After {len(first)} label" in text

@@ -91,10 +91,10 @@ def _count_sets(study: LabelStudy, labels: Labels, labelled: int) -> _Counts:
         right[video] += counts_as(study.question.metric, study.answers[name], classes)
         unknown[video] += not classes and not study.question.of_images
     sizes = {v: of_video[v] + part * (sets[v] - candidates[v]) for v in sets}
-    there = [v for v, size in sizes.items() if size]
-    least = np.array([right[v] for v in there], dtype=np.float64)
-    more = np.array([unknown[v] for v in there], dtype=np.float64)
-    return _Counts(least, least + more, np.array([sizes[v] for v in there]))
+    present = [v for v, size in sizes.items() if size]
+    least = np.array([right[v] for v in present], dtype=np.float64)
+    more = np.array([unknown[v] for v in present], dtype=np.float64)
+    return _Counts(least, least + more, np.array([sizes[v] for v in present]))
 
 
 def _count_scenes(study: LabelStudy, labels: Labels, labelled: int) -> _Counts:
