@@ -15,6 +15,7 @@ from steadyeye.data.annotations import review_set
 from steadyeye.metrics.label_studies.files import plan_again, read_labels, read_study
 from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.question import parse_question
+from steadyeye.metrics.label_studies.sentences import say_result
 from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
 from steadyeye.review import database
 from steadyeye.review.interchange.formats import export_formats
@@ -23,7 +24,14 @@ from steadyeye.review.protocol.set_labels import check_set_labels, find_set_labe
 from steadyeye.review.protocol.stages import read_plan
 from steadyeye.review.studies.film_strips import SetFrames, read_strips
 from steadyeye.review.studies.live_study import LiveStudy
-from steadyeye.review.studies.study_folder import Labelling, begin_study, read_folder, resume_study
+from steadyeye.review.studies.study_folder import (
+    EARLIER,
+    Labelling,
+    begin_study,
+    read_earlier_labels,
+    read_folder,
+    resume_study,
+)
 from steadyeye.review.studies.study_items import StudyItems
 from steadyeye.review.studies.study_summary import describe_study
 from steadyeye.review.workflow import decisions, queue
@@ -59,6 +67,8 @@ class Study:
         self.root, self.url, self.pixels = root, make_url(root), Pixels()
         root.mkdir(exist_ok=True)
         self.study = plan_study(self.table, parse_question(asked), ONE_CLASS, stop=stop)
+        earlier = dict.fromkeys(how.get("earlier", {}), "another")
+        self.study = replace(self.study, earlier=earlier)
         begin_study(root, self.study, self.table, Labelling(**how))
         self.open()
         with self.db.writing() as c:
@@ -72,10 +82,11 @@ class Study:
         self.db = database.connect(self.url)
         self.plan, classes = read_plan(self.folder.content), self.folder.class_names
         frames = SetFrames(self.table, self.pixels, self.study.question.k)
-        order, scenes = self.study.candidates, self.study.scenes
+        order = [name for name in self.study.candidates if name not in self.study.earlier]
+        scenes = self.study.scenes
         items = StudyItems(self.root, self.db, frames, self.plan, order, classes, scenes)
         items.begin(first, lambda name, n: lambda done: None)
-        self.live = LiveStudy(self.study, items)
+        self.live = LiveStudy(self.study, items, earlier=read_earlier_labels(self.root))
         self.rules = Rules(self.plan, classes, self.folder.fingerprint)
 
     def who(self, number):
@@ -197,6 +208,59 @@ def test_another_question_needs_another_folder(tmp_path):
     stop = threading.Event()
     stop.set()
     here.live.items.keep_ahead(stop)
+
+
+def test_only_sets_without_an_earlier_label_are_asked(tmp_path):
+    probe = Study(tmp_path / "probe", "pm_k(k=2) >= 30%")
+    order = probe.study.candidates
+    earlier = {name: (probe.truth[name],) for name in (*order[:3], *order[5:9:2])}
+    gold = {order[-1]: (probe.truth[order[-1]],), order[1]: ("another class",)}
+    here = Study(tmp_path / "study", "pm_k(k=2) >= 30%", earlier=earlier, gold=gold)
+    assert here.result().labels == 3
+    asked = []
+    while (name := here.label()) is not None:
+        asked.append(name)
+        here.open()
+    result = here.result()
+    assert result.holds is not None
+    counted = order[: result.labels]
+    assert [name for name in asked if name not in gold] == [
+        name for name in counted if name not in earlier
+    ]
+    # of a set with an earlier label a gold question has the last word
+    right = [here.truth[n] == here.study.answers[n][0] for n in counted if n != order[1]]
+    assert result.counts.right == sum(right)
+    used = sum(name in earlier for name in counted)
+    with here.db.reading() as c:
+        shown = describe_study(c, here.live)
+    assert f"{used} of them collected for another" in shown["sentences"]["headline"]
+    serve = f"{len(earlier)} labels collected for another serve"
+    assert any(text.startswith(serve) for text in shown["remarks"])
+    videos = len(set(here.study.videos.values()))
+    assert shown["videos"]["interval"]["n"] == result.labels
+    assert any(text.startswith(f"Videos like these {videos}: ") for text in shown["remarks"])
+    here.export(tmp_path / "out")
+    again = plan_again(read_study(tmp_path / "out" / "study.json"), here.table)
+    exported = read_labels(tmp_path / "out" / "labels.csv")
+    assert judge(again, exported) == result
+    assert set(exported) == set(earlier) | set(asked) | set(gold)
+    assert say_result(again, judge(again, exported)) == shown["sentences"]["headline"]
+
+
+def test_a_study_goes_on_with_the_earlier_labels_it_began_with(tmp_path):
+    probe = Study(tmp_path / "probe", "pm_k(k=2) >= 30%")
+    earlier = {name: (probe.truth[name],) for name in probe.study.candidates[:3]}
+    here = Study(tmp_path / "study", "pm_k(k=2) >= 30%", earlier=earlier)
+    assert resume_study(here.root, here.table, here.study, earlier).earlier == here.study.earlier
+    other = {**earlier, probe.study.candidates[0]: ("another class",)}
+    for labels in (other, None):
+        with pytest.raises(UsageError, match="begun with other options"):
+            resume_study(here.root, here.table, here.study, labels)
+    with pytest.raises(UsageError, match="begun with other options"):
+        resume_study(here.root, here.table, replace(here.study, earlier={}), earlier)
+    (here.root / EARLIER).write_text("set,labels\n")
+    with pytest.raises(UsageError, match="has other sets than the study began with"):
+        resume_study(here.root, here.table, None)
 
 
 def test_answers_and_their_majority():

@@ -200,6 +200,8 @@ def _print_verdicts(verdicts: Sequence["GateVerdict"], outputs: VerdictOptions) 
     for verdict in verdicts:
         say(f"{MARKS[verdict.outcome == HOLDS]} {verdict.sentence}")
         say(f"  {verdict.method}", style="dim")
+        if verdict.about_videos:
+            say(f"  {verdict.about_videos}", style="dim")
     if outputs.github:
         for verdict in verdicts:
             typer.echo(gate.github(verdict))

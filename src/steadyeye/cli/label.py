@@ -1,9 +1,9 @@
 """The command that asks people for the labels that a question needs, and no more."""
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,11 @@ from steadyeye.cli.progress import watching
 from steadyeye.cli.review import ServeOptions, check_installed, serve
 from steadyeye.cli.terminal import say
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import place
+
+if TYPE_CHECKING:
+    from steadyeye.metrics.label_studies.earlier_labels import ServedStudy
 
 FIRST = 10  # sets whose pictures are made before the server begins
 
@@ -36,7 +40,7 @@ DataName = Annotated[str | None, typer.Option(help="Name of the data, if the run
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """What is asked of a run, and when the labels are enough."""
+    """What is asked of a run, when the labels are enough, and which are there already."""
 
     decide: Decide = None
     metric: MetricOfSets = None
@@ -46,7 +50,16 @@ class StudyOptions:
     strata: Annotated[
         str, typer.Option(help="Order proportional to strata: confidence or class.")
     ] = ""
-    seed: Annotated[int, typer.Option(help="Random seed of the order.")] = 0
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed of the order; default: 0, or that of --labels.")
+    ] = None
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Folder of labels of another study on the same data, as `steadyeye review-export` "
+            "writes it; repeat for more. Only the other sets are asked about."
+        ),
+    ] = None
 
     @property
     def asks(self) -> bool:
@@ -90,16 +103,23 @@ def label(
     """
     check_installed()
     from steadyeye.metrics.label_studies.judge import judge
-    from steadyeye.metrics.label_studies.sentences import say_bound, say_result
+    from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
+    from steadyeye.metrics.label_studies.video_share import find_video_share, say_videos
     from steadyeye.review.studies.run_cell import find_cell
+    from steadyeye.review.studies.study_folder import read_earlier_labels
 
     cell = find_cell(place(run), model, data)
     root = out or Path(f"{run.rstrip('/')}-labels")
     study = _open_study(root, cell.predictions, options, how)
-    before = judge(study, {})
+    labels = read_earlier_labels(root)
+    before = judge(study, labels)
     say(say_bound(study))
+    if study.earlier:
+        say(say_earlier(study))
     if before.enough and not how.go_on:
         say(say_result(study, before))
+        if about := say_videos(find_video_share(study, labels, before), before):
+            say(about)
         return
     _serve_study(root, cell, study, serving, (how.go_on, display.form))
 
@@ -109,17 +129,45 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
     from steadyeye.review.studies import study_folder
 
     begun = study_folder.is_begun(root)
-    study = plan_question(predictions, options) if options.asks else None
-    if begun:
-        return study_folder.resume_study(root, predictions, study)
-    if study is None:
-        raise UsageError(
-            "nothing is asked; give --decide 'pm_k(k=10) >= 70%', --target ±5 or --budget 100"
-        )
+    if not options.asks:
+        if not begun:
+            raise UsageError(
+                "nothing is asked; give --decide 'pm_k(k=10) >= 70%', --target ±5 or --budget 100"
+            )
+        if options.labels:
+            raise UsageError(
+                f"'{root}' holds a study already; leave --labels out to go on with it, or give the "
+                "whole command that it was begun with"
+            )
+        return study_folder.resume_study(root, predictions, None)
     gold = study_folder.read_gold(how.gold) if how.gold else {}
-    labelling = study_folder.Labelling(how.votes, gold)
-    study_folder.begin_study(root, study, predictions, labelling)
-    return study
+    served = _serve_earlier(predictions, options, gold)
+    if begun:
+        return study_folder.resume_study(root, predictions, served.study, served.labels)
+    labelling = study_folder.Labelling(how.votes, gold, served.labels)
+    study_folder.begin_study(root, served.study, predictions, labelling)
+    return served.study
+
+
+def _serve_earlier(predictions: Any, options: StudyOptions, gold: Any) -> "ServedStudy":
+    """The study that the options ask for, with the labels that are there already."""
+    from steadyeye.metrics.label_studies import earlier_labels
+    from steadyeye.metrics.label_studies.files import read_labelled_study
+
+    if not options.labels:
+        return earlier_labels.ServedStudy(plan_question(predictions, options), {}, {})
+    studies = [read_labelled_study(folder) for folder in options.labels]
+    stated = studies[0].record.premise
+    premise = options.premise or (stated.name if stated else None)
+    seed = earlier_labels.find_seed(studies, options.seed)
+    study = plan_question(predictions, replace(options, premise=premise, seed=seed))
+    served = earlier_labels.serve_study(study, predictions, studies)
+    if left := earlier_labels.say_left(served):
+        say(left)
+    known = len(gold.keys() & served.labels.keys())
+    if known:
+        say(f"{number_of(known, 'label')} of sets that are gold questions: those of --gold count")
+    return earlier_labels.leave_out(served, gold)
 
 
 def plan_question(predictions: Any, options: StudyOptions) -> Any:
@@ -139,7 +187,7 @@ def plan_question(predictions: Any, options: StudyOptions) -> Any:
         predictions,
         question,
         parse_premise(options.premise) if options.premise else None,
-        seed=options.seed,
+        seed=options.seed or 0,
         strata=options.strata,
         stop=StopRule(options.budget, target),
     )
@@ -167,7 +215,7 @@ def _serve_study(
     from steadyeye.review.protocol.stages import read_plan
     from steadyeye.review.studies.film_strips import SetFrames
     from steadyeye.review.studies.live_study import LiveStudy
-    from steadyeye.review.studies.study_folder import read_folder
+    from steadyeye.review.studies.study_folder import read_earlier_labels, read_folder
     from steadyeye.review.studies.study_items import StudyItems
 
     folder, _ = read_folder(root)
@@ -178,11 +226,12 @@ def _serve_study(
     def begin(database: Any) -> Any:
         plan = read_plan(folder.content)
         names = folder.class_names
-        items = StudyItems(root, database, frames, plan, study.candidates, names, study.scenes)
+        order = [name for name in study.candidates if name not in study.earlier]
+        items = StudyItems(root, database, frames, plan, order, names, study.scenes)
         with watching(form) as watcher:
             items.begin(FIRST, watcher.begin)
         threading.Thread(target=items.keep_ahead, args=[stop], daemon=True).start()
-        return LiveStudy(study, items, go_on)
+        return LiveStudy(study, items, go_on, read_earlier_labels(root))
 
     try:
         serve(folder, serving, begin)

@@ -234,11 +234,13 @@ def review_export(
     check_installed()
     from steadyeye.data.annotations import review_set
     from steadyeye.review.interchange import formats as interchange
+    from steadyeye.review.studies.study_folder import EARLIER
     from steadyeye.review.workflow import queue
 
     names = interchange.choose_formats(review_set.read(root), formats)
     asks = bool(set(names) & set(interchange.TOOLS))
-    folder, plan, data = _open_set(root, database, begin=asks)
+    # labels of earlier studies may be enough, so that nobody was asked
+    folder, plan, data = _open_set(root, database, begin=asks or (root / EARLIER).is_file())
     if asks:
         with data.name_failures(), data.writing() as connection:
             queue.add_set_items(connection, folder, plan)

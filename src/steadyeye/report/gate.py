@@ -258,7 +258,8 @@ def junit(verdicts: Sequence[GateVerdict]) -> bytes:
             "time": "0",
         }
         case = ElementTree.SubElement(suite, "testcase", names)
-        text = _legal(f"{verdict.sentence}\n{verdict.method}")
+        lines = filter(None, (verdict.sentence, verdict.method, verdict.about_videos))
+        text = _legal("\n".join(lines))
         if verdict.outcome == HOLDS:
             ElementTree.SubElement(case, "system-out").text = text
         else:

@@ -27,6 +27,13 @@ def write_metrics(verdicts: Sequence[GateVerdict]) -> str:
         ("high", "Upper 95 % bound.", [v.high for v in series.values()]),
         ("samples", "What the value is over.", [float(v.n) for v in series.values()]),
     )
+    ends = [v.videos for v in series.values()]
+    if any(ends):
+        about = "95 % bound for videos like these, no part of what holds."
+        parts += (
+            ("videos_low", f"Lower {about}", [share.low if share else None for share in ends]),
+            ("videos_high", f"Upper {about}", [share.high if share else None for share in ends]),
+        )
     families: list[Family] = [
         (
             f"steadyeye_gate_{name}",

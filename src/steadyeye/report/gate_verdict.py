@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from steadyeye.core.format import number_of
+from steadyeye.core.stats.intervals import Interval
 
 HOLDS = "holds"
 FAILS = "does not hold"
@@ -17,7 +18,9 @@ class GateVerdict:
     not; `OPEN`, where the value does and the bound does not. `numbers`: the value with its
     interval; of a difference, by how much the model is better. `classes`: among how many the model
     chose its answers; None where the requirement is not about answers. `why`: more about the
-    outcome. `value`, `low`, `high`: the numbers in the metric's unit, shares in 0…1.
+    outcome. `value`, `low`, `high`: the numbers in the metric's unit, shares in 0…1. `videos`: what
+    labels of a few sets show of videos like these, `about_videos`: in words; neither is part of the
+    verdict.
     """
 
     requirement: str
@@ -32,6 +35,8 @@ class GateVerdict:
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    videos: Interval | None = None
+    about_videos: str = ""
 
     @property
     def sentence(self) -> str:

@@ -1,6 +1,7 @@
 """Verdicts of the release gate that stand on labels of a few sets, or on none at all."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
@@ -28,6 +29,7 @@ from steadyeye.metrics.label_studies.model_difference import (
 from steadyeye.metrics.label_studies.question import METRICS, parse_question
 from steadyeye.metrics.label_studies.sentences import say_bound, say_cost, say_numbers
 from steadyeye.metrics.label_studies.study import LabelStudy, parse_premise, plan_study
+from steadyeye.metrics.label_studies.video_share import find_video_share, say_videos
 from steadyeye.report.gate_verdict import FAILS, HOLDS, OPEN, GateVerdict
 
 OUTCOMES = {True: HOLDS, False: FAILS, None: OPEN}
@@ -53,7 +55,11 @@ def judge_labels(tables: Sequence[Predictions], folder: Place, least: int = 0) -
     for table in candidates:
         study = find_study(record, table)
         if study is not None:
-            return _word_verdict(study, judge(study, labels), least)
+            result = judge(study, labels)
+            videos = find_video_share(study, labels, result)
+            about = say_videos(videos, result)
+            verdict = _word_verdict(study, result, least)
+            return replace(verdict, videos=videos.interval, about_videos=about)
     table = _find_other_model(record, candidates)
     return _word_other(judge_other_model(record, table, labels), least)
 

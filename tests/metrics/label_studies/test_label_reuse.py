@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labelled_models import make_models
 
-from steadyeye import testing
 from steadyeye.core.errors import UsageError
 from steadyeye.metrics.label_studies.files import (
     LabelledStudy,
@@ -29,30 +29,8 @@ from steadyeye.metrics.label_studies.model_difference import (
 )
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
-from steadyeye.metrics.pm_k import pm_k
 
 ONE_CLASS = Premise("constant-class")
-
-
-def make_models(sets=40, seed=0, margins=(0.7, 0.6)):
-    """Two models on one data set without labels, the labels of its sets, and the models' pm-2.
-
-    They are consistently wrong on some sets, each on its own.
-    """
-    rng = np.random.default_rng(seed)
-    labelled = testing.example_predictions(sets, seed, 1.0)
-    label = labelled.truth.argmax(axis=1)
-    names = [labelled.classes[at] for at in label]
-    truth = {group: (name,) for group, name in zip(labelled.groups, names, strict=True)}
-    models, values = [], []
-    for number, margin in enumerate(margins):
-        answer = np.where(np.repeat(rng.random(sets) < 0.25, 5), (label + 1) % 3, label)
-        scores = rng.random((len(label), 3)) + margin * np.eye(3)[answer]
-        model = replace(labelled, model="AB"[number], scores=scores.astype(np.float32))
-        values.append(round(pm_k(model, 2).value * sets))
-        columns = tuple(name for name in model.columns if name != "truth")
-        models.append(replace(model, truth=np.zeros_like(model.truth), columns=columns))
-    return *models, truth, values
 
 
 def store(folder, study, labels):

@@ -18,9 +18,11 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.label_budget import ERROR, RequiredShare, count_ends, fixed_sample
-from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord, plan_again
+from steadyeye.metrics.label_studies.earlier_labels import serve_study
+from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord, find_study
 from steadyeye.metrics.label_studies.judge import LEAST, judge
-from steadyeye.metrics.label_studies.study import LabelStudy
+from steadyeye.metrics.label_studies.question import parse_question
+from steadyeye.metrics.label_studies.study import LabelStudy, plan_study
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -266,14 +268,21 @@ def count_scenes(study: LabelStudy, labels: Mapping[str, Sequence[str]]) -> Scen
 
 
 def read_pilot(study: LabelStudy, pilot: LabelledStudy, predictions: Predictions) -> Pilot:
-    """What the labels of a study say of the question of another one on the same predictions.
+    """What the labels of a study say of the question of another one on the same data.
 
-    `pilot`: the study that the labels were given in. Raises `UsageError` for another metric or
-    premise, other predictions, and for too few labels to estimate anything.
+    `pilot`: the study that the labels were given in; where it was of another model, those labels
+    count that serve a study of this one. Raises `UsageError` for another metric or premise, other
+    data, and for too few labels to estimate anything.
     """
-    check_pilot(study, pilot.record)
-    own = plan_again(pilot.record, predictions)
-    result = judge(own, pilot.labels)
+    record, labels = pilot.record, pilot.labels
+    check_pilot(study, record)
+    own = find_study(record, predictions)
+    if own is None:
+        measured = parse_question(record.question.name)
+        fresh = plan_study(predictions, measured, record.premise, seed=record.seed)
+        served = serve_study(fresh, predictions, [pilot])
+        own, labels = served.study, served.labels
+    result = judge(own, labels)
     share, counts, total = result.interval, result.counts, len(study.sets)
     if share.value is None or share.low is None or share.high is None:
         raise UsageError(

@@ -9,7 +9,7 @@ CSV, one set a line, several classes joined by `|`; none where nobody could tell
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from steadyeye.core.errors import UsageError
@@ -30,7 +30,8 @@ class StudyRecord:
 
     `order`: the candidates that people were asked about. `fingerprint`: of the sets and answers.
     `samples`: of the data and its images, ('', '') where the study was planned before they were
-    recorded.
+    recorded. `earlier`: candidates whose label was there before → the model that it was collected
+    for.
     """
 
     question: Question
@@ -43,6 +44,7 @@ class StudyRecord:
     model: str
     data: str
     samples: tuple[str, str] = ("", "")
+    earlier: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,8 @@ def write_study(study: LabelStudy) -> bytes:
         "samples": list(study.samples),
         "order": list(study.candidates),
     }
+    if study.earlier:
+        content["earlier"] = dict(study.earlier)
     return json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
@@ -130,6 +134,7 @@ def _record(content: Mapping[str, Any]) -> StudyRecord:
         model=str(content["model"]),
         data=str(content["data"]),
         samples=(str(source), str(images)),
+        earlier={str(name): str(model) for name, model in content.get("earlier", {}).items()},
     )
 
 
@@ -156,7 +161,7 @@ def plan_again(record: StudyRecord, predictions: Predictions) -> LabelStudy:
 
 
 def _plan(record: StudyRecord, predictions: Predictions) -> LabelStudy:
-    return plan_study(
+    study = plan_study(
         predictions,
         record.question,
         record.premise,
@@ -164,3 +169,4 @@ def _plan(record: StudyRecord, predictions: Predictions) -> LabelStudy:
         strata=record.strata,
         stop=record.stop,
     )
+    return replace(study, earlier=record.earlier)

@@ -48,7 +48,8 @@ class Counts:
 class StudyResult:
     """What a study shows after some labels.
 
-    `interval`: of the share of these sets; of a question with a number it holds at every look.
+    `interval`: of the share of these sets; of a question with a number, and where labels were there
+    before and it is open, it holds at every look.
     `bound`: the share without any label. `holds`: whether what the question requires holds, None:
     open, or nothing is required. `evidence`: for and against it, decided from 40 on. `enough`:
     whether no further label is asked for. `more`: how many more labels it takes at least to decide,
@@ -84,9 +85,11 @@ def judge(study: LabelStudy, labels: Labels) -> StudyResult:
     bound = bound_without_labels(study.countable, total)
     if study.question.share is None:
         interval = _interval(study, counts, any_time=False)
-        return StudyResult(
-            interval, bound, None, (0.0, 0.0), counts, _is_enough(study, counts, interval), None
-        )
+        enough = _is_enough(study, counts, interval)
+        if study.earlier and not enough:
+            # how many labels count so far depends on what they showed of another model
+            interval = _interval(study, counts, any_time=True)
+        return StudyResult(interval, bound, None, (0.0, 0.0), counts, enough, None)
     passes, evidence, more = _decide(study, counts, labels)
     interval = _interval(study, counts, any_time=True)
     # where few sets are to count, reaching the number is failing

@@ -165,7 +165,7 @@ def read_sample(
     """
     by_scene = record.premise is not None and record.premise.of_scenes
     joined_labels = {**(others or {}), **labels}
-    sources = _spread_over_scenes(sets, joined_labels) if by_scene else None
+    sources = spread_over_scenes(sets, joined_labels) if by_scene else None
     if record.strata:
         raise UsageError(
             f"the labels were collected in an order by {record.strata} of {record.model}, so they "
@@ -183,6 +183,7 @@ def read_sample(
         and record.stop.target is None
         and budget is not None
         and len(first) == min(budget, len(record.order))
+        and not record.earlier
     )
     if not is_planned:
         first = list(takewhile(lambda name: name in joined_labels, record.order))
@@ -199,8 +200,11 @@ def read_sample(
     )
 
 
-def _spread_over_scenes(sets: AnsweredSets, labels: Labels) -> dict[str, str]:
-    """Each set of a scene with a label → the set of the scene that was labelled."""
+def spread_over_scenes(sets: AnsweredSets, labels: Labels) -> dict[str, str]:
+    """Each set of a scene with a label → the set of the scene that was labelled.
+
+    Raises `UsageError` where two sets of a scene have different labels.
+    """
     scenes = dict(zip(sets.ids.tolist(), sets.scenes.tolist(), strict=True))
     first: dict[str, str] = {}
     for name in sorted(set(labels) & set(scenes)):
@@ -211,6 +215,15 @@ def _spread_over_scenes(sets: AnsweredSets, labels: Labels) -> dict[str, str]:
                 "scene-class does not hold; use constant-class"
             )
     return {name: first[scene] for name, scene in scenes.items() if scene in first}
+
+
+def check_classes(first: Labels, second: Labels) -> None:
+    """Raises `UsageError` where a set has one class in the labels of a study, another in those."""
+    for name in sorted(set(first) & set(second)):
+        if set(map(fold_name, first[name])) != set(map(fold_name, second[name])):
+            raise UsageError(
+                f"the set '{name}' has different classes in the two studies; correct one"
+            )
 
 
 def count_pools(

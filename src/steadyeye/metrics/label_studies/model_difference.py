@@ -21,6 +21,7 @@ from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord
 from steadyeye.metrics.label_studies.label_reuse import (
     LabelledPools,
     LabelSample,
+    check_classes,
     check_samples,
     count_pools,
     estimate_right,
@@ -163,11 +164,7 @@ def _check_agreement(studies: Sequence[LabelledStudy]) -> None:
                 "the labels were collected for different questions or premises: "
                 f"{_describe(first.record)}, and {_describe(last.record)}; give those of one"
             )
-    for name in sorted(set(first.labels) & set(last.labels)):
-        if set(map(fold_name, first.labels[name])) != set(map(fold_name, last.labels[name])):
-            raise UsageError(
-                f"the set '{name}' has different classes in the two studies; correct one"
-            )
+    check_classes(first.labels, last.labels)
 
 
 def _describe(record: StudyRecord) -> str:

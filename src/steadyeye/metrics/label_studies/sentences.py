@@ -1,5 +1,7 @@
 """What a study shows, in words: of these sets, and never of other videos."""
 
+from collections import Counter
+
 from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.label_budget import fixed_sample
@@ -11,11 +13,11 @@ def say_result(study: LabelStudy, result: StudyResult) -> str:
     """The result in one line: the verdict and what it took, or the interval."""
     sets, numbers = _sets(study), say_numbers(result.interval)
     if study.question.share is None:
-        return f"{study.question.name} {numbers} of these {sets}, after {_labels(result)}"
+        return f"{study.question.name} {numbers} of these {sets}, after {say_labels(study, result)}"
     if result.holds is None:
         more = number_of(result.more or 0, "more label")
         return (
-            f"{study.question} is open for these {sets} after {_labels(result)}: "
+            f"{study.question} is open for these {sets} after {say_labels(study, result)}: "
             f"{numbers}; at least {more} to decide it"
         )
     verdict = "holds" if result.holds else "does not hold"
@@ -27,10 +29,10 @@ def say_cost(study: LabelStudy, result: StudyResult) -> str:
     """After how many labels it was shown, and how many more it takes where it is open."""
     if result.holds is None:
         least = number_of(result.more or 0, "more label")
-        return f"open after {_labels(result)}; at least {least} to decide it"
+        return f"open after {say_labels(study, result)}; at least {least} to decide it"
     if not result.labels:
         return "shown without a label"
-    return f"shown after {_labels(result)}{_against_fixed(study, result)}"
+    return f"shown after {say_labels(study, result)}{_against_fixed(study, result)}"
 
 
 def say_bound(study: LabelStudy) -> str:
@@ -65,8 +67,24 @@ def say_numbers(share: Interval) -> str:
     return ends if share.value is None else f"{percent(share.value)} ({ends})"
 
 
-def _labels(result: StudyResult) -> str:
-    return number_of(result.labels, "label")
+def say_earlier(study: LabelStudy) -> str:
+    """How many labels of earlier studies serve, and when what they show is valid."""
+    models = Counter(study.earlier.values())
+    parts = [f"{number_of(number, 'label')} collected for {m}" for m, number in models.items()]
+    return (
+        f"{' and '.join(parts)} serve, and these sets are not asked about again. The result is "
+        f"valid where neither {study.model} nor the question was chosen by these labels."
+    )
+
+
+def say_labels(study: LabelStudy, result: StudyResult) -> str:
+    """How many labels count, and how many of them were collected for another study."""
+    labels = number_of(result.labels, "label")
+    # of scenes all labels count, of sets the first of the order
+    counted = study.candidates if study.scenes else study.candidates[: result.labels]
+    models = Counter(study.earlier[name] for name in counted if name in study.earlier)
+    parts = [f"{number:,} of them collected for {model}" for model, number in models.items()]
+    return ", ".join([labels, *parts])
 
 
 def _sets(study: LabelStudy) -> str:

@@ -57,6 +57,7 @@ class LabelStudy:
     `strata`: candidate → its stratum, where the order is proportional to strata; else empty.
     `videos`: set → its video. `fingerprint`: changes with the sets and what the model answers.
     `samples`: the fingerprint of the data, and what the images held, '' where nobody looked.
+    `earlier`: candidates whose label was there before → the model that it was collected for.
     """
 
     question: Question
@@ -75,6 +76,7 @@ class LabelStudy:
     fingerprint: str = ""
     samples: tuple[str, str] = ("", "")
     notes: tuple[str, ...] = ()
+    earlier: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def countable(self) -> int:

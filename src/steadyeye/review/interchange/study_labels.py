@@ -11,6 +11,7 @@ from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.metrics.label_studies.files import LABELS, STUDY, write_labels
 from steadyeye.review.protocol.stages import ReviewPlan
 from steadyeye.review.studies.live_study import read_labels
+from steadyeye.review.studies.study_folder import read_earlier_labels
 
 
 def export_labels(
@@ -18,12 +19,13 @@ def export_labels(
 ) -> Mapping[str, int]:
     """The counts of the labels written to a folder, as labels.csv beside study.json.
 
-    The same labels are the same bytes. A study that goes on is exported as it stands, `partial` or
-    not. Raises `UsageError` for a set that is no study.
+    Those of earlier studies that serve are written too. The same labels are the same bytes. A study
+    that goes on is exported as it stands, `partial` or not. Raises `UsageError` for a set that is
+    no study.
     """
     if folder.content.get("kind") != "labels":
         raise UsageError(f"'{folder.root}' is no label study; export another format")
-    labels = read_labels(connection)
+    labels = {**read_earlier_labels(folder.root), **read_labels(connection)}
     write_file(out / LABELS, write_labels(labels))
     write_file(out / STUDY, (folder.root / STUDY).read_bytes())
     return {"labels": len(labels), "without_class": sum(not own for own in labels.values())}

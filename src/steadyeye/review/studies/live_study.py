@@ -36,24 +36,30 @@ class LabelCounts:
 class LiveStudy:
     """A study that is being answered. `go_on`: whether sets are asked also when it is enough.
 
-    `latest`: the labels that were judged last, and what they showed. `ends`: the first labels of
-    the order → how many, and the ends of the interval after them.
+    `earlier`: labels of earlier studies, candidate → its classes. `latest`: the labels that were
+    judged last, and what they showed. `ends`: the first labels of the order → how many, and the
+    ends of the interval after them.
     """
 
     study: LabelStudy
     items: StudyItems
     go_on: bool = False
+    earlier: Labels = field(default_factory=dict)
     latest: tuple[Labels, StudyResult] | None = field(default=None, repr=False)
     ends: dict[Any, tuple[int, float, float]] = field(default_factory=dict, repr=False)
 
     def judge(self, connection: Connection) -> StudyResult:
         """What the labels that stand show now."""
-        labels = read_labels(connection)
+        labels = self.read_labels(connection)
         latest = self.latest
         if latest is None or latest[0] != labels:
             # one assignment: pages are served by several threads
             self.latest = latest = labels, judge(self.study, labels)
         return latest[1]
+
+    def read_labels(self, connection: Connection) -> Labels:
+        """Set → the classes that all its frames show, of earlier studies and of what people say."""
+        return {**self.earlier, **read_labels(connection)}
 
     def explain_rest(self, connection: Connection) -> str:
         """Why no set is asked now; empty: sets are asked."""

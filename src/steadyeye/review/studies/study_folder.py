@@ -4,13 +4,14 @@
 
     set.json       classes, the run, how many people label a set, gold questions
     study.json     the question, its premise and seed, and the order of the sets
+    earlier-labels.csv  labels of earlier studies that serve this one, where there are some
     strips.jsonl   the pictures of each set that has them
     images/ab/…jpg the pictures, each named by the SHA-256 of its bytes
     review.sqlite  what people said
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,26 +27,35 @@ from steadyeye.metrics.label_studies.files import (
     plan_again,
     read_labels,
     read_study,
+    write_labels,
     write_study,
 )
+from steadyeye.metrics.label_studies.judge import Labels
 from steadyeye.metrics.label_studies.study import LabelStudy
 from steadyeye.review.studies.study_items import STAGE
 
 
 @dataclass(frozen=True)
 class Labelling:
-    """How people label: `votes` a set, and the known `gold` answers, set → its classes."""
+    """How people label: `votes` a set, and the known `gold` answers, set → its classes.
+
+    `earlier`: the labels of earlier studies, candidate → its classes; nobody is asked about these.
+    """
 
     votes: int = 1
     gold: Mapping[str, tuple[str, ...]] | None = None
+    earlier: Labels = field(default_factory=dict)
 
 
+EARLIER = "earlier-labels.csv"
 MINUTES = 5.0  # that a set waits for whoever was given it: the study waits for the first of all
 
 
 def begin_study(root: Path, study: LabelStudy, predictions: Predictions, how: Labelling) -> None:
     """Writes the folder of a study. Raises `UsageError` for gold questions of other sets."""
     gold = _list_gold(study, how)
+    if how.earlier:
+        write_output(root / EARLIER, write_labels(how.earlier))
     write_output(root / STUDY, write_study(study))
     stages = {"stages": {STAGE: how.votes}, "minutes": MINUTES, "seed": study.seed}
     content = {
@@ -82,6 +92,21 @@ def read_gold(path: Path) -> dict[str, tuple[str, ...]]:
     return gold
 
 
+def read_earlier_labels(root: Path) -> Labels:
+    """The labels of earlier studies in the folder of a study; none: it has none.
+
+    Raises `UsageError` where they are not those that the study was begun with.
+    """
+    names = read_study(root / STUDY).earlier
+    labels = read_labels(root / EARLIER) if names else {}
+    if set(labels) != set(names):
+        raise UsageError(
+            f"'{root / EARLIER}' is damaged: it has other sets than the study began with; "
+            "begin it again in another --out"
+        )
+    return labels
+
+
 def is_begun(root: Path) -> bool:
     """Whether a folder holds a study."""
     return (root / "set.json").is_file() and (root / STUDY).is_file()
@@ -95,14 +120,22 @@ def read_folder(root: Path) -> tuple[SetFolder, StudyRecord]:
     return folder, read_study(root / STUDY)
 
 
-def resume_study(root: Path, predictions: Predictions, planned: LabelStudy | None) -> LabelStudy:
+def resume_study(
+    root: Path,
+    predictions: Predictions,
+    planned: LabelStudy | None,
+    earlier: Labels | None = None,
+) -> LabelStudy:
     """The study of a folder, planned again; `planned`: what a command asks for now, None: nothing.
 
-    Raises `UsageError` where that is another study, or the predictions are other ones.
+    `earlier`: the labels of earlier studies that the command gives with it. Raises `UsageError`
+    where that is another study, or the predictions are other ones.
     """
     _, record = read_folder(root)
     study = plan_again(record, predictions)
-    if planned is not None and write_study(study) != write_study(planned):
+    before = write_labels(read_earlier_labels(root))
+    other_labels = planned is not None and write_labels(earlier or {}) != before
+    if other_labels or write_study(study) != write_study(planned or study):
         raise UsageError(
             f"'{root}' holds the study of '{study.question}', begun with other options; leave them "
             "out to go on with it, or choose another --out"

@@ -9,9 +9,10 @@ from sqlalchemy import Connection
 from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult, judge
-from steadyeye.metrics.label_studies.sentences import say_bound, say_result
+from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
 from steadyeye.metrics.label_studies.study import LabelStudy
-from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels, read_labels
+from steadyeye.metrics.label_studies.video_share import VideoShare, find_video_share, say_videos
+from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels
 
 POINTS = 40  # of the picture, at most about so many: each takes a tenth of a second once
 ROOM = 1.25  # of the labels so far, which the picture has place for
@@ -25,9 +26,10 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
     after fewer labels, (labels, low, high); `required`: the share that is required, or None;
     `horizon`: labels that the picture has place for.
     """
-    study, labels = live.study, read_labels(connection)
+    study, labels = live.study, live.read_labels(connection)
     result = live.judge(connection)
     people = count_labels(connection, live.items.gold)
+    videos = find_video_share(study, labels, result)
     return {
         "question": str(study.question),
         "model": study.model,
@@ -36,13 +38,14 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
         "asks": live.go_on or not result.enough,
         "sentences": {"headline": say_result(study, result), "caption": _word_caption(study)},
         "numbers": _list_numbers(study, result, people),
-        "remarks": _list_remarks(live, result, people),
+        "remarks": [*_list_remarks(live, result, people), *_list_about(videos, result)],
         "picture": {
             "trace": _trace(live, labels, result),
             "required": None if study.question.share is None else float(study.question.share),
             "horizon": _find_horizon(study, result),
         },
         "result": _describe_result(result),
+        "videos": asdict(videos),
         "people": asdict(people),
         "sets": len(study.sets),
         "candidates": len(study.candidates),
@@ -80,7 +83,8 @@ def _list_numbers(
     """Names and values for people."""
     share, counts = result.interval, result.counts
     used = f"{counts.labelled:,} of {len(study.candidates):,} that can count"
-    more = f", {counts.later:,} more came out of turn" if counts.later else ""
+    why = "are of later sets" if study.earlier else "came out of turn"
+    more = f", {counts.later:,} more {why}" if counts.later else ""
     numbers = [
         ("Labels", f"{used}{more}"),
         (study.question.name, percent(share.value)),
@@ -112,6 +116,7 @@ def _list_remarks(live: LiveStudy, result: StudyResult, people: LabelCounts) -> 
     """What belongs to the numbers: labels that are wrong, the premise, what is left out."""
     study = live.study
     remarks = [say_bound(study)] if result.labels else []
+    remarks += [say_earlier(study)] if study.earlier else []
     remarks += [_word_gold(people)]
     if study.premise and people.labelled:
         remarks.append(_word_premise(people))
@@ -125,6 +130,12 @@ def _list_remarks(live: LiveStudy, result: StudyResult, people: LabelCounts) -> 
         lost = number_of(len(live.items.faults), "set")
         remarks.append(f"{lost} cannot be asked: the pictures cannot be made. See the terminal.")
     return [*remarks, *(f"{note[0].upper()}{note[1:]}." for note in study.notes)]
+
+
+def _list_about(videos: VideoShare, result: StudyResult) -> Sequence[str]:
+    """What holds for videos like these, where something is said of them."""
+    about = say_videos(videos, result)
+    return [about] if about else []
 
 
 def _word_gold(people: LabelCounts) -> str:

@@ -1,0 +1,131 @@
+"""What the labels of a study show of videos like these, beside what they show of these sets.
+
+Labels are drawn from all candidates, whichever video they are of. Those that are there stand for
+the candidates, and the same part of the other sets, which count nothing, is taken beside them: so
+each video is there with a part of its sets, and the share of these sets is that of all. Videos are
+weighted by their sets, as in pm-k itself, and the interval is that of pm-k over videos: Gaffke's
+bounds, which with all labels are those of a run whose every set is labelled.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.format import number_of
+from steadyeye.core.stats.bounded_means import lower_bounds
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.metrics.label_studies.answered_sets import counts_as
+from steadyeye.metrics.label_studies.judge import Labels, StudyResult
+from steadyeye.metrics.label_studies.sentences import say_numbers
+from steadyeye.metrics.label_studies.study import LabelStudy
+
+HARDLY = 0.1
+"""The part of its width by which all labels narrow an interval at most, where they hardly do."""
+
+
+@dataclass(frozen=True)
+class VideoShare:
+    """The share of sets that count, in videos like those of a study.
+
+    `videos`: how many there are; `unit`: what is one of them, "video", or "image" where each image
+    stands for itself. `interval`: in 0…1, its n the labels; None where the labels say nothing of
+    other videos. `why`: then in words; '' where there is an interval, or no label.
+    """
+
+    videos: int
+    unit: str
+    interval: Interval | None
+    why: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """Of each video, all (v,): sets that count at least and at most, of how many."""
+
+    least: NDArray[np.float64]
+    most: NDArray[np.float64]
+    sets: NDArray[np.float64]
+
+
+def find_video_share(study: LabelStudy, labels: Labels, result: StudyResult) -> VideoShare:
+    """The share of sets that count in videos like these, with a 95 % interval.
+
+    `result`: what `judge` says of the labels; the interval is never within that of these sets, so
+    that it allows for a study that stopped as it was decided. A set that nobody could label counts
+    as nothing at the lower end, and as one that counts at the upper end; where one label does for a
+    scene, so does every set of a scene without a label.
+    """
+    videos = len(set(study.videos.values()))
+    unit = "image" if study.question.of_images and videos == len(study.sets) else "video"
+    if not result.labels:
+        return VideoShare(videos, unit, None)
+    if videos < 2:
+        why = f"All sets are of one {unit}, so the labels say nothing about other {unit}s."
+        return VideoShare(videos, unit, None, why)
+    if study.strata:
+        why = f"The order is by {study.strata_by}, so nothing is said about other {unit}s."
+        return VideoShare(videos, unit, None, why)
+    counts = (_count_scenes if study.scenes else _count_sets)(study, labels, result.labels)
+    own = result.interval
+    assert own.low is not None, "a count has an interval"
+    assert own.high is not None, "a count has an interval"
+    sums = np.vstack([counts.least, counts.sets - counts.most])
+    low, missing = lower_bounds(sums, np.vstack([counts.sets, counts.sets])).tolist()
+    ends = min(low, own.low), max(1 - missing, own.high)
+    method = f"Gaffke's bounds over {number_of(videos, unit)}"
+    return VideoShare(videos, unit, Interval(own.value, *ends, result.labels, method))
+
+
+def _count_sets(study: LabelStudy, labels: Labels, labelled: int) -> _Counts:
+    """The labelled candidates and, of the sets that count nothing, the same part."""
+    counted = study.candidates[:labelled]
+    part = labelled / len(study.candidates)
+    sets = Counter(study.videos.values())
+    candidates = Counter(study.videos[name] for name in study.candidates)
+    of_video = Counter(study.videos[name] for name in counted)
+    right, unknown = Counter[str](), Counter[str]()
+    for name in counted:
+        classes, video = tuple(labels[name]), study.videos[name]
+        right[video] += counts_as(study.question.metric, study.answers[name], classes)
+        unknown[video] += not classes and not study.question.of_images
+    sizes = {v: of_video[v] + part * (sets[v] - candidates[v]) for v in sets}
+    present = [v for v, size in sizes.items() if size]
+    least = np.array([right[v] for v in present], dtype=np.float64)
+    more = np.array([unknown[v] for v in present], dtype=np.float64)
+    return _Counts(least, least + more, np.array([sizes[v] for v in present]))
+
+
+def _count_scenes(study: LabelStudy, labels: Labels, labelled: int) -> _Counts:
+    """All sets; those of scenes without a label may count."""
+    sets = Counter(study.videos.values())
+    least, most = Counter[str](), Counter[str]()
+    for name, members in study.scenes.items():
+        classes = next((labels[s] for s in (name, *members) if s in labels), ())
+        for member in members:
+            right = counts_as(study.question.metric, study.answers[member], tuple(classes))
+            least[study.videos[member]] += right
+            most[study.videos[member]] += right or not classes
+    columns = ([count[v] for v in sets] for count in (least, most, sets))
+    fewest, highest, sizes = (np.array(column, dtype=np.float64) for column in columns)
+    return _Counts(fewest, highest, sizes)
+
+
+def say_videos(share: VideoShare, result: StudyResult) -> str:
+    """What holds for videos like these, in words; '' where there is no label."""
+    if share.interval is None:
+        return share.why
+    among = f"{share.unit.capitalize()}s like these {share.videos:,}"
+    return f"{among}: {say_numbers(share.interval)}; {_say_more(share, result)}."
+
+
+def _say_more(share: VideoShare, result: StudyResult) -> str:
+    own, videos = result.interval, share.interval
+    assert videos is not None, "there is one"
+    widths = [(ends.high or 0.0) - (ends.low or 0.0) for ends in (own, videos)]
+    # what the labels do not show and what other videos may be add up as variances
+    rest = 1 - (widths[0] / widths[1]) ** 2 if widths[1] else 1.0
+    if rest >= (1 - HARDLY) ** 2:
+        return f"more labels will hardly narrow this, more {share.unit}s will"
+    return f"more labels and more {share.unit}s will narrow this"

@@ -1,0 +1,158 @@
+"""What the labels of a study show of videos like these."""
+
+from dataclasses import replace
+from math import isclose
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from labelled_models import make_models
+
+from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.metrics.label_studies.judge import judge
+from steadyeye.metrics.label_studies.question import parse_question
+from steadyeye.metrics.label_studies.study import Premise, plan_study
+from steadyeye.metrics.label_studies.video_share import VideoShare, find_video_share, say_videos
+
+ONE_CLASS = Premise("constant-class")
+
+
+def in_videos(model, videos, seed):
+    """The model with its sets in so many videos, of unequal length."""
+    rng = np.random.default_rng(seed)
+    sets = len(model.groups) // 5
+    video = np.append(np.arange(videos), rng.integers(0, videos, sets - videos) // 2)
+    return replace(model, tags={**model.tags, "video": np.repeat(video, 5).astype(str)})
+
+
+def plan(model, text="pm_k(k=2)", premise=ONE_CLASS, **how):
+    return plan_study(model, parse_question(text), premise, **how)
+
+
+def measure(study, labels):
+    result = judge(study, labels)
+    return find_video_share(study, labels, result), result
+
+
+def bound_naively(sums, sizes, draws=100_000):
+    """The lower end from its definition: exponential weights, and a video more with nothing."""
+    rng = np.random.default_rng(0)
+    weights = rng.exponential(size=(draws, len(sizes) + 1))
+    further = sum(size**2 for size in sizes) / sum(sizes)
+    shares = weights[:, :-1] @ sums / (weights[:, :-1] @ sizes + weights[:, -1] * further)
+    return np.quantile(shares, 0.025)
+
+
+def count_naively(study, labels):
+    """Video by video, set by set: (right at least, right at most, sets) of those with any."""
+    labelled = [name for name in study.candidates if name in labels]
+    rows = []
+    for video in sorted(set(study.videos.values())):
+        least = most = size = 0.0
+        for name in study.sets:
+            if study.videos[name] != video:
+                continue
+            if name not in study.candidates:
+                size += len(labelled) / len(study.candidates)
+            elif name in labels:
+                least += labels[name] == study.answers[name]
+                most += labels[name] == study.answers[name] or not labels[name]
+                size += 1
+        rows.append((least, most, size))
+    return np.array([row for row in rows if row[2] > 0]).T
+
+
+@given(st.integers(0, 500), st.integers(2, 12), st.integers(1, 60), st.integers(0, 3))
+@settings(max_examples=20)
+def test_the_ends_are_those_of_their_definition(seed, videos, number, unknown):
+    a, _, truth, _ = make_models(sets=60, seed=seed % 10)
+    study = plan(in_videos(a, videos, seed), seed=seed)
+    labels = {name: truth[name] for name in study.candidates[:number]}
+    labels |= dict.fromkeys(list(labels)[:unknown], ())
+    share, result = measure(study, labels)
+    least, most, sizes = count_naively(study, labels)
+    low, high = bound_naively(least, sizes), 1 - bound_naively(sizes - most, sizes)
+    ends = share.interval
+    assert (share.videos, share.unit) == (videos, "video")
+    assert ends.value == result.interval.value
+    assert ends.low == pytest.approx(min(low, result.interval.low), abs=0.006)
+    assert ends.high == pytest.approx(max(high, result.interval.high), abs=0.006)
+    if ends.value is not None:
+        assert ends.low <= ends.value <= ends.high
+
+
+@pytest.mark.parametrize("videos", [2, 7, 60])
+def test_with_all_labels_it_is_the_interval_of_pm_k_over_videos(videos):
+    a, _, truth, _ = make_models(sets=60, seed=2)
+    study = plan(in_videos(a, videos, 0))
+    share, _ = measure(study, {name: truth[name] for name in study.candidates})
+    right = [truth[name] == study.answers.get(name) for name in study.sets]
+    expected = proportion(np.array(right), np.array([study.videos[name] for name in study.sets]))
+    assert isclose(share.interval.low, expected.low, abs_tol=1e-6)
+    assert isclose(share.interval.high, expected.high, abs_tol=1e-6)
+    assert share.interval.value == expected.value
+
+
+def test_a_scene_without_a_label_may_count_or_not():
+    a, _, truth, _ = make_models(sets=60, seed=2)
+    a = in_videos(a, 6, 1)
+    study = plan(a, premise=Premise("scene-class"))
+    first = {}
+    labels = {name: truth[first.setdefault(study.videos[name], name)] for name in study.sets}
+    some = {name: labels[name] for name in study.candidates[:2]}
+    share, result = measure(study, some)
+    known = {study.videos[name] for name in some}
+    least, most, sizes = [], [], []
+    for video in set(study.videos.values()):
+        members = [name for name in study.sets if study.videos[name] == video]
+        right = sum(labels[name] == study.answers.get(name) for name in members)
+        may = sum(name in study.answers for name in members)
+        least.append(right if video in known else 0)
+        most.append(right if video in known else may)
+        sizes.append(len(members))
+    low = bound_naively(least, sizes)
+    high = 1 - bound_naively(np.subtract(sizes, most), sizes)
+    assert share.interval.low == pytest.approx(low, abs=0.006)
+    assert share.interval.high == pytest.approx(high, abs=0.006)
+    assert share.interval.low <= result.interval.low
+    assert share.interval.high >= result.interval.high
+
+
+def test_where_the_labels_say_nothing_of_other_videos():
+    a, _, truth, _ = make_models(sets=60, seed=2)
+    single = plan(replace(a, tags={**a.tags, "video": np.full(len(a), "clip")}))
+    labels = {name: truth[name] for name in single.candidates[:20]}
+    share, result = measure(single, labels)
+    assert share.interval is None
+    assert say_videos(share, result) == (
+        "All sets are of one video, so the labels say nothing about other videos."
+    )
+    study = plan(in_videos(a, 6, 1), strata="confidence")
+    share, result = measure(study, {name: truth[name] for name in study.candidates[:20]})
+    assert say_videos(share, result) == (
+        "The order is by confidence, so nothing is said about other videos."
+    )
+    share, result = measure(plan(in_videos(a, 6, 1)), {})
+    assert say_videos(share, result) == ""
+
+
+def test_it_says_whether_more_labels_would_narrow_it():
+    a, _, truth, _ = make_models(sets=60, seed=2)
+    few, many = plan(in_videos(a, 6, 1)), plan(a)
+    text = say_videos(*measure(few, {name: truth[name] for name in few.candidates}))
+    assert text.startswith("Videos like these 6: ")
+    assert "% (95 % interval " in text.replace("\u202f", " ")
+    assert text.endswith("; more labels will hardly narrow this, more videos will.")
+    text = say_videos(*measure(many, {name: truth[name] for name in many.candidates[:10]}))
+    assert text.endswith("; more labels and more videos will narrow this.")
+    wide = VideoShare(3, "image", Interval(0.5, 0.0, 1.0, 9, "…"))
+    _, result = measure(few, {})
+    assert say_videos(wide, result).startswith("Images like these 3: 50.0")
+
+
+def test_the_verdict_of_these_sets_does_not_depend_on_it():
+    a, _, truth, _ = make_models(sets=60, seed=2)
+    one, several = plan(a, "pm_k(k=2) >= 30%"), plan(in_videos(a, 3, 1), "pm_k(k=2) >= 30%")
+    labels = {name: truth[name] for name in one.candidates[:30]}
+    assert judge(one, labels) == judge(several, labels)
