@@ -75,7 +75,7 @@ def make_pool(name: str, total: int, shares: tuple[float, float], steadily_wrong
 def published_pools(data: str, total: int) -> Iterator[Pool]:
     """Pools like a weak, a middling and a strong one of the published models on a released set."""
     models = read_published(data)
-    order = np.argsort(models.perturbed)
+    order = np.argsort(models.perturbed, kind="stable")
     for quantile in (0.1, 0.5, 0.9):
         at = int(order[round(quantile * (len(order) - 1))])
         shares = float(models.original[at]), float(models.perturbed[at])

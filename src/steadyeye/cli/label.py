@@ -121,6 +121,9 @@ def label(
         if about := say_videos(find_video_share(study, labels, before), before):
             say(about)
         return
+    if study.question.of_images:
+        _say_next_images(root, study)
+        return
     _serve_study(root, cell, study, serving, (how.go_on, display.form))
 
 
@@ -206,6 +209,28 @@ def read_half_width(text: str) -> float:
     if not 0 < points <= 50:
         raise UsageError(f"--target '{text}' is no width; give percentage points, such as ±5")
     return points / 100
+
+
+def _say_next_images(root: Path, study: Any) -> None:
+    """Says what the labels beside a study show, and which images to label next.
+
+    People write them: the page takes an image without an object for one that nobody can tell.
+    """
+    from steadyeye.metrics.label_studies.files import LABELS, read_labels
+    from steadyeye.metrics.label_studies.judge import judge, next_sets
+    from steadyeye.metrics.label_studies.sentences import say_result
+
+    file = root / LABELS
+    labels = read_labels(place(str(file))) if file.is_file() else {}
+    if labels:
+        say(say_result(study, judge(study, labels)))
+    names = next_sets(study, labels, FIRST)
+    if names:
+        say(f"to label next, in this order: {'; '.join(names)}")
+        say(
+            f"write them to '{file}' under the heading 'set,labels': all classes that each shows, "
+            "joined by |, none where it shows none; then give this command again"
+        )
 
 
 def _serve_study(

@@ -13,6 +13,7 @@ from steadyeye.core.spec import Spec, split
 from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Result
+from steadyeye.metrics.label_studies.question import OF_IMAGES, parse_question
 from steadyeye.report import sample_size
 from steadyeye.report.comparison.leaderboards import amount, common, format_ends
 from steadyeye.report.gate_verdict import FAILS, HOLDS, OPEN, GateVerdict
@@ -36,7 +37,10 @@ def requirement(text: str) -> Requirement:
     Raises `UsageError` as `parse_requirement` does, and for a metric that does not exist.
     """
     required = parse_requirement(text)
-    metric(required.spec)
+    if required.spec.name in OF_IMAGES:
+        parse_question(text)
+    else:
+        metric(required.spec)
     return required
 
 
@@ -90,8 +94,7 @@ def gate(
     verdicts = []
     for table in tables:
         for item in requirements:
-            needs_labels = "truth" in lacks(metric(item.spec), table.columns)
-            if needs_labels and not table.truth.any():
+            if _needs_study(item, table):
                 verdicts.append(judge_without_labels(table, item, premise))
             else:
                 verdicts.append(_check_requirement(table, item, least))
@@ -99,6 +102,13 @@ def gate(
             pair = common([table, _base(table, tables, base)])
             verdicts += [_check_drop(pair, spec, tolerance.drop, least) for spec in tolerance.specs]
     return tuple(verdicts)
+
+
+def _needs_study(item: Requirement, table: Predictions) -> bool:
+    """Whether labels that a table does not have are needed to tell a requirement."""
+    if item.spec.name in OF_IMAGES:
+        return True
+    return "truth" in lacks(metric(item.spec), table.columns) and not table.truth.any()
 
 
 def _check_requirement(table: Predictions, required: Requirement, least: int) -> GateVerdict:

@@ -26,7 +26,7 @@ from steadyeye.metrics.label_studies.model_difference import (
     ModelDifference,
     compare_models,
 )
-from steadyeye.metrics.label_studies.question import METRICS, parse_question
+from steadyeye.metrics.label_studies.question import METRICS, OF_IMAGES, parse_question
 from steadyeye.metrics.label_studies.sentences import say_bound, say_cost, say_numbers
 from steadyeye.metrics.label_studies.study import LabelStudy, parse_premise, plan_study
 from steadyeye.metrics.label_studies.video_share import find_video_share, say_videos
@@ -85,7 +85,9 @@ def judge_without_labels(
     where labels are needed to tell.
     """
     text = str(required)
-    needs = f"{text} needs labels, which {table.data} has not"
+    of_images = required.spec.name in OF_IMAGES
+    lacking = "the labels of a study" if of_images else f"labels, which {table.data} has not"
+    needs = f"{text} needs {lacking}"
     if required.spec.name not in METRICS:
         raise UsageError(f"{needs}; label the data")
     question = parse_question(f"{required.spec} {required.sign} {required.text or required.number}")

@@ -9,6 +9,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
+from steadyeye.data.classes.synonyms import squeeze
 from steadyeye.metrics.label_studies.question import Question
 from steadyeye.metrics.sequences.answer_runs import in_time, steady_windows, video_of
 
@@ -177,8 +178,9 @@ def _images(predictions: Predictions, question: Question) -> AnsweredSets:
 def counts_as(metric: str, answers: tuple[str, ...], labels: tuple[str, ...]) -> bool:
     """Whether a candidate counts for a metric once its labels are known.
 
-    `labels`: of a set the classes that all its frames show, of an image all that it shows. Upper
-    and lower case and blanks around names make no difference.
+    `labels`: of a set the classes that all its frames show, of an image all that it shows. An image
+    has a false positive where a class was detected that it does not show, and an error where the
+    classes that were detected are not those that it shows. Names are compared as `fold_name` says.
     """
     names, known = set(map(fold_name, answers)), set(map(fold_name, labels))
     if metric == "false_positive_rate":
@@ -189,5 +191,5 @@ def counts_as(metric: str, answers: tuple[str, ...], labels: tuple[str, ...]) ->
 
 
 def fold_name(name: str) -> str:
-    """A class name as names are compared: in lower case, single blanks."""
-    return " ".join(name.split()).casefold()
+    """A class name as names are compared, without capitals, blanks, hyphens and underscores."""
+    return squeeze(name)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult, judge
+from steadyeye.metrics.label_studies.label_errors import widen_for_errors
 from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
 from steadyeye.metrics.label_studies.study import LabelStudy
 from steadyeye.metrics.label_studies.video_share import VideoShare, find_video_share, say_videos
@@ -117,7 +118,7 @@ def _list_remarks(live: LiveStudy, result: StudyResult, people: LabelCounts) -> 
     study = live.study
     remarks = [say_bound(study)] if result.labels else []
     remarks += [say_earlier(study)] if study.earlier else []
-    remarks += [_word_gold(people)]
+    remarks += [_word_gold(people), *_word_errors(study, result, people)]
     if study.premise and people.labelled:
         remarks.append(_word_premise(people))
     if people.unclear:
@@ -150,6 +151,19 @@ def _word_gold(people: LabelCounts) -> str:
         f"The interval takes every label to be right; the labels of gold questions were wrong in "
         f"{wrong:,} of {answered:,} (95 % interval {ends})."
     )
+
+
+def _word_errors(study: LabelStudy, result: StudyResult, people: LabelCounts) -> Sequence[str]:
+    """What the interval is with as many wrong labels as the gold questions allow."""
+    # a wrong label of a scene is one of all its sets
+    if not people.gold_asked or not result.labels or study.scenes:
+        return []
+    _, most = clopper_pearson(people.gold_wrong, people.gold_asked)
+    ends = widen_for_errors(result.interval, most, study.countable, len(study.sets))
+    return [
+        f"With up to {percent(most)} of all labels wrong the interval of {study.question.name} is "
+        f"{interval(*ends)}."
+    ]
 
 
 def _word_premise(people: LabelCounts) -> str:
