@@ -30,6 +30,12 @@ Target = Annotated[
 Premise = Annotated[
     str | None, typer.Option(help="What is taken of the sets: constant-class, or scene-class.")
 ]
+CheckPremise = Annotated[
+    int | None,
+    typer.Option(
+        help="Ask about so many sets that need no label, too, to check constant-class.", min=1
+    ),
+]
 ModelName = Annotated[str | None, typer.Option(help="Name of the model, if the run has several.")]
 DataName = Annotated[str | None, typer.Option(help="Name of the data, if the run has several.")]
 
@@ -43,6 +49,7 @@ class StudyOptions:
     target: Target = None
     budget: Annotated[int | None, typer.Option(help="Stop after so many labels.", min=1)] = None
     premise: Premise = None
+    check_premise: CheckPremise = None
     strata: Annotated[
         str, typer.Option(help="Order proportional to strata: confidence or class.")
     ] = ""
@@ -90,6 +97,7 @@ def label(
     """
     check_installed()
     from steadyeye.metrics.label_studies.judge import judge
+    from steadyeye.metrics.label_studies.premise_sentences import say_premise
     from steadyeye.metrics.label_studies.sentences import say_bound, say_result
     from steadyeye.review.studies.run_cell import find_cell
 
@@ -98,6 +106,8 @@ def label(
     study = _open_study(root, cell.predictions, options, how)
     before = judge(study, {})
     say(say_bound(study))
+    if premise := say_premise(study, before):
+        say(premise)
     if before.enough and not how.go_on:
         say(say_result(study, before))
         return
@@ -125,7 +135,12 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
 def plan_question(predictions: Any, options: StudyOptions) -> Any:
     """The study that the options ask for. Raises `UsageError` where they do not go together."""
     from steadyeye.metrics.label_studies.question import parse_question
-    from steadyeye.metrics.label_studies.study import StopRule, parse_premise, plan_study
+    from steadyeye.metrics.label_studies.study import (
+        CONSTANT_CLASS,
+        StopRule,
+        parse_premise,
+        plan_study,
+    )
 
     if options.decide and (options.metric or options.target):
         raise UsageError("--decide stops by itself; leave --metric and --target out")
@@ -135,10 +150,12 @@ def plan_question(predictions: Any, options: StudyOptions) -> Any:
     if options.metric and question.share is not None:
         raise UsageError(f"--metric '{options.metric}' has a number; give it as --decide")
     target = read_half_width(options.target) if options.target else None
+    checks = options.check_premise or 0
+    premise = options.premise or (CONSTANT_CLASS if checks else None)
     return plan_study(
         predictions,
         question,
-        parse_premise(options.premise) if options.premise else None,
+        parse_premise(premise, checks) if premise else None,
         seed=options.seed,
         strata=options.strata,
         stop=StopRule(options.budget, target),
@@ -178,7 +195,7 @@ def _serve_study(
     def begin(database: Any) -> Any:
         plan = read_plan(folder.content)
         names = folder.class_names
-        items = StudyItems(root, database, frames, plan, study.candidates, names, study.scenes)
+        items = StudyItems(root, database, frames, plan, study.order, names, study.scenes)
         with watching(form) as watcher:
             items.begin(FIRST, watcher.begin)
         threading.Thread(target=items.keep_ahead, args=[stop], daemon=True).start()
