@@ -34,6 +34,12 @@ Target = Annotated[
 Premise = Annotated[
     str | None, typer.Option(help="What is taken of the sets: constant-class, or scene-class.")
 ]
+CheckPremise = Annotated[
+    int | None,
+    typer.Option(
+        help="Ask about so many sets that need no label, too, to check constant-class.", min=1
+    ),
+]
 ModelName = Annotated[str | None, typer.Option(help="Name of the model, if the run has several.")]
 DataName = Annotated[str | None, typer.Option(help="Name of the data, if the run has several.")]
 
@@ -47,6 +53,7 @@ class StudyOptions:
     target: Target = None
     budget: Annotated[int | None, typer.Option(help="Stop after so many labels.", min=1)] = None
     premise: Premise = None
+    check_premise: CheckPremise = None
     strata: Annotated[
         str, typer.Option(help="Order proportional to strata: confidence or class.")
     ] = ""
@@ -103,6 +110,7 @@ def label(
     """
     check_installed()
     from steadyeye.metrics.label_studies.judge import judge
+    from steadyeye.metrics.label_studies.premise_sentences import say_premise
     from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
     from steadyeye.metrics.label_studies.video_share import find_video_share, say_videos
     from steadyeye.review.studies.run_cell import find_cell
@@ -116,6 +124,8 @@ def label(
     say(say_bound(study))
     if study.earlier:
         say(say_earlier(study))
+    if premise := say_premise(study, before):
+        say(premise)
     if before.enough and not how.go_on:
         say(say_result(study, before))
         if about := say_videos(find_video_share(study, labels, before), before):
@@ -176,7 +186,12 @@ def _serve_earlier(predictions: Any, options: StudyOptions, gold: Any) -> "Serve
 def plan_question(predictions: Any, options: StudyOptions) -> Any:
     """The study that the options ask for. Raises `UsageError` where they do not go together."""
     from steadyeye.metrics.label_studies.question import parse_question
-    from steadyeye.metrics.label_studies.study import StopRule, parse_premise, plan_study
+    from steadyeye.metrics.label_studies.study import (
+        CONSTANT_CLASS,
+        StopRule,
+        parse_premise,
+        plan_study,
+    )
 
     if options.decide and (options.metric or options.target):
         raise UsageError("--decide stops by itself; leave --metric and --target out")
@@ -186,10 +201,12 @@ def plan_question(predictions: Any, options: StudyOptions) -> Any:
     if options.metric and question.share is not None:
         raise UsageError(f"--metric '{options.metric}' has a number; give it as --decide")
     target = read_half_width(options.target) if options.target else None
+    checks = options.check_premise or 0
+    premise = options.premise or (CONSTANT_CLASS if checks else None)
     return plan_study(
         predictions,
         question,
-        parse_premise(options.premise) if options.premise else None,
+        parse_premise(premise, checks) if premise else None,
         seed=options.seed or 0,
         strata=options.strata,
         stop=StopRule(options.budget, target),
@@ -251,7 +268,7 @@ def _serve_study(
     def begin(database: Any) -> Any:
         plan = read_plan(folder.content)
         names = folder.class_names
-        order = [name for name in study.candidates if name not in study.earlier]
+        order = [name for name in study.order if name not in study.earlier]
         items = StudyItems(root, database, frames, plan, order, names, study.scenes)
         with watching(form) as watcher:
             items.begin(FIRST, watcher.begin)

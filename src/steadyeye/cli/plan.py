@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steadyeye.cli.label import (
+    CheckPremise,
     DataName,
     Decide,
     MetricOfSets,
@@ -36,6 +37,7 @@ class PlanOptions:
     metric: MetricOfSets = None
     target: Target = None
     premise: Premise = None
+    check_premise: CheckPremise = None
     labels: Annotated[
         Path | None,
         typer.Option(help="Folder of labels of a pilot, as `steadyeye review-export` writes it."),
@@ -58,6 +60,7 @@ def plan(
         raise UsageError("nothing is asked; give --decide 'pm_k(k=10) >= 70%' or --target ±5")
     from steadyeye.metrics.label_studies.files import read_labelled_study
     from steadyeye.metrics.label_studies.judge import judge
+    from steadyeye.metrics.label_studies.premise_sentences import say_plan
     from steadyeye.metrics.label_studies.sentences import say_bound, say_result
     from steadyeye.review.studies.run_cell import find_cell
 
@@ -66,8 +69,7 @@ def plan(
     if options.labels:
         labelled = read_labelled_study(options.labels)
         options = _complete(options, labelled.record)
-    question = StudyOptions(options.decide, options.metric, options.target, premise=options.premise)
-    study = plan_question(predictions, question)
+    study = plan_question(predictions, _ask(options))
     before = judge(study, {})
     if before.holds is not None:
         say(f"0 labels: {say_result(study, before)}")
@@ -76,16 +78,31 @@ def plan(
     if study.scenes:
         _print_scenes(study, labelled, predictions)
         return
+    if checks := say_plan(study):
+        say(checks)
     pilot = _read_pilot(study, labelled, predictions) if labelled else None
     print_cost = _print_decision if options.decide else _print_width
     print_cost(study, pilot)
+
+
+def _ask(options: PlanOptions) -> StudyOptions:
+    """The options of the study that is planned."""
+    return StudyOptions(
+        options.decide,
+        options.metric,
+        options.target,
+        premise=options.premise,
+        check_premise=options.check_premise,
+    )
 
 
 def _complete(options: PlanOptions, record: Any) -> PlanOptions:
     """The options with the metric and the premise of a pilot, where they are left out."""
     metric = None if options.decide else options.metric or record.question.name
     premise = options.premise or (record.premise.name if record.premise else None)
-    return replace(options, metric=options.metric or metric, premise=premise)
+    checks = options.check_premise or (record.premise.checks if record.premise else 0) or None
+    metric = options.metric or metric
+    return replace(options, metric=metric, premise=premise, check_premise=checks)
 
 
 def _read_pilot(study: "LabelStudy", labelled: "LabelledStudy", predictions: Any) -> "Pilot":

@@ -26,6 +26,7 @@ from steadyeye.metrics.label_studies.model_difference import (
     ModelDifference,
     compare_models,
 )
+from steadyeye.metrics.label_studies.premise_sentences import say_premise
 from steadyeye.metrics.label_studies.question import METRICS, OF_IMAGES, parse_question
 from steadyeye.metrics.label_studies.sentences import say_bound, say_cost, say_numbers
 from steadyeye.metrics.label_studies.study import LabelStudy, parse_premise, plan_study
@@ -104,14 +105,17 @@ def judge_without_labels(
 
 def _word_other(result: ReuseResult, least: int) -> GateVerdict:
     """The verdict on a model that the labels were not collected for."""
-    words = say_numbers(result.interval), say_reuse(result)
+    premise = result.study.premise
+    stated = f"premise {premise.name}, {premise.reason}" if premise else ""
+    words = say_numbers(result.interval), say_reuse(result), stated
     return _make_verdict(result.study, result.holds, result.interval, words, result.labels, least)
 
 
 def _word_verdict(study: LabelStudy, result: StudyResult, least: int) -> GateVerdict:
-    share = result.interval if result.labels else result.bound
-    numbers = say_numbers(share) if result.labels else say_bound(study)
-    words = numbers, say_cost(study, result)
+    is_labelled = result.counts.answered > 0
+    share = result.interval if is_labelled else result.bound
+    numbers = say_numbers(share) if is_labelled else say_bound(study)
+    words = numbers, say_cost(study, result), say_premise(study, result)
     return _make_verdict(study, result.holds, share, words, result.labels, least)
 
 
@@ -119,16 +123,15 @@ def _make_verdict(
     study: LabelStudy,
     holds: bool | None,
     share: Interval,
-    words: tuple[str, str],
+    words: tuple[str, str, str],
     labels: int,
     least: int,
 ) -> GateVerdict:
-    """The verdict on a model; `words`: its numbers, and why it is so."""
+    """The verdict on a model; `words`: its numbers, why it is so, and the premise."""
     outcome = OUTCOMES[holds]
-    numbers, why = words
+    numbers, why, premise = words
     if outcome == HOLDS and labels < least:
         outcome, why = OPEN, f"n is below the required {least:,}"
-    premise = f"premise {study.premise.name}, {study.premise.reason}" if study.premise else ""
     return GateVerdict(
         requirement=str(study.question),
         model=study.model,

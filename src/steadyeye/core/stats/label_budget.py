@@ -217,7 +217,8 @@ class Verdict:
     """Whether a share of sets reaches what is required, as far as the labels show it.
 
     `passes`: None while it is open. `evidence`: how many times more likely the labels are where it
-    passes, and where it fails, than where it just does not; from `1 / ERROR` on it is decided.
+    passes, and where it fails, than where it just does not; from `1 / ERROR` on it is decided. Of a
+    smaller error the evidence is reduced in proportion.
     """
 
     passes: bool | None
@@ -228,12 +229,16 @@ class Verdict:
 class RequiredShare:
     """That at least a share of `sets` sets is right, of which `consistent` ones can be.
 
-    `needed`: so many right sets pass. Make one with `require`.
+    `needed`: so many right sets pass. `allowed`: so many of the others may be right, too, and are
+    taken to be right before it fails. `error`: how often at most it fails wrongly; it passes
+    wrongly as often as `ERROR` says. Make one with `require`.
     """
 
     needed: int
     consistent: int
     sets: int
+    allowed: int = 0
+    error: float = ERROR
 
     def decide(self, right: int, labelled: int) -> Verdict:
         """The verdict after so many labels, whenever and however often it is looked at.
@@ -248,11 +253,11 @@ class RequiredShare:
         _check(right, labelled, self.consistent, self.sets)
         if self.needed <= right:
             return Verdict(True, (inf, 0.0))
-        if self.needed > right + self.consistent - labelled:
+        if self.needed > right + self.consistent - labelled + self.allowed:
             return Verdict(False, (0.0, inf))
-        above, below = (
-            float(logs[self.needed]) for logs in _log_evidence(right, labelled, self.consistent)
-        )
+        logs, logs_below = _log_evidence(right, labelled, self.consistent)
+        above = float(logs[self.needed]) if self.needed <= self.consistent else -inf
+        below = float(logs_below[max(self.needed - self.allowed, 0)]) + log(self.error / ERROR)
         decided = -log(ERROR)
         passes = True if above >= decided else False if below >= decided else None
         return Verdict(passes, (_power(above), _power(below)))

@@ -1,5 +1,6 @@
 """The sets that a question is about, and what the model answers on each."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +24,15 @@ class AnsweredSets:
     `ids`: (m,) what names each: its group, or the id of the frame or image. `answers`: (m,) the
     classes that the labels are held against: of a set the anchor's, of an image all that were
     detected. `candidates`: (m,) bool, those that can count; the others contribute nothing whatever
-    their labels are. `videos`, `scenes`: (m,). `confidence`: (m,) mean score of the answers, 0
+    their labels are, but for the `exempt` ones, (m,) bool, only if each shows one class on all its
+    frames. `videos`, `scenes`: (m,). `confidence`: (m,) mean score of the answers, 0
     where there is none. `k`: of sets the distance in frames. `notes`: what was left out.
     """
 
     ids: NDArray[np.str_]
     answers: tuple[tuple[str, ...], ...]
     candidates: NDArray[np.bool_]
+    exempt: NDArray[np.bool_]
     videos: NDArray[np.str_]
     scenes: NDArray[np.str_]
     confidence: NDArray[np.float64]
@@ -121,6 +124,7 @@ def _of_anchors(
     # a detector that finds nothing is never right
     some = predictions.predicted_class[anchors] >= 0
     kinds = {"pm_k": steady & some, "drop": ~steady & some, "accuracy": some}
+    candidates = np.asarray(kinds[question.metric], dtype=np.bool_)
     videos = video_of(predictions, anchors)
     scenes = videos
     if "scene" in predictions.tags:
@@ -131,7 +135,8 @@ def _of_anchors(
     return AnsweredSets(
         ids=ids,
         answers=tuple((predictions.answer(row),) for row in anchors.tolist()),
-        candidates=np.asarray(kinds[question.metric], dtype=np.bool_),
+        candidates=candidates,
+        exempt=np.asarray(some & ~candidates, dtype=np.bool_),
         videos=np.asarray(videos, dtype=np.str_),
         scenes=np.asarray(scenes, dtype=np.str_),
         confidence=np.nan_to_num(confidence),
@@ -168,6 +173,7 @@ def _images(predictions: Predictions, question: Question) -> AnsweredSets:
         ids=predictions.ids[rows],
         answers=answers,
         candidates=np.ones(len(rows), dtype=np.bool_) if every else some,
+        exempt=np.zeros(len(rows), dtype=np.bool_),
         videos=np.asarray(videos, dtype=np.str_),
         scenes=np.asarray(videos, dtype=np.str_),
         confidence=(sums / np.maximum(counts, 1))[rows],
@@ -188,6 +194,11 @@ def counts_as(metric: str, answers: tuple[str, ...], labels: tuple[str, ...]) ->
     if metric == "image_error_rate":
         return names != known
     return bool(names & known)
+
+
+def names_several(labels: Iterable[str]) -> bool:
+    """Whether labels name more than one class."""
+    return len(set(map(fold_name, labels))) > 1
 
 
 def fold_name(name: str) -> str:

@@ -20,7 +20,9 @@ from steadyeye.metrics.label_studies.judge import Labels
 from steadyeye.metrics.label_studies.question import Question, parse_question
 from steadyeye.metrics.label_studies.study import LabelStudy, Premise, StopRule, plan_study
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, VERSION)
+"""Versions of `study.json` that are read; the first has no checks of the premise."""
 LABELS, STUDY = "labels.csv", "study.json"
 
 
@@ -28,7 +30,8 @@ LABELS, STUDY = "labels.csv", "study.json"
 class StudyRecord:
     """What `study.json` holds: enough to plan the same study again, and to see that it is.
 
-    `order`: the candidates that people were asked about. `fingerprint`: of the sets and answers.
+    `order`: the candidates that people were asked about, `checks`: the sets that check the premise,
+    each in its own order. `fingerprint`: of the sets and answers.
     `samples`: of the data and its images, ('', '') where the study was planned before they were
     recorded. `earlier`: candidates whose label was there before → the model that it was collected
     for.
@@ -45,6 +48,7 @@ class StudyRecord:
     data: str
     samples: tuple[str, str] = ("", "")
     earlier: Mapping[str, str] = field(default_factory=dict)
+    checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,7 @@ def write_study(study: LabelStudy) -> bytes:
         "fingerprint": study.fingerprint,
         "samples": list(study.samples),
         "order": list(study.candidates),
+        "checks": list(study.checks),
     }
     if study.earlier:
         content["earlier"] = dict(study.earlier)
@@ -106,7 +111,7 @@ def write_study(study: LabelStudy) -> bytes:
 def read_study(path: Place) -> StudyRecord:
     """The record at a path. Raises `UsageError` for a file that is none."""
     content = read_json(path, "study")
-    if not isinstance(content, dict) or content.get("version") != VERSION:
+    if not isinstance(content, dict) or content.get("version") not in READABLE:
         raise UsageError(f"'{path}' is no study of this version; collect the labels again")
     try:
         return _record(content)
@@ -123,7 +128,7 @@ def _record(content: Mapping[str, Any]) -> StudyRecord:
     source, images = content.get("samples", ("", ""))
     return StudyRecord(
         question=parse_question(content["question"]),
-        premise=None if premise is None else Premise(str(premise["name"]), str(premise["reason"])),
+        premise=None if premise is None else _read_premise(premise),
         seed=int(content["seed"]),
         strata=str(content["strata"]),
         stop=StopRule(
@@ -135,14 +140,20 @@ def _record(content: Mapping[str, Any]) -> StudyRecord:
         data=str(content["data"]),
         samples=(str(source), str(images)),
         earlier={str(name): str(model) for name, model in content.get("earlier", {}).items()},
+        checks=tuple(map(str, content.get("checks", ()))),
     )
+
+
+def _read_premise(content: Mapping[str, Any]) -> Premise:
+    checks = int(content.get("checks", 0))
+    return Premise(str(content["name"]), str(content["reason"]), checks)
 
 
 def find_study(record: StudyRecord, predictions: Predictions) -> LabelStudy | None:
     """The study of a record where it was planned on these predictions; else None."""
     study = _plan(record, predictions)
-    planned = (study.fingerprint, study.candidates)
-    return study if planned == (record.fingerprint, record.order) else None
+    planned = (study.fingerprint, study.candidates, study.checks)
+    return study if planned == (record.fingerprint, record.order, record.checks) else None
 
 
 def plan_again(record: StudyRecord, predictions: Predictions) -> LabelStudy:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, takewhile
 
@@ -17,7 +17,13 @@ from steadyeye.core.stats.label_budget import (
     count_ends_of_strata,
     estimate_share_of_strata,
 )
-from steadyeye.metrics.label_studies.answered_sets import counts_as, fold_name
+from steadyeye.metrics.label_studies.answered_sets import counts_as, fold_name, names_several
+from steadyeye.metrics.label_studies.premise_checks import (
+    NO_CHECKS,
+    Allowance,
+    CheckCounts,
+    is_doubtful,
+)
 from steadyeye.metrics.label_studies.study import LabelStudy
 
 Labels = Mapping[str, Sequence[str]]
@@ -29,11 +35,11 @@ LEAST = 10
 
 @dataclass(frozen=True)
 class Counts:
-    """Labels counted: `right` of `labelled` candidates count, `unknown` could not be labelled.
+    """Labels counted: `right` of `labelled` candidates count, `unknown` may or may not.
 
     `sets_open`: of scenes, sets that may still count. `later`: labels that are not used, since a
     set before them in the order has none, or since it was enough before them. `strata`: of a study
-    with strata, the counts of each.
+    with strata, the counts of each. `checks`: sets that need no label if the premise holds.
     """
 
     right: int
@@ -42,6 +48,12 @@ class Counts:
     sets_open: int
     later: int
     strata: tuple[StratumCounts, ...] = ()
+    checks: CheckCounts = NO_CHECKS
+
+    @property
+    def answered(self) -> int:
+        """How many sets people labelled that count, checks included."""
+        return self.labelled + self.checks.checked
 
 
 @dataclass(frozen=True)
@@ -73,16 +85,18 @@ class StudyResult:
 def judge(study: LabelStudy, labels: Labels) -> StudyResult:
     """What labels show of the question of a study; the same in whichever order they came.
 
-    Only the labels up to the first candidate without one count, since those after it were chosen
+    Only the labels up to the first of the order without one count, since those after it were chosen
     by somebody, and only those with which it was first decided: a later one, which somebody gave
-    meanwhile, takes no decision back. If all candidates are labelled, all labels count. Raises
-    `UsageError` for labels of sets that the data do not have, and for two different labels in one
-    scene.
+    meanwhile, takes no decision back. If all of the order are labelled, all labels count. Where the
+    premise is checked, the exempt sets that may count raise the upper end, and a verdict that needs
+    this end needs it raised. Raises `UsageError` for labels of sets that the data do not have, and
+    for two different labels in one scene.
     """
     _check_known(study, labels)
     counts = _count_scenes(study, labels) if study.scenes else _count(study, labels)
     total = len(study.sets)
-    bound = bound_without_labels(study.countable, total)
+    exempt = study.exempt if study.checks else 0
+    bound = bound_without_labels(study.countable + exempt, total)
     if study.question.share is None:
         interval = _interval(study, counts, any_time=False)
         enough = _is_enough(study, counts, interval)
@@ -96,16 +110,16 @@ def judge(study: LabelStudy, labels: Labels) -> StudyResult:
     many = study.question.wants_many
     holds = passes if many or passes is None else not passes
     evidence = evidence if many else (evidence[1], evidence[0])
-    spent = study.stop.budget is not None and counts.labelled >= study.stop.budget
+    spent = study.stop.budget is not None and counts.answered >= study.stop.budget
     enough = holds is not None or spent
     return StudyResult(interval, bound, holds, evidence, counts, enough, more)
 
 
 def next_sets(study: LabelStudy, labels: Labels, most: int = 1) -> tuple[str, ...]:
-    """The candidates to ask about next, in order; none where it is enough."""
+    """The candidates and checks to ask about next, in order; none where it is enough."""
     if judge(study, labels).enough:
         return ()
-    return tuple(name for name in study.candidates if _of(study, labels, name) is None)[:most]
+    return tuple(name for name in study.order if _of(study, labels, name) is None)[:most]
 
 
 def _check_known(study: LabelStudy, labels: Labels) -> None:
@@ -132,39 +146,68 @@ def _of(study: LabelStudy, labels: Labels, name: str) -> Sequence[str] | None:
 
 
 def _count(study: LabelStudy, labels: Labels) -> Counts:
-    """The candidates counted up to the first without a label, or up to where it was enough."""
-    right = unknown = 0
-    every = sum(name in labels for name in study.candidates)
+    """The labels counted up to the first set without one, or up to where it was enough."""
+    every = sum(name in labels for name in study.order)
     sizes = Counter(study.strata.values())
     strata = {name: StratumCounts(0, 0, 0, sizes[name]) for name in sorted(sizes)}
-    counts = Counts(0, 0, 0, 0, every, tuple(strata.values()))
-    for labelled, (name, classes) in enumerate(_in_order(study, labels), start=1):
-        if counts.labelled == study.stop.budget:
+    checks = CheckCounts(study.exempt, len(study.checks))
+    counts = Counts(0, 0, 0, 0, every, tuple(strata.values()), checks)
+    planned = frozenset(study.checks)
+    for name, classes in _in_order(study, labels):
+        if counts.answered == study.stop.budget:
             break
-        is_right = counts_as(study.question.metric, study.answers[name], tuple(classes))
-        is_unknown = not classes and not study.question.of_images
-        right, unknown = right + is_right, unknown + is_unknown
-        if strata:
-            stratum = strata[study.strata[name]]
-            strata[study.strata[name]] = stratum.add(is_right, is_unknown)
-        counts = Counts(right, labelled, unknown, 0, every - labelled, tuple(strata.values()))
+        if name in planned:
+            checks = checks.add(name, _may_count(study, name, classes))
+            counts = replace(counts, checks=checks)
+        else:
+            counts = _add_label(study, counts, strata, (name, classes))
+        counts = replace(counts, later=every - counts.answered)
         if _is_settled(study, counts, every):
             break
     return counts
 
 
+def _may_count(study: LabelStudy, name: str, classes: Sequence[str]) -> bool:
+    return is_doubtful(study.question.metric, study.answers[name], classes)
+
+
+def _add_label(
+    study: LabelStudy,
+    counts: Counts,
+    strata: dict[str, StratumCounts],
+    label: tuple[str, Sequence[str]],
+) -> Counts:
+    """With the label of one more candidate; its stratum among `strata` is counted on."""
+    name, classes = label
+    is_right = counts_as(study.question.metric, study.answers[name], tuple(classes))
+    is_unknown = not classes and not study.question.of_images
+    if is_right and study.question.metric == "drop" and names_several(classes):
+        # predictions that differ may then be right on all frames
+        is_right, is_unknown = False, True
+    if strata:
+        strata[study.strata[name]] = strata[study.strata[name]].add(is_right, is_unknown)
+    return replace(
+        counts,
+        right=counts.right + is_right,
+        labelled=counts.labelled + 1,
+        unknown=counts.unknown + is_unknown,
+        strata=tuple(strata.values()),
+    )
+
+
 def _is_settled(study: LabelStudy, counts: Counts, every: int) -> bool:
-    """Whether no later label counts; `every`: how many of the candidates have one."""
+    """Whether no later label counts; `every`: how many of the order have one."""
     if study.question.share is None:
         return _is_narrow(study, counts)
-    if every == len(study.candidates) and study.stop.budget is None:
+    if every == len(study.order) and study.stop.budget is None:
         return False
-    return _find_verdict(_require(study), counts.right, counts.unknown, counts.labelled) is not None
+    required = _require(study, counts.checks.allow(any_time=True))
+    return _find_verdict(required, counts.right, counts.unknown, counts.labelled) is not None
 
 
-def _require(study: LabelStudy) -> RequiredShare:
-    total = len(study.sets)
-    return RequiredShare(study.question.count_needed(total), study.countable, total)
+def _require(study: LabelStudy, allowance: Allowance) -> RequiredShare:
+    total, (sets, error) = len(study.sets), (allowance.sets, allowance.error)
+    return RequiredShare(study.question.count_needed(total), study.countable, total, sets, error)
 
 
 # every vote is judged anew, from the first label on
@@ -178,7 +221,7 @@ def _find_verdict(required: RequiredShare, right: int, unknown: int, labelled: i
 
 
 def _in_order(study: LabelStudy, labels: Labels) -> Iterator[tuple[str, Sequence[str]]]:
-    names = takewhile(lambda name: name in labels, study.candidates)
+    names = takewhile(lambda name: name in labels, study.order)
     return ((name, labels[name]) for name in names)
 
 
@@ -199,7 +242,7 @@ def _count_scenes(study: LabelStudy, labels: Labels) -> Counts:
 def _decide(
     study: LabelStudy, counts: Counts, labels: Labels
 ) -> tuple[bool | None, tuple[float, float], int | None]:
-    required = _require(study)
+    required = _require(study, counts.checks.allow(any_time=True))
     if study.scenes:
         to_pass = required.needed - counts.right
         to_fail = counts.right + counts.sets_open - required.needed + 1
@@ -209,7 +252,9 @@ def _decide(
     above = required.decide(counts.right, counts.labelled)
     below = required.decide(counts.right + counts.unknown, counts.labelled)
     passes = _find_verdict(required, counts.right, counts.unknown, counts.labelled)
-    more = required.least_more(counts.right, counts.labelled, counts.unknown)
+    at_best = _require(study, counts.checks.allow_at_best())
+    more = at_best.least_more(counts.right, counts.labelled, counts.unknown)
+    more = max(more, int(not counts.checks.is_complete))
     return passes, (above.evidence[0], below.evidence[1]), 0 if passes is not None else more
 
 
@@ -230,8 +275,12 @@ def _interval(study: LabelStudy, counts: Counts, *, any_time: bool) -> Interval:
     if counts.strata:
         return _interval_of_strata(study, counts)
     ends = count_ends_any_time if any_time else count_ends
+    # a narrow interval ends a study, so that the number of checks is not fixed beforehand
+    by_width = study.stop.target is not None
+    allowance = counts.checks.allow(any_time=any_time or by_width)
     low, _ = ends(counts.right, counts.labelled, countable)
-    _, high = ends(counts.right + counts.unknown, counts.labelled, countable)
+    many = counts.right + counts.unknown
+    high = ends(many, counts.labelled, countable, allowance.error)[1] + allowance.sets
     known = counts.labelled - counts.unknown
     value = counts.right / known * countable / total if known else None if countable else 0.0
     method = "prior-posterior ratio, at every look" if any_time else "hypergeometric"
@@ -258,9 +307,9 @@ def _is_narrow(study: LabelStudy, counts: Counts) -> bool:
 
 
 def _is_enough(study: LabelStudy, counts: Counts, interval: Interval) -> bool:
-    if study.stop.budget is not None and counts.labelled >= study.stop.budget:
+    if study.stop.budget is not None and counts.answered >= study.stop.budget:
         return True
-    if counts.labelled == len(study.candidates):
+    if counts.answered == len(study.order):
         return True
     if study.scenes:
         assert interval.low is not None, "a count has an interval"

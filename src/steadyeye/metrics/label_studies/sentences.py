@@ -15,24 +15,29 @@ def say_result(study: LabelStudy, result: StudyResult) -> str:
     if study.question.share is None:
         return f"{study.question.name} {numbers} of these {sets}, after {say_labels(study, result)}"
     if result.holds is None:
-        more = number_of(result.more or 0, "more label")
         return (
             f"{study.question} is open for these {sets} after {say_labels(study, result)}: "
-            f"{numbers}; at least {more} to decide it"
+            f"{numbers}; {_say_more(study, result)}"
         )
     verdict = "holds" if result.holds else "does not hold"
     about = f"{study.question} {verdict} for these {sets}: {say_cost(study, result)}"
-    return f"{about}; {numbers}" if result.labels else f"{about}, {_say_most(study)}"
+    return f"{about}; {numbers}" if result.counts.answered else f"{about}, {_say_most(study)}"
 
 
 def say_cost(study: LabelStudy, result: StudyResult) -> str:
     """After how many labels it was shown, and how many more it takes where it is open."""
     if result.holds is None:
-        least = number_of(result.more or 0, "more label")
-        return f"open after {say_labels(study, result)}; at least {least} to decide it"
-    if not result.labels:
+        return f"open after {say_labels(study, result)}; {_say_more(study, result)}"
+    if not result.counts.answered:
         return "shown without a label"
     return f"shown after {say_labels(study, result)}{_against_fixed(study, result)}"
+
+
+def _say_more(study: LabelStudy, result: StudyResult) -> str:
+    """How many more labels it takes at least; where none is left, what would decide it."""
+    if study.checks and result.counts.answered == len(study.order):
+        return "no set is left to ask; check more sets with a larger --check-premise"
+    return f"at least {number_of(result.more or 0, 'more label')} to decide it"
 
 
 def say_bound(study: LabelStudy) -> str:
@@ -49,6 +54,12 @@ def _say_most(study: LabelStudy) -> str:
         "false_positive_rate": f"only {share} have a detection above the score",
         "image_error_rate": "an object may be missed in any image",
     }[study.question.metric]
+    if study.checks:
+        others = f"{len(study.checks):,} of the other {number_of(study.exempt, 'set')}"
+        return (
+            f"at most {share} if each shows one class on all its frames: {why}; {others} are to "
+            "check that"
+        )
     return f"at most {share} whatever is in them: {why}"
 
 
@@ -84,7 +95,9 @@ def say_labels(study: LabelStudy, result: StudyResult) -> str:
     counted = study.candidates if study.scenes else study.candidates[: result.labels]
     models = Counter(study.earlier[name] for name in counted if name in study.earlier)
     parts = [f"{number:,} of them collected for {model}" for model, number in models.items()]
-    return ", ".join([labels, *parts])
+    text = ", ".join([labels, *parts])
+    checked = result.counts.checks.checked
+    return f"{text} and {number_of(checked, 'check')}" if checked else text
 
 
 def _sets(study: LabelStudy) -> str:

@@ -1,7 +1,9 @@
 """A study: which sets may be asked about, in which order, and when it is enough."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +13,13 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import fingerprint
 from steadyeye.metrics.label_studies.answered_sets import AnsweredSets, find_sets
+from steadyeye.metrics.label_studies.premise_checks import bound_clean_checks, count_checks_needed
 from steadyeye.metrics.label_studies.question import Question
 
 CONSTANT_CLASS, SCENE_CLASS = "constant-class", "scene-class"
 PREMISES = (CONSTANT_CLASS, SCENE_CLASS)
+STATED, CHECKED = "stated", "checked on a sample"
+"""Why a premise is believed; or how labels that come with the data bear it out."""
 STRATA = ("", "confidence", "class")
 MOST_STRATA = 5
 
@@ -23,11 +28,14 @@ MOST_STRATA = 5
 class Premise:
     """That every set, or every scene, shows one class on all its frames, and why it is believed.
 
-    `name`: one of `PREMISES`. `reason`: "stated", or how it was checked.
+    `name`: one of `PREMISES`. `reason`: "stated", or how it was checked. `checks`: so many of the
+    sets that need no label because of it, or all where there are fewer, are asked about to check
+    it; 0: it is taken as it is.
     """
 
     name: str
-    reason: str = "stated"
+    reason: str = STATED
+    checks: int = 0
 
     @property
     def of_scenes(self) -> bool:
@@ -52,7 +60,9 @@ class LabelStudy:
 
     `question`: with its k. `sets`: the ids of all N sets. `candidates`: the ids that people are
     asked about, in this order: uniform without replacement by the seed, or the scenes with the
-    most sets first. `answers`: candidate, or set of a scene, → the model's classes. `scenes`: where
+    most sets first. `checks`: the ids that check the premise, in the order of the seed, of `exempt`
+    sets that need no label if it holds. `answers`: candidate, set of a scene, or check → the
+    model's classes. `scenes`: where
     one label does for a scene, candidate → the sets of its scene that may count; else empty.
     `strata`: candidate → its stratum, where the order is proportional to strata; else empty.
     `videos`: set → its video. `fingerprint`: changes with the sets and what the model answers.
@@ -66,6 +76,8 @@ class LabelStudy:
     answers: Mapping[str, tuple[str, ...]]
     videos: Mapping[str, str]
     premise: Premise | None = None
+    checks: tuple[str, ...] = ()
+    exempt: int = 0
     scenes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     strata: Mapping[str, str] = field(default_factory=dict)
     strata_by: str = ""
@@ -82,6 +94,30 @@ class LabelStudy:
     def countable(self) -> int:
         """How many sets can count, C; the others contribute nothing whatever is in them."""
         return sum(map(len, self.scenes.values())) if self.scenes else len(self.candidates)
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """Candidates and checks in the order in which people are asked, each in its own.
+
+        The checks are mixed at random among as many candidates, or as the budget leaves for them.
+        """
+        if not self.checks:
+            return self.candidates
+        number = self._count_mixed()
+        mixed = {*self.candidates[:number], *self.checks}
+        places = sorted(mixed, key=lambda name: fingerprint("check order", str(self.seed), name))
+        candidates, checks = iter(self.candidates), iter(self.checks)
+        known = frozenset(self.checks)
+        first = [next(checks if name in known else candidates) for name in places]
+        return tuple(chain(first, candidates))
+
+    def _count_mixed(self) -> int:
+        """Among how many candidates the checks are mixed."""
+        checks, budget = len(self.checks), self.stop.budget
+        if budget is None:
+            return checks
+        may_end_earlier = self.question.share is not None or self.stop.target is not None
+        return min(checks, budget - checks) if may_end_earlier else budget - checks
 
 
 def plan_study(
@@ -107,21 +143,25 @@ def plan_study(
     if needs_premise(question):
         premise = premise or check_labels(predictions, question)
     _check(question, premise, strata)
+    stop = stop or StopRule()
     scenes = _scenes(sets, seed) if premise and premise.of_scenes else {}
     places = np.flatnonzero(sets.candidates)
     names = _strata(sets, strata, places)
     candidates = tuple(scenes) or _order(sets.ids[places], names, seed)
+    checks = _choose_checks(sets, premise, stop, seed)
     return LabelStudy(
         question=question,
         sets=tuple(sets.ids.tolist()),
         candidates=candidates,
-        answers={str(sets.ids[place]): sets.answers[place] for place in places.tolist()},
+        answers=_list_answers(sets, checks),
         videos=dict(zip(sets.ids.tolist(), sets.videos.tolist(), strict=True)),
         premise=premise,
+        checks=checks,
+        exempt=int(sets.exempt.sum()),
         scenes=scenes,
         strata=dict(zip(sets.ids[places].tolist(), names, strict=True)) if strata else {},
         strata_by=strata,
-        stop=stop or StopRule(),
+        stop=stop,
         seed=seed,
         model=predictions.model,
         data=predictions.data,
@@ -131,16 +171,59 @@ def plan_study(
     )
 
 
+def _list_answers(sets: AnsweredSets, checks: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The model's classes on the candidates and the checks."""
+    served = sets.candidates | np.isin(sets.ids, list(checks))
+    return {str(sets.ids[place]): sets.answers[place] for place in np.flatnonzero(served).tolist()}
+
+
+def _choose_checks(
+    sets: AnsweredSets, premise: Premise | None, stop: StopRule, seed: int
+) -> tuple[str, ...]:
+    """The exempt sets that are asked about to check the premise, in the order of the seed.
+
+    Raises `UsageError` where they leave no label of the budget, or are too few for the target.
+    """
+    if premise is None or not premise.checks:
+        return ()
+    checks = tuple(rank_sets(sets.ids[sets.exempt].tolist(), seed)[: premise.checks])
+    if stop.budget is not None and stop.budget <= len(checks):
+        raise UsageError(
+            f"{number_of(len(checks), 'check')} leave no label of a budget of {stop.budget}; give "
+            "a larger --budget, or a smaller --check-premise"
+        )
+    if stop.target is not None:
+        _check_width(len(checks), int(sets.exempt.sum()), len(sets.ids), stop.target)
+    return checks
+
+
+def _check_width(checks: int, exempt: int, total: int, target: float) -> None:
+    """Raises `UsageError` where no interval after so many checks is narrow enough."""
+    # the interval is two half-widths wide, and the exempt sets are at its upper end alone
+    if bound_clean_checks(checks, exempt) >= 2 * target * total:
+        enough = count_checks_needed(target * total, exempt)
+        raise UsageError(
+            f"{number_of(checks, 'check')} cannot show ±{100 * target:g} percentage points; give "
+            f"--check-premise {enough}, or a larger --target"
+        )
+
+
 def needs_premise(question: Question) -> bool:
     """Whether what is left out without a label rests on one class a set."""
     return question.metric in {"pm_k", "drop"} and question.k != 0
 
 
-def parse_premise(name: str) -> Premise:
-    """The premise that a user states. Raises `UsageError` for another name."""
+def parse_premise(name: str, checks: int = 0) -> Premise:
+    """The premise that a user states, or has checked on so many sets.
+
+    Raises `UsageError` for another name, and for checks of one that labels of single sets cannot
+    check.
+    """
     if name not in PREMISES:
         raise UsageError(f"no premise named '{name}'; give {' or '.join(PREMISES)}")
-    return Premise(name)
+    if checks and name != CONSTANT_CLASS:
+        raise UsageError(f"--check-premise checks {CONSTANT_CLASS}, not {name}; leave one out")
+    return Premise(name, CHECKED if checks else STATED, checks)
 
 
 def check_labels(predictions: Predictions, question: Question) -> Premise | None:
@@ -182,6 +265,9 @@ def _check(question: Question, premise: Premise | None, strata: str) -> None:
             f"'{question}' is decided from a uniform order; leave --strata out, or ask for an "
             f"interval, '{question.name}', alone"
         )
+    if premise and premise.checks and (strata or not needs_premise(question)):
+        option = "--strata" if strata else question.name
+        raise UsageError(f"--check-premise does not go with {option}; leave one out")
     if premise and premise.of_scenes and (strata or question.of_images):
         option = "--strata" if strata else question.metric
         raise UsageError(
@@ -190,8 +276,9 @@ def _check(question: Question, premise: Premise | None, strata: str) -> None:
     if needs_premise(question) and premise is None:
         raise UsageError(
             f"{question.name} from a few labels takes every set to show one class on all its "
-            "frames; look at some, and state it with --premise constant-class (or scene-class, "
-            "where all sets of a scene show the same one)"
+            "frames; have that checked with `steadyeye label --check-premise 100`, or look at some "
+            "and state it with --premise constant-class (or scene-class, where all sets of a scene "
+            "show the same one)"
         )
 
 

@@ -55,7 +55,8 @@ def find_video_share(study: LabelStudy, labels: Labels, result: StudyResult) -> 
     `result`: what `judge` says of the labels; the interval is never within that of these sets, so
     that it allows for a study that stopped as it was decided. A set that nobody could label counts
     as nothing at the lower end, and as one that counts at the upper end; where one label does for a
-    scene, so does every set of a scene without a label.
+    scene, so does every set of a scene without a label. Where the premise is checked, the sets that
+    may break it are added to the upper end.
     """
     videos = len(set(study.videos.values()))
     unit = "image" if study.question.of_images and videos == len(study.sets) else "video"
@@ -73,7 +74,8 @@ def find_video_share(study: LabelStudy, labels: Labels, result: StudyResult) -> 
     assert own.high is not None, "a count has an interval"
     sums = np.vstack([counts.least, counts.sets - counts.most])
     low, missing = lower_bounds(sums, np.vstack([counts.sets, counts.sets])).tolist()
-    ends = min(low, own.low), max(1 - missing, own.high)
+    allowed = result.counts.checks.allow(any_time=True).sets / len(study.sets)
+    ends = min(low, own.low), min(max(1 - missing + allowed, own.high), 1.0)
     method = f"Gaffke's bounds over {number_of(videos, unit)}"
     return VideoShare(videos, unit, Interval(own.value, *ends, result.labels, method))
 

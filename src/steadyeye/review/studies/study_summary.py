@@ -10,6 +10,7 @@ from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult, judge
 from steadyeye.metrics.label_studies.label_errors import widen_for_errors
+from steadyeye.metrics.label_studies.premise_sentences import say_advice, say_checks
 from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
 from steadyeye.metrics.label_studies.study import LabelStudy
 from steadyeye.metrics.label_studies.video_share import VideoShare, find_video_share, say_videos
@@ -94,6 +95,9 @@ def _list_numbers(
     ]
     if study.question.share is not None:
         numbers.append(("Required", f"{study.question.relation} {percent(_read_required(study))}"))
+    if study.checks:
+        checked = f"{counts.checks.checked:,} of {number_of(len(study.checks), 'set')}"
+        numbers.append(("Checks of the premise", checked))
     if result.more:
         numbers.append(("To a decision", f"at least {number_of(result.more, 'more label')}"))
     if study.stop.budget is not None:
@@ -116,11 +120,13 @@ def _read_required(study: LabelStudy) -> float:
 def _list_remarks(live: LiveStudy, result: StudyResult, people: LabelCounts) -> Sequence[str]:
     """What belongs to the numbers: labels that are wrong, the premise, what is left out."""
     study = live.study
-    remarks = [say_bound(study)] if result.labels else []
+    remarks = [say_bound(study)] if result.counts.answered else []
     remarks += [say_earlier(study)] if study.earlier else []
     remarks += [_word_gold(people), *_word_errors(study, result, people)]
-    if study.premise and people.labelled:
+    if study.premise and people.labelled and not study.checks:
         remarks.append(_word_premise(people))
+    about = say_checks(study, result) if study.checks else say_advice(study)
+    remarks += [f"{about[0].upper()}{about[1:]}."] if about else []
     if people.unclear:
         unclear = number_of(people.unclear, "set")
         remarks.append(
@@ -179,9 +185,10 @@ def _word_premise(people: LabelCounts) -> str:
 
 def _find_horizon(study: LabelStudy, result: StudyResult) -> int:
     """How many labels the picture has place for: until the earliest decision, at least."""
-    least = max(ROOM * result.labels, result.labels + (result.more or 0), 10)
+    count = result.counts.answered
+    least = max(ROOM * count, count + (result.more or 0), 10)
     rooms = (n for n in (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600) if n >= least)
-    return min(next(rooms, int(least)), max(len(study.candidates), 1))
+    return min(next(rooms, int(least)), max(len(study.order), 1))
 
 
 def _trace(
@@ -191,17 +198,17 @@ def _trace(
 
     What the picture does not show of many labels is left out, and what was found before is kept.
     """
-    step = 1
-    while result.labels // step > POINTS:
+    step, count = 1, result.counts.answered
+    while count // step > POINTS:
         step *= 2
     used: dict[str, Sequence[str]] = {}
     points = [_find_ends(live, used, 0)]
-    for name in live.study.candidates[: result.labels]:
+    for name in live.study.order[:count]:
         used[name] = labels.get(name, ())
-        if len(used) % step == 0 and len(used) < result.labels:
+        if len(used) % step == 0 and len(used) < count:
             points.append(_find_ends(live, used, len(used)))
-    if result.labels:
-        points.append((result.labels, result.interval.low or 0.0, result.interval.high or 0.0))
+    if count:
+        points.append((count, result.interval.low or 0.0, result.interval.high or 0.0))
     return points
 
 

@@ -1,0 +1,91 @@
+"""The premise of a study in words: whether it was checked, and what the checks show."""
+
+from steadyeye.core.format import number_of, percent
+from steadyeye.metrics.label_studies.judge import StudyResult
+from steadyeye.metrics.label_studies.premise_checks import (
+    ADVISED,
+    CheckCounts,
+    bound_clean_checks,
+)
+from steadyeye.metrics.label_studies.study import CONSTANT_CLASS, STATED, LabelStudy
+
+
+def say_premise(study: LabelStudy, result: StudyResult) -> str:
+    """The premise, and what is known of it; '' where the question rests on none."""
+    if study.premise is None:
+        return ""
+    text = f"premise {study.premise.name}, {study.premise.reason}"
+    if study.checks:
+        return f"{text}: {say_checks(study, result)}"
+    advice = "" if rests_on_low_end(study, result) else say_advice(study)
+    return f"{text}; {advice}" if advice else text
+
+
+def rests_on_low_end(study: LabelStudy, result: StudyResult) -> bool:
+    """Whether the verdict is that at least so many sets count, which needs no premise.
+
+    A set that breaks the premise can only count in addition.
+    """
+    return result.holds is not None and result.holds is study.question.wants_many
+
+
+def say_checks(study: LabelStudy, result: StudyResult) -> str:
+    """What the checks so far show, and by how much they raise the upper end."""
+    counts = result.counts.checks
+    if not counts.checked:
+        return f"{_planned(counts)} to come, until then the upper end is no bound"
+    any_time = study.question.share is not None or study.stop.target is not None
+    most = counts.allow(any_time=any_time).sets
+    rest = (
+        f"at most {percent(most / counts.exempt)} of the {number_of(counts.exempt, 'set')} that "
+        f"need no label may count all the same: the upper end is {percent(most / len(study.sets))} "
+        "higher"
+    )
+    return f"{_word_doubtful(counts)}; {rest}"
+
+
+def say_advice(study: LabelStudy) -> str:
+    """What checks would show of a premise that is stated only; '' where it is not, or they cannot.
+
+    The number of checks is `ADVISED`, or all sets that need no label.
+    """
+    premise, number = study.premise, min(ADVISED, study.exempt)
+    if premise is None or (premise.name, premise.reason) != (CONSTANT_CLASS, STATED) or not number:
+        return ""
+    share = bound_clean_checks(number, study.exempt) / study.exempt
+    return (
+        f"nobody looks at the {number_of(study.exempt, 'set')} that need no label: "
+        f"`steadyeye label --check-premise {number}` asks about {number:,} of them, and if each "
+        f"shows one class on all its frames, at most {percent(share)} of them do not"
+    )
+
+
+def say_plan(study: LabelStudy) -> str:
+    """What the checks of a study add to its cost; '' where it has none."""
+    number = len(study.checks)
+    if not number:
+        return ""
+    most = bound_clean_checks(number, study.exempt)
+    return (
+        f"{number_of(number, 'check')} of the premise come on top, of the "
+        f"{number_of(study.exempt, 'set')} that need no label: if each shows one class on all its "
+        f"frames, at most {percent(most / study.exempt)} of them do not, and the upper end is "
+        f"{percent(most / len(study.sets))} higher. A result that needs the upper end takes more "
+        "labels than the table says."
+    )
+
+
+def _word_doubtful(counts: CheckCounts) -> str:
+    checked = f"{number_of(counts.checked, 'checked set')}"
+    if not counts.is_complete:
+        checked = f"{checked}, {_planned(counts)} in all,"
+    if not counts.doubtful:
+        return f"each of {checked} shows one class on all its frames"
+    return (
+        f"{len(counts.doubtful):,} of {checked} may show several classes, first "
+        f"'{counts.doubtful[0]}'"
+    )
+
+
+def _planned(counts: CheckCounts) -> str:
+    return number_of(counts.planned, "check")
