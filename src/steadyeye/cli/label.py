@@ -1,6 +1,7 @@
 """The command that asks people for the labels that a question needs, and no more."""
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -73,11 +74,15 @@ class LabelOptions:
 @command()
 def label(
     *,
-    run: Annotated[str, typer.Argument(help="Folder of a run on videos.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="Folder of a run on videos; of two runs, which has the better pm-k."),
+    ],
     options: StudyOptions,
     how: LabelOptions,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the study; default: RUN-labels.")
+        Path | None,
+        typer.Option(help="Folder of the study; default: RUN-labels, or RUN-OTHER-labels."),
     ] = None,
     model: ModelName = None,
     data: DataName = None,
@@ -86,40 +91,114 @@ def label(
 ) -> None:
     """Ask people for the labels that answer a question about a run, and for no more.
 
+    Of two runs the question is which has the better pm-k: it is enough once the difference is
+    clear, or with --target once its interval is narrow enough.
+
     Serves the sets in the browser, to several people at once, and prints a private link each.
     """
     check_installed()
-    from steadyeye.metrics.label_studies.judge import judge
-    from steadyeye.metrics.label_studies.sentences import say_bound, say_result
     from steadyeye.review.studies.run_cell import find_cell
 
-    cell = find_cell(place(run), model, data)
-    root = out or Path(f"{run.rstrip('/')}-labels")
-    study = _open_study(root, cell.predictions, options, how)
+    if len(runs) > 2:
+        raise UsageError(f"{len(runs)} runs, and a study is of one or two; give two of them")
+    cells = [find_cell(place(run), model, data) for run in runs]
+    root = out or _name_folder(runs)
+    tables = [cell.predictions for cell in cells]
+    study = (_open_difference if len(runs) == 2 else _open_study)(root, tables, options, how)
+    if _say_before(study) and not how.go_on:
+        return
+    _serve_study(root, cells[0], study, serving, (how.go_on, display.form))
+
+
+def _name_folder(runs: list[str]) -> Path:
+    """The folder of a study of runs where none is chosen."""
+    first, *others = (run.rstrip("/") for run in runs)
+    return Path("-".join([first, *(Path(run).name for run in others), "labels"]))
+
+
+def _say_before(study: Any) -> bool:
+    """Says what is known without a label; whether that is enough."""
+    from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
+    from steadyeye.metrics.label_studies.judge import judge
+    from steadyeye.metrics.label_studies.judge_difference import judge_difference
+    from steadyeye.metrics.label_studies.model_difference import say_difference, say_possible
+    from steadyeye.metrics.label_studies.sentences import say_bound, say_result
+
+    if isinstance(study, DifferenceStudy):
+        result = judge_difference(study, {})
+        say(say_possible(result.difference))
+        if result.enough:
+            say(say_difference(result.difference))
+        return result.enough
     before = judge(study, {})
     say(say_bound(study))
-    if before.enough and not how.go_on:
+    if before.enough:
         say(say_result(study, before))
-        return
-    _serve_study(root, cell, study, serving, (how.go_on, display.form))
+    return before.enough
 
 
-def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelOptions) -> Any:
+def _open_study(root: Path, tables: Sequence[Any], options: StudyOptions, how: LabelOptions) -> Any:
     """The study in a folder, begun where there is none; gone on with where there is."""
     from steadyeye.review.studies import study_folder
 
-    begun = study_folder.is_begun(root)
+    (predictions,) = tables
     study = plan_question(predictions, options) if options.asks else None
-    if begun:
+    if study_folder.is_begun(root):
         return study_folder.resume_study(root, predictions, study)
     if study is None:
         raise UsageError(
             "nothing is asked; give --decide 'pm_k(k=10) >= 70%', --target ±5 or --budget 100"
         )
-    gold = study_folder.read_gold(how.gold) if how.gold else {}
-    labelling = study_folder.Labelling(how.votes, gold)
-    study_folder.begin_study(root, study, predictions, labelling)
+    study_folder.begin_study(root, study, predictions, _read_labelling(how))
     return study
+
+
+def _open_difference(
+    root: Path, tables: Sequence[Any], options: StudyOptions, how: LabelOptions
+) -> Any:
+    """The study of two models in a folder, begun there or gone on with as `_open_study` does."""
+    from steadyeye.review.studies import study_folder
+
+    first, second = tables
+    begun = study_folder.is_begun(root)
+    study = None if begun and not options.asks else _plan_difference(first, second, options)
+    if begun:
+        return study_folder.resume_difference(root, (first, second), study)
+    study_folder.begin_study(root, study, first, _read_labelling(how), second)
+    return study
+
+
+def _read_labelling(how: LabelOptions) -> Any:
+    from steadyeye.review.studies import study_folder
+
+    gold = study_folder.read_gold(how.gold) if how.gold else {}
+    return study_folder.Labelling(how.votes, gold)
+
+
+def _plan_difference(first: Any, second: Any, options: StudyOptions) -> Any:
+    """The study that the options ask for of two runs. Raises `UsageError` as `plan_question`."""
+    from steadyeye.metrics.label_studies.difference_study import plan_difference
+    from steadyeye.metrics.label_studies.question import parse_question
+    from steadyeye.metrics.label_studies.study import StopRule, parse_premise
+
+    if options.strata:
+        raise UsageError(
+            f"--strata {options.strata} does not go with two runs, of which the order is uniform; "
+            "leave it out"
+        )
+    if options.decide is not None:
+        raise UsageError(
+            f"--decide '{options.decide}' is about one run, and of two runs it is decided which "
+            "has the better pm-k; leave it out, or give --metric 'pm_k(k=10)'"
+        )
+    return plan_difference(
+        first,
+        second,
+        parse_question(options.metric or "pm_k"),
+        parse_premise(options.premise) if options.premise else None,
+        seed=options.seed,
+        stop=StopRule(options.budget, read_half_width(options.target) if options.target else None),
+    )
 
 
 def plan_question(predictions: Any, options: StudyOptions) -> Any:

@@ -1,4 +1,4 @@
-"""The difference of two models from a few labels: every small pool, in every order, at every look."""
+"""The difference of two models from a few labels: every small pool in every order."""
 
 from collections import Counter
 from functools import cache
@@ -88,7 +88,9 @@ def list_orders(pool):
             yield (first, *order)
 
 
-@pytest.mark.parametrize(("size", "error"), [(3, 0.025), (3, 0.3), (4, 0.2)])
+@pytest.mark.parametrize(
+    ("size", "error"), [(3, 0.025), (3, 0.3), pytest.param(4, 0.2, marks=pytest.mark.slow)]
+)
 def test_of_every_small_pool_in_every_order(size, error):
     """Equal to the definition, wrong no more often than it says, exact when all are labelled."""
     looks = Counter()
@@ -106,8 +108,7 @@ def test_of_every_small_pool_in_every_order(size, error):
             draws = draw(order, sizes)
             assert find_first_clear(draws, draws, error) == (clear[0] if clear else None)
             if clear:
-                low, high = ends[clear[0]]
-                wrong += truth <= 0 if low > 0 else truth >= 0
+                wrong += truth <= 0 if ends[clear[0]][0] > 0 else truth >= 0
             assert ends[-1] == (truth, truth)
             looks[bool(clear)] += 1
         assert missed <= 2 * error * len(orders)

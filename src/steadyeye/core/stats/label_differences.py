@@ -55,6 +55,10 @@ class DrawnSets:
         first, second, either = self.sizes
         return DrawnSets(tuple(-value for value in self.values), kinds, (second, first, either))
 
+    def take_first(self, labels: int) -> "DrawnSets":
+        """The first so many labels alone."""
+        return DrawnSets(self.values[:labels], self.kinds[:labels], self.sizes)
+
     def find_range(self) -> tuple[Ints, Ints]:
         """(n + 1,) twice: the smallest and the largest sum that the first 0…n labels leave."""
         left = _count_left(self)
@@ -93,9 +97,8 @@ def _find_positive(draws: DrawnSets, error: float) -> NDArray[np.bool_]:
     # the range only narrows, so that these are the first ones
     undecided = int(np.count_nonzero((smallest <= 0) & (largest > 0)))
     if undecided:
-        labels = undecided - 1
-        first = DrawnSets(draws.values[:labels], draws.kinds[:labels], draws.sizes)
-        growth = np.cumsum(_Bets.place(first).grow(0), axis=1)
+        bets = _Bets.place(draws.take_first(undecided - 1))
+        growth = np.cumsum(bets.grow(0), axis=1)
         logs = np.hstack([np.zeros((len(STAKES), 1)), growth])
         clear[:undecided] = _log_mean(logs) >= _find_threshold(error)
     return clear

@@ -16,6 +16,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import encode_csv, read_json, read_table
+from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.judge import Labels
 from steadyeye.metrics.label_studies.question import Question, parse_question
 from steadyeye.metrics.label_studies.study import LabelStudy, Premise, StopRule, plan_study
@@ -30,7 +31,7 @@ class StudyRecord:
 
     `order`: the candidates that people were asked about. `fingerprint`: of the sets and answers.
     `samples`: of the data and its images, ('', '') where the study was planned before they were
-    recorded.
+    recorded. `against`: of a study of two models the second, '' of a study of one.
     """
 
     question: Question
@@ -43,6 +44,7 @@ class StudyRecord:
     model: str
     data: str
     samples: tuple[str, str] = ("", "")
+    against: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,7 @@ def write_labels(labels: Mapping[str, Sequence[str]]) -> bytes:
     return encode_csv([("set", "labels"), *rows]).encode()
 
 
-def write_study(study: LabelStudy) -> bytes:
+def write_study(study: LabelStudy | DifferenceStudy) -> bytes:
     """The content of `study.json`."""
     content = {
         "version": VERSION,
@@ -91,6 +93,7 @@ def write_study(study: LabelStudy) -> bytes:
         "strata": study.strata_by,
         "stop": asdict(study.stop),
         "model": study.model,
+        **({"against": study.against} if isinstance(study, DifferenceStudy) else {}),
         "data": study.data,
         "fingerprint": study.fingerprint,
         "samples": list(study.samples),
@@ -130,6 +133,7 @@ def _record(content: Mapping[str, Any]) -> StudyRecord:
         model=str(content["model"]),
         data=str(content["data"]),
         samples=(str(source), str(images)),
+        against=str(content.get("against", "")),
     )
 
 
@@ -145,6 +149,10 @@ def plan_again(record: StudyRecord, predictions: Predictions) -> LabelStudy:
 
     Raises `UsageError` for other predictions, or where the order differs from the recorded one.
     """
+    if record.against:
+        raise UsageError(
+            f"the study is of the difference of {record.model} and {record.against}; give both runs"
+        )
     study = find_study(record, predictions)
     if study is None:
         raise UsageError(

@@ -18,6 +18,7 @@ from steadyeye.core.stats.label_budget import (
     estimate_share_of_strata,
 )
 from steadyeye.metrics.label_studies.answered_sets import counts_as, fold_name
+from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.study import LabelStudy
 
 Labels = Mapping[str, Sequence[str]]
@@ -78,7 +79,7 @@ def judge(study: LabelStudy, labels: Labels) -> StudyResult:
     `UsageError` for labels of sets that the data do not have, and for two different labels in one
     scene.
     """
-    _check_known(study, labels)
+    check_known(study, labels)
     counts = _count_scenes(study, labels) if study.scenes else _count(study, labels)
     total = len(study.sets)
     bound = bound_without_labels(study.countable, total)
@@ -105,7 +106,8 @@ def next_sets(study: LabelStudy, labels: Labels, most: int = 1) -> tuple[str, ..
     return tuple(name for name in study.candidates if _of(study, labels, name) is None)[:most]
 
 
-def _check_known(study: LabelStudy, labels: Labels) -> None:
+def check_known(study: LabelStudy | DifferenceStudy, labels: Labels) -> None:
+    """Raises `UsageError` for labels of sets that the data do not have."""
     strangers = sorted(set(labels) - set(study.sets))
     if strangers:
         raise UsageError(

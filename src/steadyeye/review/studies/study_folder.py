@@ -20,6 +20,7 @@ from steadyeye.core.provenance import provenance
 from steadyeye.core.storage.files import write_output
 from steadyeye.data.annotations import review_set
 from steadyeye.data.annotations.review_set import VERSION, SetFolder, write_manifest
+from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.files import (
     STUDY,
     StudyRecord,
@@ -28,6 +29,7 @@ from steadyeye.metrics.label_studies.files import (
     read_study,
     write_study,
 )
+from steadyeye.metrics.label_studies.judge_difference import plan_difference_again
 from steadyeye.metrics.label_studies.study import LabelStudy
 from steadyeye.review.studies.study_items import STAGE
 
@@ -43,8 +45,19 @@ class Labelling:
 MINUTES = 5.0  # that a set waits for whoever was given it: the study waits for the first of all
 
 
-def begin_study(root: Path, study: LabelStudy, predictions: Predictions, how: Labelling) -> None:
-    """Writes the folder of a study. Raises `UsageError` for gold questions of other sets."""
+def begin_study(
+    root: Path,
+    study: LabelStudy | DifferenceStudy,
+    predictions: Predictions,
+    how: Labelling,
+    against: Predictions | None = None,
+) -> None:
+    """Writes the folder of a study. Raises `UsageError` for gold questions of other sets.
+
+    `against`: the predictions of the second model, of a study of two.
+    """
+    tables = [predictions, *([against] if against else [])]
+    names = dict.fromkeys(n for table in tables for n in table.classes or table.model_classes)
     gold = _list_gold(study, how)
     write_output(root / STUDY, write_study(study))
     stages = {"stages": {STAGE: how.votes}, "minutes": MINUTES, "seed": study.seed}
@@ -52,7 +65,7 @@ def begin_study(root: Path, study: LabelStudy, predictions: Predictions, how: La
         "version": VERSION,
         "name": root.name,
         "kind": "labels",
-        "classes": {"names": list(predictions.classes or predictions.model_classes)},
+        "classes": {"names": list(names)},
         "drawn": {"model": study.model, "data": study.data, "question": str(study.question)},
         "review": {**stages, **({"gold": {"answers": {STAGE: gold}}} if gold else {})},
         "provenance": provenance(),
@@ -60,7 +73,7 @@ def begin_study(root: Path, study: LabelStudy, predictions: Predictions, how: La
     write_manifest(root, content)
 
 
-def _list_gold(study: LabelStudy, how: Labelling) -> Mapping[str, Any]:
+def _list_gold(study: LabelStudy | DifferenceStudy, how: Labelling) -> Mapping[str, Any]:
     strangers = sorted(set(how.gold or {}) - set(study.sets))
     if strangers:
         raise UsageError(
@@ -102,9 +115,37 @@ def resume_study(root: Path, predictions: Predictions, planned: LabelStudy | Non
     """
     _, record = read_folder(root)
     study = plan_again(record, predictions)
+    _check_options(root, study, planned)
+    return study
+
+
+def resume_difference(
+    root: Path, models: tuple[Predictions, Predictions], planned: DifferenceStudy | None
+) -> DifferenceStudy:
+    """The study of two models in a folder, planned again; `planned`: as for `resume_study`.
+
+    Raises `UsageError` where that is another study, the folder holds one of a single model, or the
+    predictions are other ones.
+    """
+    _, record = read_folder(root)
+    study = plan_difference_again(record, *models) if record.against else None
+    if study is None:
+        about = f"{record.model} less {record.against}" if record.against else record.model
+        raise UsageError(
+            f"'{root}' holds a study of {about} on {record.data}, and not of {models[0].model} "
+            f"less {models[1].model} as they are now; give the runs that it was planned for, or "
+            "another --out"
+        )
+    _check_options(root, study, planned)
+    return study
+
+
+def _check_options(
+    root: Path, study: LabelStudy | DifferenceStudy, planned: LabelStudy | DifferenceStudy | None
+) -> None:
+    """Raises `UsageError` where a command asks for another study than the folder holds."""
     if planned is not None and write_study(study) != write_study(planned):
         raise UsageError(
             f"'{root}' holds the study of '{study.question}', begun with other options; leave them "
             "out to go on with it, or choose another --out"
         )
-    return study
