@@ -70,7 +70,10 @@ def _name_state(result: DifferenceResult) -> str:
 
 
 def _word_caption(study: DifferenceStudy) -> str:
-    closes = f"The interval of {study.model} less {study.against} closes in with every label"
+    closes = (
+        f"The interval of {study.model} less {study.against}, in percentage points, closes in with "
+        "every label"
+    )
     if study.stop.target is not None:
         return f"{closes}. Before the first it is all that the predictions allow."
     return f"{closes}. The difference is clear once the interval leaves out the dashed line, 0."

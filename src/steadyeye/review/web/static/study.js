@@ -28,7 +28,7 @@ function tenths(lowest, highest) {
 }
 
 // a difference in percentage points
-const signed = (share) => `${share > 0 ? "+" : share < 0 ? "−" : ""}${Math.abs(Math.round(100 * share))} pp`;
+const signed = (share) => `${share > 0 ? "+" : share < 0 ? "−" : ""}${Math.abs(Math.round(100 * share))}`;
 
 function draw() {
   const place = find("#closing .plot");
