@@ -160,10 +160,10 @@ def _open_difference(
     from steadyeye.review.studies import study_folder
 
     first, second = tables
-    begun = study_folder.is_begun(root)
-    study = None if begun and not options.asks else _plan_difference(first, second, options)
-    if begun:
-        return study_folder.resume_difference(root, (first, second), study)
+    if study_folder.is_begun(root):
+        planned = _plan_difference(first, second, options) if options.asks else None
+        return study_folder.resume_difference(root, (first, second), planned)
+    study = _plan_difference(first, second, options)
     study_folder.begin_study(root, study, first, _read_labelling(how), second)
     return study
 

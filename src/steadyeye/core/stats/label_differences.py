@@ -86,8 +86,8 @@ def find_first_clear(least: DrawnSets, most: DrawnSets, error: float = ERROR) ->
 
 def estimate_sum(values: Sequence[int], kinds: Sequence[int], sizes: tuple[int, int, int]) -> float:
     """The sum of all sets as labelled ones say, one or more: unbiased for uniformly drawn ones."""
-    beyond = np.asarray(values) - EXPECTED[np.asarray(kinds, dtype=np.int64)]
-    return float(beyond.mean() * sum(sizes) + np.asarray(sizes) @ EXPECTED)
+    surplus = np.asarray(values) - EXPECTED[np.asarray(kinds, dtype=np.int64)]
+    return float(surplus.mean() * sum(sizes) + np.asarray(sizes) @ EXPECTED)
 
 
 def _find_positive(draws: DrawnSets, error: float) -> NDArray[np.bool_]:
@@ -138,12 +138,12 @@ def _count_left(draws: DrawnSets) -> Ints:
 class _Bets:
     """What the bets of n labels need, (n,) each: see `grow`.
 
-    `beyond`: what a label is worth beyond what its kind is expected to be. `explained`: the sum of
+    `surplus`: what a label is worth beyond what its kind is expected to be. `explained`: the sum of
     the labels before it, and of what the others are expected to be. `left`: how many these are,
     itself among them. `lowest`: the least that one of these can be worth beyond what is expected.
     """
 
-    beyond: Floats
+    surplus: Floats
     explained: Floats
     left: Ints
     lowest: Floats
@@ -153,7 +153,7 @@ class _Bets:
         values = np.asarray(draws.values, dtype=np.int64)
         left = _count_left(draws)[:-1]
         return cls(
-            beyond=values - EXPECTED[np.asarray(draws.kinds, dtype=np.int64)],
+            surplus=values - EXPECTED[np.asarray(draws.kinds, dtype=np.int64)],
             explained=np.cumsum(values) - values + left @ EXPECTED,
             left=left.sum(axis=1),
             lowest=np.where(left > 0, LEAST - EXPECTED, np.inf).min(axis=1, initial=np.inf),
@@ -168,4 +168,4 @@ class _Bets:
         """
         mean = (null - self.explained) / self.left
         allowed = MOST_AT_STAKE / np.maximum(mean - self.lowest, 1e-9)
-        return np.log1p(np.minimum(STAKES[:, None], allowed) * (self.beyond - mean))
+        return np.log1p(np.minimum(STAKES[:, None], allowed) * (self.surplus - mean))

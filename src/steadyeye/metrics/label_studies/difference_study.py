@@ -74,17 +74,7 @@ def plan_difference(
     it rests on a premise that nobody stated or checked.
     """
     _check_question(question)
-    if not match_samples((first.fingerprint, first.content), second):
-        raise UsageError(
-            f"the samples of {first.model} on {first.data} are not those of {second.model} on "
-            f"{second.data}; give two runs on the same data"
-        )
-    sets = find_sets(first, question), find_sets(second, question)
-    if sets[0].k != sets[1].k:
-        raise UsageError(
-            f"the sets of {first.model} reach {sets[0].k} frames and those of {second.model} "
-            f"{sets[1].k}; give k, such as {METRIC}(k={min(sets[0].k or 0, sets[1].k or 0)})"
-        )
+    sets = _find_both_sets(first, second, question)
     question = replace(question, k=sets[0].k)
     if needs_premise(question):
         premise = premise or check_labels(first, question)
@@ -117,6 +107,24 @@ def list_notes(
     """What was left out of the sets of two models, each note with its model."""
     both = zip(models, sets, strict=True)
     return tuple(f"{predictions.model}: {note}" for predictions, own in both for note in own.notes)
+
+
+def _find_both_sets(
+    first: Predictions, second: Predictions, question: Question
+) -> tuple[AnsweredSets, AnsweredSets]:
+    """The sets of each model. Raises `UsageError` for other data, or sets of another size."""
+    if not match_samples((first.fingerprint, first.content), second):
+        raise UsageError(
+            f"the samples of {first.model} on {first.data} are not those of {second.model} on "
+            f"{second.data}; give two runs on the same data"
+        )
+    sets = find_sets(first, question), find_sets(second, question)
+    if sets[0].k != sets[1].k:
+        raise UsageError(
+            f"the sets of {first.model} reach {sets[0].k} frames and those of {second.model} "
+            f"{sets[1].k}; give k, such as {METRIC}(k={min(sets[0].k or 0, sets[1].k or 0)})"
+        )
+    return sets
 
 
 def _check_question(question: Question) -> None:

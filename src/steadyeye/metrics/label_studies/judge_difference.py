@@ -84,8 +84,8 @@ def judge_difference(study: DifferenceStudy, labels: Labels) -> DifferenceResult
     """
     check_known(study, labels)
     names = list(takewhile(lambda name: name in labels, study.candidates))[: study.stop.budget]
-    first = None if len(names) == len(study.candidates) else _find_settled(study, labels, names)
-    names = names[:first]
+    settled = None if len(names) == len(study.candidates) else _find_settled(study, labels, names)
+    names = names[:settled]
     least, most = _draw(study, labels, names)
     low, high = bound_drawn(least, most)
     total, known = len(study.sets), [name for name in names if labels[name]]
@@ -93,8 +93,8 @@ def judge_difference(study: DifferenceStudy, labels: Labels) -> DifferenceResult
     if low == high:
         value = low / total
     elif known:
-        drawn, _ = _draw(study, labels, known)
-        estimate = estimate_sum(drawn.values, drawn.kinds, drawn.sizes)
+        sample, _ = _draw(study, labels, known)
+        estimate = estimate_sum(sample.values, sample.kinds, sample.sizes)
         value = min(max(estimate, low), high) / total
     used = set(names)
     difference = ModelDifference(
@@ -117,8 +117,8 @@ def judge_difference(study: DifferenceStudy, labels: Labels) -> DifferenceResult
         labelled=len(names),
         later=every - len(names),
     )
-    ends = first is not None or len(names) in (study.stop.budget, len(study.candidates))
-    return DifferenceResult(difference, counts, ends)
+    enough = settled is not None or len(names) in (study.stop.budget, len(study.candidates))
+    return DifferenceResult(difference, counts, enough)
 
 
 def _find_settled(study: DifferenceStudy, labels: Labels, names: list[str]) -> int | None:
