@@ -9,8 +9,11 @@ from forked import refused, steadyeye
 
 import steadyeye as se
 from steadyeye.core.types import Classes, Sample
+from steadyeye.metrics.label_studies.difference_study import plan_difference
 from steadyeye.metrics.label_studies.files import write_labels, write_study
 from steadyeye.metrics.label_studies.judge import next_sets
+from steadyeye.metrics.label_studies.judge_difference import judge_difference
+from steadyeye.metrics.label_studies.model_difference import say_difference
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
 
@@ -137,9 +140,39 @@ def test_a_number_of_labels_that_was_fixed_is_worth_more(runs, tmp_path):
     )
 
 
+def test_a_study_of_two_runs_says_the_same_words_again(runs, tmp_path):
+    tables = [se.open_run(runs / name).predictions for name in ("good", "poor")]
+    study = plan_difference(*tables, parse_question("pm_k(k=1)"), Premise("constant-class"))
+    labels = {}
+    for name in study.candidates:
+        if (result := judge_difference(study, labels)).enough:
+            break
+        labels[name] = (NAMES[int(name[1:]) % 3],)
+    assert result.better == "good"
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    (folder / "labels.csv").write_bytes(write_labels(labels))
+    (folder / "study.json").write_bytes(write_study(study))
+    done = steadyeye("compare", "good", "poor", "--labels", folder, cwd=runs, check=True)
+    assert say_difference(result.difference) in join_lines(done.stdout)
+    assert "betting, at every look, of these sets only" in join_lines(done.stdout)
+    assert "to label next" not in done.stdout
+    assert "measures pm_k(k=1) and requires no number" in refused(
+        "gate", "good", "--labels", folder, cwd=runs
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
+        (("label", "good", "poor", "else"), "3 runs, and a study is of one or two"),
+        (("label", "good", "poor", "--strata", "class"), "does not go with two runs"),
+        (("label", "good", "poor", "--decide", REQUIRED), "is about one run"),
+        (("label", "good", "poor"), "state it with --premise constant-class"),
+        (
+            ("label", "good", "else", "--premise", "constant-class"),
+            "give two runs on the same data",
+        ),
         (("compare", "good", "--labels", "labels"), "or from one of each, not 1 run from 1"),
         (("compare", "good", "else", "--labels", "labels"), "are not those of else on clips"),
         (("gate", "else", "--labels", "labels"), "give the run that it was planned for"),

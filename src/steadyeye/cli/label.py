@@ -93,11 +93,15 @@ class LabelOptions:
 @command()
 def label(
     *,
-    run: Annotated[str, typer.Argument(help="Folder of a run on videos.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="Folder of a run on videos; of two runs, which has the better pm-k."),
+    ],
     options: StudyOptions,
     how: LabelOptions,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the study; default: RUN-labels.")
+        Path | None,
+        typer.Option(help="Folder of the study; default: RUN-labels, or RUN-OTHER-labels."),
     ] = None,
     model: ModelName = None,
     data: DataName = None,
@@ -106,19 +110,50 @@ def label(
 ) -> None:
     """Ask people for the labels that answer a question about a run, and for no more.
 
+    Of two runs the question is which has the better pm-k: it is enough once the difference is
+    clear, or with --target once its interval is narrow enough.
+
     Serves the sets in the browser, to several people at once, and prints a private link each.
     """
     check_installed()
+    from steadyeye.cli.label_difference import open_difference, say_difference_before
+    from steadyeye.review.studies.run_cell import find_cell
+
+    if len(runs) > 2:
+        raise UsageError(f"{len(runs)} runs, and a study is of one or two; give two of them")
+    cells = [find_cell(place(run), model, data) for run in runs]
+    root = out or _name_folder(runs)
+    study: Any
+    if len(runs) == 2:
+        tables = [cell.predictions for cell in cells]
+        labelling = _read_labelling(how, {})
+        study = open_difference(root, tables, options, _read_stop(options), labelling)
+        is_enough = say_difference_before(study)
+    else:
+        study = _open_study(root, cells[0].predictions, options, how)
+        is_enough = _say_before(root, study)
+    if is_enough and not how.go_on:
+        return
+    if study.question.of_images:
+        _say_next_images(root, study)
+        return
+    _serve_study(root, cells[0], study, serving, (how.go_on, display.form))
+
+
+def _name_folder(runs: list[str]) -> Path:
+    """The folder of a study of runs where none is chosen."""
+    first, *others = (run.rstrip("/") for run in runs)
+    return Path("-".join([first, *(Path(run).name for run in others), "labels"]))
+
+
+def _say_before(root: Path, study: Any) -> bool:
+    """Says what is known before anybody is asked; whether that is enough."""
     from steadyeye.metrics.label_studies.judge import judge
     from steadyeye.metrics.label_studies.premise_sentences import say_premise
     from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
     from steadyeye.metrics.label_studies.video_share import find_video_share, say_videos
-    from steadyeye.review.studies.run_cell import find_cell
     from steadyeye.review.studies.study_folder import read_earlier_labels
 
-    cell = find_cell(place(run), model, data)
-    root = out or Path(f"{run.rstrip('/')}-labels")
-    study = _open_study(root, cell.predictions, options, how)
     labels = read_earlier_labels(root)
     before = judge(study, labels)
     say(say_bound(study))
@@ -126,15 +161,11 @@ def label(
         say(say_earlier(study))
     if premise := say_premise(study, before):
         say(premise)
-    if before.enough and not how.go_on:
+    if before.enough:
         say(say_result(study, before))
         if about := say_videos(find_video_share(study, labels, before), before):
             say(about)
-        return
-    if study.question.of_images:
-        _say_next_images(root, study)
-        return
-    _serve_study(root, cell, study, serving, (how.go_on, display.form))
+    return before.enough
 
 
 def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelOptions) -> Any:
@@ -157,9 +188,23 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
     served = _serve_earlier(predictions, options, gold)
     if begun:
         return study_folder.resume_study(root, predictions, served.study, served.labels)
-    labelling = study_folder.Labelling(how.votes, gold, served.labels)
+    labelling = _read_labelling(how, served.labels)
     study_folder.begin_study(root, served.study, predictions, labelling)
     return served.study
+
+
+def _read_labelling(how: LabelOptions, earlier: Any) -> Any:
+    from steadyeye.review.studies import study_folder
+
+    gold = study_folder.read_gold(how.gold) if how.gold else {}
+    return study_folder.Labelling(how.votes, gold, earlier)
+
+
+def _read_stop(options: StudyOptions) -> Any:
+    from steadyeye.metrics.label_studies.study import StopRule
+
+    target = read_half_width(options.target) if options.target else None
+    return StopRule(options.budget, target)
 
 
 def _serve_earlier(predictions: Any, options: StudyOptions, gold: Any) -> "ServedStudy":
@@ -186,12 +231,7 @@ def _serve_earlier(predictions: Any, options: StudyOptions, gold: Any) -> "Serve
 def plan_question(predictions: Any, options: StudyOptions) -> Any:
     """The study that the options ask for. Raises `UsageError` where they do not go together."""
     from steadyeye.metrics.label_studies.question import parse_question
-    from steadyeye.metrics.label_studies.study import (
-        CONSTANT_CLASS,
-        StopRule,
-        parse_premise,
-        plan_study,
-    )
+    from steadyeye.metrics.label_studies.study import CONSTANT_CLASS, parse_premise, plan_study
 
     if options.decide and (options.metric or options.target):
         raise UsageError("--decide stops by itself; leave --metric and --target out")
@@ -200,7 +240,6 @@ def plan_question(predictions: Any, options: StudyOptions) -> Any:
         raise UsageError(f"--decide '{options.decide}' has no number; write 'pm_k(k=10) >= 70%'")
     if options.metric and question.share is not None:
         raise UsageError(f"--metric '{options.metric}' has a number; give it as --decide")
-    target = read_half_width(options.target) if options.target else None
     checks = options.check_premise or 0
     premise = options.premise or (CONSTANT_CLASS if checks else None)
     return plan_study(
@@ -209,7 +248,7 @@ def plan_question(predictions: Any, options: StudyOptions) -> Any:
         parse_premise(premise, checks) if premise else None,
         seed=options.seed or 0,
         strata=options.strata,
-        stop=StopRule(options.budget, target),
+        stop=_read_stop(options),
     )
 
 

@@ -16,6 +16,7 @@ from steadyeye.metrics.label_studies.files import (
     read_labelled_study,
 )
 from steadyeye.metrics.label_studies.judge import StudyResult, judge
+from steadyeye.metrics.label_studies.judge_difference import compare_as_planned
 from steadyeye.metrics.label_studies.label_reuse import (
     ReuseResult,
     is_of_samples,
@@ -163,4 +164,8 @@ def compare_by_labels(
         )
     studies = [read_labelled_study(folder) for folder in folders]
     first, second = (_find_other_model(studies[0].record, tables) for tables in runs)
+    if len(studies) == 1 and studies[0].record.against:
+        difference = compare_as_planned(studies[0], first, second, metric)
+        if difference is not None:
+            return difference
     return compare_models(studies, first, second, metric)

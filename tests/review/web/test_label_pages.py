@@ -12,6 +12,10 @@ from test_review_pages import REST, free_port, visit
 
 from steadyeye.metrics.label_studies.files import plan_again, read_labels, read_study
 from steadyeye.metrics.label_studies.judge import judge
+from steadyeye.metrics.label_studies.judge_difference import (
+    judge_difference,
+    plan_difference_again,
+)
 from steadyeye.predictions.read import cells, read
 
 __all__ = ["visit"]
@@ -32,8 +36,8 @@ def steadyeye(folder, *words):
 class Server:
     """`steadyeye label` in a process of its own; `links`: by name."""
 
-    def __init__(self, folder, port):
-        words = ["label", "runs/a", "--decide", QUESTION, "--premise", "constant-class"]
+    def __init__(self, folder, port, asked=("runs/a", "--decide", QUESTION)):
+        words = ["label", *asked, "--premise", "constant-class"]
         words += ["--port", str(port), *(w for name in PEOPLE for w in ("--reviewer", name))]
         self.process = subprocess.Popen(
             [sys.executable, "-u", "-c", COMMAND, *words],
@@ -117,6 +121,53 @@ def test_three_people_decide_a_question_on_clips_without_labels(test_data, tmp_p
     result = judge(study, read_labels(tmp_path / "one" / "labels.csv"))
     assert result.holds is (after["state"] == "holds")
     assert result.labels == after["result"]["counts"]["labelled"]
+    server.end(signal.SIGINT)
+    for person in people:
+        # of requests while the server was away
+        person.complaints[:] = [text for text in person.complaints if "Failed to load" not in text]
+
+
+@pytest.mark.slow
+def test_people_decide_which_of_two_models_is_better(test_data, tmp_path, visit):
+    """They say of every set what neither predicts, so that all that can differ are asked."""
+    assert cut_clips(test_data, tmp_path / "clips", frames=5, most=3) >= 12
+    data = "video(path='clips', k=2)"
+    tables = []
+    for name, model in (("a", "efficientnet_lite0"), ("b", "efficientnet_lite2")):
+        words = ("run", "--model", model, "--data", data, "--out", f"runs/{name}")
+        steadyeye(tmp_path, *words)
+        tables.append(read(*cells(tmp_path / "runs" / name)[0]))
+    two = ("runs/a", "runs/b", "--metric", "pm_k(k=2)")
+    port = free_port()
+    server = Server(tmp_path, port, two)
+    people = [visit(server.links[name], bypass_csp=True).stage("labels") for name in PEOPLE[:2]]
+    assert all(label(person, "tench") for person in people)
+    server.end(signal.SIGKILL)
+    server = Server(tmp_path, port, ("runs/a", "runs/b"))
+    assert people[1].json("study")["people"]["labelled"] == 2
+    going = list(people)
+    while going:
+        going = [person for person in going if label(person, "tench")]
+    after = people[0].json("study")
+    assert after["result"]["enough"]
+    assert after["picture"]["required"] == 0
+    page = people[0].page
+    page.goto(f"http://127.0.0.1:{port}/study")
+    page.wait_for_selector("#closing svg")
+    assert "no difference" in page.text_content("#closing svg")
+    assert page.text_content("#headline") == after["sentences"]["headline"]
+    found = {}
+    for look in LOOKS:
+        show_as(page, look)
+        found[look] = [*find_faults(Opened(page)), *find_violations(page)]
+    assert found == {look: [] for look in LOOKS}
+    steadyeye(tmp_path, "review-export", "runs/a-b-labels", "--out", "labels")
+    done = steadyeye(tmp_path, "compare", "runs/a", "runs/b", "--labels", "labels")
+    assert " ".join(after["sentences"]["headline"].split()) in " ".join(done.split())
+    record = read_study(tmp_path / "labels" / "study.json")
+    study = plan_difference_again(record, *tables)
+    result = judge_difference(study, read_labels(tmp_path / "labels" / "labels.csv"))
+    assert result.labels == after["result"]["counts"]["labelled"] == len(study.candidates)
     server.end(signal.SIGINT)
     for person in people:
         # of requests while the server was away

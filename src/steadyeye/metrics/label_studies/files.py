@@ -16,6 +16,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import encode_csv, read_json, read_table
+from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.judge import Labels
 from steadyeye.metrics.label_studies.question import Question, parse_question
 from steadyeye.metrics.label_studies.study import LabelStudy, Premise, StopRule, plan_study
@@ -34,7 +35,7 @@ class StudyRecord:
     each in its own order. `fingerprint`: of the sets and answers.
     `samples`: of the data and its images, ('', '') where the study was planned before they were
     recorded. `earlier`: candidates whose label was there before → the model that it was collected
-    for.
+    for. `against`: of a study of two models the second, '' of a study of one.
     """
 
     question: Question
@@ -49,6 +50,7 @@ class StudyRecord:
     samples: tuple[str, str] = ("", "")
     earlier: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[str, ...] = ()
+    against: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ def write_labels(labels: Mapping[str, Sequence[str]]) -> bytes:
     return encode_csv([("set", "labels"), *rows]).encode()
 
 
-def write_study(study: LabelStudy) -> bytes:
+def write_study(study: LabelStudy | DifferenceStudy) -> bytes:
     """The content of `study.json`."""
     content = {
         "version": VERSION,
@@ -97,6 +99,7 @@ def write_study(study: LabelStudy) -> bytes:
         "strata": study.strata_by,
         "stop": asdict(study.stop),
         "model": study.model,
+        **({"against": study.against} if isinstance(study, DifferenceStudy) else {}),
         "data": study.data,
         "fingerprint": study.fingerprint,
         "samples": list(study.samples),
@@ -141,6 +144,7 @@ def _record(content: Mapping[str, Any]) -> StudyRecord:
         samples=(str(source), str(images)),
         earlier={str(name): str(model) for name, model in content.get("earlier", {}).items()},
         checks=tuple(map(str, content.get("checks", ()))),
+        against=str(content.get("against", "")),
     )
 
 
@@ -161,6 +165,10 @@ def plan_again(record: StudyRecord, predictions: Predictions) -> LabelStudy:
 
     Raises `UsageError` for other predictions, or where the order differs from the recorded one.
     """
+    if record.against:
+        raise UsageError(
+            f"the study is of the difference of {record.model} and {record.against}; give both runs"
+        )
     study = find_study(record, predictions)
     if study is None:
         raise UsageError(

@@ -18,6 +18,7 @@ from steadyeye.core.stats.label_budget import (
     estimate_share_of_strata,
 )
 from steadyeye.metrics.label_studies.answered_sets import counts_as, fold_name, names_several
+from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.premise_checks import (
     NO_CHECKS,
     Allowance,
@@ -92,7 +93,7 @@ def judge(study: LabelStudy, labels: Labels) -> StudyResult:
     this end needs it raised. Raises `UsageError` for labels of sets that the data do not have, and
     for two different labels in one scene.
     """
-    _check_known(study, labels)
+    check_known(study, labels)
     counts = _count_scenes(study, labels) if study.scenes else _count(study, labels)
     total = len(study.sets)
     exempt = study.exempt if study.checks else 0
@@ -122,7 +123,8 @@ def next_sets(study: LabelStudy, labels: Labels, most: int = 1) -> tuple[str, ..
     return tuple(name for name in study.order if _of(study, labels, name) is None)[:most]
 
 
-def _check_known(study: LabelStudy, labels: Labels) -> None:
+def check_known(study: LabelStudy | DifferenceStudy, labels: Labels) -> None:
+    """Raises `UsageError` for labels of sets that the data do not have."""
     strangers = sorted(set(labels) - set(study.sets))
     if strangers:
         raise UsageError(

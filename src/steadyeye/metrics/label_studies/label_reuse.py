@@ -27,7 +27,12 @@ from steadyeye.metrics.label_studies.answered_sets import (
 )
 from steadyeye.metrics.label_studies.files import StudyRecord
 from steadyeye.metrics.label_studies.judge import Labels
-from steadyeye.metrics.label_studies.study import LabelStudy, plan_study, rank_sets
+from steadyeye.metrics.label_studies.study import (
+    LabelStudy,
+    match_samples,
+    plan_study,
+    rank_sets,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +142,7 @@ def _find_verdict(study: LabelStudy, low: int, high: int) -> bool | None:
 
 def is_of_samples(record: StudyRecord, predictions: Predictions) -> bool:
     """Whether predictions are of the data that a study was planned on."""
-    source, images = record.samples
-    content = predictions.content
-    # where nobody looked at the images, or another kind of mark was taken, nothing can be compared
-    comparable = images.partition(" ")[0] == content.partition(" ")[0]
-    return source == predictions.fingerprint and (images == content or not comparable)
+    return match_samples(record.samples, predictions)
 
 
 def check_samples(record: StudyRecord, predictions: Predictions) -> None:
@@ -180,6 +181,7 @@ def read_sample(
     budget = record.stop.budget
     is_planned = (
         record.question.share is None
+        and not record.against
         and record.stop.target is None
         and budget is not None
         and len(first) == min(budget, len(record.order))

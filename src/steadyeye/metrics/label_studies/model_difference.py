@@ -4,19 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-import numpy as np
-
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import list_some, number_of, points, span
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.label_budget import bound_difference
-from steadyeye.metrics.label_studies.answered_sets import (
-    AnsweredSets,
-    counts_as,
-    find_sets,
-    fold_name,
-)
+from steadyeye.metrics.label_studies.answered_sets import counts_as, find_sets
+from steadyeye.metrics.label_studies.difference_study import list_notes
 from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord
 from steadyeye.metrics.label_studies.label_reuse import (
     LabelledPools,
@@ -29,9 +23,8 @@ from steadyeye.metrics.label_studies.label_reuse import (
     read_sample,
 )
 from steadyeye.metrics.label_studies.question import Question, parse_question
+from steadyeye.metrics.label_studies.shared_sets import METRIC, SharedSets, find_shared_sets
 from steadyeye.metrics.label_studies.study import Premise, rank_sets
-
-METRIC = "pm_k"
 
 
 @dataclass(frozen=True)
@@ -62,24 +55,6 @@ class ModelDifference:
         return f"{self.interval.method}{stated}"
 
 
-@dataclass(frozen=True)
-class SharedSets:
-    """The sets that two models have a prediction for, and where they can differ.
-
-    `names`: all. `answers`: of each model set → its class. `pools`: of each model the sets that it
-    may get right and where the two can differ, in their order.
-    """
-
-    names: tuple[str, ...]
-    answers: tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]
-    pools: tuple[tuple[str, ...], tuple[str, ...]]
-
-    @property
-    def differing(self) -> frozenset[str]:
-        """The sets where the two can differ."""
-        return frozenset(self.pools[0]) | frozenset(self.pools[1])
-
-
 def compare_models(
     studies: Sequence[LabelledStudy], first: Predictions, second: Predictions, metric: str = ""
 ) -> ModelDifference:
@@ -93,7 +68,7 @@ def compare_models(
     """
     better_study, worse_study = studies[0], studies[-1]
     record = better_study.record
-    question = _check_question(record, metric)
+    question = check_question(record, metric)
     _check_agreement(studies)
     for study, predictions in product(studies, (first, second)):
         check_samples(study.record, predictions)
@@ -123,15 +98,11 @@ def compare_models(
         differing=len(shared.differing),
         next_sets=tuple(rank_sets(rest, record.seed)),
         premise=record.premise,
-        notes=tuple(
-            f"{side.model}: {note}"
-            for side, own in zip((first, second), sets, strict=True)
-            for note in own.notes
-        ),
+        notes=list_notes((first, second), sets),
     )
 
 
-def _check_question(record: StudyRecord, metric: str) -> Question:
+def check_question(record: StudyRecord, metric: str) -> Question:
     """The metric that is compared. Raises `UsageError` where the labels are not about it."""
     question = parse_question(record.question.name)
     if question.metric != METRIC:
@@ -169,22 +140,6 @@ def _check_agreement(studies: Sequence[LabelledStudy]) -> None:
 
 def _describe(record: StudyRecord) -> str:
     return f"{record.question.name} with {record.premise.name if record.premise else 'no premise'}"
-
-
-def find_shared_sets(first: AnsweredSets, second: AnsweredSets) -> SharedSets:
-    """The sets that two models have in common, in the order of the first."""
-    own = [dict(zip(sets.ids.tolist(), sets.answers, strict=True)) for sets in (first, second)]
-    steady = [set(sets.ids[np.flatnonzero(sets.candidates)].tolist()) for sets in (first, second)]
-    names = tuple(name for name in own[0] if name in own[1])
-
-    def can_differ(name: str) -> bool:
-        if not (name in steady[0] and name in steady[1]):
-            return True
-        classes, others = (set(map(fold_name, answers[name])) for answers in own)
-        return classes != others
-
-    pools = [tuple(n for n in names if n in candidates and can_differ(n)) for candidates in steady]
-    return SharedSets(names, (own[0], own[1]), (pools[0], pools[1]))
 
 
 def _count(shared: SharedSets, sample: LabelSample, model: int) -> LabelledPools:
@@ -235,6 +190,17 @@ def say_difference(difference: ModelDifference) -> str:
         f"{verdict} on these {sets}: {first} less {second} is {numbers}, "
         f"from {number_of(share.n, 'label')}; {difference.differing:,} of the sets can differ, "
         f"{len(difference.next_sets):,} of them have no label that counts"
+    )
+
+
+def say_possible(difference: ModelDifference) -> str:
+    """What can be said of a difference before any label, in one line."""
+    first, second = difference.models
+    share, sets = difference.interval, number_of(difference.sets, "set")
+    return (
+        f"{first} less {second} in {difference.question.name} of these {sets} is "
+        f"{span(share.low, share.high, 'difference')} percentage points whatever is in them: the "
+        f"two can differ on {difference.differing:,} of them"
     )
 
 

@@ -165,7 +165,7 @@ def plan_study(
         seed=seed,
         model=predictions.model,
         data=predictions.data,
-        fingerprint=_mark(predictions, sets),
+        fingerprint=mark_answers(predictions, sets),
         samples=(predictions.fingerprint, predictions.content),
         notes=sets.notes,
     )
@@ -206,6 +206,15 @@ def _check_width(checks: int, exempt: int, total: int, target: float) -> None:
             f"{number_of(checks, 'check')} cannot show ±{100 * target:g} percentage points; give "
             f"--check-premise {enough}, or a larger --target"
         )
+
+
+def match_samples(samples: tuple[str, str], predictions: Predictions) -> bool:
+    """Whether predictions are of the data with these fingerprints, as `LabelStudy` has them."""
+    source, images = samples
+    content = predictions.content
+    # where nobody looked at the images, or another kind of mark was taken, nothing can be compared
+    comparable = images.partition(" ")[0] == content.partition(" ")[0]
+    return source == predictions.fingerprint and (images == content or not comparable)
 
 
 def needs_premise(question: Question) -> bool:
@@ -328,7 +337,8 @@ def _strata(sets: AnsweredSets, by: str, places: NDArray[np.intp]) -> list[str]:
     return [name if name in frequent else "other classes" for name in names]
 
 
-def _mark(predictions: Predictions, sets: AnsweredSets) -> str:
+def mark_answers(predictions: Predictions, sets: AnsweredSets) -> str:
+    """A fingerprint that changes with the data, the sets and what the model answers."""
     answers = ("\x01".join(names) for names in sets.answers)
     rows = (f"{id_}\x00{names}" for id_, names in zip(sets.ids.tolist(), answers, strict=True))
     may_count = "".join("01"[bool(candidate)] for candidate in sets.candidates.tolist())

@@ -6,7 +6,9 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult, judge
+from steadyeye.metrics.label_studies.judge_difference import DifferenceResult, judge_difference
 from steadyeye.metrics.label_studies.study import LabelStudy
 from steadyeye.review.database import reviewers
 from steadyeye.review.protocol.set_labels import CHANGES, UNSURE
@@ -41,20 +43,20 @@ class LiveStudy:
     ends of the interval after them.
     """
 
-    study: LabelStudy
+    study: LabelStudy | DifferenceStudy
     items: StudyItems
     go_on: bool = False
     earlier: Labels = field(default_factory=dict)
-    latest: tuple[Labels, StudyResult] | None = field(default=None, repr=False)
+    latest: tuple[Labels, StudyResult | DifferenceResult] | None = field(default=None, repr=False)
     ends: dict[Any, tuple[int, float, float]] = field(default_factory=dict, repr=False)
 
-    def judge(self, connection: Connection) -> StudyResult:
+    def judge(self, connection: Connection) -> StudyResult | DifferenceResult:
         """What the labels that stand show now."""
         labels = self.read_labels(connection)
         latest = self.latest
         if latest is None or latest[0] != labels:
             # one assignment: pages are served by several threads
-            self.latest = latest = labels, judge(self.study, labels)
+            self.latest = latest = labels, judge_study(self.study, labels)
         return latest[1]
 
     def read_labels(self, connection: Connection) -> Labels:
@@ -66,6 +68,15 @@ class LiveStudy:
         if not self.go_on and self.judge(connection).enough:
             return "Enough labels: no more are asked for."
         return ""
+
+
+def judge_study(
+    study: LabelStudy | DifferenceStudy, labels: Labels
+) -> StudyResult | DifferenceResult:
+    """What labels show of a study of one model, or of two."""
+    if isinstance(study, DifferenceStudy):
+        return judge_difference(study, labels)
+    return judge(study, labels)
 
 
 def read_labels(connection: Connection) -> dict[str, tuple[str, ...]]:

@@ -21,6 +21,7 @@ from steadyeye.core.provenance import provenance
 from steadyeye.core.storage.files import write_output
 from steadyeye.data.annotations import review_set
 from steadyeye.data.annotations.review_set import VERSION, SetFolder, write_manifest
+from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.files import (
     STUDY,
     StudyRecord,
@@ -31,6 +32,7 @@ from steadyeye.metrics.label_studies.files import (
     write_study,
 )
 from steadyeye.metrics.label_studies.judge import Labels
+from steadyeye.metrics.label_studies.judge_difference import plan_difference_again
 from steadyeye.metrics.label_studies.study import LabelStudy
 from steadyeye.review.studies.study_items import STAGE
 
@@ -51,8 +53,19 @@ EARLIER = "earlier-labels.csv"
 MINUTES = 5.0  # that a set waits for whoever was given it: the study waits for the first of all
 
 
-def begin_study(root: Path, study: LabelStudy, predictions: Predictions, how: Labelling) -> None:
-    """Writes the folder of a study. Raises `UsageError` for gold questions of other sets."""
+def begin_study(
+    root: Path,
+    study: LabelStudy | DifferenceStudy,
+    predictions: Predictions,
+    how: Labelling,
+    against: Predictions | None = None,
+) -> None:
+    """Writes the folder of a study. Raises `UsageError` for gold questions of other sets.
+
+    `against`: the predictions of the second model, of a study of two.
+    """
+    tables = [predictions, *([against] if against else [])]
+    names = dict.fromkeys(n for table in tables for n in table.classes or table.model_classes)
     gold = _list_gold(study, how)
     if how.earlier:
         write_output(root / EARLIER, write_labels(how.earlier))
@@ -62,7 +75,7 @@ def begin_study(root: Path, study: LabelStudy, predictions: Predictions, how: La
         "version": VERSION,
         "name": root.name,
         "kind": "labels",
-        "classes": {"names": list(predictions.classes or predictions.model_classes)},
+        "classes": {"names": list(names)},
         "drawn": {"model": study.model, "data": study.data, "question": str(study.question)},
         "review": {**stages, **({"gold": {"answers": {STAGE: gold}}} if gold else {})},
         "provenance": provenance(),
@@ -70,7 +83,7 @@ def begin_study(root: Path, study: LabelStudy, predictions: Predictions, how: La
     write_manifest(root, content)
 
 
-def _list_gold(study: LabelStudy, how: Labelling) -> Mapping[str, Any]:
+def _list_gold(study: LabelStudy | DifferenceStudy, how: Labelling) -> Mapping[str, Any]:
     strangers = sorted(set(how.gold or {}) - set(study.sets))
     if strangers:
         raise UsageError(
@@ -135,9 +148,44 @@ def resume_study(
     study = plan_again(record, predictions)
     before = write_labels(read_earlier_labels(root))
     other_labels = planned is not None and write_labels(earlier or {}) != before
-    if other_labels or write_study(study) != write_study(planned or study):
+    _check_options(root, study, None if planned is None else write_study(planned), other_labels)
+    return study
+
+
+def resume_difference(
+    root: Path, models: tuple[Predictions, Predictions], planned: DifferenceStudy | None
+) -> DifferenceStudy:
+    """The study of two models in a folder, planned again; `planned`: as for `resume_study`.
+
+    Raises `UsageError` where that is another study, the folder holds one of a single model, or the
+    predictions are other ones.
+    """
+    _, record = read_folder(root)
+    study = plan_difference_again(record, *models) if record.against else None
+    if study is None:
+        about = f"{record.model} less {record.against}" if record.against else record.model
+        raise UsageError(
+            f"'{root}' holds a study of {about} on {record.data}, and not of {models[0].model} "
+            f"less {models[1].model} as they are now; give the runs that it was planned for, or "
+            "another --out"
+        )
+    _check_options(root, study, None if planned is None else write_study(planned))
+    return study
+
+
+def _check_options(
+    root: Path,
+    study: LabelStudy | DifferenceStudy,
+    planned: bytes | None,
+    other_labels: bool = False,
+) -> None:
+    """Raises `UsageError` where a command asks for another study than the folder holds.
+
+    `planned`: the study.json of what it asks for, None: nothing. `other_labels`: whether it gives
+    other labels of earlier studies.
+    """
+    if other_labels or planned not in (None, write_study(study)):
         raise UsageError(
             f"'{root}' holds the study of '{study.question}', begun with other options; leave them "
             "out to go on with it, or choose another --out"
         )
-    return study

@@ -8,13 +8,14 @@ from sqlalchemy import Connection
 
 from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.stats.intervals import clopper_pearson
-from steadyeye.metrics.label_studies.judge import Labels, StudyResult, judge
+from steadyeye.metrics.label_studies.judge import Labels, StudyResult
+from steadyeye.metrics.label_studies.judge_difference import DifferenceResult
 from steadyeye.metrics.label_studies.label_errors import widen_for_errors
 from steadyeye.metrics.label_studies.premise_sentences import say_advice, say_checks
 from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
 from steadyeye.metrics.label_studies.study import LabelStudy
 from steadyeye.metrics.label_studies.video_share import VideoShare, find_video_share, say_videos
-from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels
+from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels, judge_study
 
 POINTS = 40  # of the picture, at most about so many: each takes a tenth of a second once
 ROOM = 1.25  # of the labels so far, which the picture has place for
@@ -30,6 +31,8 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
     """
     study, labels = live.study, live.read_labels(connection)
     result = live.judge(connection)
+    assert isinstance(study, LabelStudy), "a study of two models has a summary of its own"
+    assert isinstance(result, StudyResult), "a study of one model"
     people = count_labels(connection, live.items.gold)
     videos = find_video_share(study, labels, result)
     return {
@@ -40,11 +43,17 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
         "asks": live.go_on or not result.enough,
         "sentences": {"headline": say_result(study, result), "caption": _word_caption(study)},
         "numbers": _list_numbers(study, result, people),
-        "remarks": [*_list_remarks(live, result, people), *_list_about(videos, result)],
+        "remarks": [
+            *_list_bounds(study, result),
+            *list_people_remarks(live, people, "right or wrong"),
+            *_word_errors(study, result, people),
+            *_list_checks(study, result),
+            *_list_about(videos, result),
+        ],
         "picture": {
-            "trace": _trace(live, labels, result),
+            "trace": trace_interval(live, labels, result),
             "required": None if study.question.share is None else float(study.question.share),
-            "horizon": _find_horizon(study, result),
+            "horizon": find_horizon(result.counts.answered, result.more or 0, len(study.order)),
         },
         "result": _describe_result(result),
         "videos": asdict(videos),
@@ -117,21 +126,34 @@ def _read_required(study: LabelStudy) -> float:
     return float(study.question.share)
 
 
-def _list_remarks(live: LiveStudy, result: StudyResult, people: LabelCounts) -> Sequence[str]:
-    """What belongs to the numbers: labels that are wrong, the premise, what is left out."""
+def _list_bounds(study: LabelStudy, result: StudyResult) -> Sequence[str]:
+    """What is known without the labels of people, and which labels were there before."""
+    return [
+        *([say_bound(study)] if result.counts.answered else []),
+        *([say_earlier(study)] if study.earlier else []),
+    ]
+
+
+def _list_checks(study: LabelStudy, result: StudyResult) -> Sequence[str]:
+    """What checks of the premise show, or would show."""
+    about = say_checks(study, result) if study.checks else say_advice(study)
+    return [f"{about[0].upper()}{about[1:]}."] if about else []
+
+
+def list_people_remarks(live: LiveStudy, people: LabelCounts, unclear_as: str) -> Sequence[str]:
+    """What belongs to the numbers: labels that are wrong, the premise, what is left out.
+
+    `unclear_as`: what a set may be in the interval of which nobody could tell the class.
+    """
     study = live.study
-    remarks = [say_bound(study)] if result.counts.answered else []
-    remarks += [say_earlier(study)] if study.earlier else []
-    remarks += [_word_gold(people), *_word_errors(study, result, people)]
+    remarks = [_word_gold(people)]
     if study.premise and people.labelled and not study.checks:
         remarks.append(_word_premise(people))
-    about = say_checks(study, result) if study.checks else say_advice(study)
-    remarks += [f"{about[0].upper()}{about[1:]}."] if about else []
     if people.unclear:
         unclear = number_of(people.unclear, "set")
         remarks.append(
             f"Of {unclear} nobody could tell the class, or people disagreed: in the interval each "
-            "may be right or wrong."
+            f"may be {unclear_as}."
         )
     if live.items.faults:
         lost = number_of(len(live.items.faults), "set")
@@ -183,16 +205,18 @@ def _word_premise(people: LabelCounts) -> str:
     )
 
 
-def _find_horizon(study: LabelStudy, result: StudyResult) -> int:
-    """How many labels the picture has place for: until the earliest decision, at least."""
-    count = result.counts.answered
-    least = max(ROOM * count, count + (result.more or 0), 10)
+def find_horizon(labels: int, more: int, candidates: int) -> int:
+    """How many labels the picture has place for: until the earliest decision, at least.
+
+    `more`: how many that takes at least, after `labels` ones.
+    """
+    least = max(ROOM * labels, labels + more, 10)
     rooms = (n for n in (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600) if n >= least)
-    return min(next(rooms, int(least)), max(len(study.order), 1))
+    return min(next(rooms, int(least)), max(candidates, 1))
 
 
-def _trace(
-    live: LiveStudy, labels: Labels, result: StudyResult
+def trace_interval(
+    live: LiveStudy, labels: Labels, result: StudyResult | DifferenceResult
 ) -> Sequence[tuple[int, float, float]]:
     """(labels, low, high) after fewer labels in the order of the study, and now.
 
@@ -215,6 +239,6 @@ def _trace(
 def _find_ends(live: LiveStudy, used: Labels, n: int) -> tuple[int, float, float]:
     key = tuple(used.items())
     if key not in live.ends:
-        share = judge(live.study, dict(used)).interval
+        share = judge_study(live.study, dict(used)).interval
         live.ends[key] = (n, share.low or 0.0, share.high or 0.0)
     return live.ends[key]

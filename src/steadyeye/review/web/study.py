@@ -7,7 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.review.studies.class_words import list_class_words
+from steadyeye.review.studies.difference_summary import describe_difference
 from steadyeye.review.studies.live_study import LiveStudy
 from steadyeye.review.studies.study_summary import describe_study
 from steadyeye.review.web.pages import Who, get_database, get_rules, get_study, show_page
@@ -22,7 +24,8 @@ def show_study(request: Request, reviewer: Who) -> Response:
     live = get_study(request)
     assert isinstance(live, LiveStudy), "the routes are those of a study"
     with get_database(request).reading() as connection:
-        content = describe_study(connection, live)
+        two = isinstance(live.study, DifferenceStudy)
+        content = (describe_difference if two else describe_study)(connection, live)
     more = {} if request.url.path.endswith(".json") else {"content": content}
     return show_page(request, "study.html", reviewer, {**content, **more})
 
