@@ -211,7 +211,8 @@ def _print_verdicts(verdicts: Sequence["GateVerdict"], outputs: VerdictOptions) 
 
 def _print_boards(boards: "Boards", several: bool) -> None:
     """The leaderboards of one of the data, and which pairs are told apart."""
-    from steadyeye.report.comparison.leaderboards import finding, name_metric, rank
+    from steadyeye.report.comparison.leaderboards import finding, rank
+    from steadyeye.report.comparison.metric_wording import name_metric
 
     if several:
         show(boards.data, style="bold")

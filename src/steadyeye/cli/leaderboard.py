@@ -18,7 +18,8 @@ def leaderboard(
     metrics: Metrics = None,
 ) -> None:
     """Write a leaderboard of models on data sets: a page that opens offline, cards, numbers."""
-    from steadyeye.report.leaderboard_site import build_site, write_site
+    from steadyeye.report.leaderboard_files import write_site
+    from steadyeye.report.leaderboard_site import build_site
     from steadyeye.runner import data_changes
 
     folders = [place(run) for run in runs]

@@ -13,14 +13,14 @@ from scipy.stats import kendalltau
 
 import steadyeye as se
 from steadyeye.core.report_types import Topic
-from steadyeye.report import leaderboard_site
-from steadyeye.report.leaderboard_site import (
+from steadyeye.report import leaderboard_files, leaderboard_site
+from steadyeye.report.leaderboard_files import (
     build_card,
     build_document,
-    build_site,
     describe_origin,
     name_files,
 )
+from steadyeye.report.leaderboard_site import build_site
 from steadyeye.report.run_costs import read_costs
 
 LIMITS = {"low <b>": 60, "middle": 110, "high": 150, "higher": 190}
@@ -155,6 +155,73 @@ def test_the_folder_from_the_command_line(folders, site, tmp_path):
     assert len(distances) == 7
 
 
+def test_python_has_the_numbers_of_the_command(folders, tmp_path):
+    done = steadyeye("leaderboard", *map(str, folders[1]), "--out", "board", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    content = json.loads((tmp_path / "board" / "results.json").read_text())["leaderboard"]
+    site = se.leaderboard(*map(se.open_run, folders[1]), out=tmp_path / "python")
+    assert list_files(tmp_path / "python") == list_files(tmp_path / "board")
+    rows = [
+        (row.data, row.metric, row.model, row.value, row.low, row.high, row.n, *row.ranks, row.tied)
+        for row in site.rows
+    ]
+    assert rows == [
+        (*(item[key] for key in ("data", "metric", "model", "value")), *item["interval"],
+         item["n"], *item["rank range"], tuple(item["no clear difference from"]))
+        for item in content["ranks"]
+    ]  # fmt: skip
+    assert len({row[:3] for row in rows}) == len(rows)
+    taus = [(p.metric, p.first, p.second, p.value, p.low, p.high) for p in site.correlations]
+    keys = ("metric", "first", "second", "value", "low", "high")
+    assert taus == [tuple(p[key] for key in keys) for p in content["rank correlations"]]
+    distances = [d.value for lines in site.lines for own in lines.own for d in own.distances]
+    assert distances == [d["value"] for line in content["lines"] for d in line["models"]]
+    assert done.stdout.startswith("\n".join(site.findings))
+    assert repr(site) == "<LeaderboardSite 4 models on 2 data sets>"
+    assert "low &lt;b&gt;" in site._repr_html_()
+    assert "low <b>" not in site._repr_html_()
+
+
+def list_files(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "index.html"
+    }
+
+
+def test_python_writes_only_where_it_is_told(folders, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    site = se.leaderboard(*folders[1][:4], metrics="accuracy")
+    assert list(tmp_path.iterdir()) == []
+    assert {row.metric for row in site.rows} == {"accuracy"}
+    with pytest.raises(se.UsageError, match="no samples in common with another model"):
+        se.leaderboard(folders[1][0])
+    for compared in (se.leaderboard, se.compare):
+        with pytest.raises(se.UsageError, match="give runs of two models or more"):
+            compared()
+        with pytest.raises(se.UsageError, match=r"give each run by itself: \*runs"):
+            compared(folders[1][:4])
+    (tmp_path / "file").touch()
+    with pytest.raises(se.UsageError, match="file"):
+        se.leaderboard(*folders[1][:4], out=tmp_path / "file")
+
+
+def test_the_ranks_left_open_are_counted_from_the_clear_pairs(site):
+    for item in site.rankings:
+        for board in item.boards:
+            clear = [(pair.better, pair.worse) for pair in board.pairs if pair.apart]
+            for row in (
+                row for row in site.rows if (row.data, row.metric) == (item.data, board.metric)
+            ):
+                better = [first for first, second in clear if second == row.model]
+                worse = [second for first, second in clear if first == row.model]
+                assert row.ranks == (1 + len(better), len(board.standings) - len(worse))
+                assert row.models == len(row.tied) + len(better) + len(worse) + 1
+    assert any(row.ranks[0] < row.ranks[1] for row in site.rows)
+    assert any(row.ranks != (1, row.models) for row in site.rows)
+
+
 def test_a_card_has_number_interval_rank_date_and_commit(site):
     card = build_card(site, "middle", describe_origin(site))
     assert [row.data for row in card.rows] == ["a", "b"]
@@ -204,7 +271,7 @@ def test_two_models_have_no_line_and_no_correlation(folders):
 
 @pytest.mark.slow
 def test_the_page_and_a_card_in_a_browser(browser, site, tmp_path):
-    leaderboard_site.write_site(site, tmp_path)
+    leaderboard_files.write_site(site, tmp_path)
     for page in ("index.html", "cards/low--b.html"):
         address = (tmp_path / page).as_uri()
         for look in page_checks.LOOKS[:2]:

@@ -15,6 +15,7 @@ from steadyeye.core.stats.multiple_testing import holm
 from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Evaluated, Result, results_html
+from steadyeye.report.comparison.metric_wording import amount, format_ends, name_metric
 
 ALPHA = 0.05
 
@@ -52,10 +53,13 @@ class ModelPair:
 class Standing:
     """A model's place. `rank`: 1 + how many models are better and told apart from it.
 
+    `last_rank`: the number of models less those that are worse and told apart from it. The rank in
+    truth lies from `rank` to `last_rank`, for all models of a leaderboard at once in 95 % of cases.
     `tied`: the models that it is not told apart from.
     """
 
     rank: int
+    last_rank: int
     model: str
     result: Result
     tied: tuple[str, ...]
@@ -120,7 +124,7 @@ def leaderboard(
     sign = -1 if lower else 1
     ranked = sorted(ranked, key=lambda entry: (-sign * (entry.result.value or 0.0), entry.model))
     pairs = _pairs(ranked, lower)
-    standings = [_standing(entry, pairs) for entry in ranked]
+    standings = [_standing(entry, pairs, len(ranked)) for entry in ranked]
     standings.sort(key=lambda standing: standing.rank)
     pairs = sorted(pairs, key=lambda pair: (not pair.apart, pair.adjusted, -pair.difference.value))
     return Leaderboard(metric, lower, tuple(standings), tuple(pairs))
@@ -140,14 +144,15 @@ def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
     return [ModelPair(*pair, p, p <= ALPHA) for pair, p in zip(compared, adjusted, strict=True)]
 
 
-def _standing(entry: RankedModel, pairs: Sequence[ModelPair]) -> Standing:
+def _standing(entry: RankedModel, pairs: Sequence[ModelPair], models: int) -> Standing:
     better = sum(pair.apart and pair.worse == entry.model for pair in pairs)
+    worse = sum(pair.apart and pair.better == entry.model for pair in pairs)
     tied = tuple(
         pair.worse if pair.better == entry.model else pair.better
         for pair in pairs
         if not pair.apart and entry.model in {pair.better, pair.worse}
     )
-    return Standing(1 + better, entry.model, entry.result, tied)
+    return Standing(1 + better, models - worse, entry.model, entry.result, tied)
 
 
 FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy")
@@ -281,47 +286,6 @@ def _place(metric: str) -> int:
 
 MOST = 4
 """Pairs that a sentence names."""
-CALLED = {
-    "flip_rate": "flip rate",
-    "degraded_accuracy": "degraded accuracy",
-    "degraded_rank": "degraded rank",
-    "degraded_probability": "degraded probability",
-    **{"mce": "mCE", "relative_mce": "relative mCE", "map": "mAP"},
-    "map_without_ood": "mAP without OOD",
-    "mar": "mAR",
-    "map_drop": "mAP drop",
-    "confident_mistakes": "confident mistakes",
-    "misclassification": "wrong class",
-    "out_of_distribution": "out of distribution",
-    "random_neighbour": "random neighbour",
-}
-
-
-def name_metric(metric: str) -> str:
-    """A metric as prose names it: `pm_k(k=10)` is pm-10."""
-    name, _, rest = metric.partition("(")
-    k, size = (
-        rest.partition(f"{parameter}=")[2].partition(",")[0].rstrip(")")
-        for parameter in ("k", "size")
-    )
-    if size:
-        return f"mAP ({size} objects)"
-    return {**CALLED, "pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP"}.get(name, name)
-
-
-def amount(value: float, unit: str, brief: bool = False) -> str:
-    """A difference with its unit: percentage points of shares, ranks of ranks; `brief`: pp."""
-    number = _number(value, unit).removeprefix("+")
-    share = "pp" if brief else "percentage points"
-    return f"{number} {share if unit == 'share' else 'ranks'}"
-
-
-def format_ends(low: float, high: float, unit: str) -> str:
-    """The interval of a difference: `3.1 to 37.4`, with signs where it holds 0."""
-    ends = [_number(end, unit) for end in (low, high)]
-    if low > 0:
-        ends = [end.removeprefix("+") for end in ends]
-    return " to ".join(ends)
 
 
 def sentence(pair: ModelPair, board: Leaderboard) -> str:
@@ -395,6 +359,8 @@ def rank(board: Leaderboard, place: int) -> str:
     return f"{own}=" if shared else f"{own}"
 
 
-def _number(value: float, unit: str) -> str:
-    text = f"{value * 100:+.1f}" if unit == "share" else f"{value:+.2f}"
-    return text.replace("-", "−")
+def rank_range(standing: Standing) -> str:
+    """The ranks that the data leave open to a model: `2`, or `1 to 3`."""
+    if standing.rank == standing.last_rank:
+        return f"{standing.rank}"
+    return f"{standing.rank} to {standing.last_rank}"
