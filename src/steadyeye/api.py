@@ -300,8 +300,8 @@ def leaderboard(
         ...     return np.tile([0.2, 0.5, 0.3], (len(images), 1))
         >>> runs = [evaluate(model, example_source()) for model in (see_cats, tell_example_classes)]
         >>> site = leaderboard(*runs, metrics="accuracy")
-        >>> [(row.model, row.value, row.ranks) for row in site.rows]
-        [('tell_example_classes', 1.0, (1, 1)), ('see_cats', 0.25, (2, 2))]
+        >>> [(row.model, row.value, row.rank) for row in site.rows]
+        [('tell_example_classes', 1.0, 1), ('see_cats', 0.25, 2)]
     """
     site = build_site(_list_folders(runs), metrics)
     if out is not None:

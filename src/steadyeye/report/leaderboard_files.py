@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.report_types import Topic
 from steadyeye.core.result_lookup import limit
@@ -29,7 +30,8 @@ from steadyeye.report.render.document import Document, interval_of, value_of
 from steadyeye.report.render.formats import HEADER, flatten_results, render_json
 from steadyeye.runner.collect import record
 
-RANKED_BY = "paired differences, adjusted by Holm: ranks for all models at once"
+FILES = ("results.json", "index.html", "results.csv")
+RANKED_BY = "1 + the number of clearly better models; ranks left open, for all models at once"
 
 
 def build_document(site: LeaderboardSite) -> Document:
@@ -130,11 +132,36 @@ def _build_row(data: str, standing: Standing, place: str, models: int) -> CardRo
     )
 
 
+def check_folder(out: Place) -> None:
+    """Raises `UsageError` where a leaderboard would replace files that are none of one.
+
+    Such as the results of a run, or the start page of other documents.
+    """
+    replaced = [name for name in FILES if (out / name).is_file()]
+    if replaced and not _is_leaderboard(out / FILES[0]):
+        raise UsageError(
+            f"'{out}' holds '{replaced[0]}', which is of no leaderboard; choose another --out"
+        )
+
+
+def _is_leaderboard(file: Place) -> bool:
+    try:
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and "leaderboard" in content
+
+
 def write_site(site: LeaderboardSite, out: Place) -> list[Place]:
-    """Writes index.html, results.json, results.csv and a card for each model to a folder."""
+    """Writes index.html, results.json, results.csv and a card for each model to a folder.
+
+    Raises `UsageError` as `check_folder` does, and where the folder cannot be written.
+    """
+    check_folder(out)
     content = build_document(site)
-    build.save(content, site.runs, [out / "index.html"])
+    # the file that tells a leaderboard is there before the others, should this be stopped
     write_output(out / "results.json", encode_site(site, content).encode())
+    build.save(content, site.runs, [out / "index.html"])
     write_output(out / "results.csv", encode_csv([HEADER, *_list_rows(site, content)]).encode())
     origin = describe_origin(site)
     for name, file in name_files(site).items():
@@ -149,8 +176,8 @@ def encode_site(site: LeaderboardSite, content: Document) -> str:
     """All numbers as JSON: those of a report, and under "leaderboard" what compares models."""
     ranks = [
         {"data": row.data, "metric": row.metric, "model": row.model, "value": row.value,
-         "interval": [row.low, row.high], "n": row.n, "rank": row.ranks[0],
-         "rank range": row.ranks, "no clear difference from": row.tied}
+         "interval": [row.low, row.high], "n": row.n, "rank": row.rank,
+         "ranks left open": row.open_ranks, "no clear difference from": row.tied}
         for row in site.rows
     ]  # fmt: skip
     lines = [
@@ -189,7 +216,7 @@ def _list_rows(site: LeaderboardSite, content: Document) -> Iterator[tuple[objec
     yield from flatten_results(content)
     for row in site.rows:
         name, models = f"{row.metric}, rank", row.models
-        yield (row.model, row.data, name, row.ranks[0], *row.ranks, models, RANKED_BY, None)
+        yield (row.model, row.data, name, row.rank, *row.open_ranks, models, RANKED_BY, None)
     for lines in site.lines:
         for own in lines.own:
             name = f"pm_k(k={lines.k}), distance from the own line ({own.line.space.name})"

@@ -74,13 +74,14 @@ def build_matrix(rankings: Sequence[Boards]) -> Section:
             "Each cell has the value, its 95 % interval and the rank. Rank = 1 + the number of "
             "models that are clearly better on the same samples; = marks a rank that models "
             f"share.{gaps}",
-            "In brackets: the ranks that the data leave open, which end at the number of models "
-            "that are not clearly worse.",
+            "In brackets: the ranks that the data leave open, if more than one. They hold for all "
+            "models of a data set at once (95 %), also if models fail on whole videos.",
         ),
         method=(
             "Differences are clear if p ≤ 0.05, adjusted by Holm for all pairs of models of the "
-            "data set. So the ranks in brackets hold for all models of a data set at once, in 95 % "
-            "of data sets; they are not adjusted for the number of data sets or metrics.",
+            "data set. The ranks in brackets count pairs by Gaffke's p value, adjusted by Holm, "
+            "which allows for rare videos and needs more of them. So they may begin before the "
+            "rank. They are not adjusted for the number of data sets or metrics.",
         ),
         tables=(Table("Models and data sets", header, body, open=True),),
         figures=(_draw_matrix(rankings, models),),
@@ -96,7 +97,7 @@ def _format_place(board: Leaderboard, model: str) -> str:
         if standing.model == model:
             result = standing.result
             text = f"{value_of(result)} ({interval_of(result)}), rank {rank(board, place)}"
-            is_open = standing.rank < standing.last_rank
+            is_open = rank_range(standing) != f"{standing.rank}"
             return f"{text} ({rank_range(standing)})" if is_open else text
     return "—"
 

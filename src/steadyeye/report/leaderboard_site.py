@@ -47,9 +47,9 @@ class LeaderboardRow:
     """A model by one metric on one data set, counted on the samples that all models predicted.
 
     `value`, `low`, `high`: the number and its 95 % interval, in its `unit`, None where there is
-    none; `n`: of how many. `ranks`: from 1 + the number of clearly better models to the number of
-    models that are not clearly worse; the rank in truth lies within, for all `models` of the metric
-    and data set at once in 95 % of cases. `tied`: the models without a clear difference.
+    none; `n`: of how many. `rank`: 1 + the number of clearly better models. `open_ranks`: the first
+    and the last that the data leave open, for all `models` of the metric and data set at once.
+    `tied`: the models without a clear difference.
     """
 
     model: str
@@ -60,7 +60,8 @@ class LeaderboardRow:
     high: float | None
     unit: str
     n: int
-    ranks: tuple[int, int]
+    rank: int
+    open_ranks: tuple[int, int]
     models: int
     tied: tuple[str, ...]
 
@@ -135,7 +136,8 @@ def _build_row(data: str, board: Leaderboard, standing: Standing) -> Leaderboard
         high=result.high,
         unit=result.unit,
         n=result.n,
-        ranks=(standing.rank, standing.last_rank),
+        rank=standing.rank,
+        open_ranks=standing.open_ranks,
         models=len(board.standings),
         tied=standing.tied,
     )

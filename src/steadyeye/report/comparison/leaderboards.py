@@ -12,7 +12,12 @@ from steadyeye.core.errors import list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.stats.multiple_testing import holm
-from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
+from steadyeye.core.stats.paired import (
+    Difference,
+    chance_of_equal_means,
+    difference,
+    prepare_outcomes,
+)
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Evaluated, Result, results_html
 from steadyeye.report.comparison.metric_wording import amount, format_ends, name_metric
@@ -35,6 +40,7 @@ class ModelPair:
 
     `difference`: by how much it is better, whichever way better is. `adjusted`: the p value after
     Holm, over all pairs of the leaderboard. `apart`: whether the data tell them apart.
+    `is_ordered`: whether their means are, by `chance_of_equal_means` after Holm.
     """
 
     better: str
@@ -42,6 +48,7 @@ class ModelPair:
     difference: Difference
     adjusted: float
     apart: bool
+    is_ordered: bool
 
     def __repr__(self) -> str:
         gap = self.difference
@@ -53,13 +60,14 @@ class ModelPair:
 class Standing:
     """A model's place. `rank`: 1 + how many models are better and told apart from it.
 
-    `last_rank`: the number of models less those that are worse and told apart from it. The rank in
-    truth lies from `rank` to `last_rank`, for all models of a leaderboard at once in 95 % of cases.
-    `tied`: the models that it is not told apart from.
+    `open_ranks`: the first and the last rank that the data leave open, from 1 + how many means are
+    higher to how many are not lower (`ModelPair.is_ordered`); the true ranks lie within for all
+    models of a leaderboard at once in 95 % of cases. `tied`: the models that it is not told apart
+    from.
     """
 
     rank: int
-    last_rank: int
+    open_ranks: tuple[int, int]
     model: str
     result: Result
     tied: tuple[str, ...]
@@ -141,18 +149,25 @@ def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
         assert gap is not None, "both have a number"
         compared.append((entries[better].model, entries[worse].model, gap))
     adjusted = holm([gap.p for _, _, gap in compared])
-    return [ModelPair(*pair, p, p <= ALPHA) for pair, p in zip(compared, adjusted, strict=True)]
+    # a pair that is not told apart is not ordered either, and takes the longest to test
+    means = [
+        chance_of_equal_means(many[i], many[j], compared[place][2].p) if p <= ALPHA else 1.0
+        for place, ((i, j), p) in enumerate(zip(both, adjusted, strict=True))
+    ]
+    rows = zip(compared, adjusted, holm(means), strict=True)
+    return [ModelPair(*pair, p, p <= ALPHA, order <= ALPHA) for pair, p, order in rows]
 
 
 def _standing(entry: RankedModel, pairs: Sequence[ModelPair], models: int) -> Standing:
     better = sum(pair.apart and pair.worse == entry.model for pair in pairs)
-    worse = sum(pair.apart and pair.better == entry.model for pair in pairs)
+    higher = sum(pair.is_ordered and pair.worse == entry.model for pair in pairs)
+    lower = sum(pair.is_ordered and pair.better == entry.model for pair in pairs)
     tied = tuple(
         pair.worse if pair.better == entry.model else pair.better
         for pair in pairs
         if not pair.apart and entry.model in {pair.better, pair.worse}
     )
-    return Standing(1 + better, models - worse, entry.model, entry.result, tied)
+    return Standing(1 + better, (1 + higher, models - lower), entry.model, entry.result, tied)
 
 
 FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy")
@@ -361,6 +376,5 @@ def rank(board: Leaderboard, place: int) -> str:
 
 def rank_range(standing: Standing) -> str:
     """The ranks that the data leave open to a model: `2`, or `1 to 3`."""
-    if standing.rank == standing.last_rank:
-        return f"{standing.rank}"
-    return f"{standing.rank} to {standing.last_rank}"
+    first, last = standing.open_ranks
+    return f"{first}" if first == last else f"{first} to {last}"
