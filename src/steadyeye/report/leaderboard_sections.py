@@ -171,7 +171,8 @@ def build_correlations(pairs: Sequence[SetCorrelation], data: int) -> Section | 
             "further video, unseen, on which the models are in the opposite order of the other "
             "data set for the lower end and in the same order for the upper end. It is "
             "about other videos of these kinds and these same models, not about other "
-            f"models.{several}",
+            "models. Where models are nearly equal it lies too near 0, because their order is "
+            f"mostly chance on the videos that there are.{several}",
         ),
         tables=(Table("Rank correlation between data sets", header, rows),),
     )
