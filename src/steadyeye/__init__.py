@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steadyeye.api import Run, compare, evaluate, ls, open_run
+    from steadyeye.api import Run, compare, evaluate, leaderboard, ls, open_run
     from steadyeye.core.code_permission import allow_code
     from steadyeye.core.errors import UsageError
     from steadyeye.core.predictions import Predictions
@@ -22,6 +22,7 @@ __all__ = [
     "allow_code",
     "compare",
     "evaluate",
+    "leaderboard",
     "ls",
     "open_run",
 ]

@@ -36,6 +36,8 @@ from steadyeye.predictions.sample_rows import build_table
 from steadyeye.report import build
 from steadyeye.report import compare as run_comparison
 from steadyeye.report.comparison.leaderboards import Boards
+from steadyeye.report.leaderboard_files import write_site
+from steadyeye.report.leaderboard_site import LeaderboardSite, build_site
 from steadyeye.report.sections import sections
 from steadyeye.runner import validate
 from steadyeye.runner.collect import add_notes, evaluate_metrics, results
@@ -275,8 +277,44 @@ def compare(*runs: Run | str | Place, metrics: str | None = None) -> list[Boards
         >>> boards
         [<Boards 2 models on example: accuracy>]
     """
-    folders = [run.folder if isinstance(run, Run) else place(run) for run in runs]
-    return run_comparison.rank_models(run_comparison.group_shared(folders, metrics))
+    return run_comparison.rank_models(run_comparison.group_shared(_list_folders(runs), metrics))
+
+
+def leaderboard(
+    *runs: Run | str | Place, out: str | Place | None = None, metrics: str | None = None
+) -> LeaderboardSite:
+    """The leaderboard of finished runs, or their folders, as `steadyeye leaderboard` writes it.
+
+    `rows` has each model by each metric on each of the data: value, interval, and the ranks that
+    the data leave open; `correlations` compares the order of models between data sets, `lines` has
+    their own lines from accuracy to pm-k, `findings` says it in sentences. `out`: the folder that
+    the page, the cards and all numbers are written to; nothing is written if left out. `metrics`: a
+    list of specs; those of each run's job if left out. Raises `UsageError` for a run that shares
+    its samples with no other model, and for a folder that cannot be written.
+
+    Example, two models on the same made-up pm-sets, one of them right on all:
+
+        >>> import numpy as np
+        >>> from steadyeye.testing import example_source, tell_example_classes
+        >>> def see_cats(images):
+        ...     return np.tile([0.2, 0.5, 0.3], (len(images), 1))
+        >>> runs = [evaluate(model, example_source()) for model in (see_cats, tell_example_classes)]
+        >>> site = leaderboard(*runs, metrics="accuracy")
+        >>> [(row.model, row.value, row.rank) for row in site.rows]
+        [('tell_example_classes', 1.0, 1), ('see_cats', 0.25, 2)]
+    """
+    site = build_site(_list_folders(runs), metrics)
+    if out is not None:
+        write_site(site, place(out))
+    return site
+
+
+def _list_folders(runs: Sequence[Run | str | Place]) -> list[Place]:
+    if not runs:
+        raise UsageError("there is no run to compare; give runs of two models or more")
+    if isinstance(runs[0], list | tuple):
+        raise UsageError(f"a run is a {type(runs[0]).__name__}; give each run by itself: *runs")
+    return [run.folder if isinstance(run, Run) else place(run) for run in runs]
 
 
 def ls(kind: str) -> Mapping[str, str]:

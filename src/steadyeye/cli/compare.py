@@ -11,6 +11,7 @@ from steadyeye.cli.options import (
     Metrics,
     ProgressOptions,
     Workers,
+    check_suffix,
     command,
     join_options,
 )
@@ -136,7 +137,7 @@ class VerdictOptions:
 
     junit: Annotated[str | None, typer.Option(help="Write the results as JUnit XML.")] = None
     openmetrics: Annotated[
-        str | None, typer.Option(help="Write the results as OpenMetrics text, for Prometheus.")
+        str | None, typer.Option(help="Write the results for Prometheus, as .txt or .prom.")
     ] = None
     github: Annotated[
         bool, typer.Option("--github", help="Print annotations for GitHub Actions.")
@@ -173,6 +174,8 @@ def gate(
     from steadyeye.runner import data_changes
     from steadyeye.runner.collect import tables
 
+    check_suffix(outputs.junit, "JUnit XML", (".xml",))
+    check_suffix(outputs.openmetrics, "OpenMetrics", (".txt", ".prom"))
     required = requirements(require or ())
     options = (join_options(metrics), max_drop, against is not None)
     by_labels_alone = few.labels is not None and not (required or any(options))
@@ -213,7 +216,8 @@ def _print_verdicts(verdicts: Sequence["GateVerdict"], outputs: VerdictOptions) 
 
 def _print_boards(boards: "Boards", several: bool) -> None:
     """The leaderboards of one of the data, and which pairs are told apart."""
-    from steadyeye.report.comparison.leaderboards import finding, name_metric, rank
+    from steadyeye.report.comparison.leaderboards import finding, rank
+    from steadyeye.report.comparison.metric_wording import name_metric
 
     if several:
         show(boards.data, style="bold")

@@ -18,10 +18,12 @@ def leaderboard(
     metrics: Metrics = None,
 ) -> None:
     """Write a leaderboard of models on data sets: a page that opens offline, cards, numbers."""
-    from steadyeye.report.leaderboard_site import build_site, write_site
+    from steadyeye.report.leaderboard_files import check_folder, write_site
+    from steadyeye.report.leaderboard_site import build_site
     from steadyeye.runner import data_changes
 
     folders = [place(run) for run in runs]
+    check_folder(place(out))
     site = build_site(folders, join_options(metrics))
     for line in (*data_changes.notes(folders), *site.findings):
         say(line)

@@ -246,6 +246,15 @@ def job_flags(*groups: Any, **options: Any) -> dict[str, Any]:
     return flags
 
 
+def check_suffix(path: str | None, content: str, known: Sequence[str]) -> None:
+    """Raises `UsageError` for a file of another kind, such as a video, which would be lost.
+
+    `content`: what is written to it. `known`: the suffixes that it may have. None is no file.
+    """
+    if path is not None and Path(path).suffix.lower() not in known:
+        raise UsageError(f"cannot write {content} as '{path}'; name it {' or '.join(known)}")
+
+
 def join_options(texts: Sequence[str] | None) -> str | None:
     """One comma-separated list of an option that was given several times; None where it was not."""
     return ", ".join(texts) if texts else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadyeye.cli.options import Metrics, command, join_options
+from steadyeye.cli.options import Metrics, check_suffix, command, join_options
 from steadyeye.cli.terminal import say, show
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
@@ -78,6 +78,7 @@ def card(
     from steadyeye.report.model_card import render_card
     from steadyeye.runner.collect import collect
 
+    check_suffix(str(out), "a model card", (".md",))
     evaluated = collect([place(run) for run in runs], join_options(metrics))
     write_output(out, render_card(evaluated).encode())
     show(str(out))

@@ -15,7 +15,8 @@ from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Result
 from steadyeye.metrics.label_studies.question import OF_IMAGES, parse_question
 from steadyeye.report import sample_size
-from steadyeye.report.comparison.leaderboards import amount, common, format_ends
+from steadyeye.report.comparison.leaderboards import common
+from steadyeye.report.comparison.metric_wording import amount, format_ends
 from steadyeye.report.gate_verdict import FAILS, HOLDS, OPEN, GateVerdict
 from steadyeye.report.label_verdicts import judge_without_labels
 from steadyeye.runner.collect import ask

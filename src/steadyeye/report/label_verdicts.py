@@ -160,7 +160,8 @@ def compare_by_labels(
     if len(runs) != 2 or len(folders) > 2:
         raise UsageError(
             "--labels compares two runs from one folder of labels, or from one of each, not "
-            f"{number_of(len(runs), 'run')} from {len(folders)}"
+            f"{number_of(len(runs), 'run')} from {len(folders)}; give two runs, and --labels once "
+            "or twice"
         )
     studies = [read_labelled_study(folder) for folder in folders]
     first, second = (_find_other_model(studies[0].record, tables) for tables in runs)

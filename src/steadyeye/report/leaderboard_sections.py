@@ -17,7 +17,8 @@ from steadyeye.metrics.testbed.testbed_fit import (
     fit,
 )
 from steadyeye.report.charts.specs import chart, colour, dot, layer, rows_of, shares
-from steadyeye.report.comparison.leaderboards import Boards, Leaderboard, name_metric, rank
+from steadyeye.report.comparison.leaderboards import Boards, Leaderboard, rank, rank_range
+from steadyeye.report.comparison.metric_wording import name_metric
 from steadyeye.report.comparison.own_line import (
     AnchorOutcomes,
     LineDistance,
@@ -73,6 +74,14 @@ def build_matrix(rankings: Sequence[Boards]) -> Section:
             "Each cell has the value, its 95 % interval and the rank. Rank = 1 + the number of "
             "models that are clearly better on the same samples; = marks a rank that models "
             f"share.{gaps}",
+            "In brackets: the ranks that the data leave open, if more than one. They hold for all "
+            "models of a data set at once (95 %), also if models fail on whole videos.",
+        ),
+        method=(
+            "Differences are clear if p ≤ 0.05, adjusted by Holm for all pairs of models of the "
+            "data set. The ranks in brackets count pairs by Gaffke's p value, adjusted by Holm, "
+            "which allows for rare videos and needs more of them. So they may begin before the "
+            "rank. They are not adjusted for the number of data sets or metrics.",
         ),
         tables=(Table("Models and data sets", header, body, open=True),),
         figures=(_draw_matrix(rankings, models),),
@@ -87,7 +96,9 @@ def _format_place(board: Leaderboard, model: str) -> str:
     for place, standing in enumerate(board.standings):
         if standing.model == model:
             result = standing.result
-            return f"{value_of(result)} ({interval_of(result)}), rank {rank(board, place)}"
+            text = f"{value_of(result)} ({interval_of(result)}), rank {rank(board, place)}"
+            is_open = rank_range(standing) != f"{standing.rank}"
+            return f"{text} ({rank_range(standing)})" if is_open else text
     return "—"
 
 
@@ -100,6 +111,7 @@ def _draw_matrix(rankings: Sequence[Boards], models: Sequence[str]) -> Figure:
             "low": standing.result.low,
             "high": standing.result.high,
             "rank": rank(boards.boards[0], place),
+            "ranks": rank_range(standing),
             "n": standing.result.n,
         }
         for boards in rankings
@@ -109,7 +121,7 @@ def _draw_matrix(rankings: Sequence[Boards], models: Sequence[str]) -> Figure:
     hue = colour(names, "data", "")
     aside = {"field": "data", "type": "nominal", "sort": names}
     place = {"y": rows_of("model"), "yOffset": aside, "color": hue}
-    tips = [{"field": name} for name in ("model", "data", "rank", "n")]
+    tips = [{"field": name} for name in ("model", "data", "rank", "ranks", "n")]
     tips.append({"field": "value", "format": ".1%"})
     span = {**place, "x": {**shares("low", "")}, "x2": {"field": "high"}}
     layers = [
@@ -159,7 +171,8 @@ def build_correlations(pairs: Sequence[SetCorrelation], data: int) -> Section | 
             "further video, unseen, on which the models are in the opposite order of the other "
             "data set for the lower end and in the same order for the upper end. It is "
             "about other videos of these kinds and these same models, not about other "
-            f"models.{several}",
+            "models. Where models are nearly equal it lies too near 0, because their order is "
+            f"mostly chance on the videos that there are.{several}",
         ),
         tables=(Table("Rank correlation between data sets", header, rows),),
     )

@@ -1,21 +1,16 @@
-"""A leaderboard of many models on many data sets as a folder: a page, cards and all numbers."""
+"""A leaderboard of many models on many data sets: ranks, own lines and rank correlations."""
 
-import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from steadyeye.core import notebook
 from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.report_types import Topic
-from steadyeye.core.result_lookup import find, limit, read_k
-from steadyeye.core.storage.files import Place, write_output
-from steadyeye.core.storage.text_files import encode_csv
+from steadyeye.core.result_lookup import find, read_k
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Evaluated
 from steadyeye.metrics.testbed.published_models import (
     beside,
@@ -24,15 +19,14 @@ from steadyeye.metrics.testbed.published_models import (
     why_not,
 )
 from steadyeye.predictions.read import cells
-from steadyeye.report import build, compare
+from steadyeye.report import compare
 from steadyeye.report.comparison.leaderboards import (
     FIRST,
     Boards,
+    Leaderboard,
     Standing,
     common,
     finding,
-    name_metric,
-    rank,
 )
 from steadyeye.report.comparison.own_line import AnchorOutcomes, fit_own_lines
 from steadyeye.report.comparison.set_correlation import (
@@ -40,23 +34,36 @@ from steadyeye.report.comparison.set_correlation import (
     correlate_sets,
     measure_set,
 )
-from steadyeye.report.leaderboard_sections import (
-    DataLines,
-    build_correlations,
-    build_costs,
-    build_matrix,
-    build_own_line,
-    describe_main,
-)
-from steadyeye.report.render.cards import ROWS, Card, CardRow, render_card, render_picture
-from steadyeye.report.render.document import Document, interval_of, value_of
-from steadyeye.report.render.formats import HEADER, flatten_results, render_json
+from steadyeye.report.leaderboard_sections import DataLines, describe_main
 from steadyeye.report.run_costs import ModelCost, read_costs
 from steadyeye.report.run_index import read_last_time
-from steadyeye.runner.collect import record
 
 CORRELATED = (*FIRST, "flip_rate")
 """The metrics whose order of models is compared between data sets."""
+
+
+@dataclass(frozen=True)
+class LeaderboardRow:
+    """A model by one metric on one data set, counted on the samples that all models predicted.
+
+    `value`, `low`, `high`: the number and its 95 % interval, in its `unit`, None where there is
+    none; `n`: of how many. `rank`: 1 + the number of clearly better models. `open_ranks`: the first
+    and the last that the data leave open, for all `models` of the metric and data set at once.
+    `tied`: the models without a clear difference.
+    """
+
+    model: str
+    data: str
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    n: int
+    rank: int
+    open_ranks: tuple[int, int]
+    models: int
+    tied: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +95,25 @@ class LeaderboardSite:
         return tuple(model.predictions for models in self.models for model in models)
 
     @property
+    def rows(self) -> tuple[LeaderboardRow, ...]:
+        """Every model by every metric on every data set, the most telling metric first."""
+        return tuple(
+            _build_row(item.data, board, standing)
+            for item in self.rankings
+            for board in item.boards
+            for standing in board.standings
+        )
+
+    def __repr__(self) -> str:
+        models, data = len(self.names), len(self.rankings)
+        counts = f"{number_of(models, 'model')} on {number_of(data, 'data set')}"
+        return notebook.short("LeaderboardSite", counts)
+
+    def _repr_html_(self) -> str:
+        tables = (ranked.boards[0]._repr_html_() for ranked in self.rankings)
+        return "".join([notebook.prose("Leaderboard", self.findings), *tables])
+
+    @property
     def findings(self) -> tuple[str, ...]:
         """What the leaderboard says, a sentence or two each, the ranks first."""
         ranks = [f"{item.data}: {finding(item.boards[0])}" for item in self.rankings]
@@ -97,6 +123,24 @@ class LeaderboardSite:
         )
         parts = [*ranks, *describe_main(self.correlations)]
         return tuple([*parts, lost] if self.left_out else parts)
+
+
+def _build_row(data: str, board: Leaderboard, standing: Standing) -> LeaderboardRow:
+    result = standing.result
+    return LeaderboardRow(
+        model=standing.model,
+        data=data,
+        metric=board.metric,
+        value=result.value,
+        low=result.low,
+        high=result.high,
+        unit=result.unit,
+        n=result.n,
+        rank=standing.rank,
+        open_ranks=standing.open_ranks,
+        models=len(board.standings),
+        tied=standing.tied,
+    )
 
 
 def build_site(runs: Sequence[Place], metrics: str | None = None) -> LeaderboardSite:
@@ -188,175 +232,3 @@ def correlate_data(
             sets.append(measure_set(ranked.data, board.metric, parts, seed=place))
     order = {name: place for place, name in enumerate(CORRELATED)}
     return sorted(correlate_sets(sets), key=lambda pair: order[pair.metric.partition("(")[0]])
-
-
-def build_document(site: LeaderboardSite) -> Document:
-    """The page of a leaderboard."""
-    together = [model for several in site.models for model in several]
-    content = build.build_report(site.runs, together, ("comparison",))
-    names = {table.model_mark: table.model for table in site.tables if table.model_mark}
-    own = [
-        build_matrix(site.rankings),
-        build_correlations(site.correlations, len(site.rankings)),
-        *map(build_own_line, site.lines),
-        build_costs(site.costs, names, len(site.tables)),
-    ]
-    sections = [*content.sections, *(section for section in own if section is not None)]
-    files = {"All numbers as CSV": "results.csv", "All numbers as JSON": "results.json"}
-    files |= {f"Card of {name}": f"cards/{file}.html" for name, file in name_files(site).items()}
-    counts = number_of(len(site.names), "model"), number_of(len(site.rankings), "data set")
-    return replace(
-        content,
-        title=f"Leaderboard of {counts[0]} on {counts[1]}",
-        headline=site.findings,
-        sections=tuple(sorted(sections, key=lambda section: section.order)),
-        leading=Topic.COMPARED,
-        files=files,
-    )
-
-
-def name_files(site: LeaderboardSite) -> dict[str, str]:
-    """The name of each model → that of the files of its card, without a suffix; no two alike."""
-    files: dict[str, str] = {}
-    for name in site.names:
-        plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.") else "-" for c in name)
-        plain = plain.strip("-.")[:80] or "model"
-        lower = {file.lower() for file in files.values()}
-        number = 1
-        while (plain if number == 1 else f"{plain}-{number}").lower() in lower:
-            number += 1
-        files[name] = plain if number == 1 else f"{plain}-{number}"
-    return files
-
-
-def describe_origin(site: LeaderboardSite) -> str:
-    """The day of the last run, and the version and commit that the runs were made with."""
-    provenances = [record(run)["provenance"] for run in site.runs]
-    versions = [
-        f"steadyeye {entry['steadyeye']}, commit {entry['commit']}" for entry in provenances
-    ]
-    version = versions[0] if len(set(versions)) == 1 else f"{versions[0]} and other versions"
-    day = "" if site.date is None else f"{datetime.fromtimestamp(site.date, UTC):%Y-%m-%d}, "
-    return f"{day}{version}"
-
-
-def build_card(site: LeaderboardSite, name: str, origin: str) -> Card:
-    """The card of a model: its main number on the first data sets, with interval and rank.
-
-    `origin`: as `describe_origin` says it.
-    """
-    rows = []
-    for item in site.rankings:
-        board = item.boards[0]
-        for place, standing in enumerate(board.standings):
-            if standing.model == name:
-                rows.append(
-                    _build_row(item.data, standing, rank(board, place), len(board.standings))
-                )
-    more = len(rows) - ROWS
-    notes = ["Rank = 1 + the number of models that are clearly better on the same samples"]
-    notes += [f"{number_of(more, 'more data set')} on the leaderboard"] if more > 0 else []
-    number = number_of(len(rows), "data set")
-    title = "; ".join(f"{row.metric} {row.value} on {row.data}" for row in rows[:ROWS])
-    return Card(
-        model=name,
-        title=f"{name}: {title}",
-        subtitle=f"{number}, 95 % intervals in brackets",
-        rows=tuple(rows[:ROWS]),
-        note="; ".join(notes),
-        origin=origin,
-    )
-
-
-def _build_row(data: str, standing: Standing, place: str, models: int) -> CardRow:
-    result = standing.result
-    value, low, high = result.value, result.low, result.high
-    bar = None
-    if result.unit == "share" and value is not None and low is not None and high is not None:
-        bar = value, low, high
-    details = [f"({interval_of(result)})", f"n = {result.n:,}"]
-    details += [f"{result.classes:,} classes"] if result.classes else []
-    details += [limit(result.interval)] if limit(result.interval) else []
-    return CardRow(
-        data=data,
-        metric=name_metric(result.name),
-        value=value_of(result),
-        details=", ".join(details),
-        rank=place,
-        models=models,
-        bar=bar,
-    )
-
-
-def write_site(site: LeaderboardSite, out: Place) -> list[Place]:
-    """Writes index.html, results.json, results.csv and a card for each model to a folder."""
-    content = build_document(site)
-    build.save(content, site.runs, [out / "index.html"])
-    write_output(out / "results.json", encode_site(site, content).encode())
-    write_output(out / "results.csv", encode_csv([HEADER, *_list_rows(site, content)]).encode())
-    origin = describe_origin(site)
-    for name, file in name_files(site).items():
-        card = build_card(site, name, origin)
-        picture = render_picture(card)
-        write_output(out / "cards" / f"{file}.svg", picture.encode())
-        write_output(out / "cards" / f"{file}.html", render_card(card, picture, file).encode())
-    return [out / name for name in ("index.html", "results.json", "results.csv", "cards")]
-
-
-def encode_site(site: LeaderboardSite, content: Document) -> str:
-    """All numbers as JSON: those of a report, and under "leaderboard" what compares models."""
-    ranks = [
-        {"data": item.data, "metric": board.metric, "model": s.model, "rank": s.rank,
-         "no clear difference from": list(s.tied)}
-        for item in site.rankings for board in item.boards for s in board.standings
-    ]  # fmt: skip
-    lines = [
-        {"data": lines.data, "k": lines.k, "space": own.line.space.name, "slope": own.line.slope,
-         "slope interval": own.slope, "intercept": own.line.intercept, "r2": own.line.r2,
-         "moved": own.moved, "method": own.method, "models": [asdict(d) for d in own.distances]}
-        for lines in site.lines for own in lines.own
-    ]  # fmt: skip
-    costs = [
-        {**asdict(cost), "ms per image": cost.per_image, "images per second": cost.rate}
-        for cost in site.costs
-    ]
-    report = json.loads(render_json(content))
-    report["leaderboard"] = {
-        "ranks": ranks,
-        "lines": lines,
-        "rank correlations": [asdict(pair) for pair in site.correlations],
-        "costs": costs,
-    }
-    return json.dumps(_finite(report), indent=1, ensure_ascii=False) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    """Plain values with None in place of what is no number, which JSON has no word for."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, np.generic):
-        return _finite(value.item())
-    if isinstance(value, Mapping):
-        return {key: _finite(part) for key, part in value.items()}
-    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _list_rows(site: LeaderboardSite, content: Document) -> Iterator[tuple[object, ...]]:
-    """The rows of the CSV file: every number, then ranks, correlations and distances."""
-    yield from flatten_results(content)
-    for item in site.rankings:
-        for board in item.boards:
-            for s in board.standings:
-                method = "1 + the number of clearly better models"
-                n = len(board.standings)
-                name = f"{board.metric}, rank"
-                yield (s.model, item.data, name, s.rank, None, None, n, method, None)
-    for lines in site.lines:
-        for own in lines.own:
-            name = f"pm_k(k={lines.k}), distance from the own line ({own.line.space.name})"
-            for d in own.distances:
-                yield (d.model, lines.data, name, d.value, d.low, d.high, d.n, own.method, None)
-    for p in site.correlations:
-        data, n = f"{p.first} and {p.second}", len(p.models)
-        name = f"{p.metric}, Kendall's tau-b"
-        yield (f"{n} models", data, name, p.value, p.low, p.high, n, p.method, None)

@@ -31,12 +31,11 @@ from steadyeye.report.comparison.leaderboards import (
     boards,
     common,
     finding,
-    format_ends,
     headline,
     leaderboard,
-    name_metric,
     rank,
 )
+from steadyeye.report.comparison.metric_wording import format_ends, name_metric
 from steadyeye.runner.collect import ask, evaluate_metrics
 
 # ---------------------------------------------------------------- two proportions

@@ -13,14 +13,17 @@ from scipy.stats import kendalltau
 
 import steadyeye as se
 from steadyeye.core.report_types import Topic
-from steadyeye.report import leaderboard_site
-from steadyeye.report.leaderboard_site import (
+from steadyeye.core.stats.trials import Trials
+from steadyeye.core.types import Result
+from steadyeye.report import leaderboard_files, leaderboard_site
+from steadyeye.report.comparison.leaderboards import RankedModel, leaderboard
+from steadyeye.report.leaderboard_files import (
     build_card,
     build_document,
-    build_site,
     describe_origin,
     name_files,
 )
+from steadyeye.report.leaderboard_site import build_site
 from steadyeye.report.run_costs import read_costs
 
 LIMITS = {"low <b>": 60, "middle": 110, "high": 150, "higher": 190}
@@ -155,6 +158,100 @@ def test_the_folder_from_the_command_line(folders, site, tmp_path):
     assert len(distances) == 7
 
 
+def test_python_has_the_numbers_of_the_command(folders, tmp_path):
+    done = steadyeye("leaderboard", *map(str, folders[1]), "--out", "board", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    content = json.loads((tmp_path / "board" / "results.json").read_text())["leaderboard"]
+    site = se.leaderboard(*map(se.open_run, folders[1]), out=tmp_path / "python")
+    assert list_files(tmp_path / "python") == list_files(tmp_path / "board")
+    rows = [
+        (
+            row.data,
+            row.metric,
+            row.model,
+            row.value,
+            row.low,
+            row.high,
+            row.n,
+            row.rank,
+            *row.open_ranks,
+            row.tied,
+        )
+        for row in site.rows
+    ]  # fmt: skip
+    assert rows == [
+        (*(item[key] for key in ("data", "metric", "model", "value")), *item["interval"],
+         item["n"], item["rank"], *item["ranks left open"], tuple(item["no clear difference from"]))
+        for item in content["ranks"]
+    ]  # fmt: skip
+    assert len({row[:3] for row in rows}) == len(rows)
+    taus = [(p.metric, p.first, p.second, p.value, p.low, p.high) for p in site.correlations]
+    keys = ("metric", "first", "second", "value", "low", "high")
+    assert taus == [tuple(p[key] for key in keys) for p in content["rank correlations"]]
+    distances = [d.value for lines in site.lines for own in lines.own for d in own.distances]
+    assert distances == [d["value"] for line in content["lines"] for d in line["models"]]
+    assert done.stdout.startswith("\n".join(site.findings))
+    assert repr(site) == "<LeaderboardSite 4 models on 2 data sets>"
+    assert "low &lt;b&gt;" in site._repr_html_()
+    assert "low <b>" not in site._repr_html_()
+
+
+def list_files(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "index.html"
+    }
+
+
+def test_python_writes_only_where_it_is_told(folders, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    site = se.leaderboard(*folders[1][:4], metrics="accuracy")
+    assert list(tmp_path.iterdir()) == []
+    assert {row.metric for row in site.rows} == {"accuracy"}
+    with pytest.raises(se.UsageError, match="no samples in common with another model"):
+        se.leaderboard(folders[1][0])
+    for compared in (se.leaderboard, se.compare):
+        with pytest.raises(se.UsageError, match="give runs of two models or more"):
+            compared()
+        with pytest.raises(se.UsageError, match=r"give each run by itself: \*runs"):
+            compared(folders[1][:4])
+    (tmp_path / "file").touch()
+    with pytest.raises(se.UsageError, match="file"):
+        se.leaderboard(*folders[1][:4], out=tmp_path / "file")
+
+
+def test_ranks_are_counted_from_the_pairs(site):
+    places = [(item.data, board) for item in site.rankings for board in item.boards]
+    for data, board in places:
+        for row in (r for r in site.rows if (r.data, r.metric) == (data, board.metric)):
+            better = [pair for pair in board.pairs if pair.worse == row.model]
+            worse = [pair for pair in board.pairs if pair.better == row.model]
+            assert row.rank == 1 + sum(pair.apart for pair in better)
+            first = 1 + sum(pair.is_ordered for pair in better)
+            assert row.open_ranks == (first, row.models - sum(pair.is_ordered for pair in worse))
+            assert row.models == 1 + len(better) + len(worse)
+    assert any(row.open_ranks == (1, row.models) for row in site.rows)
+
+
+def rank_models(shares, videos, anchors=10):
+    """The leaderboard of models that are right on so many of ten anchors of each video."""
+    names = np.repeat([f"v{i:02d}" for i in range(videos)], anchors)
+    entries = []
+    for place, wins in enumerate(shares):
+        success = np.tile(np.arange(anchors) < wins, videos)
+        result = Result("accuracy", wins / anchors, 0, 1, len(names), "")
+        entries.append(RankedModel(f"m{place}", result, Trials(success, names)))
+    return leaderboard("accuracy", entries)
+
+
+def test_a_lead_that_a_rare_video_may_undo_leaves_the_ranks_open():
+    small, large = rank_models((9, 10), videos=20), rank_models((1, 10), videos=20)
+    assert [pair.apart for board in (small, large) for pair in board.pairs] == [True, True]
+    assert [(s.rank, s.open_ranks) for s in small.standings] == [(1, (1, 2)), (2, (1, 2))]
+    assert [(s.rank, s.open_ranks) for s in large.standings] == [(1, (1, 1)), (2, (2, 2))]
+
+
 def test_a_card_has_number_interval_rank_date_and_commit(site):
     card = build_card(site, "middle", describe_origin(site))
     assert [row.data for row in card.rows] == ["a", "b"]
@@ -202,9 +299,27 @@ def test_two_models_have_no_line_and_no_correlation(folders):
     assert question.text[0].startswith("This needs three models or more")
 
 
+def test_files_of_something_else_are_not_replaced(folders, tmp_path):
+    words = ("leaderboard", *map(str, folders[1][:4]), "--out")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "results.json").write_text('{"results": []}')
+    assert "holds 'results.json', which is of no leaderboard" in refused(*words, run, cwd=tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.html").write_text("mine")
+    assert "holds 'index.html', which is of no leaderboard" in refused(*words, "docs", cwd=tmp_path)
+    assert (tmp_path / "docs" / "index.html").read_text() == "mine"
+    assert (run / "results.json").read_text() == '{"results": []}'
+    (tmp_path / "board").mkdir()
+    (tmp_path / "board" / "notes.txt").write_text("mine")
+    for _ in range(2):
+        assert steadyeye(*words, "board", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "board" / "notes.txt").read_text() == "mine"
+
+
 @pytest.mark.slow
 def test_the_page_and_a_card_in_a_browser(browser, site, tmp_path):
-    leaderboard_site.write_site(site, tmp_path)
+    leaderboard_files.write_site(site, tmp_path)
     for page in ("index.html", "cards/low--b.html"):
         address = (tmp_path / page).as_uri()
         for look in page_checks.LOOKS[:2]:

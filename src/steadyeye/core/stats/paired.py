@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.format import WITHIN, number_of
 from steadyeye.core.special import stdtr, stdtrit
+from steadyeye.core.stats import bounded_means
 from steadyeye.core.stats.class_means import FEWEST, Spread, chance_of_none, less, mean_difference
 from steadyeye.core.stats.intervals import (
     LEVEL,
@@ -92,6 +93,40 @@ def difference(base: PreparedOutcomes, other: PreparedOutcomes) -> Difference | 
     return _of_others(first, second)
 
 
+def chance_of_equal_means(base: PreparedOutcomes, other: PreparedOutcomes, p: float) -> float:
+    """The two-sided p value of equal means, also of models that fail on other kinds of videos.
+
+    Exchanging two models tests whether they are alike in every respect: one that fails on a few
+    whole videos and one that fails anywhere may be told apart although their means are equal. This
+    is Gaffke's (`core.stats.bounded_means`), which allows for rare videos. Where each sample stands
+    for itself, and for means over classes, it is `p`, that of `difference`. No less than `p`.
+    """
+    first, second = base.outcomes, other.outcomes
+    if isinstance(first, Trials):
+        if len(base.totals) == len(first.success):
+            return p
+        lead, totals = base.wins - other.wins, base.totals
+    elif first.terms is not None and isinstance(second, Statistic) and second.terms is not None:
+        lead, totals = _lead_of_means(first.terms, second.terms, first.videos)
+    else:
+        return p
+    ahead = np.stack([totals + lead, totals - lead]) / 2
+    chances = bounded_means.chances(ahead, np.stack([totals, totals]), np.full(2, 0.5))
+    return max(p, min(1.0, 2 * float(chances.min())))
+
+
+def _lead_of_means(
+    first: tuple[NDArray[np.float64], float],
+    second: tuple[NDArray[np.float64], float],
+    videos: NDArray[np.str_],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(g,) by how much a mean over images is ahead in each cluster, and how far it could be."""
+    width = max(first[1], second[1], 1e-300)
+    cluster = number_clusters(videos)
+    lead = FINE * np.bincount(cluster, (first[0] - second[0]) / width)
+    return np.asarray(lead, dtype=np.float64), FINE * np.bincount(cluster).astype(np.float64)
+
+
 def _of_classes(first: Spread, second: Spread, n: int) -> Difference:
     apart = less(first, second)
     own, p = mean_difference(apart, n), chance_of_none(apart)
@@ -106,12 +141,9 @@ def _of_means(first: Statistic, second: Statistic) -> Difference:
     assert first.terms is not None, "asked before"
     assert second.terms is not None, "asked before"
     width = max(first.terms[1], second.terms[1], 1e-300)
-    apart = (first.terms[0] - second.terms[0]) / width
-    cluster = number_clusters(first.videos)
-    totals = np.bincount(cluster).astype(np.float64)
-    lead = np.asarray(FINE * np.bincount(cluster, apart), dtype=np.float64)
-    low, high, p = cluster_ends(lead, FINE * totals)
-    n, units, value = len(apart), len(totals), first.value - second.value
+    lead, totals = _lead_of_means(first.terms, second.terms, first.videos)
+    low, high, p = cluster_ends(lead, totals)
+    n, units, value = len(first.terms[0]), len(totals), first.value - second.value
     method = f"exact permutation test over {count_clusters(first.videos)}; Gaffke's bounds"
     method += limit_to_video(first.videos)
     if units <= FEW:

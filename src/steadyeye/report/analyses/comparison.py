@@ -11,15 +11,13 @@ from steadyeye.report.charts.specs import PALETTE, chart, dot, layer, rows_of
 from steadyeye.report.comparison.leaderboards import (
     Boards,
     Leaderboard,
-    amount,
     boards,
     claim,
     finding,
-    format_ends,
     headline,
-    name_metric,
     rank,
 )
+from steadyeye.report.comparison.metric_wording import amount, format_ends, name_metric
 from steadyeye.report.render.document import interval_of, value_of
 
 DRAWN = 30

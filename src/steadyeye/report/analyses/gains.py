@@ -21,7 +21,8 @@ from steadyeye.report.comparison.before_after import (
     steps,
     tables,
 )
-from steadyeye.report.comparison.leaderboards import common, name_metric
+from steadyeye.report.comparison.leaderboards import common
+from steadyeye.report.comparison.metric_wording import name_metric
 
 OF_LABELS = ("accuracy", "pm_k", "drop")
 OF_BOXES = ("map", "pm_k_map", "map_drop")

@@ -14,12 +14,8 @@ from steadyeye.core.stats.multiple_testing import holm
 from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
 from steadyeye.core.types import Evaluated
 from steadyeye.metrics.sequences.answer_runs import video_of
-from steadyeye.report.comparison.leaderboards import (
-    amount,
-    common,
-    format_ends,
-    name_metric,
-)
+from steadyeye.report.comparison.leaderboards import common
+from steadyeye.report.comparison.metric_wording import amount, format_ends, name_metric
 
 ALPHA = 0.05
 SMALLEST = 1e-12

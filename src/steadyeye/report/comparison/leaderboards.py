@@ -12,9 +12,15 @@ from steadyeye.core.errors import list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.stats.multiple_testing import holm
-from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
+from steadyeye.core.stats.paired import (
+    Difference,
+    chance_of_equal_means,
+    difference,
+    prepare_outcomes,
+)
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Evaluated, Result, results_html
+from steadyeye.report.comparison.metric_wording import amount, format_ends, name_metric
 
 ALPHA = 0.05
 
@@ -34,6 +40,7 @@ class ModelPair:
 
     `difference`: by how much it is better, whichever way better is. `adjusted`: the p value after
     Holm, over all pairs of the leaderboard. `apart`: whether the data tell them apart.
+    `is_ordered`: whether their means are, by `chance_of_equal_means` after Holm.
     """
 
     better: str
@@ -41,6 +48,7 @@ class ModelPair:
     difference: Difference
     adjusted: float
     apart: bool
+    is_ordered: bool
 
     def __repr__(self) -> str:
         gap = self.difference
@@ -52,10 +60,14 @@ class ModelPair:
 class Standing:
     """A model's place. `rank`: 1 + how many models are better and told apart from it.
 
-    `tied`: the models that it is not told apart from.
+    `open_ranks`: the first and the last rank that the data leave open, from 1 + how many means are
+    higher to how many are not lower (`ModelPair.is_ordered`); the true ranks lie within for all
+    models of a leaderboard at once in 95 % of cases. `tied`: the models that it is not told apart
+    from.
     """
 
     rank: int
+    open_ranks: tuple[int, int]
     model: str
     result: Result
     tied: tuple[str, ...]
@@ -120,7 +132,7 @@ def leaderboard(
     sign = -1 if lower else 1
     ranked = sorted(ranked, key=lambda entry: (-sign * (entry.result.value or 0.0), entry.model))
     pairs = _pairs(ranked, lower)
-    standings = [_standing(entry, pairs) for entry in ranked]
+    standings = [_standing(entry, pairs, len(ranked)) for entry in ranked]
     standings.sort(key=lambda standing: standing.rank)
     pairs = sorted(pairs, key=lambda pair: (not pair.apart, pair.adjusted, -pair.difference.value))
     return Leaderboard(metric, lower, tuple(standings), tuple(pairs))
@@ -137,17 +149,25 @@ def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
         assert gap is not None, "both have a number"
         compared.append((entries[better].model, entries[worse].model, gap))
     adjusted = holm([gap.p for _, _, gap in compared])
-    return [ModelPair(*pair, p, p <= ALPHA) for pair, p in zip(compared, adjusted, strict=True)]
+    # a pair that is not told apart is not ordered either, and takes the longest to test
+    means = [
+        chance_of_equal_means(many[i], many[j], compared[place][2].p) if p <= ALPHA else 1.0
+        for place, ((i, j), p) in enumerate(zip(both, adjusted, strict=True))
+    ]
+    rows = zip(compared, adjusted, holm(means), strict=True)
+    return [ModelPair(*pair, p, p <= ALPHA, order <= ALPHA) for pair, p, order in rows]
 
 
-def _standing(entry: RankedModel, pairs: Sequence[ModelPair]) -> Standing:
+def _standing(entry: RankedModel, pairs: Sequence[ModelPair], models: int) -> Standing:
     better = sum(pair.apart and pair.worse == entry.model for pair in pairs)
+    higher = sum(pair.is_ordered and pair.worse == entry.model for pair in pairs)
+    lower = sum(pair.is_ordered and pair.better == entry.model for pair in pairs)
     tied = tuple(
         pair.worse if pair.better == entry.model else pair.better
         for pair in pairs
         if not pair.apart and entry.model in {pair.better, pair.worse}
     )
-    return Standing(1 + better, entry.model, entry.result, tied)
+    return Standing(1 + better, (1 + higher, models - lower), entry.model, entry.result, tied)
 
 
 FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy")
@@ -281,46 +301,6 @@ def _place(metric: str) -> int:
 
 MOST = 4
 """Pairs that a sentence names."""
-SPACED = (
-    *("flip_rate", "degraded_accuracy", "degraded_rank", "degraded_probability"),
-    *("confident_mistakes", "out_of_distribution", "random_neighbour"),
-)
-CALLED = {
-    **{name: name.replace("_", " ") for name in SPACED},
-    **{"mce": "mCE", "relative_mce": "relative mCE", "map": "mAP", "mar": "mAR"},
-    **{"map_without_ood": "mAP without OOD", "map_drop": "mAP drop"},
-    **{"precision_at": "precision", "recall_at": "recall", "f1_at": "F1", "best_f1": "best F1"},
-    "misclassification": "wrong class",
-}
-
-
-def name_metric(metric: str) -> str:
-    """A metric as prose names it: `pm_k(k=10)` is pm-10."""
-    name, _, rest = metric.partition("(")
-    k, size, score = (
-        rest.partition(f"{parameter}=")[2].partition(",")[0].rstrip(")")
-        for parameter in ("k", "size", "score")
-    )
-    if size:
-        return f"mAP ({size} objects)"
-    if score and name in CALLED:
-        return f"{CALLED[name]} at score {score}"
-    return {**CALLED, "pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP"}.get(name, name)
-
-
-def amount(value: float, unit: str, brief: bool = False) -> str:
-    """A difference with its unit: percentage points of shares, ranks of ranks; `brief`: pp."""
-    number = _number(value, unit).removeprefix("+")
-    share = "pp" if brief else "percentage points"
-    return f"{number} {share if unit == 'share' else 'ranks'}"
-
-
-def format_ends(low: float, high: float, unit: str) -> str:
-    """The interval of a difference: `3.1 to 37.4`, with signs where it holds 0."""
-    ends = [_number(end, unit) for end in (low, high)]
-    if low > 0:
-        ends = [end.removeprefix("+") for end in ends]
-    return " to ".join(ends)
 
 
 def sentence(pair: ModelPair, board: Leaderboard) -> str:
@@ -394,6 +374,7 @@ def rank(board: Leaderboard, place: int) -> str:
     return f"{own}=" if shared else f"{own}"
 
 
-def _number(value: float, unit: str) -> str:
-    text = f"{value * 100:+.1f}" if unit == "share" else f"{value:+.2f}"
-    return text.replace("-", "−")
+def rank_range(standing: Standing) -> str:
+    """The ranks that the data leave open to a model: `2`, or `1 to 3`."""
+    first, last = standing.open_ranks
+    return f"{first}" if first == last else f"{first} to {last}"

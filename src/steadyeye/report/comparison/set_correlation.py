@@ -18,7 +18,7 @@ from steadyeye.report.comparison.cluster_draws import (
     draw_clusters,
     resample_values,
 )
-from steadyeye.report.comparison.leaderboards import name_metric
+from steadyeye.report.comparison.metric_wording import name_metric
 
 Floats = NDArray[np.float64]
 FEWEST = 3

@@ -10,7 +10,7 @@ from steadyeye.core.format import WITHIN, format_metric, format_metric_ends, num
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.result_lookup import find, limit, read_k
 from steadyeye.core.types import Evaluated, Result
-from steadyeye.report.comparison.leaderboards import name_metric
+from steadyeye.report.comparison.metric_wording import name_metric
 from steadyeye.report.render.number_meanings import READING
 
 MAIN = (

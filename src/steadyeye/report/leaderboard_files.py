@@ -1,0 +1,228 @@
+"""What a leaderboard is written as: a page, a card for each model, and all numbers."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.report_types import Topic
+from steadyeye.core.result_lookup import limit
+from steadyeye.core.storage.files import Place, write_output
+from steadyeye.core.storage.text_files import encode_csv
+from steadyeye.report import build
+from steadyeye.report.comparison.leaderboards import Standing, rank
+from steadyeye.report.comparison.metric_wording import name_metric
+from steadyeye.report.leaderboard_sections import (
+    build_correlations,
+    build_costs,
+    build_matrix,
+    build_own_line,
+)
+from steadyeye.report.leaderboard_site import LeaderboardSite
+from steadyeye.report.render.cards import ROWS, Card, CardRow, render_card, render_picture
+from steadyeye.report.render.document import Document, interval_of, value_of
+from steadyeye.report.render.formats import HEADER, flatten_results, render_json
+from steadyeye.runner.collect import record
+
+FILES = ("results.json", "index.html", "results.csv")
+RANKED_BY = "1 + the number of clearly better models; ranks left open, for all models at once"
+
+
+def build_document(site: LeaderboardSite) -> Document:
+    """The page of a leaderboard."""
+    together = [model for several in site.models for model in several]
+    content = build.build_report(site.runs, together, ("comparison",))
+    names = {table.model_mark: table.model for table in site.tables if table.model_mark}
+    own = [
+        build_matrix(site.rankings),
+        build_correlations(site.correlations, len(site.rankings)),
+        *map(build_own_line, site.lines),
+        build_costs(site.costs, names, len(site.tables)),
+    ]
+    sections = [*content.sections, *(section for section in own if section is not None)]
+    files = {"All numbers as CSV": "results.csv", "All numbers as JSON": "results.json"}
+    files |= {f"Card of {name}": f"cards/{file}.html" for name, file in name_files(site).items()}
+    counts = number_of(len(site.names), "model"), number_of(len(site.rankings), "data set")
+    return replace(
+        content,
+        title=f"Leaderboard of {counts[0]} on {counts[1]}",
+        headline=site.findings,
+        sections=tuple(sorted(sections, key=lambda section: section.order)),
+        leading=Topic.COMPARED,
+        files=files,
+    )
+
+
+def name_files(site: LeaderboardSite) -> dict[str, str]:
+    """The name of each model → that of the files of its card, without a suffix; no two alike."""
+    files: dict[str, str] = {}
+    for name in site.names:
+        plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.") else "-" for c in name)
+        plain = plain.strip("-.")[:80] or "model"
+        lower = {file.lower() for file in files.values()}
+        number = 1
+        while (plain if number == 1 else f"{plain}-{number}").lower() in lower:
+            number += 1
+        files[name] = plain if number == 1 else f"{plain}-{number}"
+    return files
+
+
+def describe_origin(site: LeaderboardSite) -> str:
+    """The day of the last run, and the version and commit that the runs were made with."""
+    provenances = [record(run)["provenance"] for run in site.runs]
+    versions = [
+        f"steadyeye {entry['steadyeye']}, commit {entry['commit']}" for entry in provenances
+    ]
+    version = versions[0] if len(set(versions)) == 1 else f"{versions[0]} and other versions"
+    day = "" if site.date is None else f"{datetime.fromtimestamp(site.date, UTC):%Y-%m-%d}, "
+    return f"{day}{version}"
+
+
+def build_card(site: LeaderboardSite, name: str, origin: str) -> Card:
+    """The card of a model: its main number on the first data sets, with interval and rank.
+
+    `origin`: as `describe_origin` says it.
+    """
+    rows = []
+    for item in site.rankings:
+        board = item.boards[0]
+        for place, standing in enumerate(board.standings):
+            if standing.model == name:
+                rows.append(
+                    _build_row(item.data, standing, rank(board, place), len(board.standings))
+                )
+    more = len(rows) - ROWS
+    notes = ["Rank = 1 + the number of models that are clearly better on the same samples"]
+    notes += [f"{number_of(more, 'more data set')} on the leaderboard"] if more > 0 else []
+    number = number_of(len(rows), "data set")
+    title = "; ".join(f"{row.metric} {row.value} on {row.data}" for row in rows[:ROWS])
+    return Card(
+        model=name,
+        title=f"{name}: {title}",
+        subtitle=f"{number}, 95 % intervals in brackets",
+        rows=tuple(rows[:ROWS]),
+        note="; ".join(notes),
+        origin=origin,
+    )
+
+
+def _build_row(data: str, standing: Standing, place: str, models: int) -> CardRow:
+    result = standing.result
+    value, low, high = result.value, result.low, result.high
+    bar = None
+    if result.unit == "share" and value is not None and low is not None and high is not None:
+        bar = value, low, high
+    details = [f"({interval_of(result)})", f"n = {result.n:,}"]
+    details += [f"{result.classes:,} classes"] if result.classes else []
+    details += [limit(result.interval)] if limit(result.interval) else []
+    return CardRow(
+        data=data,
+        metric=name_metric(result.name),
+        value=value_of(result),
+        details=", ".join(details),
+        rank=place,
+        models=models,
+        bar=bar,
+    )
+
+
+def check_folder(out: Place) -> None:
+    """Raises `UsageError` where a leaderboard would replace files that are none of one.
+
+    Such as the results of a run, or the start page of other documents.
+    """
+    replaced = [name for name in FILES if (out / name).is_file()]
+    if replaced and not _is_leaderboard(out / FILES[0]):
+        raise UsageError(
+            f"'{out}' holds '{replaced[0]}', which is of no leaderboard; choose another --out"
+        )
+
+
+def _is_leaderboard(file: Place) -> bool:
+    try:
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and "leaderboard" in content
+
+
+def write_site(site: LeaderboardSite, out: Place) -> list[Place]:
+    """Writes index.html, results.json, results.csv and a card for each model to a folder.
+
+    Raises `UsageError` as `check_folder` does, and where the folder cannot be written.
+    """
+    check_folder(out)
+    content = build_document(site)
+    # the file that tells a leaderboard is there before the others, should this be stopped
+    write_output(out / "results.json", encode_site(site, content).encode())
+    build.save(content, site.runs, [out / "index.html"])
+    write_output(out / "results.csv", encode_csv([HEADER, *_list_rows(site, content)]).encode())
+    origin = describe_origin(site)
+    for name, file in name_files(site).items():
+        card = build_card(site, name, origin)
+        picture = render_picture(card)
+        write_output(out / "cards" / f"{file}.svg", picture.encode())
+        write_output(out / "cards" / f"{file}.html", render_card(card, picture, file).encode())
+    return [out / name for name in ("index.html", "results.json", "results.csv", "cards")]
+
+
+def encode_site(site: LeaderboardSite, content: Document) -> str:
+    """All numbers as JSON: those of a report, and under "leaderboard" what compares models."""
+    ranks = [
+        {"data": row.data, "metric": row.metric, "model": row.model, "value": row.value,
+         "interval": [row.low, row.high], "n": row.n, "rank": row.rank,
+         "ranks left open": row.open_ranks, "no clear difference from": row.tied}
+        for row in site.rows
+    ]  # fmt: skip
+    lines = [
+        {"data": lines.data, "k": lines.k, "space": own.line.space.name, "slope": own.line.slope,
+         "slope interval": own.slope, "intercept": own.line.intercept, "r2": own.line.r2,
+         "moved": own.moved, "method": own.method, "models": [asdict(d) for d in own.distances]}
+        for lines in site.lines for own in lines.own
+    ]  # fmt: skip
+    costs = [
+        {**asdict(cost), "ms per image": cost.per_image, "images per second": cost.rate}
+        for cost in site.costs
+    ]
+    report = json.loads(render_json(content))
+    report["leaderboard"] = {
+        "ranks": ranks,
+        "lines": lines,
+        "rank correlations": [asdict(pair) for pair in site.correlations],
+        "costs": costs,
+    }
+    return json.dumps(_finite(report), indent=1, ensure_ascii=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """Plain values with None in place of what is no number, which JSON has no word for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, np.generic):
+        return _finite(value.item())
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _list_rows(site: LeaderboardSite, content: Document) -> Iterator[tuple[object, ...]]:
+    """The rows of the CSV file: every number, then ranks, correlations and distances."""
+    yield from flatten_results(content)
+    for row in site.rows:
+        name, models = f"{row.metric}, rank", row.models
+        yield (row.model, row.data, name, row.rank, *row.open_ranks, models, RANKED_BY, None)
+    for lines in site.lines:
+        for own in lines.own:
+            name = f"pm_k(k={lines.k}), distance from the own line ({own.line.space.name})"
+            for d in own.distances:
+                yield (d.model, lines.data, name, d.value, d.low, d.high, d.n, own.method, None)
+    for p in site.correlations:
+        data, n = f"{p.first} and {p.second}", len(p.models)
+        name = f"{p.metric}, Kendall's tau-b"
+        yield (f"{n} models", data, name, p.value, p.low, p.high, n, p.method, None)
