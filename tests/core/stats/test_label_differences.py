@@ -111,13 +111,17 @@ def test_of_every_small_pool_in_every_order(size, error):
                 wrong += truth <= 0 if ends[clear[0]][0] > 0 else truth >= 0
             assert ends[-1] == (truth, truth)
             looks[bool(clear)] += 1
+        # a fair bet: on average over all orders the capital against the truth stays what it was
+        for number in range(size + 1):
+            capitals = [find_capital(order[:number], sizes, truth) for order in orders]
+            assert np.mean(capitals) == pytest.approx(1)
         assert missed <= 2 * error * len(orders)
         assert wrong <= 2 * error * len(orders)
     assert min(looks.values()) > 50
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("most", "error"), [(8, 0.025), (6, 0.2)])
+@pytest.mark.parametrize(("most", "error"), [(8, 0.025), (6, 0.4)])
 def test_each_end_of_every_pool_of_up_to_eight_sets_errs_as_rarely_as_it_says(most, error):
     """All settings and all orders, from the definition, many orders at once."""
     worst = 0.0
@@ -127,7 +131,7 @@ def test_each_end_of_every_pool_of_up_to_eight_sets_errs_as_rarely_as_it_says(mo
             assert chance <= error, pool
             worst = max(worst, chance)
     # a rule that never says anything would pass too
-    assert error < 0.1 or worst > 0.02
+    assert error < 0.1 or worst > 0.05
 
 
 def find_chance_of_error(pool, error):

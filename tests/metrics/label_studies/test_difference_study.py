@@ -172,6 +172,12 @@ def test_runs_on_other_data_are_refused():
         plan_two(a, replace(b, fingerprint="another"))
 
 
+def test_models_of_one_name_are_refused():
+    a, b, _, _ = make_models()
+    with pytest.raises(UsageError, match="both runs are of a model named A"):
+        plan_two(a, replace(b, model="A"))
+
+
 def test_alike_models_need_no_label():
     a, _, _, _ = make_models()
     result = judge_difference(plan_two(a, replace(a, model="C")), {})

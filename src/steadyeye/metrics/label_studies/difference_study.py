@@ -127,7 +127,15 @@ def list_notes(
 def _find_both_sets(
     first: Predictions, second: Predictions, question: Question
 ) -> tuple[AnsweredSets, AnsweredSets]:
-    """The sets of each model. Raises `UsageError` for other data, or sets of another size."""
+    """The sets of each model.
+
+    Raises `UsageError` for two models of one name, for other data, and for sets of another size.
+    """
+    if first.model == second.model:
+        raise UsageError(
+            f"both runs are of a model named {first.model}, so that nobody could tell which is the "
+            "better one; give two models with names of their own"
+        )
     if not match_samples((first.fingerprint, first.content), second):
         raise UsageError(
             f"the samples of {first.model} on {first.data} are not those of {second.model} on "
