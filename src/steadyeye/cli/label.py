@@ -118,6 +118,7 @@ def label(
     check_installed()
     from steadyeye.cli.label_difference import open_difference, say_difference_before
     from steadyeye.review.studies.run_cell import find_cell
+    from steadyeye.runner.collect import name_models
 
     if len(runs) > 2:
         raise UsageError(f"{len(runs)} runs, and a study is of one or two; give two of them")
@@ -125,7 +126,8 @@ def label(
     root = out or _name_folder(runs)
     study: Any
     if len(runs) == 2:
-        tables = [cell.predictions for cell in cells]
+        named = name_models([(cell.run, cell.predictions) for cell in cells])
+        tables = [predictions for _, predictions in named]
         labelling = _read_labelling(how, {})
         study = open_difference(root, tables, options, _read_stop(options), labelling)
         is_enough = say_difference_before(study)

@@ -45,7 +45,7 @@ def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
     )
     read_ones = share_samples(select_reviewed(table) for table in joined_tables)
     listed_tables = [(run, table) for (run, _), table in zip(folders, read_ones, strict=True)]
-    return _models(_data(listed_tables))
+    return name_models(_data(listed_tables))
 
 
 def add_notes(run: Place, cell: Sequence[Place], table: Predictions) -> Predictions:
@@ -113,7 +113,9 @@ def _data(tables_by_run: Sequence[tuple[Place, Predictions]]) -> list[tuple[Plac
     return names
 
 
-def _models(tables_by_run: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
+def name_models(
+    tables_by_run: Sequence[tuple[Place, Predictions]],
+) -> list[tuple[Place, Predictions]]:
     """The tables with models of the same name on the same data told apart by their run."""
     times = Counter((predictions.data, predictions.model) for _, predictions in tables_by_run)
     names = {run: run.name for run, _ in tables_by_run}

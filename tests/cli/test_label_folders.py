@@ -121,6 +121,23 @@ def test_a_study_that_is_there_is_gone_on_with_without_labels(root):
     assert "holds for these 120 sets" in run(root, "label", "b", "--out", "c")
 
 
+def test_a_gold_question_has_the_last_word(root):
+    second = find_cell(place(str(root / "b"))).predictions
+    study = plan_study(second, parse_question("pm_k(k=2)"), Premise("constant-class"))
+    with open(root / "labels" / LABELS) as file:
+        earlier = {row["set"] for row in csv.DictReader(file)}
+    last = [name for name in study.candidates if name in earlier][-1]
+    (root / "gold.csv").write_bytes(write_labels({last: ("dark",)}))
+    words = ("--labels", "labels", "--gold", "gold.csv", "--decide", "pm_k(k=2) >= 20%")
+    text = run(root, "label", "b", *words, "--out", "with-gold")
+    assert "1 label of sets that are gold questions: those of --gold count" in text
+    run(root, "review-export", "with-gold", "--out", "with-gold-labels")
+    with open(root / "with-gold-labels" / LABELS) as file:
+        exported = {row["set"] for row in csv.DictReader(file)}
+    assert last not in exported
+    assert exported == earlier & set(study.candidates) - {last}
+
+
 def test_a_plan_counts_the_labels_of_another_model(root):
     text = run(root, "plan", "b", "--labels", "labels", "--decide", "pm_k(k=2) >= 50%")
     study = plan_study(
