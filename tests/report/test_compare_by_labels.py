@@ -162,6 +162,14 @@ def test_a_study_of_two_runs_says_the_same_words_again(runs, tmp_path):
     )
 
 
+def test_two_models_of_one_name_are_told_apart_by_their_runs(runs):
+    se.evaluate(make_model("good", 0.1, 0.1), Clips(), out=runs / "again", cache="off")
+    words = ("label", "good", "again", "--premise", "constant-class")
+    text = join_lines(steadyeye(*words, cwd=runs, check=True).stdout)
+    assert "good (good) less good (again) in pm_k(k=1) of these 120 sets" in text
+    assert "the two can differ on 0 of them" in text
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
