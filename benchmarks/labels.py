@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from steadyeye.core.stats.label_budget import RequiredShare, count_ends, require
+from steadyeye.core.stats.label_budget import ERROR, RequiredShare, count_ends, require
+from steadyeye.metrics.label_studies.premise_checks import CHECK_ERROR
 
 TOTAL = 2_000
 THRESHOLD = 0.7
 DISTANCES = (-0.2, -0.1, -0.05, 0.0, 0.05, 0.1)  # of the true pm-k from the threshold
 SIZES = (50, 100, 200, 400)
 BROKEN = (0.0, 0.01, 0.02, 0.072)  # share of sets that change their class
+CHECKS = 100  # sets that need no label if the premise holds, and are looked at all the same
 CHUNK = 250
 
 Ints = NDArray[np.int64]
@@ -91,6 +93,46 @@ def covered(
     return float(np.mean((ends[votes, 0] <= truth) & (truth <= ends[votes, 1])))
 
 
+def covered_by_checks(
+    rng: np.random.Generator, labelled: int, broken: float, tries: int
+) -> tuple[float, float, float]:
+    """As `covered`, with checks of the premise.
+
+    Returns how often the interval holds the truth, its mean width, and that of the interval without
+    checks.
+    """
+    consistent, truth = pool(0.0)
+    moved = round(broken * TOTAL)
+    right, consistent = truth - moved, consistent - moved
+    exempt = TOTAL - consistent
+    rights = rng.hypergeometric(right, consistent - right, labelled, tries)
+    doubtful = rng.hypergeometric(moved, exempt - moved, CHECKS, tries)
+    errors = ERROR, CHECK_ERROR
+    narrow, wide = (
+        np.array([count_ends(n, labelled, consistent, error) for n in range(labelled + 1)])
+        for error in errors
+    )
+    most = np.array([count_ends(n, CHECKS, exempt, CHECK_ERROR)[1] for n in range(CHECKS + 1)])
+    low, high = narrow[rights, 0], wide[rights, 1] + most[doubtful]
+    holds = (low <= truth) & (truth <= high)
+    stated = narrow[rights, 1] - low
+    return float(holds.mean()), float((high - low).mean() / TOTAL), float(stated.mean() / TOTAL)
+
+
+def print_checks(tries: int) -> None:
+    """Coverage and width of the interval where the premise is checked on a sample."""
+    rng = np.random.default_rng(2)
+    print(f"\n| with {CHECKS} checks | " + " | ".join(f"{n} labels" for n in SIZES) + " |")
+    print("|---|" + "---|" * len(SIZES))
+    for broken in BROKEN:
+        cells = []
+        for labelled in SIZES:
+            share, width, stated = covered_by_checks(rng, labelled, broken, tries)
+            cells.append(f"{share:.1%} ({100 * width:.1f}; {100 * stated:.1f} pp)")
+        name = f"{broken:.1%} of the sets change their class" if broken else "one class a set"
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
 def print_decisions(tries: int) -> None:
     """Labels until decided and wrong verdicts, by distance from the threshold."""
     rng = np.random.default_rng(0)
@@ -126,12 +168,13 @@ def print_coverage(tries: int) -> None:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tries", type=int, default=10_000)
     arguments = parser.parse_args()
     print_decisions(arguments.tries)
     print_coverage(arguments.tries)
+    print_checks(arguments.tries)
 
 
 if __name__ == "__main__":

@@ -80,6 +80,18 @@ def test_a_pilot_is_read(root):
     assert text.splitlines()[-1] == "The labels decide pm_k(k=2) >= 5%: it takes 0 more labels."
 
 
+def test_checks_of_the_premise_are_counted(root):
+    text = plan(root, *ASKED, "--check-premise", "10")
+    assert "10 checks of the premise come on top" in text
+    assert "takes more labels than is said here" in text
+    assert "distance (pp)" in text
+    text = plan(root, "--decide", "pm_k(k=2) >= 99%", "--check-premise", "10")
+    assert "too few to decide pm_k(k=2) >= 99%; " in text
+    enough = text.rstrip().removesuffix(" do.").rpartition(" ")[2]
+    text = plan(root, "--decide", "pm_k(k=2) >= 99%", "--check-premise", enough)
+    assert text.rstrip().endswith(f"At most {enough} of them decide pm_k(k=2) >= 99% then.")
+
+
 def test_a_width_and_scenes(root):
     text = plan(root, "--target", "±5", *STATED)
     assert "Labels until pm_k(k=10) has an interval of ±5 percentage points" in text
@@ -99,6 +111,8 @@ MISTAKES = [
     (("--decide", "drop(k=2) <= 5%", "--labels", "labels"), "not for drop(k=2)"),
     ((*ASKED, "--premise", "scene-class", "--labels", "labels"), "--premise constant-class, not"),
     ((*ASKED, *STATED, "--model", "other"), "no such predictions"),
+    ((*ASKED, "--premise", "scene-class", "--check-premise", "9"), "not scene-class; leave one"),
+    (("--target", "1", "--metric", "pm_k(k=2)", "--check-premise", "2"), "give --check-premise "),
 ]
 
 

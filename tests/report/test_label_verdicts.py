@@ -8,10 +8,10 @@ from forked import steadyeye
 
 from steadyeye import testing
 from steadyeye.core.errors import UsageError
-from steadyeye.metrics.label_studies.files import write_labels, write_study
+from steadyeye.metrics.label_studies.files import read_study, write_labels, write_study
 from steadyeye.metrics.label_studies.judge import next_sets
 from steadyeye.metrics.label_studies.question import parse_question
-from steadyeye.metrics.label_studies.study import Premise, plan_study
+from steadyeye.metrics.label_studies.study import Premise, parse_premise, plan_study
 from steadyeye.metrics.pm_k import pm_k
 from steadyeye.metrics.self_consistency import self_consistency
 from steadyeye.report.gate import gate, requirements
@@ -34,9 +34,9 @@ def plain(labelled):
     return replace(labelled, truth=np.zeros_like(labelled.truth), columns=columns)
 
 
-def collect(labelled, plain, text, folder):
+def collect(labelled, plain, text, folder, checks=0):
     """A folder of the labels that a study asks for, as people export it."""
-    study = plan_study(plain, parse_question(text), Premise("constant-class"))
+    study = plan_study(plain, parse_question(text), parse_premise("constant-class", checks))
     names = [labelled.classes[label] for label in labelled.truth.argmax(axis=1)]
     truth = dict(zip(labelled.groups, names, strict=True))
     labels = {}
@@ -55,6 +55,8 @@ def test_a_share_above_the_bound_fails_at_once(plain):
     assert "shown without a label" in verdict.sentence
     assert "have one prediction on all frames" in verdict.sentence
     assert verdict.n == 60
+    assert "premise constant-class, stated; nobody looks at the " in verdict.method
+    assert "`steadyeye label --check-premise " in verdict.method
     below = requirements([f"pm_k(k=2) >= {most - 0.01:.3f}"])
     with pytest.raises(UsageError, match=r"needs labels.*at most .*--labels"):
         gate([plain], below, premise="constant-class")
@@ -78,6 +80,26 @@ def test_a_few_labels_show_what_all_would(labelled, plain, tmp_path, below_the_b
     assert "premise constant-class" in verdict.method
     few = judge_labels([plain], tmp_path, least=len(labels) + 1)
     assert few.outcome == (OPEN if outcome == HOLDS else FAILS)
+
+
+def test_a_premise_that_was_checked_is_judged_by_its_checks(labelled, plain, tmp_path):
+    share = round(self_consistency(plain).value + 0.2, 3)
+    labels = collect(labelled, plain, f"pm_k(k=2) >= {share}", tmp_path, checks=20)
+    verdict = judge_labels([plain], tmp_path)
+    assert verdict == judge_labels([plain], tmp_path)
+    assert verdict.outcome == FAILS
+    assert pm_k(labelled, 2).value <= verdict.high < share
+    assert "checked on a sample: each of " in verdict.method
+    # sets that nobody was sure of, so that they may be right
+    doubtful = read_study(tmp_path / "study.json").checks
+    unsure = {**labels, **dict.fromkeys(doubtful, ())}
+    (tmp_path / "labels.csv").write_bytes(write_labels(unsure))
+    verdict = judge_labels([plain], tmp_path)
+    assert verdict.outcome == OPEN
+    assert f"may show several classes, first '{doubtful[0]}'" in verdict.method
+    other = replace(plain, model="another", scores=plain.scores[:, ::-1])
+    with pytest.raises(UsageError, match="was checked for example alone"):
+        judge_labels([other], tmp_path)
 
 
 @pytest.mark.parametrize("option", ["--max-drop", "--metrics"])

@@ -16,7 +16,7 @@ from steadyeye.metrics.label_studies.files import plan_again, read_labels, read_
 from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.sentences import say_result
-from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
+from steadyeye.metrics.label_studies.study import Premise, StopRule, parse_premise, plan_study
 from steadyeye.review import database
 from steadyeye.review.interchange.formats import export_formats
 from steadyeye.review.protocol import reviewers as people
@@ -58,7 +58,7 @@ class Pixels:
 class Study:
     """A study of made-up predictions under review, by as many people as asked."""
 
-    def __init__(self, root, asked, reviewers=1, sets=40, stop=None, **how):
+    def __init__(self, root, asked, reviewers=1, sets=40, stop=None, checks=0, **how):
         labelled = testing.example_predictions(sets, 0, 0.7)
         names = [labelled.classes[label] for label in labelled.truth.argmax(axis=1)]
         self.truth = dict(zip(labelled.groups.tolist(), names, strict=True))
@@ -66,7 +66,8 @@ class Study:
         self.table = replace(labelled, truth=np.zeros_like(labelled.truth), columns=columns)
         self.root, self.url, self.pixels = root, make_url(root), Pixels()
         root.mkdir(exist_ok=True)
-        self.study = plan_study(self.table, parse_question(asked), ONE_CLASS, stop=stop)
+        premise = parse_premise("constant-class", checks)
+        self.study = plan_study(self.table, parse_question(asked), premise, stop=stop)
         earlier = dict.fromkeys(how.get("earlier", {}), "another")
         self.study = replace(self.study, earlier=earlier)
         begin_study(root, self.study, self.table, Labelling(**how))
@@ -82,7 +83,7 @@ class Study:
         self.db = database.connect(self.url)
         self.plan, classes = read_plan(self.folder.content), self.folder.class_names
         frames = SetFrames(self.table, self.pixels, self.study.question.k)
-        order = [name for name in self.study.candidates if name not in self.study.earlier]
+        order = [name for name in self.study.order if name not in self.study.earlier]
         scenes = self.study.scenes
         items = StudyItems(self.root, self.db, frames, self.plan, order, classes, scenes)
         items.begin(first, lambda name, n: lambda done: None)
@@ -112,13 +113,13 @@ class Study:
             )
             return decisions.decide(c, self.rules, self.who(number), said).id
 
-    def label(self, number=0):
+    def label(self, number=0, whole="yes"):
         """Labels the next set rightly; returns it, or None where nothing is asked any more."""
         served = self.next(number)
         if not served:
             return None
         name = self.key(served[0])
-        self.say(served[0], {"labels": [self.truth[name]], "whole": "yes"}, number)
+        self.say(served[0], {"labels": [self.truth[name]], "whole": whole}, number)
         return name
 
     def result(self):
@@ -202,6 +203,37 @@ def test_gold_questions_are_told_beside_the_interval(tmp_path):
     most = f"{100 * shown['countable'] / shown['sets']:.1f}"
     widened = f"With up to 100.0 % of all labels wrong the interval of pm_k(k=2) is 0.0–{most} %."
     assert widened in [text.replace("\u202f", " ") for text in shown["remarks"]]
+
+
+def test_the_premise_is_checked_among_the_other_sets(tmp_path):
+    here = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=16), checks=6)
+    served = [here.label() for _ in range(5)]
+    # after a stop, and for a set whose class changes
+    here.open()
+    served += [here.label(whole="no" if number == 10 else "yes") for number in range(5, 16)]
+    assert served == list(here.study.order[:16])
+    assert set(here.study.checks) <= set(served)
+    assert here.label() is None
+    result = here.result()
+    assert (result.labels, result.counts.checks.checked) == (10, 6)
+    with here.db.reading() as c:
+        shown = describe_study(c, here.live)
+    assert ("Checks of the premise", "6 of 6 sets") in shown["numbers"]
+    assert shown["picture"]["trace"][-1][0] == 16
+    changing = served[10]
+    doubtful = (changing,) if changing in here.study.checks else ()
+    assert result.counts.checks.doubtful == doubtful
+    assert any("checked sets" in text for text in shown["remarks"])
+    here.export(tmp_path / "out")
+    again = plan_again(read_study(tmp_path / "out" / "study.json"), here.table)
+    assert judge(again, read_labels(tmp_path / "out" / "labels.csv")) == result
+
+
+def test_a_premise_that_is_stated_is_to_be_checked(tmp_path):
+    here = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=6))
+    with here.db.reading() as c:
+        remarks = describe_study(c, here.live)["remarks"]
+    assert any("`steadyeye label --check-premise 12` asks about 12" in text for text in remarks)
 
 
 def test_another_question_needs_another_folder(tmp_path):

@@ -60,7 +60,7 @@ def plan(
         raise UsageError("nothing is asked; give --decide 'pm_k(k=10) >= 70%' or --target ±5")
     from steadyeye.metrics.label_studies.files import read_labelled_study
     from steadyeye.metrics.label_studies.judge import judge
-    from steadyeye.metrics.label_studies.premise_sentences import say_plan
+    from steadyeye.metrics.label_studies.premise_sentences import count_deciding_checks, say_plan
     from steadyeye.metrics.label_studies.sentences import say_bound, say_result
     from steadyeye.review.studies.run_cell import find_cell
 
@@ -80,6 +80,8 @@ def plan(
         return
     if checks := say_plan(study):
         say(checks)
+    if count_deciding_checks(study) is not None:
+        return
     pilot = _read_pilot(study, labelled, predictions) if labelled else None
     print_cost = _print_decision if options.decide else _print_width
     print_cost(study, pilot)

@@ -161,9 +161,15 @@ def read_sample(
     """Which labels of a study are a uniform sample; `sets`: of any model on its data.
 
     `others`: labels of another study on the same data; they count where the number of labels was
-    not fixed beforehand. Raises `UsageError` where the order was proportional to the answers of one
-    model, or is not that of the seed, and where two sets of a scene have different labels.
+    not fixed beforehand. Raises `UsageError` where the premise was checked for one model, the order
+    was proportional to its answers, or is not that of the seed, and where two sets of a scene have
+    different labels.
     """
+    if record.checks:
+        raise UsageError(
+            f"the labels rest on a premise that was checked for {record.model} alone, so they do "
+            "not serve another model; label its run with `steadyeye label --check-premise`"
+        )
     by_scene = record.premise is not None and record.premise.of_scenes
     joined_labels = {**(others or {}), **labels}
     sources = spread_over_scenes(sets, joined_labels) if by_scene else None

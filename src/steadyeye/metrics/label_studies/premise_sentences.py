@@ -6,6 +6,7 @@ from steadyeye.metrics.label_studies.premise_checks import (
     ADVISED,
     CheckCounts,
     bound_clean_checks,
+    count_checks_needed,
 )
 from steadyeye.metrics.label_studies.study import CONSTANT_CLASS, STATED, LabelStudy
 
@@ -38,8 +39,7 @@ def say_checks(study: LabelStudy, result: StudyResult) -> str:
     most = counts.allow(any_time=any_time).sets
     rest = (
         f"at most {percent(most / counts.exempt)} of the {number_of(counts.exempt, 'set')} that "
-        f"need no label may count all the same: the upper end is {percent(most / len(study.sets))} "
-        "higher"
+        f"need no label may count all the same: the upper end is {_raise(study, most)} higher"
     )
     return f"{_word_doubtful(counts)}; {rest}"
 
@@ -66,13 +66,29 @@ def say_plan(study: LabelStudy) -> str:
     if not number:
         return ""
     most = bound_clean_checks(number, study.exempt)
-    return (
+    text = (
         f"{number_of(number, 'check')} of the premise come on top, of the "
         f"{number_of(study.exempt, 'set')} that need no label: if each shows one class on all its "
         f"frames, at most {percent(most / study.exempt)} of them do not, and the upper end is "
-        f"{percent(most / len(study.sets))} higher. A result that needs the upper end takes more "
-        "labels than the table says."
+        f"{_raise(study, most)} higher."
     )
+    deciding = count_deciding_checks(study)
+    if deciding is None:
+        return f"{text} A result that needs the upper end takes more labels than is said here."
+    if deciding > number:
+        return f"{text} They are too few to decide {study.question}; {deciding:,} do."
+    return f"{text} At most {deciding:,} of them decide {study.question} then."
+
+
+def count_deciding_checks(study: LabelStudy) -> int | None:
+    """How many checks, none of them doubtful, decide what the premise decides without a label.
+
+    None where labels are needed even if the premise holds.
+    """
+    if study.question.share is None or not study.checks:
+        return None
+    spare = study.question.count_needed(len(study.sets)) - 1 - study.countable
+    return count_checks_needed(spare, study.exempt) if spare >= 0 else None
 
 
 def _word_doubtful(counts: CheckCounts) -> str:
@@ -85,6 +101,10 @@ def _word_doubtful(counts: CheckCounts) -> str:
         f"{len(counts.doubtful):,} of {checked} may show several classes, first "
         f"'{counts.doubtful[0]}'"
     )
+
+
+def _raise(study: LabelStudy, sets: int) -> str:
+    return f"{100 * sets / len(study.sets):.1f} percentage points"
 
 
 def _planned(counts: CheckCounts) -> str:

@@ -187,7 +187,9 @@ def _word_errors(study: LabelStudy, result: StudyResult, people: LabelCounts) ->
     if not people.gold_asked or not result.labels or study.scenes:
         return []
     _, most = clopper_pearson(people.gold_wrong, people.gold_asked)
-    ends = widen_for_errors(result.interval, most, study.countable, len(study.sets))
+    # a wrong label of a check is one of a set that may count all the same
+    countable = study.countable + (study.exempt if study.checks else 0)
+    ends = widen_for_errors(result.interval, most, countable, len(study.sets))
     return [
         f"With up to {percent(most)} of all labels wrong the interval of {study.question.name} is "
         f"{interval(*ends)}."
