@@ -317,10 +317,11 @@ def summarize(rows, pictures):
 
 def refuse_other(file, job):
     """Stop where a folder holds what another model or other pictures gave."""
-    if file.exists() and json.loads(file.read_text()) != job:
-        raise SystemExit(f"{file.parent} is of {file.read_text()}; take another --out")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(job))
+    if not file.exists():
+        file.write_text(json.dumps(job))
+    elif json.loads(file.read_text()) != job:
+        raise SystemExit(f"{file.parent} is of {file.read_text()}; take another --out")
 
 
 def main():
