@@ -143,6 +143,11 @@ class VerdictOptions:
         bool, typer.Option("--github", help="Print annotations for GitHub Actions.")
     ] = False
 
+    def check(self) -> None:
+        """Raises `UsageError` for a file of another kind, which would be overwritten."""
+        check_suffix(self.junit, "JUnit XML", (".xml",))
+        check_suffix(self.openmetrics, "OpenMetrics", (".txt", ".prom"))
+
 
 @command()
 def gate(
@@ -174,8 +179,7 @@ def gate(
     from steadyeye.runner import data_changes
     from steadyeye.runner.collect import tables
 
-    check_suffix(outputs.junit, "JUnit XML", (".xml",))
-    check_suffix(outputs.openmetrics, "OpenMetrics", (".txt", ".prom"))
+    outputs.check()
     required = requirements(require or ())
     options = (join_options(metrics), max_drop, against is not None)
     by_labels_alone = few.labels is not None and not (required or any(options))

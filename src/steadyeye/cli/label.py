@@ -126,8 +126,8 @@ def label(
     root = out or _name_folder(runs)
     study: Any
     if len(runs) == 2:
-        named = name_models([(cell.run, cell.predictions) for cell in cells])
-        tables = [predictions for _, predictions in named]
+        pairs = name_models([(cell.run, cell.predictions) for cell in cells])
+        tables = [predictions for _, predictions in pairs]
         labelling = _read_labelling(how, {})
         study = open_difference(root, tables, options, _read_stop(options), labelling)
         is_enough = say_difference_before(study)

@@ -2,22 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steadyeye.cli.terminal import say
 from steadyeye.core.errors import UsageError
 
-if TYPE_CHECKING:
-    from steadyeye.cli.label import StudyOptions
 
-
-def open_difference(
-    root: Path, tables: Sequence[Any], options: "StudyOptions", stop: Any, how: Any
-) -> Any:
+def open_difference(root: Path, tables: Sequence[Any], options: Any, stop: Any, how: Any) -> Any:
     """The study of two models in a folder, begun where there is none; gone on with where there is.
 
-    `tables`: the predictions of both. `stop`: the `StopRule`, and `how` the `Labelling` of the
-    options.
+    `tables`: the predictions of both. `options`: the `StudyOptions` of the command, with `stop`,
+    its `StopRule`, and `how`, its `Labelling`.
     """
     from steadyeye.review.studies import study_folder
 
@@ -42,7 +37,7 @@ def say_difference_before(study: Any) -> bool:
     return result.enough
 
 
-def _plan(first: Any, second: Any, options: "StudyOptions", stop: Any) -> Any:
+def _plan(first: Any, second: Any, options: Any, stop: Any) -> Any:
     """The study that the options ask for. Raises `UsageError` for those that are for one run."""
     from steadyeye.metrics.label_studies.difference_study import plan_difference
     from steadyeye.metrics.label_studies.question import parse_question

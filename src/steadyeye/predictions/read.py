@@ -213,12 +213,12 @@ def _note_beyond_images(
     out &= known
     if not out.any():
         return None
-    beyond = out & ((right <= 0) | (bottom <= 0) | (left >= width) | (top >= height))
+    outside = out & ((right <= 0) | (bottom <= 0) | (left >= width) | (top >= height))
     row = int(out.argmax())
     box = ", ".join(f"{value:g}" for value in np.round(table.boxes[row], 2))
     return (
         f"{int(out.sum()):,} of {len(table):,} {kind} extend beyond their image, "
-        f"{int(beyond.sum()):,} of them completely, first ({box}) in '{ids[table.image[row]]}' of "
+        f"{int(outside.sum()):,} of them completely, first ({box}) in '{ids[table.image[row]]}' of "
         f"{width[row]:.0f} × {height[row]:.0f} pixels; all are included unchanged"
     )
 

@@ -113,7 +113,7 @@ def _word_other(result: ReuseResult, least: int) -> GateVerdict:
 
 
 def _word_verdict(study: LabelStudy, result: StudyResult, least: int) -> GateVerdict:
-    is_labelled = result.counts.answered > 0
+    is_labelled = result.counts.total > 0
     share = result.interval if is_labelled else result.bound
     numbers = say_numbers(share) if is_labelled else say_bound(study)
     words = numbers, say_cost(study, result), say_premise(study, result)

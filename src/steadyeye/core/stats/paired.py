@@ -110,8 +110,8 @@ def chance_of_equal_means(base: PreparedOutcomes, other: PreparedOutcomes, p: fl
         lead, totals = _lead_of_means(first.terms, second.terms, first.videos)
     else:
         return p
-    ahead = np.stack([totals + lead, totals - lead]) / 2
-    chances = bounded_means.chances(ahead, np.stack([totals, totals]), np.full(2, 0.5))
+    leads = np.stack([totals + lead, totals - lead]) / 2
+    chances = bounded_means.chances(leads, np.stack([totals, totals]), np.full(2, 0.5))
     return max(p, min(1.0, 2 * float(chances.min())))
 
 

@@ -234,12 +234,14 @@ def _describe(
     raw, truth = predictions.raw_detections, predictions.boxes
     assert raw is not None, "judged"
     assert truth is not None, "judged"
-    detection, objects = judged.detection[best], judged.object[best]
-    on_object = np.isin(judged.cause[best], ON_OBJECT)
+    detection, objects, cause_of = judged.detection[best], judged.object[best], judged.cause[best]
+    on_object = np.isin(cause_of, ON_OBJECT)
     labels = np.full(len(best), NO_OBJECT, dtype=np.int64)
     labels[on_object] = truth.label[objects[on_object]]
-    names = {label: name_of(predictions, label) for label in np.unique(labels[on_object]).tolist()}
-    own = {label: _name_as_detector(predictions, label) for label in names}
+    names = {
+        label: (name_of(predictions, label), _name_as_detector(predictions, label))
+        for label in np.unique(labels[on_object]).tolist()
+    }
     columns = (
         detection,
         objects,
@@ -250,26 +252,14 @@ def _describe(
         labels,
         raw.score[detection],
         judged.iou[best],
-        judged.cause[best],
+        cause_of,
     )
-    rows = zip(*(column.tolist() for column in columns), models, strict=True)
+    rows = zip(*(values.tolist() for values in columns), models, strict=True)
     for row, item, image, sample, box, label, true, score, iou, cause, (makers, times) in rows:
-        yield Mistake(
-            table=table,
-            row=image,
-            detection=row,
-            object=item,
-            sample=sample,
-            box=tuple(box),
-            predicted=predictions.model_classes[label],
-            truth=names.get(true, ""),
-            annotated=own.get(true, ""),
-            score=score,
-            iou=iou,
-            cause=CAUSES[cause],
-            models=makers,
-            times=times,
-        )
+        name, own_name = names.get(true, ("", ""))
+        where = table, image, row, item, sample, tuple(box)
+        classes = predictions.model_classes[label], name, own_name
+        yield Mistake(*where, *classes, score, iou, CAUSES[cause], makers, times)
 
 
 def name_of(predictions: Predictions, label: int) -> str:

@@ -52,7 +52,7 @@ class Counts:
     checks: CheckCounts = NO_CHECKS
 
     @property
-    def answered(self) -> int:
+    def total(self) -> int:
         """How many sets people labelled that count, checks included."""
         return self.labelled + self.checks.checked
 
@@ -111,7 +111,7 @@ def judge(study: LabelStudy, labels: Labels) -> StudyResult:
     many = study.question.wants_many
     holds = passes if many or passes is None else not passes
     evidence = evidence if many else (evidence[1], evidence[0])
-    spent = study.stop.budget is not None and counts.answered >= study.stop.budget
+    spent = study.stop.budget is not None and counts.total >= study.stop.budget
     enough = holds is not None or spent
     return StudyResult(interval, bound, holds, evidence, counts, enough, more)
 
@@ -156,14 +156,14 @@ def _count(study: LabelStudy, labels: Labels) -> Counts:
     counts = Counts(0, 0, 0, 0, every, tuple(strata.values()), checks)
     planned = frozenset(study.checks)
     for name, classes in _in_order(study, labels):
-        if counts.answered == study.stop.budget:
+        if counts.total == study.stop.budget:
             break
         if name in planned:
             checks = checks.add(name, _may_count(study, name, classes))
             counts = replace(counts, checks=checks)
         else:
             counts = _add_label(study, counts, strata, (name, classes))
-        counts = replace(counts, later=every - counts.answered)
+        counts = replace(counts, later=every - counts.total)
         if _is_settled(study, counts, every):
             break
     return counts
@@ -309,9 +309,9 @@ def _is_narrow(study: LabelStudy, counts: Counts) -> bool:
 
 
 def _is_enough(study: LabelStudy, counts: Counts, interval: Interval) -> bool:
-    if study.stop.budget is not None and counts.answered >= study.stop.budget:
+    if study.stop.budget is not None and counts.total >= study.stop.budget:
         return True
-    if counts.answered == len(study.order):
+    if counts.total == len(study.order):
         return True
     if study.scenes:
         assert interval.low is not None, "a count has an interval"

@@ -44,7 +44,7 @@ class DifferenceCounts:
     later: int
 
     @property
-    def answered(self) -> int:
+    def total(self) -> int:
         """How many labels count: all are of candidates."""
         return self.labelled
 

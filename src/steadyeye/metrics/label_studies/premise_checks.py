@@ -62,14 +62,16 @@ class CheckCounts:
         """
         if not self.planned:
             return Allowance()
-        most = _bound(len(self.doubtful), self.checked, self.exempt, any_time)
+        most = _find_bound(len(self.doubtful), self.checked, self.exempt, any_time)
         return Allowance(most, CHECK_ERROR)
 
     def allow_at_best(self) -> Allowance:
         """The same at every look, once all checks are made and those to come are not doubtful."""
         if not self.planned:
             return Allowance()
-        return Allowance(_bound(len(self.doubtful), self.planned, self.exempt, True), CHECK_ERROR)
+        return Allowance(
+            _find_bound(len(self.doubtful), self.planned, self.exempt, True), CHECK_ERROR
+        )
 
 
 NO_CHECKS = CheckCounts()
@@ -78,7 +80,7 @@ NO_CHECKS = CheckCounts()
 
 # every vote is judged anew, from the first label on
 @lru_cache(maxsize=100_000)
-def _bound(doubtful: int, checked: int, exempt: int, any_time: bool) -> int:
+def _find_bound(doubtful: int, checked: int, exempt: int, any_time: bool) -> int:
     """The most exempt sets that may count, wrong as often as `CHECK_ERROR` says."""
     ends = count_ends_any_time if any_time else count_ends
     return ends(doubtful, checked, exempt, CHECK_ERROR)[1]
@@ -86,7 +88,7 @@ def _bound(doubtful: int, checked: int, exempt: int, any_time: bool) -> int:
 
 def bound_clean_checks(checks: int, exempt: int) -> int:
     """The most of `exempt` sets that may count if none of `checks` is doubtful, at every look."""
-    return _bound(0, min(checks, exempt), exempt, True)
+    return _find_bound(0, min(checks, exempt), exempt, True)
 
 
 def count_checks_needed(most: float, exempt: int) -> int:

@@ -34,7 +34,7 @@ def say_checks(study: LabelStudy, result: StudyResult) -> str:
     """What the checks so far show, and by how much they raise the upper end."""
     counts = result.counts.checks
     if not counts.checked:
-        return f"{_planned(counts)} to come, until then the upper end is no bound"
+        return f"{_say_planned(counts)} to come, until then the upper end is no bound"
     any_time = study.question.share is not None or study.stop.target is not None
     most = counts.allow(any_time=any_time).sets
     rest = (
@@ -94,7 +94,7 @@ def count_deciding_checks(study: LabelStudy) -> int | None:
 def _word_doubtful(counts: CheckCounts) -> str:
     checked = f"{number_of(counts.checked, 'checked set')}"
     if not counts.is_complete:
-        checked = f"{checked}, {_planned(counts)} in all,"
+        checked = f"{checked}, {_say_planned(counts)} in all,"
     if not counts.doubtful:
         return f"each of {checked} shows one class on all its frames"
     return (
@@ -107,5 +107,5 @@ def _raise(study: LabelStudy, sets: int) -> str:
     return f"{100 * sets / len(study.sets):.1f} percentage points"
 
 
-def _planned(counts: CheckCounts) -> str:
+def _say_planned(counts: CheckCounts) -> str:
     return number_of(counts.planned, "check")

@@ -21,21 +21,21 @@ def say_result(study: LabelStudy, result: StudyResult) -> str:
         )
     verdict = "holds" if result.holds else "does not hold"
     about = f"{study.question} {verdict} for these {sets}: {say_cost(study, result)}"
-    return f"{about}; {numbers}" if result.counts.answered else f"{about}, {_say_most(study)}"
+    return f"{about}; {numbers}" if result.counts.total else f"{about}, {_say_most(study)}"
 
 
 def say_cost(study: LabelStudy, result: StudyResult) -> str:
     """After how many labels it was shown, and how many more it takes where it is open."""
     if result.holds is None:
         return f"open after {say_labels(study, result)}; {_say_more(study, result)}"
-    if not result.counts.answered:
+    if not result.counts.total:
         return "shown without a label"
     return f"shown after {say_labels(study, result)}{_against_fixed(study, result)}"
 
 
 def _say_more(study: LabelStudy, result: StudyResult) -> str:
     """How many more labels it takes at least; where none is left, what would decide it."""
-    if study.checks and result.counts.answered == len(study.order):
+    if study.checks and result.counts.total == len(study.order):
         return "no set is left to ask; check more sets with a larger --check-premise"
     return f"at least {number_of(result.more or 0, 'more label')} to decide it"
 

@@ -53,7 +53,7 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
         "picture": {
             "trace": trace_interval(live, labels, result),
             "required": None if study.question.share is None else float(study.question.share),
-            "horizon": find_horizon(result.counts.answered, result.more or 0, len(study.order)),
+            "horizon": find_horizon(result.counts.total, result.more or 0, len(study.order)),
         },
         "result": _describe_result(result),
         "videos": asdict(videos),
@@ -129,7 +129,7 @@ def _read_required(study: LabelStudy) -> float:
 def _list_bounds(study: LabelStudy, result: StudyResult) -> Sequence[str]:
     """What is known without the labels of people, and which labels were there before."""
     return [
-        *([say_bound(study)] if result.counts.answered else []),
+        *([say_bound(study)] if result.counts.total else []),
         *([say_earlier(study)] if study.earlier else []),
     ]
 
@@ -224,7 +224,7 @@ def trace_interval(
 
     What the picture does not show of many labels is left out, and what was found before is kept.
     """
-    step, count = 1, result.counts.answered
+    step, count = 1, result.counts.total
     while count // step > POINTS:
         step *= 2
     used: dict[str, Sequence[str]] = {}
