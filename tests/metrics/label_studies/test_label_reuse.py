@@ -275,3 +275,16 @@ def test_labels_of_other_data_or_in_the_order_of_a_model_are_refused(to_record):
         judge_other_model(to_record(plan(a, strata="confidence")), b, {})
     with pytest.raises(UsageError, match="its order is not that of its seed"):
         judge_other_model(replace(record, order=record.order[::-1]), b, {})
+
+
+def test_a_set_that_shows_several_classes_may_be_no_drop(to_record):
+    a, b, truth, _ = make_models()
+    # every set shows all classes, so that predictions that differ may all be right
+    labels = dict.fromkeys(truth, tuple(b.classes))
+    study = plan(b, "drop(k=2)")
+    result = judge_other_model(to_record(plan(a, "drop(k=2)")), b, labels)
+    assert study.countable > 0
+    assert (result.interval.low, result.interval.high) == (0, study.countable / len(study.sets))
+    by_scene = plan(b, "drop(k=2)", Premise("scene-class"))
+    ends = judge(by_scene, labels).interval
+    assert (ends.low, ends.high) == (0, by_scene.countable / len(by_scene.sets))

@@ -11,7 +11,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.data.classes.synonyms import squeeze
-from steadyeye.metrics.label_studies.question import Question
+from steadyeye.metrics.label_studies.question import OF_IMAGES, Question
 from steadyeye.metrics.sequences.answer_runs import in_time, steady_windows, video_of
 
 NEAR = 10  # frames, the k of the published pm-sets
@@ -194,6 +194,22 @@ def counts_as(metric: str, answers: tuple[str, ...], labels: tuple[str, ...]) ->
     if metric == "image_error_rate":
         return names != known
     return bool(names & known)
+
+
+def count_at_least_and_most(
+    metric: str, answers: tuple[str, ...], labels: Iterable[str]
+) -> tuple[bool, bool]:
+    """Whether a labelled candidate counts for sure, and whether it may.
+
+    They differ for a set that nobody could label, which has no class, and for a drop where all
+    frames show several classes, the anchor's prediction among them: predictions that differ may
+    then be right on all frames.
+    """
+    known = tuple(labels)
+    if not known and metric not in OF_IMAGES:
+        return False, True
+    counts = counts_as(metric, answers, known)
+    return counts and not (metric == "drop" and names_several(known)), counts
 
 
 def names_several(labels: Iterable[str]) -> bool:

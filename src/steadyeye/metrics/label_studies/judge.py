@@ -17,7 +17,7 @@ from steadyeye.core.stats.label_budget import (
     count_ends_of_strata,
     estimate_share_of_strata,
 )
-from steadyeye.metrics.label_studies.answered_sets import counts_as, fold_name, names_several
+from steadyeye.metrics.label_studies.answered_sets import count_at_least_and_most, fold_name
 from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.premise_checks import (
     NO_CHECKS,
@@ -181,18 +181,15 @@ def _add_label(
 ) -> Counts:
     """With the label of one more candidate; its stratum among `strata` is counted on."""
     name, classes = label
-    is_right = counts_as(study.question.metric, study.answers[name], tuple(classes))
-    is_unknown = not classes and not study.question.of_images
-    if is_right and study.question.metric == "drop" and names_several(classes):
-        # predictions that differ may then be right on all frames
-        is_right, is_unknown = False, True
+    metric, answers = study.question.metric, study.answers[name]
+    least, most = count_at_least_and_most(metric, answers, classes)
     if strata:
-        strata[study.strata[name]] = strata[study.strata[name]].add(is_right, is_unknown)
+        strata[study.strata[name]] = strata[study.strata[name]].add(least, most and not least)
     return replace(
         counts,
-        right=counts.right + is_right,
+        right=counts.right + least,
         labelled=counts.labelled + 1,
-        unknown=counts.unknown + is_unknown,
+        unknown=counts.unknown + (most and not least),
         strata=tuple(strata.values()),
     )
 
@@ -236,8 +233,11 @@ def _count_scenes(study: LabelStudy, labels: Labels) -> Counts:
             still_open += len(members)
             unknown += classes is not None
             continue
-        metric = study.question.metric
-        right += sum(counts_as(metric, study.answers[s], tuple(classes)) for s in members)
+        metric, answers = study.question.metric, study.answers
+        for member in members:
+            least, most = count_at_least_and_most(metric, answers[member], classes)
+            right += least
+            still_open += most and not least
     return Counts(right, labelled, unknown, still_open, 0)
 
 

@@ -21,7 +21,7 @@ from steadyeye.core.stats.label_budget import (
 )
 from steadyeye.metrics.label_studies.answered_sets import (
     AnsweredSets,
-    counts_as,
+    count_at_least_and_most,
     find_sets,
     fold_name,
 )
@@ -42,9 +42,8 @@ class LabelSample:
     `labels`: set → its classes; where one label does for a scene, of all sets of the scene.
     `candidates`: those of the study. `first`: of these the labelled ones up to the first without a
     label. `any_time`: whether their number may depend on what they show; not where it is the one
-    that was fixed before the first label. `of_images`: whether no class is a label too, as of an
-    image that shows none, rather than that nobody could tell. `sources`: where one label does for a
-    scene, set → the set that was labelled; else None.
+    that was fixed before the first label. `sources`: where one label does
+    for a scene, set → the set that was labelled; else None.
     """
 
     labels: Labels
@@ -52,7 +51,6 @@ class LabelSample:
     first: frozenset[str]
     any_time: bool
     seed: int
-    of_images: bool = False
     sources: Mapping[str, str] | None = None
 
     def list_labelled(self, names: Iterable[str]) -> set[str]:
@@ -106,10 +104,10 @@ def judge_other_model(record: StudyRecord, predictions: Predictions, labels: Lab
     sample = read_sample(record, labels, sets)
     metric, answers = study.question.metric, dict(zip(sets.ids.tolist(), sets.answers, strict=True))
 
-    def is_right(name: str) -> bool:
-        return counts_as(metric, answers[name], tuple(sample.labels[name]))
+    def count(name: str) -> tuple[bool, bool]:
+        return count_at_least_and_most(metric, answers[name], sample.labels[name])
 
-    counted = count_pools(sets.ids[sets.candidates].tolist(), is_right, sample)
+    counted = count_pools(sets.ids[sets.candidates].tolist(), count, sample)
     low, high = bound_difference(counted.pools)
     total = len(sets.ids)
     mean = estimate_right(counted.pools)
@@ -203,7 +201,6 @@ def read_sample(
         first=frozenset(first),
         any_time=not is_planned,
         seed=record.seed,
-        of_images=record.question.of_images,
         sources=sources,
     )
 
@@ -235,13 +232,14 @@ def check_classes(first: Labels, second: Labels) -> None:
 
 
 def count_pools(
-    names: Sequence[str], is_right: Callable[[str], bool], sample: LabelSample
+    names: Sequence[str], count: Callable[[str], tuple[bool, bool]], sample: LabelSample
 ) -> LabelledPools:
     """The labels counted of the sets that can count for a model.
 
-    `names`: these sets. `is_right`: whether a labelled one counts. Of the sets that the study was
-    not about, the labels up to the first without one in the order of the seed. Where one label does
-    for a scene, the first pool is the labelled sets and the second the others.
+    `names`: these sets. `count`: whether a labelled one counts for sure, and whether it may. Of the
+    sets that the study was not about, the labels up to the first without one in the order of the
+    seed. Where one label does for a scene, the first pool is the labelled sets and the second the
+    others.
     """
     known = sample.labels
     if sample.sources is not None:
@@ -254,14 +252,14 @@ def count_pools(
         labelled = [name for name in inside if name in sample.first]
         others = list(takewhile(lambda name: name in known, outside))
 
-    def count(labelled: Sequence[str], size: int, any_time: bool) -> Pool:
-        right = sum(map(is_right, labelled))
-        unknown = 0 if sample.of_images else sum(not known[name] for name in labelled)
-        return Pool(StratumCounts(right, unknown, len(labelled), size), any_time)
+    def count_pool(labelled: Sequence[str], size: int, any_time: bool) -> Pool:
+        worth = [count(name) for name in labelled]
+        right, possible = (sum(ends[side] for ends in worth) for side in (0, 1))
+        return Pool(StratumCounts(right, possible - right, len(labelled), size), any_time)
 
     pools = (
-        count(labelled, len(inside), sample.any_time),
-        count(others, len(outside), any_time=True),
+        count_pool(labelled, len(inside), sample.any_time),
+        count_pool(others, len(outside), any_time=True),
     )
     return LabelledPools(pools, frozenset(labelled) | frozenset(others))
 

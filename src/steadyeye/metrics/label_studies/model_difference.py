@@ -9,7 +9,7 @@ from steadyeye.core.format import list_some, number_of, points, span
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.label_budget import bound_difference
-from steadyeye.metrics.label_studies.answered_sets import counts_as, find_sets
+from steadyeye.metrics.label_studies.answered_sets import count_at_least_and_most, find_sets
 from steadyeye.metrics.label_studies.difference_study import list_notes
 from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord
 from steadyeye.metrics.label_studies.label_reuse import (
@@ -145,10 +145,10 @@ def _describe(record: StudyRecord) -> str:
 def _count(shared: SharedSets, sample: LabelSample, model: int) -> LabelledPools:
     answers = shared.answers[model]
 
-    def is_right(name: str) -> bool:
-        return counts_as(METRIC, answers[name], tuple(sample.labels[name]))
+    def count(name: str) -> tuple[bool, bool]:
+        return count_at_least_and_most(METRIC, answers[name], sample.labels[name])
 
-    return count_pools(shared.pools[model], is_right, sample)
+    return count_pools(shared.pools[model], count, sample)
 
 
 def _find_interval(

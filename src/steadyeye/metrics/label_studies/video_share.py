@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from steadyeye.core.format import number_of
 from steadyeye.core.stats.bounded_means import lower_bounds
 from steadyeye.core.stats.intervals import Interval
-from steadyeye.metrics.label_studies.answered_sets import counts_as
+from steadyeye.metrics.label_studies.answered_sets import count_at_least_and_most
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult
 from steadyeye.metrics.label_studies.sentences import say_numbers
 from steadyeye.metrics.label_studies.study import LabelStudy
@@ -87,16 +87,17 @@ def _count_sets(study: LabelStudy, labels: Labels, labelled: int) -> _Counts:
     sets = Counter(study.videos.values())
     candidates = Counter(study.videos[name] for name in study.candidates)
     of_video = Counter(study.videos[name] for name in counted)
-    right, unknown = Counter[str](), Counter[str]()
+    right, possible, metric = Counter[str](), Counter[str](), study.question.metric
     for name in counted:
-        classes, video = tuple(labels[name]), study.videos[name]
-        right[video] += counts_as(study.question.metric, study.answers[name], classes)
-        unknown[video] += not classes and not study.question.of_images
+        video = study.videos[name]
+        least, most = count_at_least_and_most(metric, study.answers[name], labels[name])
+        right[video] += least
+        possible[video] += most
     sizes = {v: of_video[v] + part * (sets[v] - candidates[v]) for v in sets}
     present = [v for v, size in sizes.items() if size]
-    least = np.array([right[v] for v in present], dtype=np.float64)
-    more = np.array([unknown[v] for v in present], dtype=np.float64)
-    return _Counts(least, least + more, np.array([sizes[v] for v in present]))
+    columns = ([count[v] for v in present] for count in (right, possible, sizes))
+    fewest, highest, totals = (np.array(column, dtype=np.float64) for column in columns)
+    return _Counts(fewest, highest, totals)
 
 
 def _count_scenes(study: LabelStudy, labels: Labels, labelled: int) -> _Counts:
@@ -106,9 +107,9 @@ def _count_scenes(study: LabelStudy, labels: Labels, labelled: int) -> _Counts:
     for name, members in study.scenes.items():
         classes = next((labels[s] for s in (name, *members) if s in labels), ())
         for member in members:
-            right = counts_as(study.question.metric, study.answers[member], tuple(classes))
-            least[study.videos[member]] += right
-            most[study.videos[member]] += right or not classes
+            ends = count_at_least_and_most(study.question.metric, study.answers[member], classes)
+            least[study.videos[member]] += ends[0]
+            most[study.videos[member]] += ends[1]
     columns = ([count[v] for v in sets] for count in (least, most, sets))
     fewest, highest, sizes = (np.array(column, dtype=np.float64) for column in columns)
     return _Counts(fewest, highest, sizes)
