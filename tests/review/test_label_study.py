@@ -20,7 +20,12 @@ from steadyeye.metrics.label_studies.study import Premise, StopRule, parse_premi
 from steadyeye.review import database
 from steadyeye.review.interchange.formats import export_formats
 from steadyeye.review.protocol import reviewers as people
-from steadyeye.review.protocol.set_labels import check_set_labels, find_set_labels, is_right_label
+from steadyeye.review.protocol.set_labels import (
+    check_set_labels,
+    find_set_labels,
+    is_right_label,
+    word_set_labels,
+)
 from steadyeye.review.protocol.stages import read_plan
 from steadyeye.review.studies.film_strips import SetFrames, read_strips
 from steadyeye.review.studies.live_study import LiveStudy
@@ -317,3 +322,32 @@ def test_answers_and_their_majority():
     assert is_right_label(known, yes)
     assert not is_right_label(known, cat)
     assert not is_right_label(known, {"labels": []})
+
+
+def test_all_classes_of_an_image_and_their_majority():
+    both = {"labels": ["cat", "dog"], "whole": "complete"}
+    none, unclear = {"labels": [], "whole": "complete"}, {"labels": []}
+    assert check_set_labels({"labels": ["Dog", "cat"], "whole": "complete"}, ["dog", "cat"]) == both
+    assert check_set_labels(none, ["dog"]) == none
+    many = {"labels": [f"class {number}" for number in range(11)], "whole": "complete"}
+    assert check_set_labels(many, ["dog"])["labels"] == sorted(many["labels"])
+    with pytest.raises(UsageError, match="at most 10 classes"):
+        check_set_labels({**many, "whole": "yes"}, ["dog"])
+    assert find_set_labels([both]) == (both, "")
+    assert find_set_labels([none]) == (none, "")
+    dog = {"labels": ["dog"], "whole": "complete"}
+    assert find_set_labels([both, dog, none]) == (dog, "")
+    assert find_set_labels([none, dog, none]) == (none, "")
+    assert find_set_labels([none, dog]) == (unclear, "no class has a majority")
+    assert find_set_labels([none, unclear]) == (unclear, "no class has a majority")
+    assert find_set_labels([unclear, unclear, none]) == (unclear, "cannot tell")
+    assert is_right_label(both, both)
+    assert not is_right_label(both, dog)
+    assert is_right_label(none, none)
+    assert not is_right_label(none, unclear)
+    assert not is_right_label(both, {**both, "whole": "yes"})
+    assert [word_set_labels(each) for each in (both, none, unclear)] == [
+        "cat and dog",
+        "no object",
+        "cannot tell",
+    ]

@@ -136,9 +136,6 @@ def label(
         is_enough = _say_before(root, study)
     if is_enough and not how.go_on:
         return
-    if study.question.of_images:
-        _say_next_images(root, study)
-        return
     _serve_study(root, cells[0], study, serving, (how.go_on, display.form))
 
 
@@ -269,28 +266,6 @@ def read_half_width(text: str) -> float:
     return points / 100
 
 
-def _say_next_images(root: Path, study: Any) -> None:
-    """Says what the labels beside a study show, and which images to label next.
-
-    People write them: the page takes an image without an object for one that nobody can tell.
-    """
-    from steadyeye.metrics.label_studies.files import LABELS, read_labels
-    from steadyeye.metrics.label_studies.judge import judge, next_sets
-    from steadyeye.metrics.label_studies.sentences import say_result
-
-    file = root / LABELS
-    labels = read_labels(place(str(file))) if file.is_file() else {}
-    if labels:
-        say(say_result(study, judge(study, labels)))
-    names = next_sets(study, labels, FIRST)
-    if names:
-        say(f"to label next, in this order: {'; '.join(names)}")
-        say(
-            f"write them to '{file}' under the heading 'set,labels': all classes that each shows, "
-            "joined by |, none where it shows none; then give this command again"
-        )
-
-
 def _serve_study(
     root: Path, cell: Any, study: Any, serving: ServeOptions, how: tuple[bool, str]
 ) -> None:
@@ -303,14 +278,17 @@ def _serve_study(
 
     folder, _ = read_folder(root)
     go_on, form = how
-    frames = SetFrames(cell.predictions, cell.open_source(), study.question.k or 0)
+    of_images = study.question.of_images
+    k = None if of_images else study.question.k or 0
+    frames = SetFrames(cell.predictions, cell.open_source(), k)
     stop = threading.Event()
 
     def begin(database: Any) -> Any:
         plan = read_plan(folder.content)
         names = folder.class_names
         order = [name for name in study.order if name not in study.earlier]
-        items = StudyItems(root, database, frames, plan, order, names, study.scenes)
+        scenes = study.scenes
+        items = StudyItems(root, database, frames, plan, order, names, scenes, of_images)
         with watching(form) as watcher:
             items.begin(FIRST, watcher.begin)
         threading.Thread(target=items.keep_ahead, args=[stop], daemon=True).start()

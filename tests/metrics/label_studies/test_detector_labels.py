@@ -15,6 +15,7 @@ from test_label_cost import evidence, is_decided
 from steadyeye.core.boxes import Detections, detection_table
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
+from steadyeye.metrics.label_studies.answered_sets import count_at_least_and_most
 from steadyeye.metrics.label_studies.cost import (
     estimate_decisions,
     estimate_widths,
@@ -439,3 +440,10 @@ def test_files_of_a_detector_give_the_same_verdict(tmp_path):
     random.Random(0).shuffle(detects)
     with pytest.raises(UsageError, match="give the run that it was planned for"):
         plan_again(record, make_table(detects))
+
+
+def test_an_image_that_nobody_can_tell_may_count_or_not():
+    for metric in ("false_positive_rate", "image_error_rate"):
+        assert count_at_least_and_most(metric, ("dog",), ("?",)) == (False, True)
+        assert count_at_least_and_most(metric, ("dog",), ()) == (True, True)
+        assert count_at_least_and_most(metric, (), ()) == (False, False)

@@ -152,29 +152,6 @@ def test_the_plan_and_the_gate_without_labels(runs, pictures, metric):
         assert "shown without a label" in " ".join(done.stdout.split())
 
 
-@pytest.mark.parametrize("metric", RATES)
-def test_images_to_label_are_listed_until_it_is_decided(runs, pictures, metric, tmp_path):
-    """An image may show nothing, so their labels are written and not collected on a page."""
-    shows, table = pictures[1], read_tables(runs)["yolox_nano"]
-    question, folder = f"{metric}(score={SCORE}) <= 10%", tmp_path / "labels"
-    words = ("label", "yolox_nano", "--decide", question, "--out", folder)
-    labels, lines = {}, ["set,labels"]
-    study = plan_study(table, parse_question(question))
-    while names := next_sets(study, labels, 10):
-        done = steadyeye(*words, cwd=runs, check=True)
-        assert f"to label next, in this order: {'; '.join(names)}" in done.stdout.splitlines()
-        assert f"write them to '{folder / 'labels.csv'}' under the heading" in done.stdout
-        labels |= {name: tuple(shows[name]) for name in names}
-        lines += [f"{name},{'|'.join(sorted(shows[name]))}" for name in names]
-        (folder / "labels.csv").write_text("\n".join(lines))
-    done = steadyeye(*words, cwd=runs, check=True).stdout
-    assert f"{metric}(score={SCORE}) <= 10% does not hold for these 32 images" in done
-    assert "to label next" not in done
-    wrong, _ = count_by_hand(table, shows, metric)
-    assert wrong > 3.2
-    assert steadyeye("gate", "yolox_nano", "--labels", folder, cwd=runs).returncode == 1
-
-
 def test_map_is_refused_with_the_reason(runs):
     message = refused("plan", "yolox_nano", "--decide", "map >= 20%", cwd=runs)
     assert "map cannot be told from few labels: it ranks all detections of all images" in message

@@ -17,6 +17,10 @@ from steadyeye.metrics.sequences.answer_runs import in_time, steady_windows, vid
 NEAR = 10  # frames, the k of the published pm-sets
 
 
+UNKNOWN = "?"
+"""Stands for the classes of a single image of which nobody could tell them: no class is a label."""
+
+
 @dataclass(frozen=True, eq=False)
 class AnsweredSets:
     """Sets of frames, or images of a detector, m of them.
@@ -201,12 +205,13 @@ def count_at_least_and_most(
 ) -> tuple[bool, bool]:
     """Whether a labelled candidate counts for sure, and whether it may.
 
-    They differ for a set that nobody could label, which has no class, and for a drop where all
+    They differ for a set that nobody could label, which has no class, for an image with the label
+    `UNKNOWN`, and for a drop where all
     frames show several classes, the anchor's prediction among them: predictions that differ may
     then be right on all frames.
     """
     known = tuple(labels)
-    if not known and metric not in OF_IMAGES:
+    if UNKNOWN in known if metric in OF_IMAGES else not known:
         return False, True
     counts = counts_as(metric, answers, known)
     return counts and not (metric == "drop" and names_several(known)), counts

@@ -8,7 +8,8 @@ from sqlalchemy import Connection
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import write_file
 from steadyeye.data.annotations.review_set import SetFolder
-from steadyeye.metrics.label_studies.files import LABELS, STUDY, write_labels
+from steadyeye.metrics.label_studies.answered_sets import UNKNOWN
+from steadyeye.metrics.label_studies.files import LABELS, STUDY, read_study, write_labels
 from steadyeye.review.protocol.stages import ReviewPlan
 from steadyeye.review.studies.live_study import read_labels
 from steadyeye.review.studies.study_folder import read_earlier_labels
@@ -25,7 +26,12 @@ def export_labels(
     """
     if folder.content.get("kind") != "labels":
         raise UsageError(f"'{folder.root}' is no label study; export another format")
-    labels = {**read_earlier_labels(folder.root), **read_labels(connection)}
+    of_images = read_study(folder.root / STUDY).question.of_images
+    labels = {**read_earlier_labels(folder.root), **read_labels(connection, of_images)}
+    unknown = (UNKNOWN,) if of_images else ()
     write_file(out / LABELS, write_labels(labels))
     write_file(out / STUDY, (folder.root / STUDY).read_bytes())
-    return {"labels": len(labels), "without_class": sum(not own for own in labels.values())}
+    return {
+        "labels": len(labels),
+        "without_class": sum(tuple(own) == unknown for own in labels.values()),
+    }

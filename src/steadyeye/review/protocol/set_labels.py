@@ -1,7 +1,8 @@
 """The answers about a set of a label study: the classes it shows, and whether all its frames do.
 
 A set is a frame and those around it. Several classes may hold of it, as where an object has two
-names in the list, or the picture shows two objects: a prediction of any of them is right.
+names in the list, or the picture shows two objects: a prediction of any of them is right. Of a
+single image for a detector all classes are named, or that it shows none.
 """
 
 from collections import Counter
@@ -12,8 +13,12 @@ from steadyeye.core.errors import UsageError
 from steadyeye.data.classes.synonyms import match_class, squeeze
 from steadyeye.review.protocol.objects import clean_class, majority
 
-WHOLE = ("yes", "no", "unsure")
+COMPLETE = "complete"
+"""Instead of whether all frames show the classes: they are all that a single image shows."""
+
+WHOLE = ("yes", "no", "unsure", COMPLETE)
 MOST_LABELS = 10  # of one set; who means more has not decided
+MOST_OF_IMAGE = 50  # classes that an image shows
 
 UNCLEAR = "cannot tell"
 DISAGREED = "no class has a majority"
@@ -25,12 +30,14 @@ UNSURE = "unsure whether all frames show it"
 def check_set_labels(answer: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any]:
     """`labels`: the classes of a set, none: cannot tell; and `whole` yes, no or unsure, with some.
 
-    A name may be outside the list of classes. One that means a class of it, in another spelling or
-    word, is that class. Raises `UsageError` for anything else.
+    Where `whole` is `COMPLETE`, the labels are all that an image shows, none: no object. A name may
+    be outside the list of classes. One that means a class of it, in another spelling or word, is
+    that class. Raises `UsageError` for anything else.
     """
-    labels = answer.get("labels")
-    if not isinstance(labels, list) or len(labels) > MOST_LABELS:
-        raise UsageError(f"labels must be a list of at most {MOST_LABELS} classes")
+    labels, whole = answer.get("labels"), answer.get("whole")
+    most = MOST_OF_IMAGE if whole == COMPLETE else MOST_LABELS
+    if not isinstance(labels, list) or len(labels) > most:
+        raise UsageError(f"labels must be a list of at most {most} classes")
     names = [match_class(clean_class(label, "labels"), classes) for label in labels]
     barred = [name for name in names if "|" in name and name not in classes]
     if barred:
@@ -39,8 +46,7 @@ def check_set_labels(answer: Mapping[str, Any], classes: Sequence[str]) -> Mappi
         )
     distinct = list({squeeze(name): name for name in reversed(names)}.values())
     if not distinct:
-        return {"labels": []}
-    whole = answer.get("whole")
+        return {"labels": [], "whole": COMPLETE} if whole == COMPLETE else {"labels": []}
     if whole not in WHOLE:
         raise UsageError(f"whole={whole!r}; choose from {', '.join(WHOLE)}")
     return {"labels": sorted(distinct), "whole": whole}
@@ -51,22 +57,31 @@ def find_set_labels(answers: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, 
 
     The first: `labels` and `whole`, as `check_set_labels` returns them.
     """
-    clear = [answer for answer in answers if answer["labels"]]
+    clear = [answer for answer in answers if _is_clear(answer)]
+    if majority([not answer["labels"] for answer in clear] + [False] * (len(answers) - len(clear))):
+        return {"labels": [], "whole": COMPLETE}, ""
     names = {squeeze(name): name for answer in reversed(clear) for name in answer["labels"]}
     counts = Counter(squeeze(name) for answer in clear for name in answer["labels"])
     labels = sorted(names[key] for key, votes in counts.items() if 2 * votes > len(answers))
     if not labels:
-        unclear = majority([not answer["labels"] for answer in answers])
+        unclear = majority([not _is_clear(answer) for answer in answers])
         return {"labels": []}, UNCLEAR if unclear else DISAGREED
     words = (word for word in WHOLE if majority([answer["whole"] == word for answer in clear]))
     whole = next(words, "unsure")
     return {"labels": labels, "whole": whole}, {"no": CHANGES, "unsure": UNSURE}.get(whole, "")
 
 
+def _is_clear(answer: Mapping[str, Any]) -> bool:
+    """Whether somebody could tell what is there, which may be nothing."""
+    return bool(answer["labels"]) or answer.get("whole") == COMPLETE
+
+
 def word_set_labels(answer: Mapping[str, Any]) -> str:
     """An answer in words."""
-    if not answer["labels"]:
+    if not _is_clear(answer):
         return "cannot tell"
+    if answer["whole"] == COMPLETE:
+        return " and ".join(answer["labels"]) or "no object"
     more = {"no": ", not on all frames", "unsure": ", unsure whether on all frames"}
     return " or ".join(answer["labels"]) + more.get(answer["whole"], "")
 
@@ -74,10 +89,13 @@ def word_set_labels(answer: Mapping[str, Any]) -> str:
 def is_right_label(known: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
     """Whether an answer is right where the classes of a set are known.
 
-    Each class of it must be among them; which of several a person names does not matter.
+    Each class of it must be among them; which of several a person names does not matter, unless
+    they are all that an image shows.
     """
     allowed = {squeeze(name) for name in known["labels"]}
     own = {squeeze(name) for name in answer["labels"]}
+    if known.get("whole") == COMPLETE:
+        return allowed == own and answer.get("whole") == COMPLETE
     if not allowed or not own:
         return allowed == own
     return own <= allowed and known["whole"] == answer["whole"]

@@ -11,7 +11,7 @@ from steadyeye.core.format import number_of, points, span
 from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.judge_difference import DifferenceResult
 from steadyeye.metrics.label_studies.model_difference import say_difference
-from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels, read_labels
+from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels
 from steadyeye.review.studies.study_summary import (
     find_horizon,
     list_people_remarks,
@@ -30,7 +30,7 @@ def describe_difference(connection: Connection, live: LiveStudy) -> Mapping[str,
     assert isinstance(study, DifferenceStudy), "a study of one model has a summary of its own"
     assert isinstance(result, DifferenceResult), "a study of two models"
     people = count_labels(connection, live.items.gold)
-    trace = trace_interval(live, read_labels(connection), result)
+    trace = trace_interval(live, live.read_labels(connection), result)
     return {
         "question": f"{study.question} of {study.model} less {study.against}",
         "model": f"{study.model} and {study.against}",

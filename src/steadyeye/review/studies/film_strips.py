@@ -72,12 +72,13 @@ def read_strips(root: Path) -> dict[str, FilmStrip]:
 class SetFrames:
     """Where pictures come from: sealed `predictions`, and the `source` of their rows.
 
-    `k`: how far, in native frames, a set reaches from its anchor.
+    `k`: how far, in native frames, a set reaches from its anchor; None of single images, which go
+    by their own ids.
     """
 
     predictions: Predictions
     source: Source
-    k: int
+    k: int | None
 
     def make_strip(self, name: str, root: Path, sets: Sequence[str] = ()) -> FilmStrip:
         """The pictures of a set, or around it of several `sets` of its scene, stored under `root`.
@@ -101,6 +102,8 @@ class SetFrames:
         A frame of several sets is there once. `name`: that set.
         """
         table = self.predictions
+        if self.k is None:
+            return np.flatnonzero(table.ids == name), np.zeros(1, dtype=np.int64)
         anchors = [self._find_anchor(member) for member in sets]
         own = np.zeros(len(table), dtype=np.bool_)
         for anchor in anchors:

@@ -6,12 +6,13 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from steadyeye.metrics.label_studies.answered_sets import UNKNOWN
 from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult, judge
 from steadyeye.metrics.label_studies.judge_difference import DifferenceResult, judge_difference
 from steadyeye.metrics.label_studies.study import LabelStudy
 from steadyeye.review.database import reviewers
-from steadyeye.review.protocol.set_labels import CHANGES, UNSURE
+from steadyeye.review.protocol.set_labels import CHANGES, COMPLETE, UNSURE
 from steadyeye.review.protocol.stages import Outcome
 from steadyeye.review.protocol.votes import settle_stage
 from steadyeye.review.studies.study_items import STAGE, StudyItems
@@ -61,7 +62,7 @@ class LiveStudy:
 
     def read_labels(self, connection: Connection) -> Labels:
         """Set → the classes that all its frames show, of earlier studies and of what people say."""
-        return {**self.earlier, **read_labels(connection)}
+        return {**self.earlier, **read_labels(connection, self.study.question.of_images)}
 
     def explain_rest(self, connection: Connection) -> str:
         """Why no set is asked now; empty: sets are asked."""
@@ -79,18 +80,27 @@ def judge_study(
     return judge(study, labels)
 
 
-def read_labels(connection: Connection) -> dict[str, tuple[str, ...]]:
+def read_labels(connection: Connection, of_images: bool) -> dict[str, tuple[str, ...]]:
     """Set → the classes that all its frames show, of every set that is settled; none: unknown.
 
     Unknown are sets of which nobody can tell, or people disagree, and those whose class changes.
+    `of_images`: of single images, all classes that each shows; unknown ones have `UNKNOWN`.
     """
     settled = settle_stage(connection, STAGE)
-    return {name: list_labels(outcome) for name, outcome in settled.items() if outcome is not None}
+    return {
+        name: list_labels(outcome, of_images)
+        for name, outcome in settled.items()
+        if outcome is not None
+    }
 
 
-def list_labels(outcome: Outcome) -> tuple[str, ...]:
-    """The classes that all frames of a settled set show; none: unknown."""
-    return tuple(outcome.answer["labels"]) if outcome.accepted else ()
+def list_labels(outcome: Outcome, of_images: bool = False) -> tuple[str, ...]:
+    """The classes that all frames of a settled set show, or that an image shows, if they are known.
+
+    Otherwise none, or of an image `UNKNOWN`.
+    """
+    is_known = outcome.accepted and (outcome.answer["whole"] == COMPLETE) == of_images
+    return tuple(outcome.answer["labels"]) if is_known else (UNKNOWN,) if of_images else ()
 
 
 def count_labels(connection: Connection, gold: Mapping[str, Any]) -> LabelCounts:

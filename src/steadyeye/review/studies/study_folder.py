@@ -34,6 +34,7 @@ from steadyeye.metrics.label_studies.files import (
 from steadyeye.metrics.label_studies.judge import Labels
 from steadyeye.metrics.label_studies.judge_difference import plan_difference_again
 from steadyeye.metrics.label_studies.study import LabelStudy
+from steadyeye.review.protocol.set_labels import COMPLETE
 from steadyeye.review.studies.study_items import STAGE
 
 
@@ -90,8 +91,9 @@ def _list_gold(study: LabelStudy | DifferenceStudy, how: Labelling) -> Mapping[s
             f"gold questions of sets that {study.data} does not have: {list_texts(strangers)}; "
             "give ids of its sets"
         )
+    whole = COMPLETE if study.question.of_images else "yes"
     return {
-        name: {"labels": list(labels), "whole": "yes"}
+        name: {"labels": list(labels), "whole": whole}
         for name, labels in (how.gold or {}).items()
         if labels
     }

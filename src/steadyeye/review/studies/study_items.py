@@ -36,8 +36,8 @@ class StudyItems:
     """The items of a study in a folder. `order`: the sets, in the order in which they are asked.
 
     `images`: the names of all pictures. `faults`: set → why it has no pictures. `scenes`: set →
-    those of its scene, where one label does for a scene. `pending`: sets whose pictures are there,
-    and whose items are not.
+    those of its scene, where one label does for a scene. `of_images`: whether all classes of single
+    images are asked for. `pending`: sets whose pictures are there, and whose items are not.
     """
 
     root: Path
@@ -47,6 +47,7 @@ class StudyItems:
     order: Sequence[str]
     classes: Sequence[str]
     scenes: Mapping[str, Sequence[str]]
+    of_images: bool = False
     images: set[str] = field(default_factory=set)
     faults: dict[str, str] = field(default_factory=dict)
     strips: dict[str, FilmStrip] = field(default_factory=dict)
@@ -92,6 +93,10 @@ class StudyItems:
         self._add_pending()
         return len(names)
 
+    def _describe(self, name: str) -> Mapping[str, Any]:
+        more = {"single": True} if self.of_images else {}
+        return {**self.strips[name].payload, **more}
+
     def _make(self, name: str) -> None:
         """Makes the pictures of a set; where that fails, says so once and goes on without it."""
         try:
@@ -117,7 +122,7 @@ class StudyItems:
         def work(connection: Connection) -> None:
             known = _list_known(connection)
             new = [
-                Item(STAGE, name, name, self.strips[name].payload, position=places.get(name, -1))
+                Item(STAGE, name, name, self._describe(name), position=places.get(name, -1))
                 for name in sorted(self.pending - known)
             ]
             add_items(connection, new, self.plan)

@@ -45,7 +45,7 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
         "numbers": _list_numbers(study, result, people),
         "remarks": [
             *_list_bounds(study, result),
-            *list_people_remarks(live, people, "right or wrong"),
+            *list_people_remarks(live, people, _name_open(study)),
             *_word_errors(study, result, people),
             *_list_checks(study, result),
             *_list_about(videos, result),
@@ -66,6 +66,11 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
         "stop": asdict(study.stop),
         "fingerprint": study.fingerprint,
     }
+
+
+def _name_open(study: LabelStudy) -> str:
+    """What a set may be of which nobody could tell the class."""
+    return "counted or not" if study.question.of_images else "right or wrong"
 
 
 def _name_state(result: StudyResult) -> str:
@@ -150,7 +155,7 @@ def list_people_remarks(live: LiveStudy, people: LabelCounts, unclear_as: str) -
     if study.premise and people.labelled and not study.checks:
         remarks.append(_word_premise(people))
     if people.unclear:
-        unclear = number_of(people.unclear, "set")
+        unclear = number_of(people.unclear, "image" if study.question.of_images else "set")
         remarks.append(
             f"Of {unclear} nobody could tell the class, or people disagreed: in the interval each "
             f"may be {unclear_as}."

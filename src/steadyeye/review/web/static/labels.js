@@ -6,6 +6,7 @@ import { hang, view } from "./view.js";
 
 const FRAME_MS = 250; // of the film
 const MOST = 10; // labels of a set
+const MOST_OF_IMAGE = 50; // classes that an image shows
 
 // Classes that a word finds: synonyms and kinds, as the server knows them; each with that word.
 function byWords(words, text) {
@@ -27,6 +28,7 @@ export function labels({ classes: names, decide, tell, refuse }) {
   let anchor = 0;
   let current = 0;
   let film = 0;
+  let single = false; // all classes of one image are asked for
 
   ask("/stages/labels/words.json").then(({ status, content }) => {
     if (status === 200) words = Object.fromEntries(Object.entries(content.words).map(([word, own]) => [word, own.map((i) => names[i])]));
@@ -43,8 +45,9 @@ export function labels({ classes: names, decide, tell, refuse }) {
 
   function turn(name) {
     const drop = chosen.includes(name);
-    if (!drop && chosen.length === MOST) {
-      refuse(`A set has at most ${MOST} classes.`);
+    const most = single ? MOST_OF_IMAGE : MOST;
+    if (!drop && chosen.length === most) {
+      refuse(`${single ? "An image" : "A set"} has at most ${most} classes.`);
       return;
     }
     chosen = drop ? chosen.filter((other) => other !== name) : [...chosen, name];
@@ -55,6 +58,7 @@ export function labels({ classes: names, decide, tell, refuse }) {
 
   function draw() {
     combo.set("");
+    find("[data-do=yes] span").textContent = single ? (chosen.length ? "These are all" : "No object") : "Yes, all frames";
     find("#chosen span").replaceChildren(...(chosen.length ? chosen.flatMap((name) => [
       make("button", { type: "button", class: "chip", "data-drop": name, "aria-label": `Drop ${name}` }, name, " ×"), " ",
     ]) : [make("span", { class: "soft" }, "nothing yet")]));
@@ -98,6 +102,10 @@ export function labels({ classes: names, decide, tell, refuse }) {
   }
 
   function answer(whole) {
+    if (single) {
+      answerAll(whole);
+      return;
+    }
     if (whole && !chosen.length) {
       refuse("Name a class first, or say that you cannot tell.");
       find("#class").focus();
@@ -108,6 +116,23 @@ export function labels({ classes: names, decide, tell, refuse }) {
     const said = { yes: "", no: ", not on all frames", unsure: ", unsure whether on all frames" };
     if (!whole) decide({ labels: [] }, "cannot tell");
     else decide({ labels: chosen, whole }, chosen.join(" or ") + said[whole]);
+  }
+
+  function answerAll(whole) {
+    if (whole === "no" || whole === "unsure") return;
+    refuse("");
+    if (!whole) decide({ labels: [] }, "cannot tell");
+    else decide({ labels: chosen, whole: "complete" }, chosen.join(" and ") || "no object");
+  }
+
+  // One image has no other frames, and nothing may be in it.
+  function lay(isSingle) {
+    single = isSingle;
+    const question = single ? "Are these all the classes that it shows?" : "Do all the frames show it?";
+    find(".ask p").textContent = single ? "Which classes does this image show?" : "What do these frames show?";
+    find(".question").textContent = question;
+    find(".answers").setAttribute("aria-label", question);
+    for (const part of [strip, find(".film"), find("[data-do=no]"), find("[data-do=unsure]")]) part.hidden = single;
   }
 
   strip.addEventListener("click", (event) => {
@@ -125,13 +150,14 @@ export function labels({ classes: names, decide, tell, refuse }) {
 
   return {
     pictures: ({ image, strip: small }) => ({ anchor: image, ...Object.fromEntries(small.map((one, i) => [i, one.image])) }),
-    words: ({ strip: small }) => `${small.length} frames`,
-    show({ strip: small, answer: before }, images) {
+    words: ({ strip: small, single: isSingle }) => (isSingle ? "an image" : `${small.length} frames`),
+    show({ strip: small, answer: before, single: isSingle }, images) {
       stop();
+      lay(Boolean(isSingle));
       anchor = small.findIndex(({ offset }) => offset === 0);
       frames = small.map(({ offset }, i) => ({
         image: i === anchor ? images.anchor : images[i].cloneNode(),
-        words: offset === 0 ? "The middle frame of the set" : `The frame ${Math.abs(offset)} ${offset < 0 ? "before" : "after"} it`,
+        words: single ? "The image" : offset === 0 ? "The middle frame of the set" : `The frame ${Math.abs(offset)} ${offset < 0 ? "before" : "after"} it`,
       }));
       strip.replaceChildren(...small.map(({ offset }, i) => {
         const button = make("button", { type: "button", "data-place": i, "aria-label": frames[i].words });

@@ -1,0 +1,88 @@
+"""A detector's images labelled in the browser, those that show nothing too, down to the verdict."""
+
+import json
+import signal
+
+import pytest
+from forked import steadyeye
+from page_checks import LOOKS, Opened, find_faults, find_violations, show_as
+from test_label_pages import Server
+from test_review_pages import REST, free_port, visit
+
+import steadyeye as se
+from steadyeye.metrics.label_studies.files import plan_again, read_labels, read_study
+from steadyeye.metrics.label_studies.judge import judge
+from steadyeye.review.studies.film_strips import read_strips
+
+__all__ = ["visit"]
+
+pytestmark = pytest.mark.slow
+QUESTION = "image_error_rate(score=0.4) <= 10%"
+
+
+def name_all(person, classes):
+    """Names the classes of an image by typing, and says that these are all."""
+    person.page.wait_for_load_state("networkidle")
+    for word in classes:
+        person.page.keyboard.press("/")
+        person.page.keyboard.type(word)
+        person.page.keyboard.press("Enter")
+        person.page.wait_for_selector(f"#chosen [data-drop='{word}']")
+    words = person.page.inner_text("[data-do=yes] span")
+    assert words == ("These are all" if classes else "No object")
+    return person.decide("y")
+
+
+def find_image(person, strips):
+    """The id of the image that a person looks at."""
+    sources = person.page.locator("#item img").evaluate_all("all => all.map((one) => one.src)")
+    return next(name for name, strip in strips.items() if any(strip.image in s for s in sources))
+
+
+def test_a_detector_is_judged_by_the_classes_that_people_name(test_data, tmp_path, visit):
+    root = test_data / "coco" / "tinycoco"
+    path = root / "annotations" / "instances_train2017.json"
+    content = json.loads(path.read_text())
+    names = {category["id"]: category["name"] for category in content["categories"]}
+    shows = {str(image["id"]): set() for image in content["images"]}
+    for box in content["annotations"]:
+        shows[str(box["image_id"])].add(names[box["category_id"]])
+    detector = f"onnx_detector(path='{test_data / 'models' / 'yolox_nano.onnx'}', decoder='yolox')"
+    data = f"coco(annotations='{path}', images='{root / 'images' / 'train2017'}')"
+    se.evaluate(detector, data, out=tmp_path / "runs" / "a")
+    port = free_port()
+    server = Server(tmp_path, port, ("runs/a", "--decide", QUESTION))
+    person = visit(server.links["ann"], bypass_csp=True).stage("labels")
+    found = {}
+    for look in LOOKS:
+        show_as(person.page, look)
+        found[look] = [*find_faults(Opened(person.page)), *find_violations(person.page)]
+    assert found == {look: [] for look in LOOKS}
+    assert person.page.is_hidden("#strip")
+    assert person.page.is_hidden("[data-do=no]")
+    given, unclear = {}, ""
+    while not person.page.locator(REST).count():
+        name = find_image(person, read_strips(tmp_path / "runs" / "a-labels"))
+        if not unclear:
+            # nobody can tell of one image
+            unclear = name
+            person.decide("t")
+            assert person.saved() == "Saved: cannot tell"
+            continue
+        given[name] = shows[name]
+        if not name_all(person, sorted(shows[name])):
+            break
+    study = person.json("study")
+    server.end(signal.SIGINT)
+    assert study["state"] == "fails"
+    steadyeye("review-export", "runs/a-labels", "--out", "labels", cwd=tmp_path, check=True)
+    labels = read_labels(tmp_path / "labels" / "labels.csv")
+    assert labels.pop(unclear) == ("?",)
+    assert {name: set(classes) for name, classes in labels.items()} == given
+    assert study["people"]["unclear"] == 1
+    table = se.open_run(tmp_path / "runs" / "a").predictions
+    again = plan_again(read_study(tmp_path / "labels" / "study.json"), table)
+    result = judge(again, labels | {unclear: ("?",)})
+    assert result.holds is False
+    assert result.counts.unknown == 1
+    assert steadyeye("gate", "runs/a", "--labels", "labels", cwd=tmp_path).returncode == 1
