@@ -26,7 +26,7 @@ import numpy as np
 import ray
 from ray.cluster_utils import Cluster as Nodes
 
-from steadyeye.core.processors import cores
+from steadyeye.runner import threads as thread_engine
 from steadyeye.runner import validate
 from steadyeye.runner.engines import work_order
 from steadyeye.runner.job import Job
@@ -156,7 +156,7 @@ def main():
 
     linked(arguments.data, folder, arguments.frames)
     data = f"image_folder(root='{folder}')"
-    count = cores()
+    count = thread_engine.cores()
     threads, processes = ("local", count), (f"local(processes={count})", 0)
     actors = (f"ray(least={count}, most={count})", 0)
     engines = {"threads": threads, "processes": processes, "Ray": actors}

@@ -18,7 +18,6 @@ from steadyeye.core.abilities import Batched, OnDevice
 from steadyeye.core.difference import describe_difference
 from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
-from steadyeye.core.processors import cores
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import split
 from steadyeye.core.storage.files import Place, append_line, clear_folder, place
@@ -288,8 +287,8 @@ def _check_same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, A
 def _surroundings(job: Job, store: Store | None) -> dict[str, Any]:
     """What a run ran on, as far as it makes it fast and not what it is."""
     return {
-        "workers": job.workers or cores(),
-        "cores": cores(),
+        "workers": job.workers or threads.cores(),
+        "cores": threads.cores(),
         "machine": platform.platform(),
         "cache": str(store.folder) if store else None,
     }

@@ -3,6 +3,7 @@
 `WorkerThread` is what one of them works with, `share` hands them the shards of a cell.
 """
 
+import os
 import threading
 import time
 from collections import deque
@@ -14,7 +15,6 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from steadyeye.core.abilities import Samples, Stepwise
-from steadyeye.core.processors import cores
 from steadyeye.core.types import Source
 from steadyeye.predictions.schema import Rows
 from steadyeye.predictions.shard_store import Cell, write_shard
@@ -276,3 +276,8 @@ class Turns:
                 self._left[worker] = longest[half:]
                 del longest[half:]
             return self._left[worker].pop(0)
+
+
+def cores() -> int:
+    """The processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

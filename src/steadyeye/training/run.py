@@ -16,7 +16,6 @@ from steadyeye.core.abilities import detects
 from steadyeye.core.difference import describe_difference
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
-from steadyeye.core.processors import cores
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import clear_folder, encode, encode_record, place, write_file
@@ -29,6 +28,7 @@ from steadyeye.report.render.html import render_html
 from steadyeye.runner import data_changes, run
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import log
+from steadyeye.runner.threads import cores
 from steadyeye.runner.validate import distinct_ids, present
 from steadyeye.training import before_after, checkpoint, loop, metrics_log, report
 from steadyeye.training.augmentation import Augmentation, augmentation, mirror_images

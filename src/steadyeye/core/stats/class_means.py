@@ -31,7 +31,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.processors import cores
 from steadyeye.core.seeds import stream
 from steadyeye.core.special import stdtr, stdtrit
 from steadyeye.core.stats.intervals import LEVEL, Interval, korn_graubard, number_clusters
@@ -142,7 +141,7 @@ def _rises(
         return evaluate(side[video].astype(np.int64)) - values
 
     # compiled loops over detections let other threads run
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor() as pool:
         rises = list(pool.map(rise, sides))
     return np.asarray(rises, dtype=np.float64).reshape(-1, len(values))
 
