@@ -61,9 +61,9 @@ class Server:
 
 def label(person, word):
     """Names what is shown by typing, and says that all frames show it; False: nothing is asked."""
-    # a set that the page has already is taken back once the labels of others are enough
-    person.page.wait_for_load_state("networkidle")
-    if person.page.locator(REST).count():
+    # a set that the page has already is taken back once the labels are enough
+    person.page.wait_for_selector("html[data-unsaved='0']")
+    if person.page.locator(REST).count() or not person.json("study")["asks"]:
         return False
     person.page.keyboard.press("/")
     person.page.keyboard.type(word)
@@ -142,6 +142,7 @@ def test_people_decide_which_of_two_models_is_better(test_data, tmp_path, visit)
     server = Server(tmp_path, port, two)
     people = [visit(server.links[name], bypass_csp=True).stage("labels") for name in PEOPLE[:2]]
     assert all(label(person, "tench") for person in people)
+    assert [person.saved() for person in people] == ["Saved: tench"] * 2
     server.end(signal.SIGKILL)
     server = Server(tmp_path, port, ("runs/a", "runs/b"))
     assert people[1].json("study")["people"]["labelled"] == 2
