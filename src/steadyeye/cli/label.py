@@ -118,6 +118,7 @@ def label(
     check_installed()
     from steadyeye.cli.label_difference import open_difference, say_difference_before
     from steadyeye.review.studies.run_cell import find_cell
+    from steadyeye.review.studies.study_folder import Labelling
     from steadyeye.runner.collect import name_models
 
     if len(runs) > 2:
@@ -128,7 +129,7 @@ def label(
     if len(runs) == 2:
         pairs = name_models([(cell.run, cell.predictions) for cell in cells])
         tables = [predictions for _, predictions in pairs]
-        labelling = _read_labelling(how, {})
+        labelling = Labelling(how.votes, _read_gold(how))
         study = open_difference(root, tables, options, _read_stop(options), labelling)
         is_enough = say_difference_before(study)
     else:
@@ -183,20 +184,19 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
                 "whole command that it was begun with"
             )
         return study_folder.resume_study(root, predictions, None)
-    gold = study_folder.read_gold(how.gold) if how.gold else {}
+    gold = _read_gold(how)
     served = _serve_earlier(predictions, options, gold)
     if begun:
         return study_folder.resume_study(root, predictions, served.study, served.labels)
-    labelling = _read_labelling(how, served.labels)
+    labelling = study_folder.Labelling(how.votes, gold, served.labels)
     study_folder.begin_study(root, served.study, predictions, labelling)
     return served.study
 
 
-def _read_labelling(how: LabelOptions, earlier: Any) -> Any:
-    from steadyeye.review.studies import study_folder
+def _read_gold(how: LabelOptions) -> Any:
+    from steadyeye.review.studies.study_folder import read_gold
 
-    gold = study_folder.read_gold(how.gold) if how.gold else {}
-    return study_folder.Labelling(how.votes, gold, earlier)
+    return read_gold(how.gold) if how.gold else {}
 
 
 def _read_stop(options: StudyOptions) -> Any:

@@ -19,7 +19,6 @@ from steadyeye.metrics.label_studies.judge import StudyResult, judge
 from steadyeye.metrics.label_studies.judge_difference import compare_as_planned
 from steadyeye.metrics.label_studies.label_reuse import (
     ReuseResult,
-    is_of_samples,
     judge_other_model,
     say_reuse,
 )
@@ -30,7 +29,12 @@ from steadyeye.metrics.label_studies.model_difference import (
 from steadyeye.metrics.label_studies.premise_sentences import say_premise
 from steadyeye.metrics.label_studies.question import METRICS, OF_IMAGES, parse_question
 from steadyeye.metrics.label_studies.sentences import say_bound, say_cost, say_numbers
-from steadyeye.metrics.label_studies.study import LabelStudy, parse_premise, plan_study
+from steadyeye.metrics.label_studies.study import (
+    LabelStudy,
+    match_samples,
+    parse_premise,
+    plan_study,
+)
 from steadyeye.metrics.label_studies.video_share import find_video_share, say_videos
 from steadyeye.report.gate_verdict import FAILS, HOLDS, OPEN, GateVerdict
 
@@ -68,7 +72,7 @@ def judge_labels(tables: Sequence[Predictions], folder: Place, least: int = 0) -
 
 def _find_other_model(record: StudyRecord, tables: Sequence[Predictions]) -> Predictions:
     """The model of a run that labels of another one are to serve."""
-    same = [table for table in tables if is_of_samples(record, table)]
+    same = [table for table in tables if match_samples(record.samples, table)]
     if len(same) > 1:
         models = ", ".join(table.model for table in same)
         raise UsageError(
@@ -107,8 +111,7 @@ def judge_without_labels(
 def _word_other(result: ReuseResult, least: int) -> GateVerdict:
     """The verdict on a model that the labels were not collected for."""
     premise = result.study.premise
-    stated = f"premise {premise.name}, {premise.reason}" if premise else ""
-    words = say_numbers(result.interval), say_reuse(result), stated
+    words = say_numbers(result.interval), say_reuse(result), str(premise or "")
     return _make_verdict(result.study, result.holds, result.interval, words, result.labels, least)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labelled_models import make_models
+from labelled_models import make_models, make_models_of_scenes
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.label_budget import count_ends
@@ -206,12 +206,7 @@ def test_the_labels_of_pm_k_serve_drop(collect):
 
 
 def test_one_label_a_scene_serves_another_model(collect):
-    a, b, truth, _ = make_models()
-    scenes = np.asarray([name.partition(":")[0][:2] for name in a.groups])
-    a, b = (replace(model, tags={**model.tags, "video": scenes}) for model in (a, b))
-    scene = dict(zip(a.groups.tolist(), scenes.tolist(), strict=True))
-    first = {name: next(g for g in scene if scene[g] == scene[name]) for name in scene}
-    truth = {name: truth[first[name]] for name in truth}
+    a, b, truth, scene = make_models_of_scenes()
     by_scene = Premise("scene-class")
     study = plan(a, "pm_k(k=2)", by_scene)
     earlier = collect(study, {name: truth[name] for name in study.candidates})

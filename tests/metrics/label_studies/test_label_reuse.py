@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labelled_models import make_models
+from labelled_models import make_models, make_models_of_scenes
 
 from steadyeye.core.errors import UsageError
 from steadyeye.metrics.label_studies.files import (
@@ -215,14 +215,10 @@ def test_what_nobody_could_tell_counts_for_both_ends(to_record):
 
 
 def test_one_label_a_scene_serves_another_model(to_record):
-    a, b, truth, _ = make_models()
-    scenes = np.asarray([name.partition(":")[0][:2] for name in a.groups])
-    a, b = (replace(model, tags={**model.tags, "video": scenes}) for model in (a, b))
-    scene = dict(zip(a.groups.tolist(), scenes.tolist(), strict=True))
-    first = {name: next(g for g in scene if scene[g] == scene[name]) for name in scene}
-    truth = {name: truth[first[name]] for name in truth}
+    a, b, truth, scene = make_models_of_scenes()
     record = to_record(plan(a, premise=Premise("scene-class")))
-    labels = {name: truth[name] for name in set(first.values())}
+    first = {scene[name]: name for name in reversed(scene)}
+    labels = {name: truth[name] for name in first.values()}
     assert len(labels) == 10
     by_scene, by_set = (
         (judge_other_model(some, b, known), compare_models(some, known, a, b))

@@ -1,10 +1,9 @@
 """Two detectors on 32 real pictures: verdicts from labels of true boxes, and counts by hand."""
 
-import json
-
 import numpy as np
 import pytest
 from forked import refused, steadyeye
+from shown_classes import read_pictures
 
 import steadyeye as se
 from steadyeye.core.format import number_of
@@ -22,14 +21,7 @@ SCORE = 0.4
 @pytest.fixture(scope="module")
 def pictures(test_data):
     """The spec of the pictures, and for each what the annotations say that it shows."""
-    root = test_data / "coco" / "tinycoco"
-    path = root / "annotations" / "instances_train2017.json"
-    content = json.loads(path.read_text())
-    names = {category["id"]: category["name"] for category in content["categories"]}
-    shows = {str(image["id"]): set() for image in content["images"]}
-    for box in content["annotations"]:
-        shows[str(box["image_id"])].add(names[box["category_id"]])
-    return f"coco(annotations='{path}', images='{root / 'images' / 'train2017'}')", shows
+    return read_pictures(test_data)
 
 
 @pytest.fixture(scope="module")

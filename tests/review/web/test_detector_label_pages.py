@@ -1,11 +1,11 @@
 """A detector's images labelled in the browser, those that show nothing too, down to the verdict."""
 
-import json
 import signal
 
 import pytest
 from forked import steadyeye
 from page_checks import LOOKS, Opened, find_faults, find_violations, show_as
+from shown_classes import read_pictures
 from test_label_pages import Server
 from test_review_pages import free_port, visit
 
@@ -45,15 +45,8 @@ def find_image(person, strips):
 
 
 def test_a_detector_is_judged_by_the_classes_that_people_name(test_data, tmp_path, visit):
-    root = test_data / "coco" / "tinycoco"
-    path = root / "annotations" / "instances_train2017.json"
-    content = json.loads(path.read_text())
-    names = {category["id"]: category["name"] for category in content["categories"]}
-    shows = {str(image["id"]): set() for image in content["images"]}
-    for box in content["annotations"]:
-        shows[str(box["image_id"])].add(names[box["category_id"]])
+    data, shows = read_pictures(test_data)
     detector = f"onnx_detector(path='{test_data / 'models' / 'yolox_nano.onnx'}', decoder='yolox')"
-    data = f"coco(annotations='{path}', images='{root / 'images' / 'train2017'}')"
     se.evaluate(detector, data, out=tmp_path / "runs" / "a")
     port = free_port()
     server = Server(tmp_path, port, ("runs/a", "--decide", QUESTION))

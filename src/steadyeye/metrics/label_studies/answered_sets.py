@@ -29,8 +29,8 @@ class AnsweredSets:
     classes that the labels are held against: of a set the anchor's, of an image all that were
     detected. `candidates`: (m,) bool, those that can count; the others contribute nothing whatever
     their labels are, but for the `exempt` ones, (m,) bool, only if each shows one class on all its
-    frames. `videos`, `scenes`: (m,). `confidence`: (m,) mean score of the answers, 0
-    where there is none. `k`: of sets the distance in frames. `notes`: what was left out.
+    frames. `videos`, `scenes`: (m,). `confidence`: (m,) mean score of the answers, 0 where there is
+    none. `k`: of sets the distance in frames. `notes`: what was left out.
     """
 
     ids: NDArray[np.str_]
@@ -206,9 +206,8 @@ def count_at_least_and_most(
     """Whether a labelled candidate counts for sure, and whether it may.
 
     They differ for a set that nobody could label, which has no class, for an image with the label
-    `UNKNOWN`, and for a drop where all
-    frames show several classes, the anchor's prediction among them: predictions that differ may
-    then be right on all frames.
+    `UNKNOWN`, and for a drop where all frames show several classes, the anchor's prediction among
+    them: predictions that differ may then be right on all frames.
     """
     known = tuple(labels)
     if UNKNOWN in known if metric in OF_IMAGES else not known:

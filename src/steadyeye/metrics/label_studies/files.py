@@ -32,10 +32,10 @@ class StudyRecord:
     """What `study.json` holds: enough to plan the same study again, and to see that it is.
 
     `order`: the candidates that people were asked about, `checks`: the sets that check the premise,
-    each in its own order. `fingerprint`: of the sets and answers.
-    `samples`: of the data and its images, ('', '') where the study was planned before they were
-    recorded. `earlier`: candidates whose label was there before → the model that it was collected
-    for. `against`: of a study of two models the second, '' of a study of one.
+    each in its own order. `fingerprint`: of the sets and answers. `samples`: of the data and its
+    images, ('', '') where the study was planned before they were recorded. `earlier`: candidates
+    whose label was there before → the model that it was collected for. `against`: of a study of two
+    models the second, '' of a study of one.
     """
 
     question: Question

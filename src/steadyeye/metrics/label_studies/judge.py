@@ -62,11 +62,10 @@ class StudyResult:
     """What a study shows after some labels.
 
     `interval`: of the share of these sets; of a question with a number, and where labels were there
-    before and it is open, it holds at every look.
-    `bound`: the share without any label. `holds`: whether what the question requires holds, None:
-    open, or nothing is required. `evidence`: for and against it, decided from 40 on. `enough`:
-    whether no further label is asked for. `more`: how many more labels it takes at least to decide,
-    None where nothing is required.
+    before and it is open, it holds at every look. `bound`: the share without any label. `holds`:
+    whether what the question requires holds, None: open, or nothing is required. `evidence`: for
+    and against it, decided from 40 on. `enough`: whether no further label is asked for. `more`: how
+    many more labels it takes at least to decide, None where nothing is required.
     """
 
     interval: Interval
@@ -159,18 +158,14 @@ def _count(study: LabelStudy, labels: Labels) -> Counts:
         if counts.total == study.stop.budget:
             break
         if name in planned:
-            checks = checks.add(name, _may_count(study, name, classes))
-            counts = replace(counts, checks=checks)
+            may_count = is_doubtful(study.question.metric, study.answers[name], classes)
+            counts = replace(counts, checks=counts.checks.add(name, may_count))
         else:
             counts = _add_label(study, counts, strata, (name, classes))
         counts = replace(counts, later=every - counts.total)
         if _is_settled(study, counts, every):
             break
     return counts
-
-
-def _may_count(study: LabelStudy, name: str, classes: Sequence[str]) -> bool:
-    return is_doubtful(study.question.metric, study.answers[name], classes)
 
 
 def _add_label(

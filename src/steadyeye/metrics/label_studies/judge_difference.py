@@ -15,7 +15,7 @@ from steadyeye.core.stats.label_differences import (
     estimate_sum,
     find_first_clear,
 )
-from steadyeye.metrics.label_studies.answered_sets import counts_as
+from steadyeye.metrics.label_studies.answered_sets import count_at_least_and_most
 from steadyeye.metrics.label_studies.difference_study import DifferenceStudy, plan_difference
 from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord
 from steadyeye.metrics.label_studies.judge import LEAST, Labels, check_known
@@ -153,16 +153,13 @@ def _draw(study: DifferenceStudy, labels: Labels, names: list[str]) -> tuple[Dra
 
 def _worth(study: DifferenceStudy, labels: Labels, name: str) -> tuple[int, int]:
     """What a labelled set is worth at least and at most; both the same unless nobody could tell."""
-    can = [name in pool for pool in study.shared.pools]
-    classes = tuple(labels[name])
-    if not classes:
-        return -int(can[1]), int(can[0])
-    right = [
-        possible and counts_as(METRIC, answers[name], classes)
-        for possible, answers in zip(can, study.shared.answers, strict=True)
-    ]
-    value = int(right[0]) - int(right[1])
-    return value, value
+    (first_least, first_most), (second_least, second_most) = (
+        count_at_least_and_most(METRIC, answers[name], labels[name])
+        if name in pool
+        else (False, False)
+        for pool, answers in zip(study.shared.pools, study.shared.answers, strict=True)
+    )
+    return first_least - second_most, first_most - second_least
 
 
 def plan_difference_again(

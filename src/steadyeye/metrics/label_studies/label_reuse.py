@@ -42,8 +42,8 @@ class LabelSample:
     `labels`: set → its classes; where one label does for a scene, of all sets of the scene.
     `candidates`: those of the study. `first`: of these the labelled ones up to the first without a
     label. `any_time`: whether their number may depend on what they show; not where it is the one
-    that was fixed before the first label. `sources`: where one label does
-    for a scene, set → the set that was labelled; else None.
+    that was fixed before the first label. `sources`: where one label does for a scene, set → the
+    set that was labelled; else None.
     """
 
     labels: Labels
@@ -138,14 +138,9 @@ def _find_verdict(study: LabelStudy, low: int, high: int) -> bool | None:
     return (low >= needed) == study.question.wants_many
 
 
-def is_of_samples(record: StudyRecord, predictions: Predictions) -> bool:
-    """Whether predictions are of the data that a study was planned on."""
-    return match_samples(record.samples, predictions)
-
-
 def check_samples(record: StudyRecord, predictions: Predictions) -> None:
     """Raises `UsageError` where predictions are not of the data that a study was planned on."""
-    if not is_of_samples(record, predictions):
+    if not match_samples(record.samples, predictions):
         raise UsageError(
             f"the labels were collected for {record.model} on {record.data}, whose samples are not "
             f"those of {predictions.model} on {predictions.data}; give the run that it was planned "

@@ -51,7 +51,7 @@ class ModelDifference:
     @property
     def method(self) -> str:
         """The method of the interval, and the premise that it rests on."""
-        stated = f"; premise {self.premise.name}, {self.premise.reason}" if self.premise else ""
+        stated = f"; {self.premise}" if self.premise else ""
         return f"{self.interval.method}{stated}"
 
 

@@ -15,7 +15,7 @@ def say_premise(study: LabelStudy, result: StudyResult) -> str:
     """The premise, and what is known of it; '' where the question rests on none."""
     if study.premise is None:
         return ""
-    text = f"premise {study.premise.name}, {study.premise.reason}"
+    text = str(study.premise)
     if study.checks:
         return f"{text}: {say_checks(study, result)}"
     advice = "" if rests_on_low_end(study, result) else say_advice(study)

@@ -37,6 +37,10 @@ class Premise:
     reason: str = STATED
     checks: int = 0
 
+    def __str__(self) -> str:
+        """What it is and why it is believed: `premise constant-class, stated`."""
+        return f"premise {self.name}, {self.reason}"
+
     @property
     def of_scenes(self) -> bool:
         """Whether all sets of a scene show the same class, so that one label does for all."""
@@ -62,9 +66,9 @@ class LabelStudy:
     asked about, in this order: uniform without replacement by the seed, or the scenes with the
     most sets first. `checks`: the ids that check the premise, in the order of the seed, of `exempt`
     sets that need no label if it holds. `answers`: candidate, set of a scene, or check → the
-    model's classes. `scenes`: where
-    one label does for a scene, candidate → the sets of its scene that may count; else empty.
-    `strata`: candidate → its stratum, where the order is proportional to strata; else empty.
+    model's classes. `scenes`: where one label does for a scene, candidate → the sets of its scene
+    that may count; else empty. `strata`: candidate → its stratum, where the order is proportional
+    to strata; else empty.
     `videos`: set → its video. `fingerprint`: changes with the sets and what the model answers.
     `samples`: the fingerprint of the data, and what the images held, '' where nobody looked.
     `earlier`: candidates whose label was there before → the model that it was collected for.

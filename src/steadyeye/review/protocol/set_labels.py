@@ -58,7 +58,7 @@ def find_set_labels(answers: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, 
     The first: `labels` and `whole`, as `check_set_labels` returns them.
     """
     clear = [answer for answer in answers if _is_clear(answer)]
-    if majority([not answer["labels"] for answer in clear] + [False] * (len(answers) - len(clear))):
+    if majority([_is_clear(answer) and not answer["labels"] for answer in answers]):
         return {"labels": [], "whole": COMPLETE}, ""
     names = {squeeze(name): name for answer in reversed(clear) for name in answer["labels"]}
     counts = Counter(squeeze(name) for answer in clear for name in answer["labels"])

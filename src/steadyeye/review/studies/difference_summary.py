@@ -14,6 +14,8 @@ from steadyeye.metrics.label_studies.model_difference import say_difference
 from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels
 from steadyeye.review.studies.study_summary import (
     find_horizon,
+    list_gold_numbers,
+    list_limits,
     list_people_remarks,
     trace_interval,
 )
@@ -95,15 +97,7 @@ def _list_numbers(
         (f"Only {study.model} right", number_of(counts.better, "set")),
         (f"Only {study.against} right", number_of(counts.worse, "set")),
     ]
-    if study.stop.budget is not None:
-        numbers.append(("Budget", number_of(study.stop.budget, "label")))
-    if study.stop.target is not None:
-        target = f"± {100 * study.stop.target:g} percentage points"
-        numbers.append(("Wanted", f"{target}; now ± {50 * (share.high - share.low):.1f}"))
-    if people.gold_asked:
-        wrong, answered = people.gold_wrong, people.gold_asked
-        numbers.append(("Gold questions wrong", f"{wrong:,} of {answered:,}"))
-    return numbers
+    return [*numbers, *list_limits(study.stop, share), *list_gold_numbers(people)]
 
 
 def _list_remarks(result: DifferenceResult) -> Sequence[str]:

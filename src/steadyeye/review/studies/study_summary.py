@@ -7,13 +7,13 @@ from typing import Any
 from sqlalchemy import Connection
 
 from steadyeye.core.format import interval, number_of, percent
-from steadyeye.core.stats.intervals import clopper_pearson
+from steadyeye.core.stats.intervals import Interval, clopper_pearson
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult
 from steadyeye.metrics.label_studies.judge_difference import DifferenceResult
 from steadyeye.metrics.label_studies.label_errors import widen_for_errors
 from steadyeye.metrics.label_studies.premise_sentences import say_advice, say_checks
 from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
-from steadyeye.metrics.label_studies.study import LabelStudy
+from steadyeye.metrics.label_studies.study import LabelStudy, StopRule
 from steadyeye.metrics.label_studies.video_share import VideoShare, find_video_share, say_videos
 from steadyeye.review.studies.live_study import LabelCounts, LiveStudy, count_labels, judge_study
 
@@ -114,16 +114,25 @@ def _list_numbers(
         numbers.append(("Checks of the premise", checked))
     if result.more:
         numbers.append(("To a decision", f"at least {number_of(result.more, 'more label')}"))
-    if study.stop.budget is not None:
-        numbers.append(("Budget", number_of(study.stop.budget, "label")))
-    if study.stop.target is not None:
+    return [*numbers, *list_limits(study.stop, share), *list_gold_numbers(people)]
+
+
+def list_limits(stop: StopRule, share: Interval) -> Sequence[tuple[str, str]]:
+    """When labels are enough, and how far the interval is from it: names and values for people."""
+    limits = []
+    if stop.budget is not None:
+        limits.append(("Budget", number_of(stop.budget, "label")))
+    if stop.target is not None:
         width = (share.high or 0.0) - (share.low or 0.0)
-        target = f"± {100 * study.stop.target:g} percentage points"
-        numbers.append(("Wanted", f"{target}; now ± {50 * width:.1f}"))
-    if people.gold_asked:
-        wrong, answered = people.gold_wrong, people.gold_asked
-        numbers.append(("Gold questions wrong", f"{wrong:,} of {answered:,}"))
-    return numbers
+        target = f"± {100 * stop.target:g} percentage points"
+        limits.append(("Wanted", f"{target}; now ± {50 * width:.1f}"))
+    return limits
+
+
+def list_gold_numbers(people: LabelCounts) -> Sequence[tuple[str, str]]:
+    """How many answers to gold questions are wrong, where there are any."""
+    wrong, answered = people.gold_wrong, people.gold_asked
+    return [("Gold questions wrong", f"{wrong:,} of {answered:,}")] if answered else []
 
 
 def _read_required(study: LabelStudy) -> float:
