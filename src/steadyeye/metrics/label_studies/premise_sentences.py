@@ -39,7 +39,7 @@ def say_checks(study: LabelStudy, result: StudyResult) -> str:
     most = counts.allow(any_time=any_time).sets
     rest = (
         f"at most {percent(most / counts.exempt)} of the {number_of(counts.exempt, 'set')} that "
-        f"need no label may count all the same: the upper end is {_raise(study, most)} higher"
+        f"need no label may count all the same: the upper end is {_say_points(study, most)} higher"
     )
     return f"{_word_doubtful(counts)}; {rest}"
 
@@ -70,7 +70,7 @@ def say_plan(study: LabelStudy) -> str:
         f"{number_of(number, 'check')} of the premise come on top, of the "
         f"{number_of(study.exempt, 'set')} that need no label: if each shows one class on all its "
         f"frames, at most {percent(most / study.exempt)} of them do not, and the upper end is "
-        f"{_raise(study, most)} higher."
+        f"{_say_points(study, most)} higher."
     )
     deciding = count_deciding_checks(study)
     if deciding is None:
@@ -103,7 +103,7 @@ def _word_doubtful(counts: CheckCounts) -> str:
     )
 
 
-def _raise(study: LabelStudy, sets: int) -> str:
+def _say_points(study: LabelStudy, sets: int) -> str:
     return f"{100 * sets / len(study.sets):.1f} percentage points"
 
 
