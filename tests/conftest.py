@@ -26,6 +26,8 @@ FLAGS = [
 ]
 PATIENCE = 120_000
 """Milliseconds that a test waits for a page: only a page that never comes takes as long."""
+# what a test leaves to all after it, and to their browsers and servers
+SCHEDULING = os.sched_getscheduler(0)
 # begun in the background of a shell, tests would ignore interrupts, and so would all they begin
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # tests begin processes by the hundred, and none is to compile every module again
@@ -160,6 +162,13 @@ def pytest_collection_finish():
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def same_scheduling():
+    """No test changes the priority of its process, as encoders of video do."""
+    yield
+    assert os.sched_getscheduler(0) == SCHEDULING
 
 
 @pytest.fixture(scope="session")
