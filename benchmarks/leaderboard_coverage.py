@@ -22,7 +22,7 @@ from steadyeye.core.stats.trials import Trials
 from steadyeye.metrics.testbed.testbed_fit import LOGIT, PROBIT, Space
 from steadyeye.report.comparison.leaderboards import ALPHA
 from steadyeye.report.comparison.own_line import AnchorOutcomes, fit_own_line
-from steadyeye.report.comparison.set_correlation import correlate_sets, measure_set
+from steadyeye.report.comparison.set_correlation import SetOrder, correlate_sets
 
 VIDEOS = (5, 10, 20)
 ANCHORS = 8  # of a video
@@ -92,8 +92,8 @@ def cover_ranks(shares: Sequence[float]) -> Callable[[np.random.Generator, int],
     return attempt
 
 
-def check_ranks(success: Bools, shares: Sequence[float], videos: int) -> bool:
-    """Whether all models' ranks lie within; of equal models all the ranks that they share.
+def find_clear(success: Bools, videos: int, alpha: float = ALPHA) -> Bools:
+    """(m, m) whether a model's mean is clearly higher than another's.
 
     From the p values of the package and Holm's adjustment, as `leaderboard` has it but without the
     intervals of differences, which take most of its time.
@@ -108,12 +108,18 @@ def check_ranks(success: Bools, shares: Sequence[float], videos: int) -> bool:
         chance_of_equal_means(many[i], many[j], p) if adjusted <= ALPHA else 1.0
         for (i, j), p, adjusted in zip(pairs, plain, holm(plain), strict=True)
     ]
-    better, true = np.zeros((len(wins), len(wins)), bool), np.asarray(shares)
+    better = np.zeros((len(wins), len(wins)), bool)
     for (i, j), p in zip(pairs, holm(means), strict=True):
         first, second = (i, j) if wins[i].sum() > wins[j].sum() else (j, i)
-        better[first, second] = p <= ALPHA
+        better[first, second] = p <= alpha
+    return better
+
+
+def check_ranks(success: Bools, shares: Sequence[float], videos: int) -> bool:
+    """Whether all models' ranks lie within; of equal models all the ranks that they share."""
+    better, true = find_clear(success, videos), np.asarray(shares)
     first = 1 + better.sum(axis=0)
-    last = len(wins) - better.sum(axis=1)
+    last = len(true) - better.sum(axis=1)
     above, below = ((true[:, None] > true).sum(axis=axis) for axis in (0, 1))
     return bool(np.all(first <= 1 + above) and np.all(last >= len(true) - below))
 
@@ -154,17 +160,13 @@ def cover_tau(
     truth = float(kendalltau(first, second).statistic)
 
     def attempt(rng: np.random.Generator, videos: int) -> list[bool]:
-        names = number_videos(videos).astype(str)
         sets = []
-        for seed, shares in enumerate((first, second)):
+        for place, shares in enumerate((first, second)):
             (success,) = Population([shares]).draw(rng, videos)
-            models = [
-                (f"{i}", float(own.mean()), Trials(own, names)) for i, own in enumerate(success)
-            ]
-            sets.append(measure_set(f"{seed}", "accuracy", models, seed))
+            better = find_clear(success, videos, ALPHA / 2).astype(np.int_)
+            facts = (f"{place}", "accuracy", tuple(map(str, range(len(shares)))))
+            sets.append(SetOrder(*facts, success.mean(axis=1), better - better.T, limits=""))
         (pair,) = correlate_sets(sets)
-        assert pair.low is not None, "videos enough"
-        assert pair.high is not None, "videos enough"
         return [pair.low - 1e-9 <= truth <= pair.high + 1e-9]
 
     return attempt

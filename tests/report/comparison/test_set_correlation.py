@@ -1,33 +1,38 @@
 """Rank correlation between data sets: by hand, against scipy, and with few and one-sided data."""
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from steadyeye.core.stats.trials import Statistic, Trials
-from steadyeye.report.comparison.cluster_draws import (
-    FEWEST,
-    bound_replicates,
-    draw_clusters,
-    resample_values,
-)
+from steadyeye.core.stats.paired import Difference
+from steadyeye.core.types import Result
+from steadyeye.report.comparison.leaderboards import Leaderboard, ModelPair, Standing
 from steadyeye.report.comparison.set_correlation import (
     correlate_ranks,
     correlate_sets,
     describe_correlation,
-    measure_set,
+    order_models,
 )
 
-IMAGES = np.array([f"i{i:03d}" for i in range(60)])
 
-
-def measured(data, wins, videos=IMAGES, metric="accuracy", seed=0):
-    """Models that are right on the first `wins` samples."""
-    models = [
-        (f"m{i}", n / len(videos), Trials(np.arange(len(videos)) < n, videos))
-        for i, n in enumerate(wins)
-    ]
-    return measure_set(data, metric, models, seed)
+def ordered(data, values, open_pairs=(), metric="accuracy", lower=False, one_video=False):
+    """The order of models m0, m1, … by `values`; `open_pairs`: those the data leave open."""
+    models = [f"m{i}" for i in range(len(values))]
+    standings = tuple(
+        Standing(1, (1, len(values)), model, Result(metric, value, None, None, 60, ""), ())
+        for model, value in zip(models, values, strict=True)
+    )
+    method = "exact, within this one video only" if one_video else "exact"
+    pairs = []
+    for i, j in itertools.combinations(range(len(values)), 2):
+        better, worse = (i, j) if (values[i] > values[j]) != lower else (j, i)
+        p = 0.03 if {i, j} in map(set, open_pairs) else 0.02
+        gap = Difference(abs(values[i] - values[j]), -1, 1, p, 60, "images", method)
+        pairs.append(ModelPair(models[better], models[worse], gap, p, True, p))
+    return order_models(data, Leaderboard(metric, lower, standings, tuple(pairs)))
 
 
 def test_tau_by_hand():
@@ -50,77 +55,87 @@ def test_tau_is_that_of_scipy(models):
     np.testing.assert_allclose(correlate_ranks(first, second), expected, atol=1e-12)
 
 
-def test_an_order_that_much_data_shows_is_said():
-    images = np.array([f"{i:04d}" for i in range(800)])
-    sets = [
-        measured(name, [250, 450, 650], images, seed=seed) for seed, name in enumerate("ab")
-    ] + [measured("c", [650, 450, 250], images, seed=2)]
+def test_an_order_that_all_pairs_show_is_said():
+    sets = [ordered("a", [0.2, 0.4, 0.6]), ordered("b", [0.5, 0.6, 0.7])]
+    sets.append(ordered("c", [0.6, 0.4, 0.2]))
     same, opposite, _ = correlate_sets(sets)
-    assert same.value == 1
-    assert same.low > 0
-    assert same.high == 1
+    assert (same.value, same.low, same.high) == (1, 1, 1)
     said = describe_correlation(same)
     assert said.startswith("Models with a better accuracy on a have a better accuracy on b too: τ")
     assert "3 models" in said
-    assert (opposite.value, opposite.low) == (-1, -1)
-    assert opposite.high < 0
+    assert (opposite.value, opposite.low, opposite.high) == (-1, -1, -1)
     assert "have a worse one on c" in describe_correlation(opposite)
 
 
-def test_one_sample_more_is_no_order():
-    """Each model is right on one more sample: no resample of these reverses them, a new one may."""
-    (pair,) = correlate_sets([measured("a", [30, 31, 32]), measured("b", [40, 41, 42], seed=1)])
-    assert pair.value == 1
-    assert pair.low < 0
+def test_an_open_pair_may_have_either_order():
+    """At 2.5 % for each data set: p = 0.03 orders a pair on a leaderboard, and not here."""
+    first = ordered("a", [0.1, 0.2, 0.3, 0.4], open_pairs=[(0, 1), (1, 2)])
+    second = ordered("b", [0.1, 0.2, 0.4, 0.3], open_pairs=[(1, 2)])
+    (pair,) = correlate_sets([first, second])
+    # 23 disagrees, 01 and 12 are open, 02, 03 and 13 agree
+    assert (pair.value, pair.low, pair.high) == pytest.approx((4 / 6, 0, 4 / 6))
+    assert pair.method == "clear order of 4 (a) and 5 (b) of 6 pairs of models"
     assert describe_correlation(pair).startswith("A better accuracy on a does not clearly go with")
 
 
-def test_same_input_same_interval_and_the_interval_holds_the_value():
-    sets = [measured("a", [10, 20, 30, 40]), measured("b", [12, 10, 25, 40], seed=1)]
-    (pair,) = correlate_sets(sets)
-    assert correlate_sets(sets) == [pair]
-    assert -1 <= pair.low <= pair.value <= pair.high <= 1
+def test_the_interval_holds_whatever_the_order_of_open_pairs():
+    """Every true order, with ties, that has the pairs that are clear: brute force over values."""
+    rng = np.random.default_rng(0)
+    every = np.array(list(itertools.product(range(3), repeat=4)))
+    pairs = list(itertools.combinations(range(4), 2))
+    for _ in range(60):
+        seen = [rng.permutation(4) / 10 for _ in range(2)]
+        opens = [[pair for pair in pairs if rng.random() < 0.5] for _ in range(2)]
+        (found,) = correlate_sets(
+            [ordered(name, *part) for name, *part in zip("ab", seen, opens, strict=True)]
+        )
+        fitting = [
+            np.array(
+                [
+                    true
+                    for true in every
+                    if all(
+                        (true[i] - true[j]) * (values[i] - values[j]) > 0
+                        for i, j in pairs
+                        if (i, j) not in own
+                    )
+                ]
+            )
+            for values, own in zip(seen, opens, strict=True)
+        ]
+        if not all(map(len, fitting)):
+            continue
+        taus = correlate_ranks(fitting[0][:, None], fitting[1][None])
+        taus = taus[~np.isnan(taus)]
+        assert found.low - 1e-9 <= taus.min(initial=1)
+        assert taus.max(initial=-1) <= found.high + 1e-9
+        assert found.low - 1e-9 <= found.value <= found.high + 1e-9
 
 
-def test_too_few_videos_or_models_and_models_that_are_equal():
-    videos = np.repeat(["x", "y", "z"], 20)
-    assert len(set(videos.tolist())) < FEWEST
-    (pair,) = correlate_sets([measured("a", [10, 20, 30], videos), measured("b", [10, 20, 30])])
-    assert pair.low is None
-    assert "no interval: 3 clusters are too few for a bootstrap" in describe_correlation(pair)
-    assert correlate_sets([measured("a", [1, 2]), measured("b", [1, 2])]) == []
-    assert correlate_sets([measured("a", [1, 2, 3]), measured("b", [1, 2, 3], metric="map")]) == []
-    (equal,) = correlate_sets([measured("a", [20, 20, 20]), measured("b", [10, 20, 30])])
-    assert equal.value is None
+def test_lower_numbers_may_be_the_better_ones():
+    rates = ordered("a", [0.1, 0.2, 0.3], metric="flip_rate", lower=True)
+    np.testing.assert_array_equal(rates.clear, [[0, 1, 1], [-1, 0, 1], [-1, -1, 0]])
+    (pair,) = correlate_sets([rates, ordered("b", [5, 6, 7], metric="flip_rate", lower=True)])
+    assert (pair.value, pair.low, pair.high) == (1, 1, 1)
+
+
+def test_too_few_models_and_models_that_are_equal():
+    assert correlate_sets([ordered("a", [1, 2]), ordered("b", [1, 2])]) == []
+    assert correlate_sets([ordered("a", [1, 2, 3]), ordered("b", [1, 2, 3], metric="map")]) == []
+    none = [(0, 1), (0, 2), (1, 2)]
+    (equal,) = correlate_sets([ordered("a", [2, 2, 2], none), ordered("b", [1, 2, 3])])
+    assert (equal.value, equal.low, equal.high) == (None, -1, 1)
     assert "no order to compare" in describe_correlation(equal)
 
 
 def test_only_models_of_both_sets_count_whatever_their_order():
-    first = measured("a", [10, 20, 30, 40])
-    models = [
-        (f"m{i}", n / 60, Trials(np.arange(60) < n, IMAGES)) for i, n in ((2, 30), (0, 9), (1, 22))
-    ]
-    (pair,) = correlate_sets([first, measure_set("b", "accuracy", models, 1)])
+    second = ordered("b", [0.3, 0.2, 0.1])
+    second = replace(second, models=("m2", "m1", "m0"))
+    (pair,) = correlate_sets([ordered("a", [0.1, 0.2, 0.3, 0.4]), second])
     assert pair.models == ("m0", "m1", "m2")
-    assert pair.value == 1
+    assert (pair.value, pair.low, pair.high) == (1, 1, 1)
 
 
-def test_videos_are_resampled_as_a_whole_and_a_statistic_as_trials():
-    videos = np.repeat([f"v{i:02d}" for i in range(12)], 5)
-    success = np.random.default_rng(0).random(60) < 0.5
-    draws = draw_clusters(videos)
-    assert draws.weights.shape[1] == 12
-    shares = resample_values(Trials(success, videos), draws)
-    wins = success.reshape(12, 5).sum(axis=1)
-    np.testing.assert_allclose(shares, draws.weights @ wins / (5 * draws.weights.sum(axis=1)))
-    statistic = Statistic(
-        float(success.mean()), videos, lambda w: w @ success / w.sum(axis=1), lambda: None
-    )
-    np.testing.assert_allclose(resample_values(statistic, draws), shares, rtol=1e-5)
-    single = draw_clusters(np.repeat("v", 60), block=10)
-    assert single.weights.shape[1] == 6
-    assert single.method == "6 blocks of 10 in a row, within this one video only"
-
-
-def test_a_resample_without_a_value_widens_the_interval():
-    assert bound_replicates(np.array([0.1, np.nan, 0.2, 0.3]), -1.0, 1.0) == (-1.0, 1.0)
+def test_an_order_within_one_video_is_said_to_be_of_that_one():
+    (pair,) = correlate_sets([ordered("a", [1, 2, 3], one_video=True), ordered("b", [1, 2, 3])])
+    assert "clear order of 3 (a, within this one video only) and 3 (b)" in pair.method

@@ -39,8 +39,8 @@ class ModelPair:
     """Two models, the first being the better by its number.
 
     `difference`: by how much it is better, whichever way better is. `adjusted`: the p value after
-    Holm, over all pairs of the leaderboard. `apart`: whether the data tell them apart.
-    `is_ordered`: whether their means are, by `chance_of_equal_means` after Holm.
+    Holm, over all pairs of the leaderboard. `apart`: whether the data tell them apart. `order_p`:
+    the p value of equal means, `chance_of_equal_means` after Holm.
     """
 
     better: str
@@ -48,7 +48,12 @@ class ModelPair:
     difference: Difference
     adjusted: float
     apart: bool
-    is_ordered: bool
+    order_p: float
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the data tell which of the two means is the better one."""
+        return self.order_p <= ALPHA
 
     def __repr__(self) -> str:
         gap = self.difference
@@ -155,7 +160,7 @@ def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
         for place, ((i, j), p) in enumerate(zip(both, adjusted, strict=True))
     ]
     rows = zip(compared, adjusted, holm(means), strict=True)
-    return [ModelPair(*pair, p, p <= ALPHA, order <= ALPHA) for pair, p, order in rows]
+    return [ModelPair(*pair, p, p <= ALPHA, order_p) for pair, p, order_p in rows]
 
 
 def _standing(entry: RankedModel, pairs: Sequence[ModelPair], models: int) -> Standing:
