@@ -20,11 +20,13 @@ from steadyeye.core.stats.paired import chance_of_equal_means, prepare_outcomes
 from steadyeye.core.stats.proportions import exchange_chances
 from steadyeye.core.stats.trials import Trials
 from steadyeye.metrics.testbed.testbed_fit import LOGIT, PROBIT, Space
+from steadyeye.report.comparison.cluster_draws import draw_clusters, resample_values
 from steadyeye.report.comparison.leaderboards import ALPHA
 from steadyeye.report.comparison.own_line import AnchorOutcomes, fit_own_line
-from steadyeye.report.comparison.set_correlation import SetOrder, correlate_sets
+from steadyeye.report.comparison.set_correlation import SetValues, correlate_sets
 
 VIDEOS = (5, 10, 20)
+MODELS = tuple("abcdefgh")
 ANCHORS = 8  # of a video
 CORRELATION = 0.3  # of the anchors of a video, for one model
 Floats = NDArray[np.float64]
@@ -38,6 +40,8 @@ ORDERS = {
     "mixed order": (SPREAD, (0.6, 0.5, 0.8, 0.9, 0.7)),
     "close, same order": (CLOSE, CLOSE),
     "close, mixed order": (CLOSE, (0.72, 0.7, 0.76, 0.78, 0.74)),
+    "unrelated order": (SPREAD, (0.6, 0.9, 0.7, 0.5, 0.8)),
+    "close, unrelated order": (CLOSE, (0.72, 0.78, 0.74, 0.7, 0.76)),
     "two equal": (SPREAD, (0.6, 0.6, 0.7, 0.8, 0.9)),
 }
 LINES = {
@@ -160,13 +164,18 @@ def cover_tau(
     truth = float(kendalltau(first, second).statistic)
 
     def attempt(rng: np.random.Generator, videos: int) -> list[bool]:
+        names = number_videos(videos).astype(str)
         sets = []
-        for place, shares in enumerate((first, second)):
+        for seed, shares in enumerate((first, second)):
             (success,) = Population([shares]).draw(rng, videos)
             better = find_clear(success, videos, ALPHA / 2).astype(np.int_)
-            facts = (f"{place}", "accuracy", tuple(map(str, range(len(shares)))))
-            sets.append(SetOrder(*facts, success.mean(axis=1), better - better.T, limits=""))
+            draws = draw_clusters(names, seed=seed)
+            replicates = np.stack([resample_values(Trials(own, names), draws) for own in success])
+            facts = (f"{seed}", "accuracy", MODELS[: len(shares)], success.mean(axis=1))
+            sets.append(SetValues(*facts, better - better.T, replicates, draws))
         (pair,) = correlate_sets(sets)
+        assert pair.low is not None, "videos enough"
+        assert pair.high is not None, "videos enough"
         return [pair.low - 1e-9 <= truth <= pair.high + 1e-9]
 
     return attempt

@@ -150,7 +150,7 @@ def build_correlations(pairs: Sequence[SetCorrelation], data: int) -> Section | 
             name_metric(pair.metric),
             f"{pair.first} and {pair.second}",
             format_tau(pair.value),
-            f"{format_tau(pair.low)} to {format_tau(pair.high)}",
+            "—" if pair.low is None else f"{format_tau(pair.low)} to {format_tau(pair.high)}",
             f"{len(pair.models)}",
             pair.method,
         )
@@ -166,11 +166,13 @@ def build_correlations(pairs: Sequence[SetCorrelation], data: int) -> Section | 
         method=(
             "τ is Kendall's tau-b between the values of the same models on the two data sets: the "
             "share of pairs of models in the same order minus that in the opposite order, allowing "
-            "for ties. The interval has all pairs of models that either data set leaves open in "
-            "the opposite order for its lower end, and in the same order for its upper end. A pair "
-            "is not open where the means differ clearly, at 2.5 % for all pairs of a data set "
-            "together. It is about other videos of these kinds and these same models, not about "
-            f"other models.{several}",
+            "for ties. The interval resamples the videos (or images) of each data set, "
+            "independently of the other; each resample is the same for all models. Each has one "
+            "further video, unseen, on which the models are in the opposite order of the other "
+            "data set for the lower end and in the same order for the upper end. The end away from "
+            "0 has all pairs of models that either data set leaves open in the same order (above "
+            "0), or in the opposite order (below 0). It is about other videos of these kinds and "
+            f"these same models, not about other models.{several}",
         ),
         tables=(Table("Rank correlation between data sets", header, rows),),
     )

@@ -32,7 +32,7 @@ from steadyeye.report.comparison.own_line import AnchorOutcomes, fit_own_lines
 from steadyeye.report.comparison.set_correlation import (
     SetCorrelation,
     correlate_sets,
-    order_models,
+    measure_set,
 )
 from steadyeye.report.leaderboard_sections import DataLines, describe_main
 from steadyeye.report.run_costs import ModelCost, read_costs
@@ -158,7 +158,7 @@ def build_site(runs: Sequence[Place], metrics: str | None = None) -> Leaderboard
         models=models,
         rankings=rankings,
         lines=tuple(filter(None, map(fit_lines, models))),
-        correlations=tuple(correlate_data(rankings)),
+        correlations=tuple(correlate_data(models, rankings)),
         costs=tuple(read_costs(runs)),
         left_out=sum(len(cells(run)) for run in runs) - sum(map(len, models)),
         date=max(dates, default=None),
@@ -213,13 +213,22 @@ def fit_lines(models: Sequence[Evaluated]) -> DataLines | None:
     return DataLines(tables[0].data, k, anchors, videos, own, published, left_out, is_same_set)
 
 
-def correlate_data(rankings: Sequence[Boards]) -> list[SetCorrelation]:
+def correlate_data(
+    models: Sequence[Sequence[Evaluated]], rankings: Sequence[Boards]
+) -> list[SetCorrelation]:
     """The rank correlations of every pair of data sets, the most telling metric first."""
-    sets = [
-        order_models(ranked.data, board)
-        for ranked in rankings
-        for board in ranked.boards
-        if board.metric.partition("(")[0] in CORRELATED
-    ]
+    sets = []
+    for place, (several, ranked) in enumerate(zip(models, rankings, strict=True)):
+        tables = common([model.predictions for model in several])
+        for board in ranked.boards:
+            if board.metric.partition("(")[0] not in CORRELATED:
+                continue
+            outcomes = {}
+            for model, table in zip(several, tables, strict=True):
+                bound = model.bound_metrics.get(board.metric)
+                if bound is not None and bound.outcomes is not None:
+                    outcomes[table.model] = bound.outcomes(table)
+            if outcomes:
+                sets.append(measure_set(ranked.data, board, outcomes, seed=place))
     order = {name: place for place, name in enumerate(CORRELATED)}
     return sorted(correlate_sets(sets), key=lambda pair: order[pair.metric.partition("(")[0]])

@@ -1,38 +1,41 @@
 """Rank correlation between data sets: by hand, against scipy, and with few and one-sided data."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from steadyeye.core.stats.paired import Difference
+from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
-from steadyeye.report.comparison.leaderboards import Leaderboard, ModelPair, Standing
+from steadyeye.report.comparison.cluster_draws import (
+    FEWEST,
+    bound_replicates,
+    draw_clusters,
+    resample_values,
+)
+from steadyeye.report.comparison.leaderboards import RankedModel, leaderboard
 from steadyeye.report.comparison.set_correlation import (
+    bound_by_clear_pairs,
     correlate_ranks,
     correlate_sets,
     describe_correlation,
-    order_models,
+    measure_set,
 )
 
+IMAGES = np.array([f"i{i:03d}" for i in range(60)])
 
-def ordered(data, values, open_pairs=(), metric="accuracy", lower=False, one_video=False):
-    """The order of models m0, m1, … by `values`; `open_pairs`: those the data leave open."""
-    models = [f"m{i}" for i in range(len(values))]
-    standings = tuple(
-        Standing(1, (1, len(values)), model, Result(metric, value, None, None, 60, ""), ())
-        for model, value in zip(models, values, strict=True)
-    )
-    method = "exact, within this one video only" if one_video else "exact"
-    pairs = []
-    for i, j in itertools.combinations(range(len(values)), 2):
-        better, worse = (i, j) if (values[i] > values[j]) != lower else (j, i)
-        p = 0.03 if {i, j} in map(set, open_pairs) else 0.02
-        gap = Difference(abs(values[i] - values[j]), -1, 1, p, 60, "images", method)
-        pairs.append(ModelPair(models[better], models[worse], gap, p, True, p))
-    return order_models(data, Leaderboard(metric, lower, standings, tuple(pairs)))
+
+def measured(data, wins, videos=IMAGES, metric="accuracy", seed=0):
+    """Models that are right on the first `wins` samples; `wins`: by model, or of m0, m1, …"""
+    wins = wins if isinstance(wins, dict) else {f"m{i}": n for i, n in enumerate(wins)}
+    n = len(videos)
+    outcomes = {model: Trials(np.arange(n) < right, videos) for model, right in wins.items()}
+    ranked = [
+        RankedModel(model, Result(metric, right / n, None, None, n, ""), outcomes[model])
+        for model, right in wins.items()
+    ]
+    return measure_set(data, leaderboard(metric, ranked), outcomes, seed)
 
 
 def test_tau_by_hand():
@@ -55,87 +58,117 @@ def test_tau_is_that_of_scipy(models):
     np.testing.assert_allclose(correlate_ranks(first, second), expected, atol=1e-12)
 
 
-def test_an_order_that_all_pairs_show_is_said():
-    sets = [ordered("a", [0.2, 0.4, 0.6]), ordered("b", [0.5, 0.6, 0.7])]
-    sets.append(ordered("c", [0.6, 0.4, 0.2]))
+def test_an_order_that_much_data_shows_is_said():
+    images = np.array([f"{i:04d}" for i in range(800)])
+    sets = [
+        measured(name, [250, 450, 650], images, seed=seed) for seed, name in enumerate("ab")
+    ] + [measured("c", [650, 450, 250], images, seed=2)]
     same, opposite, _ = correlate_sets(sets)
-    assert (same.value, same.low, same.high) == (1, 1, 1)
+    assert same.value == 1
+    assert same.low > 0
+    assert same.high == 1
     said = describe_correlation(same)
     assert said.startswith("Models with a better accuracy on a have a better accuracy on b too: τ")
     assert "3 models" in said
-    assert (opposite.value, opposite.low, opposite.high) == (-1, -1, -1)
+    assert (opposite.value, opposite.low) == (-1, -1)
+    assert opposite.high < 0
     assert "have a worse one on c" in describe_correlation(opposite)
 
 
-def test_an_open_pair_may_have_either_order():
-    """At 2.5 % for each data set: p = 0.03 orders a pair on a leaderboard, and not here."""
-    first = ordered("a", [0.1, 0.2, 0.3, 0.4], open_pairs=[(0, 1), (1, 2)])
-    second = ordered("b", [0.1, 0.2, 0.4, 0.3], open_pairs=[(1, 2)])
-    (pair,) = correlate_sets([first, second])
-    # 23 disagrees, 01 and 12 are open, 02, 03 and 13 agree
-    assert (pair.value, pair.low, pair.high) == pytest.approx((4 / 6, 0, 4 / 6))
-    assert pair.method == "clear order of 4 (a) and 5 (b) of 6 pairs of models"
+def test_one_sample_more_is_no_order():
+    """Each model is right on one more sample: no resample of these reverses them, a new one may."""
+    (pair,) = correlate_sets([measured("a", [30, 31, 32]), measured("b", [40, 41, 42], seed=1)])
+    assert pair.value == 1
+    assert pair.low < 0
     assert describe_correlation(pair).startswith("A better accuracy on a does not clearly go with")
 
 
-def test_the_interval_holds_whatever_the_order_of_open_pairs():
-    """Every true order, with ties, that has the pairs that are clear: brute force over values."""
-    rng = np.random.default_rng(0)
-    every = np.array(list(itertools.product(range(3), repeat=4)))
-    pairs = list(itertools.combinations(range(4), 2))
-    for _ in range(60):
-        seen = [rng.permutation(4) / 10 for _ in range(2)]
-        opens = [[pair for pair in pairs if rng.random() < 0.5] for _ in range(2)]
-        (found,) = correlate_sets(
-            [ordered(name, *part) for name, *part in zip("ab", seen, opens, strict=True)]
-        )
-        fitting = [
-            np.array(
-                [
-                    true
-                    for true in every
-                    if all(
-                        (true[i] - true[j]) * (values[i] - values[j]) > 0
-                        for i, j in pairs
-                        if (i, j) not in own
-                    )
-                ]
-            )
-            for values, own in zip(seen, opens, strict=True)
-        ]
-        if not all(map(len, fitting)):
-            continue
-        taus = correlate_ranks(fitting[0][:, None], fitting[1][None])
-        taus = taus[~np.isnan(taus)]
-        assert found.low - 1e-9 <= taus.min(initial=1)
-        assert taus.max(initial=-1) <= found.high + 1e-9
-        assert found.low - 1e-9 <= found.value <= found.high + 1e-9
+def test_same_input_same_interval_and_the_interval_holds_the_value():
+    sets = [measured("a", [10, 20, 30, 40]), measured("b", [12, 10, 25, 40], seed=1)]
+    (pair,) = correlate_sets(sets)
+    assert correlate_sets(sets) == [pair]
+    assert -1 <= pair.low <= pair.value <= pair.high <= 1
 
 
-def test_lower_numbers_may_be_the_better_ones():
-    rates = ordered("a", [0.1, 0.2, 0.3], metric="flip_rate", lower=True)
-    np.testing.assert_array_equal(rates.clear, [[0, 1, 1], [-1, 0, 1], [-1, -1, 0]])
-    (pair,) = correlate_sets([rates, ordered("b", [5, 6, 7], metric="flip_rate", lower=True)])
-    assert (pair.value, pair.low, pair.high) == (1, 1, 1)
-
-
-def test_too_few_models_and_models_that_are_equal():
-    assert correlate_sets([ordered("a", [1, 2]), ordered("b", [1, 2])]) == []
-    assert correlate_sets([ordered("a", [1, 2, 3]), ordered("b", [1, 2, 3], metric="map")]) == []
-    none = [(0, 1), (0, 2), (1, 2)]
-    (equal,) = correlate_sets([ordered("a", [2, 2, 2], none), ordered("b", [1, 2, 3])])
-    assert (equal.value, equal.low, equal.high) == (None, -1, 1)
+def test_too_few_videos_or_models_and_models_that_are_equal():
+    videos = np.repeat(["x", "y", "z"], 20)
+    assert len(set(videos.tolist())) < FEWEST
+    (pair,) = correlate_sets([measured("a", [10, 20, 30], videos), measured("b", [10, 20, 30])])
+    assert pair.low is None
+    assert "no interval: 3 clusters are too few for a bootstrap" in describe_correlation(pair)
+    assert correlate_sets([measured("a", [1, 2]), measured("b", [1, 2])]) == []
+    assert correlate_sets([measured("a", [1, 2, 3]), measured("b", [1, 2, 3], metric="map")]) == []
+    (equal,) = correlate_sets([measured("a", [20, 20, 20]), measured("b", [10, 20, 30])])
+    assert equal.value is None
     assert "no order to compare" in describe_correlation(equal)
 
 
 def test_only_models_of_both_sets_count_whatever_their_order():
-    second = ordered("b", [0.3, 0.2, 0.1])
-    second = replace(second, models=("m2", "m1", "m0"))
-    (pair,) = correlate_sets([ordered("a", [0.1, 0.2, 0.3, 0.4]), second])
-    assert pair.models == ("m0", "m1", "m2")
-    assert (pair.value, pair.low, pair.high) == (1, 1, 1)
+    first = measured("a", [10, 20, 30, 40])
+    second = measured("b", {"m2": 30, "m0": 9, "m1": 22}, seed=1)
+    (pair,) = correlate_sets([first, second])
+    assert set(pair.models) == {"m0", "m1", "m2"}
+    assert pair.value == 1
 
 
-def test_an_order_within_one_video_is_said_to_be_of_that_one():
-    (pair,) = correlate_sets([ordered("a", [1, 2, 3], one_video=True), ordered("b", [1, 2, 3])])
-    assert "clear order of 3 (a, within this one video only) and 3 (b)" in pair.method
+def test_videos_are_resampled_as_a_whole_and_a_statistic_as_trials():
+    videos = np.repeat([f"v{i:02d}" for i in range(12)], 5)
+    success = np.random.default_rng(0).random(60) < 0.5
+    draws = draw_clusters(videos)
+    assert draws.weights.shape[1] == 12
+    shares = resample_values(Trials(success, videos), draws)
+    wins = success.reshape(12, 5).sum(axis=1)
+    np.testing.assert_allclose(shares, draws.weights @ wins / (5 * draws.weights.sum(axis=1)))
+    statistic = Statistic(
+        float(success.mean()), videos, lambda w: w @ success / w.sum(axis=1), lambda: None
+    )
+    np.testing.assert_allclose(resample_values(statistic, draws), shares, rtol=1e-5)
+    single = draw_clusters(np.repeat("v", 60), block=10)
+    assert single.weights.shape[1] == 6
+    assert single.method == "6 blocks of 10 in a row, within this one video only"
+
+
+def test_a_resample_without_a_value_widens_the_interval():
+    assert bound_replicates(np.array([0.1, np.nan, 0.2, 0.3]), -1.0, 1.0) == (-1.0, 1.0)
+
+
+def test_models_that_are_nearly_equal_may_have_any_order():
+    """Resamples of two nearly equal models have either order, so their τ lies too near 0."""
+    (pair,) = correlate_sets([measured("a", [30, 31, 50]), measured("b", [30, 29, 50], seed=1)])
+    assert pair.value == pytest.approx(1 / 3)
+    assert pair.high == 1
+
+
+def test_the_ends_of_clear_pairs_hold_for_every_true_order():
+    """With true ties: brute force over all values of four models that have the clear pairs."""
+    rng = np.random.default_rng(0)
+    values = np.array(list(itertools.product(range(4), repeat=4)))
+    signs = np.sign(values[:, :, None] - values[:, None, :])
+    for _ in range(200):
+        is_open = [np.triu(rng.random((4, 4)) < 0.5, k=1) for _ in range(2)]
+        orders = [rng.permutation(4) for _ in range(2)]
+        clear = [
+            np.sign(order[:, None] - order) * ~(mask | mask.T)
+            for order, mask in zip(orders, is_open, strict=True)
+        ]
+        fitting = [values[np.all((part == 0) | (signs == part), axis=(1, 2))] for part in clear]
+        taus = correlate_ranks(fitting[0][:, None], fitting[1][None])
+        low, high = bound_by_clear_pairs(*clear)
+        assert low - 1e-9 <= np.nanmin(taus)
+        assert np.nanmax(taus) <= high + 1e-9
+
+
+def test_the_better_of_lower_numbers_is_the_lower_one():
+    """A board whose lower number is the better: the clear pairs are those of the numbers."""
+    videos = np.array([f"{i:04d}" for i in range(400)])
+    wins = {"m0": 40, "m1": 200, "m2": 360}
+    outcomes = {model: Trials(np.arange(400) < n, videos) for model, n in wins.items()}
+    ranked = [
+        RankedModel(model, Result("flip_rate", n / 400, None, None, 400, ""), outcomes[model])
+        for model, n in wins.items()
+    ]
+    part = measure_set("a", leaderboard("flip_rate", ranked, lower=True), outcomes, 0)
+    place = [part.models.index(model) for model in wins]
+    np.testing.assert_array_equal(
+        part.clear[np.ix_(place, place)], [[0, 1, 1], [-1, 0, 1], [-1, -1, 0]]
+    )

@@ -11,11 +11,14 @@ from steadyeye.core.stats.intervals import (
     limit_to_video,
     number_clusters,
 )
+from steadyeye.core.stats.trials import Outcomes, Trials
 
 Floats = NDArray[np.float64]
 FEWEST = 5
 """Clusters below which resamples of them are too few for an interval."""
 REPLICATES = 2_000
+PART = 4_000_000
+"""Weights of samples that are in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,23 +36,38 @@ class ClusterDraws:
     enough: bool
 
 
-def draw_clusters(videos: NDArray[np.str_]) -> ClusterDraws:
+def draw_clusters(videos: NDArray[np.str_], block: int = 1, seed: int = 0) -> ClusterDraws:
     """The Bayesian bootstrap (Rubin 1981) over the clusters of (n,) samples, n > 0, seeded.
 
-    A cluster is a video; of a single video it is a sample, and the method says that all holds
-    within this one video only. Fewer than `FEWEST` clusters are too few.
+    A cluster is a video; of a single video it is a sample, or `block` of them in a row, and the
+    method says that all holds within this one video only. Fewer than `FEWEST` clusters are too few.
     """
-    sizes = np.bincount(number_clusters(videos)).astype(np.float64)
+    sizes = np.bincount(number_clusters(videos, block)).astype(np.float64)
     clusters = len(sizes)
-    drawn_weights = np.random.default_rng(0).standard_exponential((REPLICATES, clusters + 1))
+    drawn_weights = np.random.default_rng(seed).standard_exponential((REPLICATES, clusters + 1))
     weights, further = drawn_weights[:, :-1], drawn_weights[:, -1]
     further = further * np.sum(sizes**2) / sizes.sum()
     unseen = further / (weights @ sizes + further)
     if clusters < FEWEST:
         method = f"none: {clusters} clusters are too few for a bootstrap, which needs {FEWEST}"
         return ClusterDraws(weights, unseen, method, enough=False)
-    method = f"{count_clusters(videos)}{limit_to_video(videos)}"
-    return ClusterDraws(weights, unseen, method, enough=True)
+    blocks = block > 1 and len(np.unique(videos)) == 1
+    of = f"{clusters:,} blocks of {block} in a row" if blocks else count_clusters(videos)
+    return ClusterDraws(weights, unseen, f"{of}{limit_to_video(videos)}", enough=True)
+
+
+def resample_values(outcomes: Outcomes, draws: ClusterDraws) -> Floats:
+    """(replicates,) values of a number in resamples of its clusters; NaN where it has none."""
+    if isinstance(outcomes, Trials):
+        cluster = number_clusters(outcomes.videos, outcomes.block)
+        return resample_shares(outcomes.success, cluster, draws.weights)
+    cluster = number_clusters(outcomes.videos)
+    rows = max(PART // len(cluster), 1)
+    parts = [
+        outcomes.resampled(draws.weights[first : first + rows, cluster].astype(np.float32))
+        for first in range(0, len(draws.weights), rows)
+    ]
+    return np.concatenate(parts).astype(np.float64)
 
 
 def resample_shares(

@@ -3,7 +3,7 @@
 Kendall, "The treatment of ties in ranking problems", Biometrika 33, 1945.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.format import number_of
-from steadyeye.report.comparison.leaderboards import ALPHA, Leaderboard
+from steadyeye.core.stats.trials import Outcomes
+from steadyeye.report.comparison.cluster_draws import (
+    ClusterDraws,
+    bound_replicates,
+    draw_clusters,
+    resample_values,
+)
+from steadyeye.report.comparison.leaderboards import ALPHA, Leaderboard, ModelPair
 from steadyeye.report.comparison.metric_wording import name_metric
 
 Floats = NDArray[np.float64]
@@ -22,13 +29,13 @@ DIGITS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class SetOrder:
-    """The order of m models by one metric on one data set.
+class SetValues:
+    """The values of m models by one metric on one data set.
 
-    `values`: (m,) the higher the better. `clear`: (m, m) 1 where a model's mean is clearly higher
-    than another's, −1 where it is clearly lower and 0 where the data leave it open; all of it at
-    once is wrong with a chance of 2.5 % at most. `limits`: what the order holds for, as
-    ", within this one video only".
+    `values`: (m,). `clear`: (m, m) 1 where a model's mean is clearly better than another's, −1
+    where it is clearly worse and 0 where the data leave it open; all of it at once is wrong with a
+    chance of 2.5 % at most. `replicates`: (m, replicates) in resamples of its clusters, the same
+    resamples for all models. `draws`: what was resampled.
     """
 
     data: str
@@ -36,15 +43,16 @@ class SetOrder:
     models: tuple[str, ...]
     values: Floats
     clear: NDArray[np.int_]
-    limits: str
+    replicates: Floats
+    draws: ClusterDraws
 
 
 @dataclass(frozen=True)
 class SetCorrelation:
     """Kendall's tau-b between the values of the same models on two data sets.
 
-    `value`: −1…1, None where all models are equal on a set. `low`, `high`: its interval of 95 % or
-    more. `models`: those measured on both. `method`: of the interval.
+    `value`: −1…1, None where all models are equal on a set. `low`, `high`: its 95 % interval, None
+    where a set has too few clusters. `models`: those measured on both. `method`: of the interval.
     """
 
     metric: str
@@ -52,8 +60,8 @@ class SetCorrelation:
     second: str
     models: tuple[str, ...]
     value: float | None
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     method: str
 
 
@@ -76,21 +84,42 @@ def correlate_ranks(first: Floats, second: Floats) -> Floats:
         return np.asarray(np.sum(x * y, axis=-1) / untied, dtype=np.float64)
 
 
-def order_models(data: str, board: Leaderboard) -> SetOrder:
-    """The order of the models of a leaderboard, as far as the data show it."""
-    models = tuple(standing.model for standing in board.standings)
-    values = np.array([standing.result.value for standing in board.standings], dtype=np.float64)
+def measure_set(
+    data: str, board: Leaderboard, outcomes: Mapping[str, Outcomes], seed: int
+) -> SetValues:
+    """The values of the models of a leaderboard, what is clear of their order, and resamples.
+
+    `outcomes`: by model, all of the same samples; models that have none are left out. `seed`: of
+    the resamples, another for each data set.
+    """
+    values = {
+        standing.model: standing.result.value or 0.0
+        for standing in board.standings
+        if standing.model in outcomes
+    }
+    parts = [outcomes[model] for model in values]
+    draws = draw_clusters(parts[0].videos, getattr(parts[0], "block", 1), seed)
+    replicates = np.stack([resample_values(part, draws) for part in parts])
+    numbers = np.array([*values.values()], dtype=np.float64)
+    clear = find_clear_order(tuple(values), board.pairs)
+    return SetValues(data, board.metric, tuple(values), numbers, clear, replicates, draws)
+
+
+def find_clear_order(models: Sequence[str], pairs: Iterable[ModelPair]) -> NDArray[np.int_]:
+    """(m, m) 1 where a model is clearly better than another, −1 where it is clearly worse, else 0.
+
+    At 2.5 % for all pairs of a leaderboard together, so that two data sets have 5 %.
+    """
+    place = {model: number for number, model in enumerate(models)}
     clear = np.zeros((len(models), len(models)), dtype=np.int_)
-    for pair in board.pairs:
-        if pair.order_p <= ALPHA / 2:
-            better, worse = models.index(pair.better), models.index(pair.worse)
+    for pair in pairs:
+        if pair.order_p <= ALPHA / 2 and pair.better in place and pair.worse in place:
+            better, worse = place[pair.better], place[pair.worse]
             clear[better, worse], clear[worse, better] = 1, -1
-    single = all("one video only" in pair.difference.method for pair in board.pairs)
-    limits = ", within this one video only" if single else ""
-    return SetOrder(data, board.metric, models, -values if board.lower else values, clear, limits)
+    return clear
 
 
-def correlate_sets(sets: Sequence[SetOrder]) -> list[SetCorrelation]:
+def correlate_sets(sets: Sequence[SetValues]) -> list[SetCorrelation]:
     """Every pair of data sets on which the same three models or more have the same metric."""
     pairs = (
         _correlate(first, second)
@@ -100,33 +129,65 @@ def correlate_sets(sets: Sequence[SetOrder]) -> list[SetCorrelation]:
     return [pair for pair in pairs if pair is not None]
 
 
-def _correlate(first: SetOrder, second: SetOrder) -> SetCorrelation | None:
-    """The correlation of two sets; its ends have all pairs that are open against it, or for it.
-
-    True ties cannot pass these ends: they lessen the sum of tau-b by at least as much as its
-    divisor.
-    """
+def _correlate(first: SetValues, second: SetValues) -> SetCorrelation | None:
     models = tuple(model for model in first.models if model in second.models)
     if len(models) < FEWEST:
         return None
-    places = [[part.models.index(model) for model in models] for part in (first, second)]
-    x, y = (part.values[own] for part, own in zip((first, second), places, strict=True))
+    rows = [[part.models.index(model) for model in models] for part in (first, second)]
+    x, y = (part.values[own] for part, own in zip((first, second), rows, strict=True))
     tau = float(correlate_ranks(x, y))
-    upper = np.triu_indices(len(models), k=1)
-    clear = [
-        part.clear[np.ix_(own, own)][upper]
-        for part, own in zip((first, second), places, strict=True)
-    ]
-    pairs, both = len(clear[0]), clear[0] * clear[1]
-    low = 2 * np.count_nonzero(both > 0) / pairs - 1
-    high = 1 - 2 * np.count_nonzero(both < 0) / pairs
-    told = " and ".join(
-        f"{np.count_nonzero(own)} ({part.data}{part.limits})"
-        for part, own in zip((first, second), clear, strict=True)
-    )
-    method = f"clear order of {told} of {number_of(pairs, 'pair')} of models"
     value = None if np.isnan(tau) else tau
-    return SetCorrelation(first.metric, first.data, second.data, models, value, low, high, method)
+    facts = (first.metric, first.data, second.data, models, value)
+    for part in (first, second):
+        if not part.draws.enough:
+            return SetCorrelation(*facts, None, None, f"{part.draws.method} ({part.data})")
+    replicates = [part.replicates[own].T for part, own in zip((first, second), rows, strict=True)]
+    opposed, agreeing = (
+        correlate_ranks(
+            _add_unseen(replicates[0], first.draws, direction * _scale_ranks(y)),
+            _add_unseen(replicates[1], second.draws, direction * _scale_ranks(x)),
+        )
+        for direction in (-1, 1)
+    )
+    low, high = bound_replicates(opposed, -1.0, 1.0)[0], bound_replicates(agreeing, -1.0, 1.0)[1]
+    least, most = bound_by_clear_pairs(
+        *(part.clear[np.ix_(own, own)] for part, own in zip((first, second), rows, strict=True))
+    )
+    # resamples of nearly equal models have any order, so that the end away from 0 lies too near it
+    low, high = low if low > 0 else min(low, least), high if high < 0 else max(high, most)
+    if value is not None:
+        low, high = min(low, value), max(high, value)
+    method = "Bayesian bootstrap over " + " and over ".join(
+        f"{part.draws.method} ({part.data})" for part in (first, second)
+    )
+    return SetCorrelation(*facts, low, high, method)
+
+
+def bound_by_clear_pairs(first: NDArray[np.int_], second: NDArray[np.int_]) -> tuple[float, float]:
+    """Least and most of tau-b where a pair that either data set leaves open may have any order.
+
+    `first`, `second`: (m, m) as `SetValues.clear`, of the same m models, m > 1. True ties cannot
+    pass these ends: a tie takes as much from the sum of tau-b as from its divisor, or more.
+    """
+    both = (first * second)[np.triu_indices(len(first), k=1)]
+    agreeing, opposed = np.count_nonzero(both > 0), np.count_nonzero(both < 0)
+    return 2 * agreeing / len(both) - 1, 1 - 2 * opposed / len(both)
+
+
+def _scale_ranks(values: Floats) -> Floats:
+    """(m,) the ranks of values from −0.5, the lowest, to 0.5; equal values have their mean rank."""
+    below = np.sum(values[:, None] > values, axis=1) + np.sum(values[:, None] >= values, axis=1) - 1
+    return np.asarray(below / (2 * (len(values) - 1)) - 0.5, dtype=np.float64)
+
+
+def _add_unseen(replicates: Floats, draws: ClusterDraws, order: Floats) -> Floats:
+    """(r, m) values of resamples, (r, m), with a further cluster on which m models have an order.
+
+    Where few samples tell two models from each other, all in favour of the same one, no resample
+    of what was seen reverses them; a cluster that nobody has seen may.
+    """
+    share = draws.unseen[:, None]
+    return (1 - share) * replicates + share * (0.5 + order)
 
 
 def describe_correlation(pair: SetCorrelation) -> str:
@@ -136,6 +197,12 @@ def describe_correlation(pair: SetCorrelation) -> str:
         why = f"{models} are all equal on one of the two, so there is no order to compare"
         return f"{name} on {pair.first} and on {pair.second}: {why}."
     tau = f"τ\u00a0=\u00a0{format_tau(pair.value)}"
+    if pair.low is None or pair.high is None:
+        why = pair.method.removeprefix("none: ")
+        return (
+            f"Better {name} on {pair.first}, better on {pair.second}? "
+            f"{tau}, {models}, no interval: {why}."
+        )
     ends = f"{tau} (95 % interval {format_tau(pair.low)} to {format_tau(pair.high)}), {models}"
     better = f"a better {name} on {pair.second}"
     if pair.low > 0:
