@@ -7,8 +7,9 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet install --no-compile \
 	--constraint constraints.txt
 # a file stays with one worker, which shares its fixtures; tests/conftest.py puts the longest first;
-# three for two processors, as a quarter of the time a test waits for a process, a browser or a server
-SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
+# three for two processors, as a quarter of the time a test waits for a process, a browser or a server;
+# of a worker that dies pytest-xdist gives the file to the others again and again, and never ends
+SPREAD := -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .PHONY: demo test quick fuzz faults integrations lint types docs gallery check installs audit clean
 
