@@ -61,8 +61,8 @@ def built(spec):
     return plugins.build("models", parse(spec))
 
 
-def prepared(task, found):
-    return [task.prepare(one, task.fit(one.image())) for one in found.items]
+def prepared(task, training_set):
+    return [task.prepare(example, task.fit(example.image())) for example in training_set.items]
 
 
 def learned(task, batch, steps, rate=1e-3):
@@ -111,13 +111,13 @@ def test_lite0_learns_16_frames_by_heart_and_is_read_back(lite0, davis, tmp_path
     }
     expected = {"name": davis.name, "fingerprint": davis.fingerprint, "n": 16}
     assert expected.items() <= plain.recipe["trained on"].items()
-    images = [one.image() for one in davis.items[::3]]
+    images = [example.image() for example in davis.items[::3]]
     # one image a pass, as the model takes them
-    inputs = [task.prepare(one, task.fit(one.image()))[0] for one in davis.items[::3]]
+    inputs = [task.prepare(example, task.fit(example.image()))[0] for example in davis.items[::3]]
     with torch.no_grad():
-        expected = torch.cat([module(each[None]).softmax(1) for each in inputs]).numpy()
+        expected = torch.cat([module(tensor[None]).softmax(1) for tensor in inputs]).numpy()
     np.testing.assert_allclose(plain(images), expected, atol=1e-6)
-    right = [one.labels[0] for one in davis.items[::3]]
+    right = [example.labels[0] for example in davis.items[::3]]
     assert plain(images).argmax(axis=1).tolist() == right
     fast = built(f"torch(path='{folder}')")
     assert fast.recipe["runtime"] == "onnx", fast.recipe
@@ -130,18 +130,18 @@ def features(module, batch):
     read = []
     handle = module._fc.register_forward_hook(lambda _, inputs, __: read.append(inputs[0]))
     with torch.no_grad():
-        module(torch.stack([each[0] for each in batch]))
+        module(torch.stack([example[0] for example in batch]))
     handle.remove()
-    return [(row, *each[1:]) for row, each in zip(read[0], batch, strict=True)]
+    return [(row, *example[1:]) for row, example in zip(read[0], batch, strict=True)]
 
 
-def learned_head(task, head, given):
+def learned_head(task, head, batch):
     """The losses of a head that learns in place."""
     losses = []
     optimizer = torch.optim.Adam(head.parameters(), 1e-2)
     for _ in range(40):
         optimizer.zero_grad()
-        loss = task.loss(head, given)
+        loss = task.loss(head, batch)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -159,23 +159,25 @@ LIBRARIES = [
 @pytest.mark.parametrize(("spec", "layers"), LIBRARIES, ids=[spec for spec, _ in LIBRARIES])
 def test_heads_of_libraries_are_replaced_and_read_back(spec, layers, tmp_path, photos):
     base = built(spec.replace(")", ", runtime='torch')"))
-    before = {name: each.clone() for name, each in base.gradient.module.state_dict().items()}
+    before = {name: weight.clone() for name, weight in base.gradient.module.state_dict().items()}
     task = classification(base, spec, made([[0], [1], [2]]))
     assert task.record()["head"]["layers"] == layers
-    assert {name for name, each in task.module.state_dict().items() if each.shape[:1] == (3,)} >= {
-        f"{layer}.weight" for layer in layers
-    }
+    assert {
+        name for name, weight in task.module.state_dict().items() if weight.shape[:1] == (3,)
+    } >= {f"{layer}.weight" for layer in layers}
     after = base.gradient.module.state_dict()
     assert all(torch.equal(after[name], before[name]) for name in before), "the base stays"
     again = classification(base, spec, made([[0], [1], [2]])).module.state_dict()
-    assert all(torch.equal(each, again[name]) for name, each in task.module.state_dict().items())
+    assert all(
+        torch.equal(weight, again[name]) for name, weight in task.module.state_dict().items()
+    )
     checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
-    found = built(f"torch(path='{tmp_path}/ft', runtime='torch')")
+    model = built(f"torch(path='{tmp_path}/ft', runtime='torch')")
     pixels = [torch.from_numpy(_input(task, photo))[None] for photo in photos]
     with torch.no_grad():
-        expected = torch.cat([task.module.eval()(each).softmax(1) for each in pixels]).numpy()
-    np.testing.assert_allclose(found(photos), expected, atol=1e-6)
-    assert found.settings == base.settings
+        expected = torch.cat([task.module.eval()(tensor).softmax(1) for tensor in pixels]).numpy()
+    np.testing.assert_allclose(model(photos), expected, atol=1e-6)
+    assert model.settings == base.settings
 
 
 def _input(task, photo):
@@ -195,19 +197,19 @@ def test_a_network_that_its_weights_change_is_built_with_them(
     entry = torchvision.models.get_model_weights("googlenet").DEFAULT
     torch.save(library.state_dict(), cache / entry.url.rpartition("/")[2])
     spec = "torchvision(name='googlenet', runtime='torch')"
-    found = made([[0], [1], [2]])
-    task = classification(built(spec), spec, found)
+    training_set = made([[0], [1], [2]])
+    task = classification(built(spec), spec, training_set)
     assert task.record()["bare"] is False
     checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
     model = built(f"torch(path='{tmp_path}/ft', runtime='torch')")
     with torch.no_grad():
         pixels = [torch.from_numpy(_input(task, photo))[None] for photo in photos]
-        expected = torch.cat([task.module(each).softmax(1) for each in pixels]).numpy()
+        expected = torch.cat([task.module(tensor).softmax(1) for tensor in pixels]).numpy()
     np.testing.assert_allclose(model(photos), expected, atol=1e-6)
 
-    fresh = classification(built(spec), spec, found, Learning(from_scratch=True))
+    fresh = classification(built(spec), spec, training_set, Learning(from_scratch=True))
     assert fresh.record()["bare"] is True
-    loss = fresh.loss(fresh.module.train(), prepared(fresh, found))
+    loss = fresh.loss(fresh.module.train(), prepared(fresh, training_set))
     assert loss.item() > 0, "the main head's alone, though three give scores"
 
 
@@ -218,25 +220,31 @@ def test_a_network_that_cannot_be_built_again_is_refused_at_once(net):
 
 
 def test_transformers_learn_are_read_back_and_begin_from_scratch(tmp_path, photos):
-    said = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
-    folder = save_vit(tmp_path / "tiny", said, ("ant", "bee", "cow", "doe"))
+    processor = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
+    folder = save_vit(tmp_path / "tiny", processor, ("ant", "bee", "cow", "doe"))
     spec = f"hf(name='{folder}', runtime='torch')"
     base = built(spec)
-    found = made([[i % 3] for i in range(12)])
-    task = classification(base, spec, found)
+    training_set = made([[i % 3] for i in range(12)])
+    task = classification(base, spec, training_set)
     assert task.record()["head"]["layers"] == ["model.classifier"]
-    batch = prepared(task, found)
+    batch = prepared(task, training_set)
     module, losses = learned(task, batch, 60, rate=1e-2)
     assert losses[-1] < losses[0] / 5
     checkpoint_format.write(tmp_path / "ft", task.record(), module.state_dict())
     model = built(f"torch(path='{tmp_path}/ft')")
     with torch.no_grad():
-        expected = torch.cat([module(each[0][None]).softmax(1) for each in batch]).numpy()
-    np.testing.assert_allclose(model([one.image() for one in found.items]), expected, atol=1e-4)
+        expected = torch.cat([module(example[0][None]).softmax(1) for example in batch]).numpy()
+    np.testing.assert_allclose(
+        model([example.image() for example in training_set.items]), expected, atol=1e-4
+    )
 
-    fresh = classification(base, spec, found, Learning(from_scratch=True, seed=3))
-    ours, before = fresh.module.state_dict(), base.gradient.module.state_dict()
-    same = [name for name in before if name in ours and torch.equal(ours[name], before[name])]
+    fresh = classification(base, spec, training_set, Learning(from_scratch=True, seed=3))
+    fresh_weights, before = fresh.module.state_dict(), base.gradient.module.state_dict()
+    same = [
+        name
+        for name in before
+        if name in fresh_weights and torch.equal(fresh_weights[name], before[name])
+    ]
     # what every model of the kind begins with: ones and zeros
     assert all(before[name].std() == 0 for name in same), same
 
@@ -271,14 +279,14 @@ def test_a_tuned_model_is_trained_further_and_remembers_its_first_base(net, tmp_
 
 
 def test_several_labels_are_learned_as_probabilities_of_their_own(net, tmp_path):
-    found = made([[0, 1], [1], [2, 0], [0]] * 3)
-    task = classification(built(net), net, found, Learning(several=True))
-    batch = prepared(task, found)
+    training_set = made([[0, 1], [1], [2, 0], [0]] * 3)
+    task = classification(built(net), net, training_set, Learning(several=True))
+    batch = prepared(task, training_set)
     with torch.no_grad():
-        scores = task.module(torch.stack([each[0] for each in batch])).double().numpy()
+        scores = task.module(torch.stack([example[0] for example in batch])).double().numpy()
     truth = np.zeros_like(scores)
-    for row, one in enumerate(found.items):
-        truth[row, list(one.labels)] = 1
+    for row, labelled_image in enumerate(training_set.items):
+        truth[row, list(labelled_image.labels)] = 1
     chance = 1 / (1 + np.exp(-scores))
     expected = -(truth * np.log(chance) + (1 - truth) * np.log(1 - chance)).mean()
     assert task.loss(task.module, batch).item() == pytest.approx(expected, rel=1e-5)
@@ -289,15 +297,15 @@ def test_several_labels_are_learned_as_probabilities_of_their_own(net, tmp_path)
     for runtime in ("torch", "onnx"):
         model = built(f"torch(path='{tmp_path}/ft', runtime='{runtime}')")
         assert model.settings.output == "probabilities"
-        answered = model([one.image() for one in found.items])
+        answered = model([example.image() for example in training_set.items])
         np.testing.assert_allclose(answered, chance, atol=1e-5)
         assert not np.allclose(answered.sum(axis=1), 1)
 
 
 def test_a_class_that_nobody_verified_counts_for_nothing(net):
-    found = made([[0]], verified=(0, 2))
-    task = classification(built(net), net, found, Learning(several=True))
-    batch = prepared(task, found)
+    training_set = made([[0]], verified=(0, 2))
+    task = classification(built(net), net, training_set, Learning(several=True))
+    batch = prepared(task, training_set)
     with torch.no_grad():
         chance = task.module(batch[0][0][None]).sigmoid()[0].double()
     expected = -(chance[0].log() + (1 - chance[2]).log()) / 2
@@ -305,15 +313,15 @@ def test_a_class_that_nobody_verified_counts_for_nothing(net):
 
 
 def test_any_label_of_an_image_is_right(net):
-    found = made([[0, 1], [2]])
-    task = classification(built(net), net, found)
+    training_set = made([[0, 1], [2]])
+    task = classification(built(net), net, training_set)
     with torch.no_grad():
         task.module.linear.weight.zero_()
         task.module.linear.bias.copy_(torch.tensor([0.0, 1.0, 0.5]))
-    said = judged(task, task.module, prepared(task, found))
-    assert said["accuracy"] == 0.5, "class 1 of the first, though class 0 is what it learns"
+    measures = judged(task, task.module, prepared(task, training_set))
+    assert measures["accuracy"] == 0.5, "class 1 of the first, though class 0 is what it learns"
     total = np.exp([0.0, 1.0, 0.5]).sum()
-    assert said["loss"] == pytest.approx(np.log(total) - 0.25, rel=1e-5)
+    assert measures["loss"] == pytest.approx(np.log(total) - 0.25, rel=1e-5)
 
 
 def test_the_new_head_is_drawn_by_its_seed_alone(net):
@@ -321,13 +329,13 @@ def test_the_new_head_is_drawn_by_its_seed_alone(net):
         return classification(built(net), net, made([[0], [1]]), Learning(seed=seed)).module.linear
 
     torch.manual_seed(1)
-    one = head(0)
+    layer = head(0)
     torch.manual_seed(2)
-    assert torch.equal(one.weight, head(0).weight)
-    assert not torch.equal(one.weight, head(1).weight)
-    assert one.weight.abs().max().item() <= 1 / np.sqrt(8)
+    assert torch.equal(layer.weight, head(0).weight)
+    assert not torch.equal(layer.weight, head(1).weight)
+    assert layer.weight.abs().max().item() <= 1 / np.sqrt(8)
     # as drawn here; another machine draws the same
-    assert one.weight[0, :3].tolist() == pytest.approx(HEAD, abs=1e-7)
+    assert layer.weight[0, :3].tolist() == pytest.approx(HEAD, abs=1e-7)
 
 
 HEAD = [0.16883063, -0.26715359, 0.10244925]
@@ -340,9 +348,9 @@ def toy(name, net):
 
 def test_small_batches_leave_batch_normalisation_as_it_is(net):
     spec = toy("normed", net)
-    found = made([[0], [1]] * FEWEST)
-    task = classification(built(spec), spec, found)
-    batch = prepared(task, found)
+    training_set = made([[0], [1]] * FEWEST)
+    task = classification(built(spec), spec, training_set)
+    batch = prepared(task, training_set)
     norm = task.module.train().norm
     before = norm.running_mean.clone()
     with torch.no_grad():
@@ -352,7 +360,7 @@ def test_small_batches_leave_batch_normalisation_as_it_is(net):
         assert norm.training, "settled only while the loss is taken"
         task.loss(task.module, batch[:FEWEST])
     assert not torch.equal(norm.running_mean, before)
-    assert classification(built(spec), spec, found, Learning(from_scratch=True)).fewest == 2
+    assert classification(built(spec), spec, training_set, Learning(from_scratch=True)).fewest == 2
 
 
 @pytest.mark.parametrize(
@@ -366,27 +374,27 @@ def test_from_scratch_every_weight_is_drawn_anew_by_the_seed(spec, net):
         learning = Learning(from_scratch=True, seed=seed)
         return classification(base, spec, made([[0], [1]]), learning).module
 
-    one, again, other = fresh(0), fresh(0), fresh(1)
+    module, again, other = fresh(0), fresh(0), fresh(1)
     before = base.gradient.module.state_dict()
-    for name, weight in one.named_parameters():
+    for name, weight in module.named_parameters():
         assert torch.equal(weight, again.get_parameter(name)), name
         if weight.ndim > 1:
             assert not torch.equal(weight, other.get_parameter(name)), name
             if weight.shape == before[name].shape:
                 assert not torch.equal(weight, before[name]), name
-    means = [each for name, each in one.named_buffers() if name.endswith("running_mean")]
+    means = [buffer for name, buffer in module.named_buffers() if name.endswith("running_mean")]
     assert means
     assert not any(mean.any() for mean in means), "what batch normalisation learned is forgotten"
 
 
 def test_bases_that_cannot_be_trained_are_refused(net, tmp_path, lite0):
-    found = made([[0], [1]])
+    training_set = made([[0], [1]])
 
     def refused(model, spec=net, **learning):
-        with pytest.raises(UsageError) as told:
-            classification(model, spec, found, Learning(**learning))
-        assert "\n" not in str(told.value)
-        return str(told.value)
+        with pytest.raises(UsageError) as error:
+            classification(model, spec, training_set, Learning(**learning))
+        assert "\n" not in str(error.value)
+        return str(error.value)
 
     spec = toy("stuck", net)
     assert "1 weights of Stuck cannot be reset, first 'gain'" in refused(
@@ -423,25 +431,25 @@ def test_a_detector_is_no_classifier(net):
 
 def test_networks_that_end_in_a_softmax_learn_too(net, tmp_path):
     spec = toy("softmaxed", net).replace("'size': 64", "'size': 64, 'output': 'probabilities'")
-    found = made([[0], [1], [2]])
-    task = classification(built(spec), spec, found)
-    batch = prepared(task, found)
+    training_set = made([[0], [1], [2]])
+    task = classification(built(spec), spec, training_set)
+    batch = prepared(task, training_set)
     with torch.no_grad():
-        chance = task.module.eval()(torch.stack([each[0] for each in batch]))
+        chance = task.module.eval()(torch.stack([example[0] for example in batch]))
     expected = -chance[range(3), range(3)].log().mean()
     assert judged(task, task.module, batch)["loss"] == pytest.approx(float(expected), rel=1e-5)
     checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
     model = built(f"torch(path='{tmp_path}/ft')")
-    answered = model([one.image() for one in found.items])
+    answered = model([example.image() for example in training_set.items])
     np.testing.assert_allclose(answered, chance.numpy(), atol=1e-5)
 
 
 def test_folders_that_hold_no_model_are_refused(net, tmp_path):
     def refused(spec):
-        with pytest.raises(UsageError) as told:
+        with pytest.raises(UsageError) as error:
             built(spec)
-        assert "\n" not in str(told.value)
-        return str(told.value)
+        assert "\n" not in str(error.value)
+        return str(error.value)
 
     folder = tmp_path / "ft"
     folder.mkdir()
@@ -501,7 +509,7 @@ def test_half_of_the_images_are_mirrored_by_their_names_and_epochs():
     assert turned == [np.array_equal(augment(image, f"{i}", 0), image[:, ::-1]) for i in range(200)]
     epochs = {np.array_equal(augment(image, "a", epoch), image) for epoch in range(20)}
     assert epochs == {True, False}
-    darker = mirror_images(lambda given, _id, _epoch: given // 2, seed=1)
+    darker = mirror_images(lambda pixels, _id, _epoch: pixels // 2, seed=1)
     assert np.array_equal(darker(image, "0", 0), augment(image, "0", 0) // 2)
     assert np.array_equal(image, noise(0))
 
