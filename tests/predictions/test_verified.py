@@ -18,7 +18,7 @@ CLASSES = Classes(("animal", "dog", "guide dog"), None, ((), (0,), (0, 1)))
 LISTS = ((2, 0, 2), None, (), (1,))
 
 
-class Listed:
+class VerifiedSource:
     """Four images of one dog each, of which other classes were verified."""
 
     name, classes, fingerprint, notes = "listed", CLASSES, "f", ()
@@ -40,15 +40,15 @@ class Listed:
         return Sample(self.ids[index], image, (1,), boxes=truth, verified=LISTS[index])
 
 
-class Complete(Listed):
+class Complete(VerifiedSource):
     """The same images, of which every class was verified and no class stands above another."""
 
     classes = Classes(CLASSES.names)
     columns = ("truth", "boxes")
 
     def __getitem__(self, index):
-        found = super().__getitem__(index)
-        return Sample(found.id, found.image, found.truth, boxes=found.boxes)
+        sample = super().__getitem__(index)
+        return Sample(sample.id, sample.image, sample.truth, boxes=sample.boxes)
 
 
 def dogs(images):
@@ -71,7 +71,7 @@ def sealed(tmp_path):
 
 
 def test_verified_classes_and_parents_come_back_as_they_were(sealed):
-    predictions = read(*sealed(Listed()))
+    predictions = read(*sealed(VerifiedSource()))
     assert predictions.parents == CLASSES.parents
     verified = predictions.verified
     assert verified.image.tolist() == [0, 0, 3]
@@ -89,7 +89,7 @@ def test_complete_data_without_hierarchy_says_neither_and_its_cell_is_as_before(
 
 
 def test_selected_rows_keep_what_was_verified_in_them(sealed):
-    verified = rows(read(*sealed(Listed())), np.array([3, 2, 0])).verified
+    verified = rows(read(*sealed(VerifiedSource())), np.array([3, 2, 0])).verified
     assert verified.image.tolist() == [0, 2, 2]
     assert verified.label.tolist() == [1, 0, 2]
     assert verified.known.tolist() == [True, True, True]
