@@ -139,14 +139,16 @@ def test_a_watch_that_an_alert_ended_goes_on_behind_its_frame(tmp_path):
     """No frame is lost that was decoded ahead, and none is taken twice."""
     film(tmp_path / "a.mp4", FAULTY * 6)
     promise = read_promise("flip_rate <= 1%")
-    seen = []
+    frame_counts = []
     for _ in range(2):
         watch = watch_file(
             tmp_path / "a.mp4", tmp_path / "w", promises=(promise,), days=0.0002, stop_at_alert=True
         )
-        seen.append(watch.latest["counts"]["processed"])
-        assert read_memory(watch.settings, watch.model, watch.out).counts.received == seen[-1]
-    assert 0 < seen[0] < seen[1] == 600
+        frame_counts.append(watch.latest["counts"]["processed"])
+        assert (
+            read_memory(watch.settings, watch.model, watch.out).counts.received == frame_counts[-1]
+        )
+    assert 0 < frame_counts[0] < frame_counts[1] == 600
     assert watch.latest["starts"] == 2
 
 
@@ -220,8 +222,8 @@ def test_answers_that_are_none_are_counted_and_a_model_that_fails_is_one_line(tm
 def served(watch):
     answer = partial(server.answer_page, watch)
     metrics = partial(server.answer_metrics, watch)
-    here = "127.0.0.1", 0
-    with server.serving(answer, *here) as page, server.serving(metrics, *here) as endpoint:
+    address = "127.0.0.1", 0
+    with server.serving(answer, *address) as page, server.serving(metrics, *address) as endpoint:
         yield server.address_of(page), server.address_of(endpoint)
 
 
@@ -296,19 +298,19 @@ def test_the_page_answers_this_machine_alone(watched):
 def test_the_page_in_a_browser(watched, browser):
     with served(watched) as (page, _):
         for look in LOOKS:
-            opened = open_page(browser, page, look)
+            view = open_page(browser, page, look)
             try:
-                opened.page.wait_for_selector(".measure svg")
-                opened.page.locator("#frames img").first.scroll_into_view_if_needed()
-                opened.page.wait_for_selector("#frames .box", state="attached")
-                unfold(opened.page)
-                faults = [f for f in find_faults(opened) if not f.startswith(f"asks for {page}")]
+                view.page.wait_for_selector(".measure svg")
+                view.page.locator("#frames img").first.scroll_into_view_if_needed()
+                view.page.wait_for_selector("#frames .box", state="attached")
+                unfold(view.page)
+                faults = [f for f in find_faults(view) if not f.startswith(f"asks for {page}")]
                 assert not faults, look
-                assert not find_violations(opened.page), look
-                assert opened.page.locator("#promises li").count() == 2
-                assert opened.page.locator(".measure").count() == 6
+                assert not find_violations(view.page), look
+                assert view.page.locator("#promises li").count() == 2
+                assert view.page.locator(".measure").count() == 6
             finally:
-                opened.page.context.close()
+                view.page.context.close()
 
 
 # --- the command
