@@ -121,7 +121,7 @@ def inside(images):
     return [([[0, 0, 80.01, 60]], [0.9], [0]) for _ in images]
 
 
-def saved(folder, entries, **options):
+def score_saved(folder, entries, **options):
     (folder / "results.json").write_text(json.dumps(entries))
     return score(folder / "results.json", data(folder, **options), folder / "run")
 
@@ -130,7 +130,7 @@ RESULT = {"image_id": 1, "category_id": 2, "bbox": [75, 5, 10, 10], "score": 0.5
 
 
 def test_saved_detections_are_held_against_the_sizes_that_the_data_says(folder):
-    caveats = saved(folder, [RESULT]).predictions.notes
+    caveats = score_saved(folder, [RESULT]).predictions.notes
     assert any(
         note.startswith("1 of 1 detections extend beyond their image, 0") for note in caveats
     )
@@ -138,7 +138,7 @@ def test_saved_detections_are_held_against_the_sizes_that_the_data_says(folder):
 
 
 def test_images_of_unknown_size_are_counted(folder):
-    caveats = saved(folder, [RESULT], sized=False).predictions.notes
+    caveats = score_saved(folder, [RESULT], sized=False).predictions.notes
     assert (
         "the size of 3 images with boxes is not known, first '1'; boxes beyond their image "
         "were not checked"
@@ -160,7 +160,7 @@ def test_images_of_unknown_size_are_counted(folder):
 )
 def test_saved_detections_that_are_none_are_counted(folder, change, message):
     with pytest.raises(UsageError, match=message) as error:
-        saved(folder, [RESULT, {**RESULT, **change}, {**RESULT, **change}])
+        score_saved(folder, [RESULT, {**RESULT, **change}, {**RESULT, **change}])
     assert "\n" not in str(error.value)
 
 

@@ -56,7 +56,7 @@ def dogs(images):
 
 
 @pytest.fixture
-def sealed(tmp_path):
+def seal_source(tmp_path):
     """A function: a source → the cell of a detector of dogs on it."""
     (tmp_path / "dogs.txt").write_text("\n".join(CLASSES.names))
     model = callable_detector(path="test_verified:dogs", classes=str(tmp_path / "dogs.txt"))
@@ -70,8 +70,8 @@ def sealed(tmp_path):
     return seal
 
 
-def test_verified_classes_and_parents_come_back_as_they_were(sealed):
-    predictions = read(*sealed(VerifiedSource()))
+def test_verified_classes_and_parents_come_back_as_they_were(seal_source):
+    predictions = read(*seal_source(VerifiedSource()))
     assert predictions.parents == CLASSES.parents
     verified = predictions.verified
     assert verified.image.tolist() == [0, 0, 3]
@@ -80,16 +80,16 @@ def test_verified_classes_and_parents_come_back_as_they_were(sealed):
     assert (verified.image.dtype, verified.label.dtype) == (np.int64, np.int64)
 
 
-def test_complete_data_without_hierarchy_says_neither_and_its_cell_is_as_before(sealed):
-    folders = sealed(Complete())
+def test_complete_data_without_hierarchy_says_neither_and_its_cell_is_as_before(seal_source):
+    folders = seal_source(Complete())
     assert "parents" not in json.loads((folders[0] / "cell.json").read_text())["data"]
     predictions = read(*folders)
     assert predictions.parents is None
     assert predictions.verified is None
 
 
-def test_selected_rows_keep_what_was_verified_in_them(sealed):
-    verified = rows(read(*sealed(VerifiedSource())), np.array([3, 2, 0])).verified
+def test_selected_rows_keep_what_was_verified_in_them(seal_source):
+    verified = rows(read(*seal_source(VerifiedSource())), np.array([3, 2, 0])).verified
     assert verified.image.tolist() == [0, 2, 2]
     assert verified.label.tolist() == [1, 0, 2]
     assert verified.known.tolist() == [True, True, True]

@@ -219,7 +219,7 @@ def test_answers_that_are_none_are_counted_and_a_model_that_fails_is_one_line(tm
 
 
 @contextmanager
-def served(watch):
+def serve_watch(watch):
     answer = partial(server.answer_page, watch)
     metrics = partial(server.answer_metrics, watch)
     address = "127.0.0.1", 0
@@ -228,7 +228,7 @@ def served(watch):
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory):
+def finished_watch(tmp_path_factory):
     """A watch of a film whose promise breaks, with stored frames."""
     root = tmp_path_factory.mktemp("watched")
     film(root / "a.mp4", (GOOD * 2 + FAULTY * 2) * 3)
@@ -245,8 +245,8 @@ def get(address, host=None):
         return error.code, dict(error.headers), error.read()
 
 
-def test_metrics_are_read_by_the_parser_of_prometheus(watched):
-    with served(watched) as (_, endpoint):
+def test_metrics_are_read_by_the_parser_of_prometheus(finished_watch):
+    with serve_watch(finished_watch) as (_, endpoint):
         status, headers, content = get(f"{endpoint}metrics")
         assert get(endpoint)[0] == 404
     assert status == 200
@@ -255,7 +255,7 @@ def test_metrics_are_read_by_the_parser_of_prometheus(watched):
     values = {
         (s.name, *sorted(s.labels.items())): s.value for f in families.values() for s in f.samples
     }
-    state = watched.latest
+    state = finished_watch.latest
     measure = (("measure", "blink_rate"), ("over", "total"))
     total = state["measures"]["blink_rate"]["total"]
     for name, part in (("", "value"), ("_low", "low"), ("_high", "high"), ("_blocks", "n")):
@@ -267,16 +267,16 @@ def test_metrics_are_read_by_the_parser_of_prometheus(watched):
     assert families["steadyeye_frames"].type == "counter"
 
 
-def test_names_with_quotes_are_escaped_in_metrics(watched):
+def test_names_with_quotes_are_escaped_in_metrics(finished_watch):
     from steadyeye.watch.watch_metrics import write_metrics
 
-    text = write_metrics({**watched.latest, "source": 'a "b"\\\nc'})
+    text = write_metrics({**finished_watch.latest, "source": 'a "b"\\\nc'})
     (info,) = (f for f in parser.text_string_to_metric_families(text) if f.type == "info")
     assert info.samples[0].labels["source"] == 'a "b"\\\nc'
 
 
-def test_the_page_answers_this_machine_alone(watched):
-    with served(watched) as (page, _):
+def test_the_page_answers_this_machine_alone(finished_watch):
+    with serve_watch(finished_watch) as (page, _):
         port = page.rsplit(":", 1)[1].strip("/")
         assert get(page)[0] == 200
         assert get(page, f"localhost:{port}")[0] == 200
@@ -295,8 +295,8 @@ def test_the_page_answers_this_machine_alone(watched):
 
 
 @pytest.mark.slow
-def test_the_page_in_a_browser(watched, browser):
-    with served(watched) as (page, _):
+def test_the_page_in_a_browser(finished_watch, browser):
+    with serve_watch(finished_watch) as (page, _):
         for look in LOOKS:
             view = open_page(browser, page, look)
             try:
