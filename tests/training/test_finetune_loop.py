@@ -37,7 +37,7 @@ def start(folder, *more, **environment):
     return Command(folder, *more, script=SCRIPT, env=environment)
 
 
-def written(folder):
+def read_results(folder):
     return {
         name: (folder / name).read_bytes() for name in ("history.json", "weights.pt", "last.pt")
     }
@@ -76,13 +76,13 @@ def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path):
     lines = run_whole(tmp_path)
     assert lines[0].startswith("going on after step ")
     assert int(lines[0].split()[4]) >= max(moments)
-    assert written(tmp_path) == written(whole)
+    assert read_results(tmp_path) == read_results(whole)
 
 
 def test_a_checkpoint_cut_short_gives_way_to_the_one_before_it(whole, tmp_path):
     watcher = Said()
     with pytest.raises(KeyboardInterrupt):
-        train(interrupting(lesson(), 7), COURSE, tmp_path / "checkpoints", watcher)
+        train(interrupt_lesson(lesson(), 7), COURSE, tmp_path / "checkpoints", watcher)
     assert checkpoints(tmp_path)[-2:] == ["step-0000006.pt", "step-0000007.pt"]
     latest = tmp_path / "checkpoints" / "step-0000007.pt"
     latest.write_bytes(latest.read_bytes()[:-100])
@@ -91,26 +91,26 @@ def test_a_checkpoint_cut_short_gives_way_to_the_one_before_it(whole, tmp_path):
         f"the checkpoint '{latest}' is not what was written; going on from step-0000006.pt"
     )
     assert lines[1] == "going on after step 6 of 16"
-    assert written(tmp_path) == written(whole)
+    assert read_results(tmp_path) == read_results(whole)
 
 
-def interrupting(toy_lesson, after):
+def interrupt_lesson(toy_lesson, after):
     """The lesson with a Ctrl-C in the step after so many."""
     task, steps = toy_lesson.task, iter(range(1, 10**6))
     loss = task.loss
 
-    def interrupted(module, prepared):
+    def interrupt_step(module, prepared):
         if next(steps) == after:
             os.kill(os.getpid(), signal.SIGINT)
         return loss(module, prepared)
 
-    task.loss = interrupted
+    task.loss = interrupt_step
     return toy_lesson
 
 
 def test_an_altered_checkpoint_is_told_and_all_gone_it_begins_anew(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        train(interrupting(lesson(), 3), COURSE, tmp_path, Said())
+        train(interrupt_lesson(lesson(), 3), COURSE, tmp_path, Said())
     for file in tmp_path.glob("step-*.pt"):
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 1
@@ -127,7 +127,7 @@ def test_an_altered_checkpoint_is_told_and_all_gone_it_begins_anew(tmp_path):
 def test_finished_it_is_read_and_not_trained_again(tmp_path):
     went = train(lesson(), COURSE, tmp_path, Said())
     watcher = Said()
-    assert train(interrupting(lesson(), 1), COURSE, tmp_path, watcher) == went
+    assert train(interrupt_lesson(lesson(), 1), COURSE, tmp_path, watcher) == went
     assert watcher.lines == []
 
 
@@ -175,12 +175,12 @@ def test_weights_that_overflow_are_never_kept(tmp_path):
     course = replace(COURSE, rate=9.0, optimizer="sgd", momentum=0.99, every=1, batch=20)
     course = replace(course, epochs=400)
     with pytest.raises(DivergedError, match=r"is (nan|inf|no finite number) in epoch|a weight"):
-        train(overflowing(lesson()), course, tmp_path, Said())
+        train(overflow_gradient(lesson()), course, tmp_path, Said())
     for file in tmp_path.glob("step-*.pt"):
         assert all(torch.isfinite(v.double()).all() for v in checkpoint.read(file).module.values())
 
 
-def overflowing(toy_lesson):
+def overflow_gradient(toy_lesson):
     """The lesson with a loss that is finite while its gradient is not."""
     task = toy_lesson.task
     loss, steps = task.loss, iter(range(10**6))
@@ -212,7 +212,7 @@ def test_a_rate_search_tries_each_from_the_same_start_and_goes_on(tmp_path):
     assert search_result.rate == 3e-3
     # what is there is not trained again, what is not is
     (tmp_path / "lr-1e-09" / "trial.json").unlink()
-    untouched = interrupting(lesson(), 5)
+    untouched = interrupt_lesson(lesson(), 5)
     assert search(untouched, course, tmp_path, Said(), (3e-3, 1e-9)) == search_result
 
 
@@ -314,14 +314,15 @@ def test_images_are_decoded_ahead_in_order_and_once_where_there_is_room():
     decoded_ids, toy_lesson = [], lesson()
     items = toy_lesson.learn.items
 
-    def counted(example):
+    def count_image(example):
         decoded_ids.append(example.id)
         return example.image()
 
     watched = replace(
         toy_lesson,
         learn=replace(
-            toy_lesson.learn, items=tuple(replace(e, image=lambda e=e: counted(e)) for e in items)
+            toy_lesson.learn,
+            items=tuple(replace(e, image=lambda e=e: count_image(e)) for e in items),
         ),
     )
     batches = [(0, 0, [3, 1]), (1, 0, [0])]
@@ -349,7 +350,7 @@ def test_no_more_is_made_ahead_than_asked_for():
 
 def test_the_threads_of_torch_are_those_it_began_with(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        train(interrupting(lesson(), 3), COURSE, tmp_path, Said())
+        train(interrupt_lesson(lesson(), 3), COURSE, tmp_path, Said())
     before, state = torch.get_num_threads(), torch.random.get_rng_state()
     torch.set_num_threads(before + 1)
     toy_lesson, thread_counts = lesson(), set()
