@@ -86,16 +86,16 @@ def test_a_broken_file_is_one_line_and_breaks_nothing_else(folder):
     (folder / "metrics" / "odd.py").write_text("def odd(predictions)\n")
     (folder / "metrics" / "failing.py").write_text('"""Fails."""\nraise OSError("no camera")\n')
     (folder / "metrics" / "empty.py").write_text('"""Nothing."""\n')
-    listed = plugins.describe("metrics")
-    assert "SyntaxError" in listed["odd"]
-    assert "odd.py, line 1" in listed["odd"]
-    assert listed["failing"].startswith("Fails.")
-    for name, said in (
+    descriptions = plugins.describe("metrics")
+    assert "SyntaxError" in descriptions["odd"]
+    assert "odd.py, line 1" in descriptions["odd"]
+    assert descriptions["failing"].startswith("Fails.")
+    for name, message in (
         ("odd", "SyntaxError: expected ':'"),
         ("failing", "OSError: no camera .*failing.py, line 2"),
         ("empty", "it defines no 'empty'"),
     ):
-        with pytest.raises(UsageError, match=said) as error:
+        with pytest.raises(UsageError, match=message) as error:
             plugins.load("metrics", name)
         assert len(str(error.value).splitlines()) == 1
     assert plugins.load("metrics", "mean_confidence")
@@ -104,8 +104,8 @@ def test_a_broken_file_is_one_line_and_breaks_nothing_else(folder):
 
 def test_a_name_that_is_ours_too_is_refused(folder):
     (folder / "metrics" / "pm_k.py").write_text('"""Another."""\n\n\ndef pm_k(predictions): ...\n')
-    said = "two metrics are named 'pm_k': of steadyeye itself and of .*pm_k.py; rename"
-    with pytest.raises(UsageError, match=said):
+    message = "two metrics are named 'pm_k': of steadyeye itself and of .*pm_k.py; rename"
+    with pytest.raises(UsageError, match=message):
         plugins.load("metrics", "pm_k")
     assert "rename" in plugins.describe("metrics")["pm_k"]
     assert plugins.load("metrics", "drop")
@@ -147,9 +147,9 @@ def test_specs_name_modules_and_files():
     assert parse("a/b c.py:thing") == Spec("a/b c.py:thing")
     for text in ("my.module:thing(k=3)", "a/b.py:thing", "pm_k(k=10)"):
         assert parse(str(parse(text))) == parse(text)
-    found = split("accuracy, a/b.py:thing(k=[1, 2], t='a, (b'), pm_k(k=5),")
-    assert [spec.name for spec in found] == ["accuracy", "a/b.py:thing", "pm_k"]
-    assert found[1].kwargs == {"k": [1, 2], "t": "a, (b"}
+    specs = split("accuracy, a/b.py:thing(k=[1, 2], t='a, (b'), pm_k(k=5),")
+    assert [spec.name for spec in specs] == ["accuracy", "a/b.py:thing", "pm_k"]
+    assert specs[1].kwargs == {"k": [1, 2], "t": "a, (b"}
 
 
 def test_an_edit_is_another_key_for_that_plugin_alone(folder):

@@ -83,19 +83,19 @@ def _asks_a_plugin(node):
         return False
     if node.func.id not in ("getattr", "hasattr") or not isinstance(node.args[1], ast.Constant):
         return False
-    asked, name = node.args[0], node.args[1].value
-    called = asked.attr if isinstance(asked, ast.Attribute) else getattr(asked, "id", "")
+    subject, name = node.args[0], node.args[1].value
+    called = subject.attr if isinstance(subject, ast.Attribute) else getattr(subject, "id", "")
     return called in PLUGINS_IN_CODE and not name.startswith("__")
 
 
 def test_optional_abilities_are_asked_with_isinstance():
-    found = [
+    calls = [
         f"{file.relative_to(plugins.ROOT)}:{node.lineno}"
         for file in sorted(plugins.ROOT.rglob("*.py"))
         for node in ast.walk(ast.parse(file.read_text()))
         if _asks_a_plugin(node)
     ]
-    assert not found, "make it a Protocol of core/abilities.py"
+    assert not calls, "make it a Protocol of core/abilities.py"
     assert _asks_a_plugin(ast.parse("getattr(task.model, 'device', '')").body[0].value)
 
 

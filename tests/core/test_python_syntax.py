@@ -32,13 +32,13 @@ def test_a_parse_that_another_thread_disturbs_is_made_again(monkeypatch, faults)
     """The fault of Python 3.11 cannot be brought about at will."""
     real, calls = ast.parse, []
 
-    def disturbed(*args, **kwargs):
+    def disturb_parse(*args, **kwargs):
         calls.append(args)
         if len(calls) <= faults:
             raise SystemError("AST constructor recursion depth mismatch (before=63, after=44)")
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(ast, "parse", disturbed)
+    monkeypatch.setattr(ast, "parse", disturb_parse)
     if faults < TRIES:
         assert isinstance(parse_expression("x"), ast.Name)
     else:

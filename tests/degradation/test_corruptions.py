@@ -47,11 +47,11 @@ def test_images_change_as_imagecorruptions_changes_them(name):
             for seed in range(REFERENCE["seeds"])
         ]
         errors = np.std(own, axis=0, ddof=1) / math.sqrt(len(own))
-        for title, value, error, (theirs, their_error) in zip(
+        for title, value, error, (reference, reference_error) in zip(
             NAMES, np.mean(own, axis=0), errors, rows, strict=True
         ):
-            allowed = 0.6 + loose * abs(theirs) + 4 * math.hypot(error, their_error)
-            assert abs(value - theirs) < allowed, (severity, title, value, theirs)
+            allowed = 0.6 + loose * abs(reference) + 4 * math.hypot(error, reference_error)
+            assert abs(value - reference) < allowed, (severity, title, value, reference)
 
 
 def test_the_reference_tells_severities_apart():
@@ -150,8 +150,8 @@ def test_saturate_scales_the_hsv_saturation_alone(severity):
         image.reshape(-1, 3), at("saturate", image, severity).reshape(-1, 3), strict=True
     ):
         hue, saturation, value = colorsys.rgb_to_hsv(*(pixel / 255))
-        wanted = colorsys.hsv_to_rgb(hue, min(saturation * factor + summand, 1), value)
-        assert np.abs(changed - 255 * np.array(wanted)).max() < 0.51
+        expected = colorsys.hsv_to_rgb(hue, min(saturation * factor + summand, 1), value)
+        assert np.abs(changed - 255 * np.array(expected)).max() < 0.51
 
 
 @pytest.mark.parametrize("severity", range(1, 6))

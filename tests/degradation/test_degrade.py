@@ -43,7 +43,7 @@ def at(name, image, level, key=KEY, **parameters):
 
 
 def test_there_are_fifteen_operators_nineteen_corruptions_and_the_users_own():
-    every = {each.name for each in operators("all", gradients=True)}
+    every = {operator.name for operator in operators("all", gradients=True)}
     assert len(every) == 15
     assert every | CORRUPTIONS | {"callable"} <= set(plugins.names("operators"))
     assert len(CORRUPTIONS) == 19
@@ -74,10 +74,10 @@ def test_a_level_is_the_same_alone_and_on_the_way(name):
     image = picture()
     operator = trail(name, image)
     steps = [operator(level) for level in range(LAST[name] + 1)]
-    kept = [step.copy() for step in steps]
+    copies = [step.copy() for step in steps]
     for level in {0, 1, min(7, LAST[name]), LAST[name]}:
         assert np.array_equal(at(name, image, level), steps[level])
-    assert all(map(np.array_equal, steps, kept)), "a level changed after it was handed out"
+    assert all(map(np.array_equal, steps, copies)), "a level changed after it was handed out"
 
 
 @pytest.mark.parametrize("name", BLACK_BOX)
@@ -96,7 +96,7 @@ def test_only_stochastic_operators_depend_on_the_stream(name):
 
 def test_streams_depend_on_seed_image_and_operator():
     names = [(s, i, o) for s in (0, 1) for i in ("a", "b") for o in ("jpeg", "fog")]
-    keys = [stream_key(*each) for each in names]
+    keys = [stream_key(*parts) for parts in names]
     assert len(set(keys)) == len(keys)
 
 
@@ -161,8 +161,8 @@ def test_posterize_is_bins_of_the_original():
     operator = trail("posterize", image)
     for level in range(1, LEVELS + 1):
         bins = 32 - level
-        which = np.minimum(image.astype(np.int64) * bins // 255, bins - 1)
-        expected = (2 * (which + 1) * 255 + bins) // (2 * bins)  # (i + 1) 255 / b, ½ upwards
+        bin_numbers = np.minimum(image.astype(np.int64) * bins // 255, bins - 1)
+        expected = (2 * (bin_numbers + 1) * 255 + bins) // (2 * bins)  # (i + 1) 255 / b, ½ upwards
         assert np.array_equal(operator(level), expected), level
         assert len(np.unique(expected)) <= bins
 
@@ -191,12 +191,14 @@ def test_jpeg_differs_from_cv2_in_its_encoder_s_transform_alone():
     image = picture()
 
     def apart(quality):
-        ours = simplejpeg.encode_jpeg(image, quality, "RGB", "420")
+        turbo_jpeg = simplejpeg.encode_jpeg(image, quality, "RGB", "420")
         how = [cv2.IMWRITE_JPEG_QUALITY, quality, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, 0x221111]
-        _, theirs = cv2.imencode(".jpg", image[..., ::-1], how)
-        decoded = simplejpeg.decode_jpeg(ours, "RGB")
-        assert np.array_equal(decoded, cv2.imdecode(np.frombuffer(ours, np.uint8), 1)[..., ::-1])
-        other = cv2.imdecode(theirs, 1)[..., ::-1]
+        _, cv2_jpeg = cv2.imencode(".jpg", image[..., ::-1], how)
+        decoded = simplejpeg.decode_jpeg(turbo_jpeg, "RGB")
+        assert np.array_equal(
+            decoded, cv2.imdecode(np.frombuffer(turbo_jpeg, np.uint8), 1)[..., ::-1]
+        )
+        other = cv2.imdecode(cv2_jpeg, 1)[..., ::-1]
         return int(np.abs(decoded.astype(int) - other).max())
 
     assert apart(96) == 0
@@ -212,8 +214,8 @@ def keys(count):
 
 def test_line_ends_are_uniform_on_their_edges():
     height, width = 20, 30
-    found = np.array([ends(key, height, width) for key in keys(20_000)])
-    x0, y0, x1, y1 = found.T
+    line_ends = np.array([ends(key, height, width) for key in keys(20_000)])
+    x0, y0, x1, y1 = line_ends.T
     assert ((x0 == 0) | (y0 == 0)).all()
     assert ((x1 == width - 1) | (y1 == height - 1)).all()
     first = np.where(x0 > 0, height + x0, y0)
@@ -237,14 +239,14 @@ def test_a_line_is_one_pixel_wide_and_joins_its_ends(ink):
         # along its longer axis every step of an antialiased line has one pixel of ink
         axis = 1 if abs(y1 - y0) >= abs(x1 - x0) else 0
         steps = cover.sum(axis=axis)
-        drawn = steps[steps > 0]
-        assert len(drawn) == max(abs(x1 - x0), abs(y1 - y0)) + 1
-        assert drawn == pytest.approx(1, abs=0.02)
+        line_steps = steps[steps > 0]
+        assert len(line_steps) == max(abs(x1 - x0), abs(y1 - y0)) + 1
+        assert line_steps == pytest.approx(1, abs=0.02)
 
 
 def test_boxes_have_uniform_sides_and_places_and_lie_inside():
-    found = np.array([box(KEY, i, (50, 40), (2, 5)) for i in range(40_000)])
-    y0, y1, x0, x1 = found.T
+    boxes = np.array([box(KEY, i, (50, 40), (2, 5)) for i in range(40_000)])
+    y0, y1, x0, x1 = boxes.T
     assert y0.min() == 0
     assert (y1 <= 50).all()
     assert (x1 <= 40).all()
@@ -296,7 +298,7 @@ def test_swaps_conserve_every_pixel(name):
         assert Counter(map(bytes, operator(level).reshape(-1, 3))) == before
 
 
-def numbered(height, width):
+def number_pixels(height, width):
     """An image whose pixels are all different: their number in base 256."""
     number = np.arange(height * width).reshape(height, width)
     return np.stack([number // 65536, number // 256 % 256, number % 256], -1).astype(np.uint8)
@@ -307,7 +309,7 @@ def numbers(image):
 
 
 def test_a_twentieth_of_the_pixels_is_swapped_a_level():
-    image = numbered(200, 200)
+    image = number_pixels(200, 200)
     moved = measure_changed_share(at("random_swap", image, 1), image)
     # a pixel stays if none of the 2 × 2,000 places drawn is its own
     assert moved == pytest.approx(1 - (1 - 1 / 40_000) ** 4_000, rel=0.03)
@@ -316,7 +318,7 @@ def test_a_twentieth_of_the_pixels_is_swapped_a_level():
 def test_adjacent_swaps_go_to_all_eight_neighbours_alike():
     directions = Counter()
     for key in keys(300):
-        image = numbered(21, 21)
+        image = number_pixels(21, 21)
         after = numbers(at("adjacent_swap", image, 1, key))
         for y, x in np.argwhere(after != numbers(image)):
             v, u = divmod(int(after[y, x]), 21)
@@ -384,11 +386,11 @@ def test_a_callable_is_an_operator():
 
 def test_a_callable_is_seeded_by_image_and_level():
     image, other = picture(), stream_key(0, "another", "noisy")
-    given = {"path": "test_degrade:noisy", "level": "severity", "arguments": {"scale": 5.0}}
-    once = trail("callable", image, **given)(2)
+    options = {"path": "test_degrade:noisy", "level": "severity", "arguments": {"scale": 5.0}}
+    once = trail("callable", image, **options)(2)
     assert once.dtype == np.uint8
-    assert np.array_equal(once, trail("callable", image, **given)(2))
-    assert not np.array_equal(once, trail("callable", image, other, **given)(2))
+    assert np.array_equal(once, trail("callable", image, **options)(2))
+    assert not np.array_equal(once, trail("callable", image, other, **options)(2))
     assert not np.array_equal(once, image)
 
 
@@ -408,22 +410,24 @@ class Darker:
 
 def test_a_transform_is_an_operator_with_values_in_place_of_levels():
     image = picture()
-    given = {"path": "test_degrade:Darker", "level": "by", "values": [20, 60]}
-    operator = trail("callable", image, **given, arguments={"times": 2})
+    options = {"path": "test_degrade:Darker", "level": "by", "values": [20, 60]}
+    operator = trail("callable", image, **options, arguments={"times": 2})
     assert operator(1).mean() > operator(2).mean()
-    assert np.array_equal(operator(2), trail("callable", image, **given, arguments={"times": 2})(2))
+    assert np.array_equal(
+        operator(2), trail("callable", image, **options, arguments={"times": 2})(2)
+    )
     with pytest.raises(UsageError, match="has levels 0 to 2, not 3"):
         operator(3)
 
 
-def cropped(image, level):
+def crop_image(image, level):
     return image[level:]
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters", "level", "told"),
+    ("name", "parameters", "level", "message"),
     [
-        ("callable", {"path": "test_degrade:cropped"}, 1, "returns shape"),
+        ("callable", {"path": "test_degrade:crop_image"}, 1, "returns shape"),
         ("callable", {"path": "test_degrade:KEY"}, 1, "not a function"),
         ("callable", {"path": "test_degrade:Darker"}, 1, "name the argument that is its level"),
         ("callable", {"path": "test_degrade:darker", "levels": 0}, 1, "at least one level"),
@@ -435,8 +439,8 @@ def cropped(image, level):
         ("jpg", {}, 1, "did you mean 'jpeg'"),
     ],
 )
-def test_what_is_wrong_is_told(name, parameters, level, told):
-    with pytest.raises(UsageError, match=told):
+def test_what_is_wrong_is_told(name, parameters, level, message):
+    with pytest.raises(UsageError, match=message):
         at(name, picture(), level, **parameters)
 
 
@@ -472,20 +476,20 @@ def whole(values):
 def test_contrast_is_the_distance_from_the_mean_of_each_channel(severity):
     values = picture() / 255
     means = values.mean(axis=(0, 1))
-    kept = [0.4, 0.3, 0.2, 0.1, 0.05][severity - 1]
+    factor = [0.4, 0.3, 0.2, 0.1, 0.05][severity - 1]
     assert np.array_equal(
-        at("contrast", picture(), severity), whole(means + (values - means) * kept)
+        at("contrast", picture(), severity), whole(means + (values - means) * factor)
     )
 
 
 @pytest.mark.parametrize("severity", range(1, 6))
 def test_brightness_is_the_hsv_value_alone(severity):
     image = every_colour()
-    found = at("brightness", image, severity)
+    pixels = at("brightness", image, severity)
     hsv = cv2.cvtColor((image / 255).astype(np.float32), cv2.COLOR_RGB2HSV)
     hsv[..., 2] = np.minimum(hsv[..., 2] + [0.1, 0.2, 0.3, 0.4, 0.5][severity - 1], 1)
     expected = 255 * cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB)
-    assert np.abs(found - expected).max() < 0.502
+    assert np.abs(pixels - expected).max() < 0.502
 
 
 @pytest.mark.parametrize(("severity", "sigma"), list(enumerate((1, 2, 3, 4, 6), start=1)))
@@ -493,15 +497,15 @@ def test_gaussian_blur_is_scipys(severity, sigma):
     image = picture()
     values = image.astype(np.float64)
     expected = gaussian_filter(values, (sigma, sigma, 0), mode="nearest", truncate=4)
-    found = at("gaussian_blur", image, severity)
-    assert np.abs(found - expected).max() < 0.501
+    pixels = at("gaussian_blur", image, severity)
+    assert np.abs(pixels - expected).max() < 0.501
 
 
 @pytest.mark.parametrize("severity", range(1, 6))
 def test_defocus_blur_of_a_point_is_the_disk(severity):
     radius, softness = [(3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)][severity - 1]
-    reach = max(radius, 8)
-    y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
+    extent = max(radius, 8)
+    y, x = np.mgrid[-extent : extent + 1, -extent : extent + 1]
     disk = (x**2 + y**2 <= radius**2) / np.sum(x**2 + y**2 <= radius**2)
     side = 3 if radius <= 8 else 5
     bell = np.exp(-((np.arange(side) - side // 2) ** 2) / (2 * softness**2))
@@ -514,8 +518,8 @@ def test_defocus_blur_of_a_point_is_the_disk(severity):
 
 
 def test_normals_are_normal_and_the_same_at_all_severities():
-    drawn = normals(KEY, 200_001, NORMAL)
-    assert kstest(drawn, norm.cdf).pvalue > 0.01
+    samples = normals(KEY, 200_001, NORMAL)
+    assert kstest(samples, norm.cdf).pvalue > 0.01
     grey = np.full((100, 100, 3), 128, dtype=np.uint8)
     for severity, deviation in enumerate((0.08, 0.12, 0.18, 0.26, 0.38), start=1):
         noise = normals(KEY, grey.size, NORMAL).reshape(grey.shape)
@@ -529,23 +533,23 @@ def test_normals_are_normal_and_the_same_at_all_severities():
 @pytest.mark.parametrize("value", [0, 1, 100, 255])
 def test_shot_noise_is_a_poisson_count(severity, photons, value):
     image = np.full((120, 120, 3), value, dtype=np.uint8)
-    found = at("shot_noise", image, severity)
+    pixels = at("shot_noise", image, severity)
     counts = np.arange(200)
     grey = whole(counts / photons)
     share = np.bincount(grey, poisson.pmf(counts, value / 255 * photons), 256) * image.size
-    seen = np.bincount(found.ravel(), minlength=256)
-    assert not seen[share == 0].any()
+    histogram = np.bincount(pixels.ravel(), minlength=256)
+    assert not histogram[share == 0].any()
     # values expected too seldom for the test are counted together
     often = share > 5
-    seen = np.append(seen[often], seen[~often].sum())
+    histogram = np.append(histogram[often], histogram[~often].sum())
     share = np.append(share[often], share[~often].sum())
     if share[-1] < 1e-6:
-        assert seen[-1] == 0
-        seen, share = seen[:-1], share[:-1]
+        assert histogram[-1] == 0
+        histogram, share = histogram[:-1], share[:-1]
     if len(share) > 1:
-        assert chisquare(seen, share * seen.sum() / share.sum()).pvalue > 0.001
+        assert chisquare(histogram, share * histogram.sum() / share.sum()).pvalue > 0.001
     else:
-        assert seen[0] == image.size
+        assert histogram[0] == image.size
 
 
 @pytest.mark.parametrize(
@@ -553,14 +557,14 @@ def test_shot_noise_is_a_poisson_count(severity, photons, value):
 )
 def test_impulse_noise_turns_values_to_black_or_white(severity, share):
     grey = np.full((200, 200, 3), 128, dtype=np.uint8)
-    found = at("impulse_noise", grey, severity)
-    black, white = int((found == 0).sum()), int((found == 255).sum())
-    assert black + white == (found != 128).sum()
+    pixels = at("impulse_noise", grey, severity)
+    black, white = int((pixels == 0).sum()), int((pixels == 255).sum())
+    assert black + white == (pixels != 128).sum()
     assert binomtest(black + white, grey.size, share).pvalue > 0.001
     assert binomtest(black, black + white, 0.5).pvalue > 0.001
     # channels on their own
-    turned = (found != 128).reshape(-1, 3)
+    turned = (pixels != 128).reshape(-1, 3)
     assert binomtest(int(turned.all(axis=1).sum()), len(turned), share**3).pvalue > 0.001
     if severity > 1:
         before = at("impulse_noise", grey, severity - 1)
-        assert np.array_equal(found[before != 128], before[before != 128])
+        assert np.array_equal(pixels[before != 128], before[before != 128])

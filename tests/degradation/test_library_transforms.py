@@ -72,14 +72,14 @@ def test_kornia_makes_what_it_makes_by_itself():
     operator, image = build("kornia", **spec), picture()
     state = torch.random.get_rng_state()
     for level, std in enumerate(spec["values"], start=1):
-        made = degrade(operator, image, level)
+        pixels = degrade(operator, image, level)
         assert torch.equal(torch.random.get_rng_state(), state), "torch's own generator moved"
         with torch.random.fork_rng():
             torch.manual_seed((int(KEY) + level) % 2**32)
             values = torch.from_numpy(image).permute(2, 0, 1)[None] / 255
             noisy = kornia.augmentation.RandomGaussianNoise(std=std, p=1.0)(values)[0]
         expected = np.rint(noisy.clamp(0, 1).permute(1, 2, 0).numpy() * 255)
-        assert np.array_equal(made, expected)
+        assert np.array_equal(pixels, expected)
 
 
 def test_nrtk_makes_what_it_makes_by_itself():
@@ -94,9 +94,9 @@ def test_nrtk_makes_what_it_makes_by_itself():
 
 def test_a_grey_image_stays_one():
     image = picture(1)
-    made = degrade(build("albumentations", name="RandomRain"), image)
-    assert (made.shape, made.dtype) == (image.shape, np.uint8)
-    assert not np.array_equal(made, image)
+    pixels = degrade(build("albumentations", name="RandomRain"), image)
+    assert (pixels.shape, pixels.dtype) == (image.shape, np.uint8)
+    assert not np.array_equal(pixels, image)
 
 
 def find_box(image):
@@ -121,10 +121,10 @@ def test_true_boxes_go_where_the_object_goes(text, seed):
     image = np.zeros((120, 160, 3), dtype=np.uint8)
     image[50:70, 60:90] = 255
     operator, key = plugins.build("operators", parse(text)), stream_key(seed, "image", "operator")
-    made = degrade(operator, image, key=key)
+    pixels = degrade(operator, image, key=key)
     boxes = np.array([[60.0, 50, 90, 70], [500.0, 500, 600, 600]])
     moved = operator.move(boxes.copy(), 1, image.shape[:2], key)
-    assert np.abs(moved[0] - find_box(made)).max() <= 2
+    assert np.abs(moved[0] - find_box(pixels)).max() <= 2
     assert (moved[1] == 0).all(), "what was outside is nowhere"
     if "Flip" not in text:
         assert not np.array_equal(moved[0], boxes[0])

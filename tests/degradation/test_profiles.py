@@ -25,25 +25,25 @@ from steadyeye.report.analyses.failure_strips import failure_strips
 
 
 def test_profiles_by_hand():
-    found = degraded_accuracy(sweep({"blur": BLUR, "fog": FOG}))
-    blur, fog, mean = found.cells
+    accuracy = degraded_accuracy(sweep({"blur": BLUR, "fog": FOG}))
+    blur, fog, mean = accuracy.cells
     assert [cell.name for cell in fog.cells] == ["level 0", "level 1", "level 2", "level 3"]
     assert [cell.value for cell in fog.cells] == [1, 2 / 3, 1 / 3, 1 / 3]
     assert fog.value == pytest.approx((2 + 1 + 1) / 9)
     assert blur.value == pytest.approx((3 + 3 + 2) / 9)
-    assert found.value == pytest.approx((fog.value + blur.value) / 2)
+    assert accuracy.value == pytest.approx((fog.value + blur.value) / 2)
     assert mean.name == MEAN
     assert [cell.value for cell in mean.cells] == pytest.approx([1, 5 / 6, 2 / 3, 1 / 2])
-    assert found.n == 3
-    assert found.notes == ("1 image left out: wrong at level 0",)
+    assert accuracy.n == 3
+    assert accuracy.notes == ("1 image left out: wrong at level 0",)
     assert (fog.cells[1].low, fog.cells[1].high) == clopper_pearson(2, 3)
     assert (fog.cells[0].low, fog.cells[0].high) == (1, 1)
 
 
 def test_all_images_count_when_asked():
-    found = degraded_accuracy(sweep({"fog": FOG}), images="all")
-    assert [cell.value for cell in found.cells[0].cells] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
-    assert found.notes == ()
+    accuracy = degraded_accuracy(sweep({"fog": FOG}), images="all")
+    assert [cell.value for cell in accuracy.cells[0].cells] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
+    assert accuracy.notes == ()
 
 
 def test_ranks_among_other_classes_have_an_interval_around_them():
@@ -52,8 +52,12 @@ def test_ranks_among_other_classes_have_an_interval_around_them():
     table = sweep({"fog": ranks, "rain": ranks}, videos=list("aabbcc"))
     table = replace(table, others=np.arange(3, 30))
     for images in ("all", "right"):
-        found = degraded_rank(table, images)
-        for cell in (found, *found.cells, *(each for one in found.cells for each in one.cells[1:])):
+        rank = degraded_rank(table, images)
+        for cell in (
+            rank,
+            *rank.cells,
+            *(level_cell for profile in rank.cells for level_cell in profile.cells[1:]),
+        ):
             assert 0 <= cell.low < cell.value < cell.high <= 29
 
 
@@ -69,15 +73,15 @@ def test_rank_and_probability_by_hand():
 def test_scores_that_are_no_probabilities_have_no_probability_profile():
     table = sweep({"fog": FOG})
     table.stored["probability"][3] = 7.5
-    found = degraded_probability(table)
-    assert found.value is None
-    assert "no probabilities" in found.interval
+    probability = degraded_probability(table)
+    assert probability.value is None
+    assert "no probabilities" in probability.interval
 
 
 def test_an_image_that_failed_at_any_level_is_left_out_and_counted():
-    found = degraded_accuracy(sweep({"fog": FOG}, errors={("fog", 2, 0)}))
-    assert found.n == 2
-    assert "1 image left out: no prediction at some level" in found.notes
+    accuracy = degraded_accuracy(sweep({"fog": FOG}, errors={("fog", 2, 0)}))
+    assert accuracy.n == 2
+    assert "1 image left out: no prediction at some level" in accuracy.notes
 
 
 def test_an_empty_baseline_is_an_error():
@@ -89,8 +93,8 @@ def test_an_empty_baseline_is_an_error():
 
 
 def test_failure_points_by_hand():
-    found = failure_points(sweep({"blur": BLUR, "fog": FOG}), thresholds=(0.9, 0.5, 0.3))
-    blur, fog = found.cells
+    points = failure_points(sweep({"blur": BLUR, "fog": FOG}), thresholds=(0.9, 0.5, 0.3))
+    blur, fog = points.cells
     assert [point.value for point in fog.cells] == [1, 2, None]
     assert [point.value for point in blur.cells] == [3, None, None]
     measured = {cell.name: cell.value for cell in fog.cells[1].cells}
@@ -119,8 +123,8 @@ def test_the_interval_of_a_failure_point_is_where_that_of_accuracy_crosses():
     right = falling(np.random.default_rng(1))
     point = failure_points(sweep({"fog": np.where(right, 0, 1)})).cells[0].cells[1]
     # one 0 or 1 an image: Clopper and Pearson's ends
-    ends = [clopper_pearson(int(each.sum()), 60) for each in right[1:]]
-    low, high = (1 + int(np.argmax(np.array(each) < 0.5)) for each in zip(*ends, strict=True))
+    ends = [clopper_pearson(int(row.sum()), 60) for row in right[1:]]
+    low, high = (1 + int(np.argmax(np.array(side) < 0.5)) for side in zip(*ends, strict=True))
     assert point.low == pytest.approx(low, abs=1)
     assert point.high == pytest.approx(high, abs=1)
     assert point.low < point.value < point.high
@@ -128,11 +132,11 @@ def test_the_interval_of_a_failure_point_is_where_that_of_accuracy_crosses():
 
 def test_means_over_levels_and_operators_keep_open_ends():
     always = np.zeros((4, 12), dtype=int)
-    found = degraded_accuracy(sweep({"blur": always, "fog": always}))
-    assert (found.value, found.high) == (1, 1)
+    accuracy = degraded_accuracy(sweep({"blur": always, "fog": always}))
+    assert (accuracy.value, accuracy.high) == (1, 1)
     # all of 12 images, at every level: no surer than 12 of 12
-    assert found.low == pytest.approx(clopper_pearson(12, 12)[0], abs=0.01)
-    assert all(cell.low < 0.8 for cell in found.cells)
+    assert accuracy.low == pytest.approx(clopper_pearson(12, 12)[0], abs=0.01)
+    assert all(cell.low < 0.8 for cell in accuracy.cells)
     never = always.copy()
     never[1:] = 1
     lost = degraded_accuracy(sweep({"blur": never, "fog": never}))
@@ -158,9 +162,11 @@ def test_one_more_right_answer_never_lowers_an_end(answers, data):
     better[level, image] = True
     before, after = (
         degraded_accuracy(
-            sweep({"fog": np.vstack([np.zeros(images, int), np.where(each, 0, 1)])}, videos=videos)
+            sweep(
+                {"fog": np.vstack([np.zeros(images, int), np.where(outcome, 0, 1)])}, videos=videos
+            )
         )
-        for each in (right, better)
+        for outcome in (right, better)
     )
     # but for the rounding of float32 sums
     assert after.low >= before.low - 1e-6
@@ -174,9 +180,9 @@ def test_images_of_one_video_are_resampled_together():
     right[1:, 30:] = False
     table = sweep({"fog": np.where(right, 0, 1)}, videos=videos)
     free = degraded_accuracy(sweep({"fog": np.where(right, 0, 1)}))
-    held = degraded_accuracy(table)
-    assert held.high - held.low > 1.5 * (free.high - free.low)
-    assert held.interval == "Gaffke's bounds over 2 videos"
+    by_video = degraded_accuracy(table)
+    assert by_video.high - by_video.low > 1.5 * (free.high - free.low)
+    assert by_video.interval == "Gaffke's bounds over 2 videos"
     weight = bootstrap.draws(np.array(videos)).of_samples
     assert (weight[:, :30] == weight[:, :1]).all()
 
@@ -198,11 +204,11 @@ def test_the_ranking_shares_ranks_that_the_data_cannot_tell_apart():
 
 def test_the_published_points_stand_beside_the_user_s():
     table = sweep({"fog": FOG})
-    found = Evaluated(table, {"failure_points": failure_points(table)})
-    *_, published = failure_levels([found]).tables
-    told = {row[0]: row[1:] for row in published.rows}
+    evaluation = Evaluated(table, {"failure_points": failure_points(table)})
+    *_, published = failure_levels([evaluation]).tables
+    published_rows = {row[0]: row[1:] for row in published.rows}
     assert published.header[1:] == ("ResNet50", "EfficientNetB0", "InceptionV3")
-    assert told["jpeg"][1] == "25 colors (100\u202f%)"
+    assert published_rows["jpeg"][1] == "25 colors (100\u202f%)"
 
 
 # ---------------------------------------------------------------- rank of the true class
@@ -229,7 +235,7 @@ def test_ranks_are_those_of_a_stable_sort():
 # ---------------------------------------------------------------- search
 
 
-def searched(right, seed):
+def run_search(right, seed):
     order = np.random.default_rng(seed).permutation(right.shape[1])
     state = Search(len(order), [list(range(len(right)))], THRESHOLDS)
     budget, used = exhaustive(len(order), state) // 10, len(order)
@@ -246,15 +252,15 @@ def searched(right, seed):
 def test_a_search_holds_the_exhaustive_level_and_costs_a_tenth(wobble):
     right = falling(np.random.default_rng(5), images=300, wobble=wobble)
     accuracy = right.mean(axis=1)
-    held = []
+    inside = []
     for seed in range(100):
-        state = searched(right, seed)
+        state = run_search(right, seed)
         for threshold in THRESHOLDS:
             below = np.flatnonzero(accuracy < threshold)
             level = below[0] if len(below) else 31
             bracket = state.bracket(0, threshold)
-            held.append(bracket.low < level <= bracket.high)
-    assert np.mean(held) >= 0.95
+            inside.append(bracket.low < level <= bracket.high)
+    assert np.mean(inside) >= 0.95
 
 
 def test_a_search_without_a_budget_finds_every_level():

@@ -76,26 +76,26 @@ def test_a_random_mask_is_the_grid_between_its_lines():
 
 
 def test_masks_depend_on_seed_and_names_alone_and_keep_their_share():
-    one, same = random_mask(8, 0.5, 3, "", "a#0", "7"), random_mask(8, 0.5, 3, "", "a#0", "7")
-    np.testing.assert_array_equal(one.grid, same.grid)
-    assert one.shift == same.shift
+    mask, same = random_mask(8, 0.5, 3, "", "a#0", "7"), random_mask(8, 0.5, 3, "", "a#0", "7")
+    np.testing.assert_array_equal(mask.grid, same.grid)
+    assert mask.shift == same.shift
     others = [random_mask(8, 0.5, 4, "", "a#0", "7"), random_mask(8, 0.5, 3, "", "a#0", "8")]
-    assert all(other.shift != one.shift for other in others)
+    assert all(other.shift != mask.shift for other in others)
     at = centres(40)
-    kept = np.mean([random_mask(8, 0.3, 0, str(i)).at(at, at) for i in range(300)], axis=0)
-    assert abs(kept - 0.3).max() < 0.1
-    assert kept.mean() == pytest.approx(0.3, abs=0.01)
+    mean_mask = np.mean([random_mask(8, 0.3, 0, str(i)).at(at, at) for i in range(300)], axis=0)
+    assert abs(mean_mask - 0.3).max() < 0.1
+    assert mean_mask.mean() == pytest.approx(0.3, abs=0.01)
 
 
 def test_hidden_places_are_filled_and_the_image_stays():
     image = np.random.default_rng(1).integers(0, 256, (6, 8, 3), dtype=np.uint8)
     before = image.copy()
-    kept = np.zeros((6, 8))
-    kept[:, 4:], kept[2, 2] = 1, 0.5
-    found = fade_image(image, kept, 100)
-    np.testing.assert_array_equal(found[:, 4:], image[:, 4:])
-    assert (found[0, :4] == 100).all()
-    np.testing.assert_allclose(found[2, 2], (image[2, 2].astype(float) + 100) / 2, atol=0.5)
+    mask = np.zeros((6, 8))
+    mask[:, 4:], mask[2, 2] = 1, 0.5
+    pixels = fade_image(image, mask, 100)
+    np.testing.assert_array_equal(pixels[:, 4:], image[:, 4:])
+    assert (pixels[0, :4] == 100).all()
+    np.testing.assert_allclose(pixels[2, 2], (image[2, 2].astype(float) + 100) / 2, atol=0.5)
     # the last of 2 × 2 places: from the middle of the third quarter to the end
     assert patch(3, 2) == (0.25, 1.0, 0.25, 1.0)
     hidden = cover_patch(image, patch(0, 2), 127)
@@ -109,33 +109,33 @@ def test_occlusion_of_a_score_at_one_place():
     patches = 12
     under = np.array([weigh_patches(number, patches) for number in range(patches**2)])
     drops = under[:, 22, 30]
-    found = occlusion(drops, under)
+    heat = occlusion(drops, under)
     # patches begin at −2, 2, 6 … and are 8 long: rows 18 to 29 lie under one that hides it, those
     # before 22 and after 25 under as many that do not
-    assert found[22, 30] == 1
-    assert found[18, 30] == pytest.approx(0.5)
-    assert found[18, 26] == pytest.approx(0.25)
-    rows, columns = np.nonzero(found)
+    assert heat[22, 30] == 1
+    assert heat[18, 30] == pytest.approx(0.5)
+    assert heat[18, 26] == pytest.approx(0.25)
+    rows, columns = np.nonzero(heat)
     assert (rows.min(), rows.max()) == (18, 29)
     assert (columns.min(), columns.max()) == (26, 37)
 
 
 def test_rise_finds_where_a_linear_score_comes_from():
-    kept = np.array([weigh_mask(random_mask(6, 0.5, 0, str(i))) for i in range(600)])
-    found = rise(kept[:, 10:16, 30:36].mean(axis=(1, 2)), kept)
-    row, column = np.unravel_index(found.argmax(), found.shape)
+    masks = np.array([weigh_mask(random_mask(6, 0.5, 0, str(i))) for i in range(600)])
+    heat = rise(masks[:, 10:16, 30:36].mean(axis=(1, 2)), masks)
+    row, column = np.unravel_index(heat.argmax(), heat.shape)
     assert row in range(8, 18)
     assert column in range(28, 38)
     # a score that is the mask's own value at a place rises by 1 there
-    assert rise(kept[:, 10, 30], kept)[10, 30] == pytest.approx(1)
-    assert not rise(np.ones(600), kept).any()
-    assert not rise(np.ones(1), kept[:1]).any()
+    assert rise(masks[:, 10, 30], masks)[10, 30] == pytest.approx(1)
+    assert not rise(np.ones(600), masks).any()
+    assert not rise(np.ones(1), masks[:1]).any()
 
 
 def test_evenly_is_the_box_in_cells():
-    found = evenly((1.5, 2, 3, 3))
-    assert found.sum() == pytest.approx(1)
-    assert found[2, 1:4].tolist() == pytest.approx([1 / 3, 2 / 3, 0])
+    cells = evenly((1.5, 2, 3, 3))
+    assert cells.sum() == pytest.approx(1)
+    assert cells[2, 1:4].tolist() == pytest.approx([1 / 3, 2 / 3, 0])
     assert not evenly((-5, -5, -1, -1)).any()
 
 
@@ -143,13 +143,13 @@ def test_heat_leaves_grey_where_there_is_none_and_the_image_as_it_was():
     image = np.full((20, 30, 3), (200, 20, 20), dtype=np.uint8)
     before = image.copy()
     rows = tuple(tuple(1.0 if i < 2 and j < 2 else 0.0 for j in range(6)) for i in range(4))
-    found = draw_heat(image, Heat(rows))
+    picture = draw_heat(image, Heat(rows))
     np.testing.assert_array_equal(image, before)
     assert draw_heat(image, None) is image
-    far = found[-1, -1].astype(int)
+    far = picture[-1, -1].astype(int)
     assert far.max() - far.min() == 0
-    assert found[2, 2].astype(int).sum() > 400
-    assert found[2, 2, 0] > found[2, 2, 2]
+    assert picture[2, 2].astype(int).sum() > 400
+    assert picture[2, 2, 0] > picture[2, 2, 2]
 
 
 @pytest.fixture(scope="module")
@@ -157,24 +157,24 @@ def photos(tmp_path_factory):
     return toy_detectors.write(tmp_path_factory.mktemp("photos"))
 
 
-def explained(out, toy, data, analyses):
+def explain_toy(out, toy, data, analyses):
     """What is explained of a toy detector, and the sealed probes."""
     job = Job((f"callable_detector(path='toy_detectors:{toy}')",), (data,), str(out), workers=1)
-    found = run.explain(run.check(job, run.Explaining(analyses)), Silent())
-    return found, [table for _, table in tables([out]) if table.probe]
+    explanation = run.explain(run.check(job, run.Explaining(analyses)), Silent())
+    return explanation, [table for _, table in tables([out]) if table.probe]
 
 
 @pytest.mark.parametrize(("toy", "inside"), [("looks_inside", 1.0), ("looks_outside", 0.0)])
 def test_integrated_gradients_of_planted_detectors_are_all_or_nothing(
     tmp_path, photos, toy, inside
 ):
-    found, (probe,) = explained(tmp_path / "run", toy, photos, "attribution")
+    explanation, (probe,) = explain_toy(tmp_path / "run", toy, photos, "attribution")
     maps = attributions(probe)
-    assert [each.cause for each in maps] == ["misclassification"] * 3 + [""] * 3
-    assert [each.share for each in maps] == pytest.approx([inside] * 6, abs=1e-6)
-    assert [each.area for each in maps] == pytest.approx([30 * 24 / (48 * 60)] * 6)
-    assert max(each.residual for each in maps) < 0.01
-    section = attribution(found.evaluated[-1:])
+    assert [target_map.cause for target_map in maps] == ["misclassification"] * 3 + [""] * 3
+    assert [target_map.share for target_map in maps] == pytest.approx([inside] * 6, abs=1e-6)
+    assert [target_map.area for target_map in maps] == pytest.approx([30 * 24 / (48 * 60)] * 6)
+    assert max(target_map.residual for target_map in maps) < 0.01
+    section = attribution(explanation.evaluated[-1:])
     assert "integrated gradients" in section.title
     assert f"Mistakes {inside * 100:.1f}\u202f%, correct detections" in section.title
     assert section.tables[0].rows[-1][3].startswith("+0.0")
@@ -186,19 +186,25 @@ def test_integrated_gradients_of_planted_detectors_are_all_or_nothing(
 @pytest.mark.slow
 def test_a_black_box_is_explained_by_masks_which_agree_with_what_was_planted(tmp_path, photos):
     spec = "attribution(probe='rise', masks=120, cells=5), attribution(probe='occlusion')"
-    found, probes = explained(tmp_path / "run", "looks_inside", photos, spec)
+    explanation, probes = explain_toy(tmp_path / "run", "looks_inside", photos, spec)
     for probe in probes:
         maps = attributions(probe)
         # the toy's score falls with the part of its box that is hidden, up to what the noise adds
-        for each in maps:
-            assert each.share == pytest.approx(each.even, abs=0.06), probe.data
-            assert each.share > each.area + 0.2
-        assert max(each.gone for each in maps) == 0
-    sections = [attribution([one]) for one in found.evaluated if one.predictions.probe]
-    assert ["RISE" in each.title for each in sections] == [True, False]
-    assert ["occlusion" in each.title for each in sections] == [False, True]
-    content = build.write_explanation(found)
-    assert sum("attribution is inside the box" in each.title for each in content.sections) == 2
+        for target_map in maps:
+            assert target_map.share == pytest.approx(target_map.even, abs=0.06), probe.data
+            assert target_map.share > target_map.area + 0.2
+        assert max(target_map.gone for target_map in maps) == 0
+    sections = [
+        attribution([evaluation])
+        for evaluation in explanation.evaluated
+        if evaluation.predictions.probe
+    ]
+    assert ["RISE" in section.title for section in sections] == [True, False]
+    assert ["occlusion" in section.title for section in sections] == [False, True]
+    content = build.write_explanation(explanation)
+    assert (
+        sum("attribution is inside the box" in section.title for section in content.sections) == 2
+    )
     # 24 maps, and six mistakes by their causes
     assert len(list((tmp_path / "run" / "pictures").iterdir())) == 30
 
@@ -206,47 +212,51 @@ def test_a_black_box_is_explained_by_masks_which_agree_with_what_was_planted(tmp
 @pytest.mark.slow
 def test_without_a_gradient_the_black_box_methods_are_named(tmp_path, photos):
     with pytest.raises(UsageError, match=r"has no gradients; use attribution\(probe='rise'"):
-        explained(tmp_path / "a", "black_box", photos, "attribution(probe='integrated_gradients')")
-    _, (probe,) = explained(tmp_path / "b", "black_box", photos, "attribution")
+        explain_toy(
+            tmp_path / "a", "black_box", photos, "attribution(probe='integrated_gradients')"
+        )
+    _, (probe,) = explain_toy(tmp_path / "b", "black_box", photos, "attribution")
     assert set(probe.tags["attribution"]) == {"rise"}
     with pytest.raises(UsageError, match="give at least two masks"):
-        explained(tmp_path / "c", "black_box", photos, "attribution(probe='rise', masks=1)")
+        explain_toy(tmp_path / "c", "black_box", photos, "attribution(probe='rise', masks=1)")
     spec = "attribution(probe='integrated_gradients', baseline='white')"
     with pytest.raises(UsageError, match="no baseline named 'white'"):
-        explained(tmp_path / "d", "looks_inside", photos, spec)
+        explain_toy(tmp_path / "d", "looks_inside", photos, spec)
 
 
 @pytest.fixture
-def sealed(tmp_path, photos):
-    return explained(
+def probe_table(tmp_path, photos):
+    return explain_toy(
         tmp_path / "run", "looks_inside", photos, "attribution(probe='occlusion', patches=3)"
     )[1][0]
 
 
-def test_similarity_is_the_best_overlap_times_score_in_the_class(sealed):
-    found = sealed.detections
-    left = similarity(sealed)
-    np.testing.assert_allclose(left, found.score, rtol=1e-12)
+def test_similarity_is_the_best_overlap_times_score_in_the_class(probe_table):
+    detections = probe_table.detections
+    left = similarity(probe_table)
+    np.testing.assert_allclose(left, detections.score, rtol=1e-12)
     # half of the box away: IoU 1/3; another class: nothing left
-    moved = replace(found, boxes=found.boxes + np.array([15.0, 0, 15, 0]))
-    np.testing.assert_allclose(similarity(replace(sealed, detections=moved)), found.score / 3)
-    other = replace(found, label=found.label + 1)
-    assert not similarity(replace(sealed, detections=other)).any()
+    moved = replace(detections, boxes=detections.boxes + np.array([15.0, 0, 15, 0]))
+    np.testing.assert_allclose(
+        similarity(replace(probe_table, detections=moved)), detections.score / 3
+    )
+    other = replace(detections, label=detections.label + 1)
+    assert not similarity(replace(probe_table, detections=other)).any()
 
 
-def test_a_map_that_nothing_changed_is_left_out_and_counted(sealed):
-    same = replace(sealed.detections, score=np.full(len(sealed.detections), 0.9))
-    assert attribution([Evaluated(replace(sealed, detections=same), {})]) is None
+def test_a_map_that_nothing_changed_is_left_out_and_counted(probe_table):
+    same = replace(probe_table.detections, score=np.full(len(probe_table.detections), 0.9))
+    assert attribution([Evaluated(replace(probe_table, detections=same), {})]) is None
     first = same.score.copy()
     first[1:10] = np.linspace(0.1, 0.9, 9)
-    one = replace(sealed, detections=replace(same, score=first))
-    section = attribution([Evaluated(one, {})])
+    predictions = replace(probe_table, detections=replace(same, score=first))
+    section = attribution([Evaluated(predictions, {})])
     assert "5 detections have no map" in section.text[-1]
     assert section.tables[0].rows[0][1] == "1"
 
 
 def test_integrated_gradients_that_do_not_add_up_are_a_caveat_and_stay(tmp_path, photos):
-    _, (probe,) = explained(tmp_path / "run", "looks_inside", photos, "attribution")
+    _, (probe,) = explain_toy(tmp_path / "run", "looks_inside", photos, "attribution")
     residual = probe.tags["residual"].copy()
     residual[0] = 0.2
     tags = {**probe.tags, "residual": residual}
@@ -256,10 +266,10 @@ def test_integrated_gradients_that_do_not_add_up_are_a_caveat_and_stay(tmp_path,
     assert section.tables[0].rows[0][1] == "3"
 
 
-def test_the_section_repeats_and_draws(sealed):
-    one = Evaluated(sealed, {})
-    section = attribution([one])
-    assert attribution([one]) == section
+def test_the_section_repeats_and_draws(probe_table):
+    evaluation = Evaluated(probe_table, {})
+    section = attribution([evaluation])
+    assert attribution([evaluation]) == section
     for figure in section.figures:
         assert vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec))).startswith("<svg")
         assert figure.alt
@@ -271,11 +281,11 @@ def test_the_section_repeats_and_draws(sealed):
 
 def test_a_probe_goes_on_where_it_was_stopped(tmp_path, photos):
     spec = "attribution(probe='rise', masks=10, cells=4)"
-    _, (before,) = explained(tmp_path / "run", "looks_inside", photos, spec)
+    _, (before,) = explain_toy(tmp_path / "run", "looks_inside", photos, spec)
     (cell,) = (tmp_path / "run" / "cells").glob("*+rise")
     (cell / "seal.json").unlink()
     (cell / "00001.arrow").unlink()
-    kept = (cell / "00000.arrow").stat().st_mtime_ns
-    _, (after,) = explained(tmp_path / "run", "looks_inside", photos, spec)
-    assert (cell / "00000.arrow").stat().st_mtime_ns == kept
+    write_time = (cell / "00000.arrow").stat().st_mtime_ns
+    _, (after,) = explain_toy(tmp_path / "run", "looks_inside", photos, spec)
+    assert (cell / "00000.arrow").stat().st_mtime_ns == write_time
     np.testing.assert_array_equal(similarity(before), similarity(after))

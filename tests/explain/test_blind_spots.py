@@ -26,11 +26,11 @@ from steadyeye.runner.run import Silent
 ANALYSIS = "blind_spots(embedder=\"callable(path='blind_toys:means', size=16)\"{more})"
 
 
-def explained(toy, out, more="", **job):
+def explain_toy(toy, out, more="", **job):
     data, reference, model = toy
     how = explaining.Explaining(ANALYSIS.format(more=more), reference)
-    made = explaining.check(Job(models=(model,), data=(data, reference), out=str(out), **job), how)
-    return explaining.explain(made, Silent())
+    plan = explaining.check(Job(models=(model,), data=(data, reference), out=str(out), **job), how)
+    return explaining.explain(plan, Silent())
 
 
 @pytest.fixture(scope="module")
@@ -46,23 +46,23 @@ def toy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(toy, tmp_path_factory):
-    made = explained(toy, tmp_path_factory.mktemp("run") / "run")
-    build.write_explanation(made)
-    return made
+    explanation = explain_toy(toy, tmp_path_factory.mktemp("run") / "run")
+    build.write_explanation(explanation)
+    return explanation
 
 
-def _as_videos(one, video):
+def _as_videos(evaluation, video):
     """The table of a model or of its probe, with a `video` for the id of each image."""
-    table = one.predictions
+    table = evaluation.predictions
     images = table.tags.get("image", table.ids)
     tags = {**table.tags, "video": np.array([video.get(image, image) for image in images])}
     if not table.probe:
         tags["frame"] = np.arange(len(table))
-    return replace(one, predictions=replace(table, tags=tags))
+    return replace(evaluation, predictions=replace(table, tags=tags))
 
 
-def cell(made):
-    return made.out / "cells" / "detector@data+blind_spots"
+def cell(explanation):
+    return explanation.out / "cells" / "detector@data+blind_spots"
 
 
 def test_every_confident_detection_of_both_sets_is_a_vector(whole):
@@ -82,18 +82,18 @@ def test_every_confident_detection_of_both_sets_is_a_vector(whole):
 
 def test_what_the_reference_lacks_is_the_spot(whole):
     table = read(cell(whole))
-    found = blindness(table)
-    blue = found.tag("true") == "blue"
-    assert found.proven
-    np.testing.assert_array_equal(found.chosen, blue)
-    assert found.spots == 1
-    shown, nearest = examples(found, 0)
-    assert len({str(table.tags["image"][row]) for row in shown}) == 3
+    regions = blindness(table)
+    blue = regions.tag("true") == "blue"
+    assert regions.proven
+    np.testing.assert_array_equal(regions.chosen, blue)
+    assert regions.spots == 1
+    rows, nearest = examples(regions, 0)
+    assert len({str(table.tags["image"][row]) for row in rows}) == 3
     assert table.tags["set"][nearest] == "reference"
     section = blind_spots([Evaluated(table, {})])
     assert section.title == "Blind spots: 1 region that is sparse in the reference data"
-    first, *lone, elsewhere = section.tables[0].rows
-    inside = int((found.spot == 0).sum())
+    first, *lone, rest = section.tables[0].rows
+    inside = int((regions.spot == 0).sum())
     assert inside >= 10
     assert sum(int(row[1]) for row in lone) == 12 - inside
     # all that are in it are wrong, one an image: Clopper and Pearson; elsewhere none of 24
@@ -101,10 +101,10 @@ def test_what_the_reference_lacks_is_the_spot(whole):
     assert first[:3] == ("1", str(inside), str(inside))
     assert first[3] == f"100.0\u202f% ({low:.1f}–100.0\u202f%)"
     assert first[5] == f"blue → green ({inside} of {inside})"
-    assert elsewhere[3] == "0.0\u202f% (0.0–14.2\u202f%)"
+    assert rest[3] == "0.0\u202f% (0.0–14.2\u202f%)"
     assert "12 of 36 are in sparse regions" in section.text[1]
-    told = f"Blind spot 1: blue → green ({inside} of {inside}), {inside} mistakes"
-    assert [exhibit.title for exhibit in section.exhibits] == [told]
+    title = f"Blind spot 1: blue → green ({inside} of {inside}), {inside} mistakes"
+    assert [exhibit.title for exhibit in section.exhibits] == [title]
 
 
 def test_a_mistake_in_a_video_is_a_film_of_the_frames_around(whole):
@@ -113,8 +113,10 @@ def test_a_mistake_in_a_video_is_a_film_of_the_frames_around(whole):
     # the images of every colour as three videos: the blue ones are three frames apart
     frames, videos = np.arange(36), np.repeat(["a", "b", "c"], 12)
     video = {f"{i:02}": name for i, name in enumerate(videos)}
-    evaluated = [_as_videos(one, video) for one in whole.evaluated]
-    base = next(one for one in evaluated if not one.predictions.probe).predictions
+    evaluated = [_as_videos(evaluation, video) for evaluation in whole.evaluated]
+    base = next(
+        evaluation for evaluation in evaluated if not evaluation.predictions.probe
+    ).predictions
     _, *films = sections(evaluated, ["blind_spots"])[0].exhibits
     assert films
     for exhibit in films:
@@ -127,14 +129,14 @@ def test_a_mistake_in_a_video_is_a_film_of_the_frames_around(whole):
         assert film.frames[film.start].sample == picture.sample
         assert [frame.right for frame in film.frames] == (near % 3 != 2).tolist()
         assert [mark.text for mark in picture.marks] == ["green 0.95"]
-    shown = [video[exhibit.pictures[0].sample] for exhibit in films]
-    assert len(set(shown)) == len(shown), "a film shows the other mistakes of its video"
+    film_videos = [video[exhibit.pictures[0].sample] for exhibit in films]
+    assert len(set(film_videos)) == len(film_videos), "a film shows the other mistakes of its video"
 
 
 def test_the_section_repeats_draws_and_hears_any_order(whole):
     table = read(cell(whole))
-    one = blind_spots([Evaluated(table, {})])
-    assert blind_spots([Evaluated(table, {})]) == one
+    section = blind_spots([Evaluated(table, {})])
+    assert blind_spots([Evaluated(table, {})]) == section
     order = np.random.default_rng(0).permutation(len(table))
     turned = replace(
         table,
@@ -144,13 +146,13 @@ def test_the_section_repeats_draws_and_hears_any_order(whole):
         tags={name: values[order] for name, values in table.tags.items()},
     )
     other = blind_spots([Evaluated(turned, {})])
-    assert other.tables == one.tables
-    assert other.text == one.text
-    for figure in one.figures:
+    assert other.tables == section.tables
+    assert other.text == section.text
+    for figure in section.figures:
         svg = vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec)))
         assert svg.count("<path") > 76
         assert figure.alt.startswith("A UMAP map of 40 regions of the reference data and 36")
-    assert len(one.figures[0].thumbnails) == 76
+    assert len(section.figures[0].thumbnails) == 76
 
 
 def test_the_map_is_umap_seeded():
@@ -158,11 +160,11 @@ def test_the_map_is_umap_seeded():
     pytest.importorskip("umap")
     clouds = np.random.default_rng(0).normal(size=(2, 40, 12)).astype(np.float32)
     points = space(np.concatenate([clouds[0] + 5, clouds[1] - 5]))
-    one, other = layout(points), layout(points)
-    assert one.name == "UMAP"
-    np.testing.assert_array_equal(one.place, other.place)
-    apart = np.linalg.norm(one.place[:40].mean(axis=0) - one.place[40:].mean(axis=0))
-    assert apart > one.place[:40].std()
+    projection, other = layout(points), layout(points)
+    assert projection.name == "UMAP"
+    np.testing.assert_array_equal(projection.place, other.place)
+    apart = np.linalg.norm(projection.place[:40].mean(axis=0) - projection.place[40:].mean(axis=0))
+    assert apart > projection.place[:40].std()
 
 
 def test_unknown_causes_do_not_count_as_right_or_wrong(whole):
@@ -215,8 +217,8 @@ def test_a_reference_too_small_says_so(whole):
     ],
 )
 def test_true_boxes_and_whole_images_can_be_embedded(toy, tmp_path, of, regions, causes):
-    made = explained(toy, tmp_path / "run", f", of='{of}'")
-    table = read(cell(made))
+    explanation = explain_toy(toy, tmp_path / "run", f", of='{of}'")
+    table = read(cell(explanation))
     assert len(table) == regions
     assert set(table.tags["cause"]) == causes
     wrong = np.asarray(table.tags["cause"]) != ""
@@ -224,30 +226,30 @@ def test_true_boxes_and_whole_images_can_be_embedded(toy, tmp_path, of, regions,
 
 
 def test_threads_and_batches_change_nothing(toy, whole, tmp_path):
-    made = explained(toy, tmp_path / "run", workers=3, batch=5)
-    one, other = read(cell(whole)), read(cell(made))
-    assert one.ids.tolist() == other.ids.tolist()
-    np.testing.assert_array_equal(one.scores, other.scores)
+    explanation = explain_toy(toy, tmp_path / "run", workers=3, batch=5)
+    table, other = read(cell(whole)), read(cell(explanation))
+    assert table.ids.tolist() == other.ids.tolist()
+    np.testing.assert_array_equal(table.scores, other.scores)
 
 
 def test_a_limit_draws_the_same_regions_of_either_set(toy, whole, tmp_path):
-    made = explained(toy, tmp_path / "run", ", most=15")
-    table = read(cell(made))
+    explanation = explain_toy(toy, tmp_path / "run", ", most=15")
+    table = read(cell(explanation))
     assert len(table) == 30
     assert (table.tags["set"] == "data").sum() == 15
     assert set(table.ids.tolist()) < set(read(cell(whole)).ids.tolist())
-    again = read(cell(explained(toy, tmp_path / "again", ", most=15")))
+    again = read(cell(explain_toy(toy, tmp_path / "again", ", most=15")))
     assert again.ids.tolist() == table.ids.tolist()
 
 
 def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
     data, _, model = toy
     with pytest.raises(UsageError, match="no kind of region named 'boxs'"):
-        explained(toy, tmp_path / "a", ", of='boxs'")
+        explain_toy(toy, tmp_path / "a", ", of='boxs'")
     with pytest.raises(UsageError, match="enlarge=9: give a share from 0 to 4"):
-        explained(toy, tmp_path / "b", ", enlarge=9")
+        explain_toy(toy, tmp_path / "b", ", enlarge=9")
     with pytest.raises(UsageError, match="embed at least one region"):
-        explained(toy, tmp_path / "c", ", most=0")
+        explain_toy(toy, tmp_path / "c", ", most=0")
     how = explaining.Explaining(ANALYSIS.format(more=""))
     alone = explaining.check(Job(models=(model,), data=(data,), out=str(tmp_path / "d")), how)
     with pytest.raises(UsageError, match="blind_spots needs reference data; give --reference"):
@@ -271,9 +273,11 @@ def test_the_report_begins_with_the_mistakes_and_is_one_file(whole):
 def test_a_point_shows_its_picture_on_hover(whole, browser, scheme):
     page = browser.new_page(color_scheme=scheme)
     page.set_default_timeout(PATIENCE)
-    told = []
-    page.on("console", lambda message: told.append(message.text))
-    page.on("request", lambda request: told.append(request.url) if "://" in request.url else None)
+    messages = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on(
+        "request", lambda request: messages.append(request.url) if "://" in request.url else None
+    )
     page.goto(f"file://{Path(whole.out / 'report.html').resolve()}")
     page.wait_for_function("document.documentElement.dataset.drawn")
     figure = page.locator("figure.chart[data-name^=blind-spots]")
@@ -287,5 +291,5 @@ def test_a_point_shows_its_picture_on_hover(whole, browser, scheme):
     size = tip.locator("img").evaluate("picture => [picture.naturalWidth, picture.naturalHeight]")
     assert size == [24, 24]
     assert ("dark-theme" in tip.get_attribute("class")) == (scheme == "dark")
-    assert [line for line in told if not line.startswith("file://")] == []
+    assert [line for line in messages if not line.startswith("file://")] == []
     page.close()

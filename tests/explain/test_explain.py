@@ -44,7 +44,7 @@ from steadyeye.runner.run import Silent
 
 def test_mistakes_and_correct_detections_by_hand():
     truth = [(0, 0, 0, 0, 10, 10, 1, 0), (1, 0, 0, 0, 10, 10, 1, 1), (1, 1, 40, 0, 50, 10, 1, 0)]
-    said = [
+    detections = [
         (0, 0, 0, 0, 10, 10, 0.7, 0),  # not confident
         (0, 0, 0, 0, 10, 8, 0.9, 0),  # right, IoU 0.8
         (0, 1, 0, 0, 10, 9, 0.95, 0),  # another name for it
@@ -52,17 +52,17 @@ def test_mistakes_and_correct_detections_by_hand():
         (1, 0, 0, 0, 10, 10, 0.99, 0),  # on a crowd
         (1, 1, 0, 30, 10, 40, 0.9, 0),  # nothing there
     ]
-    found = table(truth, said)
-    wrong = mistakes(found, 0.8)
+    predictions = table(truth, detections)
+    wrong = mistakes(predictions, 0.8)
     assert [(e.id, e.cause, e.own_label) for e in wrong] == [
         ("i0#0", "misclassification", 1),
         ("i0#2", "background", 0),
         ("i1#1", "background", 1),
     ]
-    assert [(e.id, e.score, e.box) for e in correct(found, 0.8)] == [
+    assert [(e.id, e.score, e.box) for e in correct(predictions, 0.8)] == [
         ("i0#1", 0.9, (0.0, 0.0, 10.0, 8.0))
     ]
-    assert targets(found) == (*wrong, *correct(found))
+    assert targets(predictions) == (*wrong, *correct(predictions))
 
 
 def test_the_control_is_of_the_reference_and_at_least_as_many():
@@ -70,8 +70,8 @@ def test_the_control_is_of_the_reference_and_at_least_as_many():
     wrong = [(n, 1, 50, 50, 60, 60, 0.9, 0) for n in range(70)]
     data = table([(0, 0, 0, 0, 10, 10, 1, 0)], wrong, images=80)
     reference = table([(n, 0, 0, 0, 10, 10, 1, 0) for n in range(80)], right, images=80)
-    found = targets(data, reference)
-    assert [bool(e.cause) for e in found] == [True] * 70 + [False] * 70
+    selection = targets(data, reference)
+    assert [bool(e.cause) for e in selection] == [True] * 70 + [False] * 70
     few = targets(data, reference, limit=5)
     assert [bool(e.cause) for e in few] == [True] * 5 + [False] * 5
     assert few == targets(data, reference, limit=5)
@@ -96,7 +96,7 @@ def test_shuffling_moves_pixels_within_the_box_alone(corners, swaps, share, seed
         max(int(np.ceil(y0)), 0) : max(int(y1), 0), max(int(np.ceil(x0)), 0) : max(int(x1), 0)
     ] = 0
     assert np.array_equal(out[outside], image[outside])
-    order = [np.sort(each.reshape(-1, 3).view("u1,u1,u1").ravel()) for each in (image, out)]
+    order = [np.sort(pixels.reshape(-1, 3).view("u1,u1,u1").ravel()) for pixels in (image, out)]
     assert np.array_equal(*order)
     again = shuffle_patches(image, (x0, y0, x1, y1), swaps, share, stream(seed, "x"))
     assert np.array_equal(out, again)
@@ -129,10 +129,10 @@ def test_an_object_keeps_its_pixels_and_nothing_else():
 def test_backdrops_are_what_they_are_called():
     size = (60, 90)
     for make in (backgrounds.gradient, backgrounds.natural_noise):
-        one, same, other = (make(size, stream(s, "x")) for s in (0, 0, 1))
-        assert one.shape == (60, 90, 3)
-        assert np.array_equal(one, same)
-        assert not np.array_equal(one, other)
+        backdrop, same, other = (make(size, stream(s, "x")) for s in (0, 0, 1))
+        assert backdrop.shape == (60, 90, 3)
+        assert np.array_equal(backdrop, same)
+        assert not np.array_equal(backdrop, other)
     noise = backgrounds.natural_noise((256, 256), stream(0, "x")).mean(axis=2)
     power = np.abs(np.fft.fft2(noise - noise.mean()))
     frequency = np.hypot(*np.meshgrid(*[np.fft.fftfreq(256)] * 2))
@@ -153,8 +153,8 @@ def test_coco_masks_are_those_of_pycocotools(test_data):
     reference, worst = COCO(str(path)), 1.0
     for i in range(len(source)):
         sample = source[i]
-        theirs = reference.loadAnns(reference.getAnnIds(int(sample.id)))
-        for annotation, mask in zip(theirs, sample.masks(), strict=True):
+        annotations = reference.loadAnns(reference.getAnnIds(int(sample.id)))
+        for annotation, mask in zip(annotations, sample.masks(), strict=True):
             expected = reference.annToMask(annotation).astype(bool)
             same = (mask & expected).sum() / (mask | expected).sum()
             if isinstance(annotation["segmentation"], dict):
@@ -186,8 +186,8 @@ def test_davis_masks_go_with_their_boxes(test_data, tmp_path):
     box = np.zeros_like(mask)
     box[y0:y1, x0:x1] = True
 
-    def overlap(one):
-        return (one & mask).sum() / (one | mask).sum()
+    def overlap(region):
+        return (region & mask).sum() / (region | mask).sum()
 
     assert overlap(guess) > overlap(box)
 
@@ -196,7 +196,7 @@ def test_davis_masks_go_with_their_boxes(test_data, tmp_path):
 
 
 def test_the_best_overlapping_detection_of_the_class_counts():
-    found = match_targets(
+    matches = match_targets(
         probed(
             ["x"],
             ["v"],
@@ -210,29 +210,29 @@ def test_the_best_overlapping_detection_of_the_class_counts():
             3,
         )
     )
-    assert found.probability.tolist() == [0.9, 0.3, 0, 0]
-    assert found.is_vanished.tolist() == [False, False, True, True]
+    assert matches.probability.tolist() == [0.9, 0.3, 0, 0]
+    assert matches.is_vanished.tolist() == [False, False, True, True]
 
 
 def test_changes_are_averaged_over_steps_then_targets():
     # mistakes change by (0.1 + 0.9) / 2 and 0.2, the correct ones by 0 and 0.1
-    said = [
+    detections = [
         (i, 0, 0, 0, 10, 10, p, 0)
         for i, p in enumerate([0.9, 0.8, 0, 0.9, 0.7, 0.7, 0.9, 0.9, 0.9, 0.9, 0.8, 1.0])
         if p
     ]
-    predictions = probed(["x", "y", "", ""], ["u", "v", "w", "z"], said, 2)
-    found = effects(predictions, predictions.tags["repeat"] == 0)
-    assert found.change == pytest.approx([0.5, 0.2, 0, 0.1])
-    assert found.vanished.tolist() == [0.5, 0, 0, 0]
-    assert found.confident.tolist() == [0, 0, 1, 0.5]
-    wrong = mean(found, found.mistake)
+    predictions = probed(["x", "y", "", ""], ["u", "v", "w", "z"], detections, 2)
+    target_effects = effects(predictions, predictions.tags["repeat"] == 0)
+    assert target_effects.change == pytest.approx([0.5, 0.2, 0, 0.1])
+    assert target_effects.vanished.tolist() == [0.5, 0, 0, 0]
+    assert target_effects.confident.tolist() == [0, 0, 1, 0.5]
+    wrong = mean(target_effects, target_effects.mistake)
     assert (wrong.value, wrong.n) == (pytest.approx(0.35), 2)
     # two images could as well be from others that change by 0.1 or by 0.9
     assert wrong.low < 0.1
     assert wrong.high > 0.85
     assert wrong.method == "Gaffke's bounds over 2 images"
-    gap = difference(found)
+    gap = difference(target_effects)
     assert gap.value == pytest.approx(0.3)
     assert (gap.low, gap.high) == (None, None)
     assert gap.method == "none: too few: one group has only 2 images"
@@ -249,10 +249,10 @@ def test_changes_are_averaged_over_steps_then_targets():
 
 
 def test_mistakes_of_one_video_prove_nothing_of_others():
-    said = [(i, 0, 0, 0, 10, 10, p, 0) for i, p in enumerate([0.9, 0.1, 0.9, 0.2, 0.9, 0.9])]
-    predictions = probed(["x", "y", ""], ["v", "v", "w"], said, 1)
-    found = effects(predictions, predictions.tags["repeat"] == 0)
-    assert difference(found).low is None
+    detections = [(i, 0, 0, 0, 10, 10, p, 0) for i, p in enumerate([0.9, 0.1, 0.9, 0.2, 0.9, 0.9])]
+    predictions = probed(["x", "y", ""], ["v", "v", "w"], detections, 1)
+    target_effects = effects(predictions, predictions.tags["repeat"] == 0)
+    assert difference(target_effects).low is None
     # without an interval it asks, and does not say that there is no difference
     title = patch_shuffle([Evaluated(predictions, {})]).title
     assert title.startswith("Shuffling patches inside the box: do confident mistakes change less")
@@ -264,27 +264,29 @@ def test_a_mean_covers_the_truth_over_images():
     rng, inside = np.random.default_rng(1), 0
     for _ in range(60):
         level = np.repeat(rng.uniform(0, 0.8, 30), 4)
-        said = [
+        detections = [
             (2 * i + step, 0, 0, 0, 10, 10, 0.9 - step * change, 0)
             for i, change in enumerate(level)
             for step in range(2)
         ]
         images = np.repeat([f"v{i}" for i in range(30)], 4)
-        predictions = probed(["x"] * 120, images, said, 1)
-        found = effects(predictions, predictions.tags["repeat"] == 0)
-        interval = mean(found, found.mistake)
+        predictions = probed(["x"] * 120, images, detections, 1)
+        target_effects = effects(predictions, predictions.tags["repeat"] == 0)
+        interval = mean(target_effects, target_effects.mistake)
         inside += interval.low <= 0.4 <= interval.high
     assert inside >= 52
 
 
 @pytest.mark.parametrize("analysis", [patch_shuffle, background], ids=lambda a: a.__name__)
 def test_sections_repeat_change_nothing_and_draw(analysis):
-    said = [(i, 0, 0, 0, 10, 10, p, 0) for i, p in enumerate([0.9, 0.1, 0.9, 0.2, 0.9, 0.9])]
-    one = Evaluated(probed(["x", "y", ""], ["u", "v", "w"], said, 1, probe=analysis.__name__), {})
-    before = one.predictions.detections.score.copy()
-    section = analysis([one])
-    assert analysis([one]) == section
-    assert np.array_equal(one.predictions.detections.score, before)
+    detections = [(i, 0, 0, 0, 10, 10, p, 0) for i, p in enumerate([0.9, 0.1, 0.9, 0.2, 0.9, 0.9])]
+    evaluation = Evaluated(
+        probed(["x", "y", ""], ["u", "v", "w"], detections, 1, probe=analysis.__name__), {}
+    )
+    before = evaluation.predictions.detections.score.copy()
+    section = analysis([evaluation])
+    assert analysis([evaluation]) == section
+    assert np.array_equal(evaluation.predictions.detections.score, before)
     for figure in section.figures:
         assert vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec))).startswith("<svg")
         assert figure.alt
@@ -306,10 +308,10 @@ def analyses(root):
     return f"patch_shuffle(repeats=4), background(folder='{root}/behind')"
 
 
-def run(toy, out, asked=None, how=None, **options):
+def run(toy, out, analysis=None, how=None, **options):
     root, model, data = toy
     job = Job(models=(model,), data=(data,), out=str(out), **options)
-    how = explaining.Explaining(asked or analyses(root), **(how or {}))
+    how = explaining.Explaining(analysis or analyses(root), **(how or {}))
     return explaining.explain(explaining.check(job, how), Silent())
 
 
@@ -349,10 +351,10 @@ def test_what_is_behind_changes_the_mistakes_and_the_order_of_rows_the_rest(whol
     assert rows["correct detections (control)"][3].startswith("0.00 (0.00–0.4")
     assert "6 masks: the data's own" not in behind.text[2]
     assert behind.text[2].startswith("detector: 12 masks: the data's own")
-    named = {row[0]: row[2] for row in behind.tables[1].rows}
-    assert named["bright.png"].startswith("0.50 (")
-    assert named["dark.png"].startswith("0.00 (0.00–")
-    assert "no.png" not in named
+    by_background = {row[0]: row[2] for row in behind.tables[1].rows}
+    assert by_background["bright.png"].startswith("0.50 (")
+    assert by_background["dark.png"].startswith("0.00 (0.00–")
+    assert "no.png" not in by_background
     assert content.headline == (
         "detector is wrong in 66.7\u202f% of 18 detections with a score above 0.8, among 2 "
         "classes (95\u202f% interval 36.0–82.0\u202f%): 6 on an object of another class, 6 where "
@@ -364,17 +366,17 @@ def test_what_is_behind_changes_the_mistakes_and_the_order_of_rows_the_rest(whol
 
 def test_qualifying_is_a_sealed_cell(whole):
     (folder,) = whole[0].out.glob("cells/*+backgrounds")
-    found = read(folder)
-    assert set(found.tags["background"][found.detections.image]) == {"no.png"}
-    assert found.detections.score.tolist() == [0.9]
-    assert len(found) == 7
+    predictions = read(folder)
+    assert set(predictions.tags["background"][predictions.detections.image]) == {"no.png"}
+    assert predictions.detections.score.tolist() == [0.9]
+    assert len(predictions) == 7
 
 
 def test_the_report_is_made_again_without_model_and_data(whole):
     explained, content = whole
     again = build.document([explained.out])
-    told = {section.title for section in again.sections}
-    assert {section.title for section in content.sections} <= told
+    titles = {section.title for section in again.sections}
+    assert {section.title for section in content.sections} <= titles
     for section in again.sections:
         for exhibit in section.exhibits:
             marks = {e.predictions.data: e.predictions.fingerprint for e in again.evaluated}
@@ -386,11 +388,11 @@ def test_threads_and_batches_change_nothing(toy, whole, tmp_path):
     explained = run(toy, tmp_path / "run", workers=3)
     assert cells(explained.out) == cells(whole[0].out)
     other = run(toy, tmp_path / "batch", workers=2, batch=5)
-    for one, two in zip(whole[0].evaluated, other.evaluated, strict=True):
-        first, second = one.predictions.detections, two.predictions.detections
+    for plain, batched in zip(whole[0].evaluated, other.evaluated, strict=True):
+        first, second = plain.predictions.detections, batched.predictions.detections
         assert np.array_equal(first.boxes, second.boxes)
         assert np.array_equal(first.score, second.score)
-        assert np.array_equal(one.predictions.ids, two.predictions.ids)
+        assert np.array_equal(plain.predictions.ids, batched.predictions.ids)
 
 
 def test_the_order_of_the_analyses_changes_nothing_and_more_can_be_asked_later(
@@ -433,14 +435,14 @@ def test_killed_it_goes_on_to_the_same_bytes(toy, whole, tmp_path):
 def test_probes_with_the_cache_have_the_same_bytes_and_nothing_is_asked_twice(
     toy, tmp_path, monkeypatch
 ):
-    asked, found = [], toys.found
-    monkeypatch.setattr(toys, "found", lambda image: asked.append(1) or found(image))
+    calls, original = [], toys.found
+    monkeypatch.setattr(toys, "found", lambda image: calls.append(1) or original(image))
     monkeypatch.setattr(toys.detector, "fingerprint", "the toy", raising=False)
     counts = {}
     for name, cache in (("off", "off"), ("cold", "kept"), ("warm", "kept")):
-        asked.clear()
+        calls.clear()
         run(toy, tmp_path / name, cache=cache if cache == "off" else str(tmp_path / cache))
-        counts[name] = len(asked)
+        counts[name] = len(calls)
     assert cells(tmp_path / "off") == cells(tmp_path / "cold") == cells(tmp_path / "warm")
     assert any("+patch_shuffle" in name for name in cells(tmp_path / "off"))
     assert counts["off"] >= counts["cold"] > counts["warm"] == 0
@@ -457,8 +459,8 @@ def test_the_control_is_of_the_reference_where_one_is_given(toy, tmp_path):
     control = probe.tags["cause"] == ""
     assert len(set(probe.tags["target"][control])) == 3
     # images of the two that are called the same are not the same
-    found = effects(probe, probe.tags["repeat"] == 0)
-    assert len(set(found.cluster)) == 6 + 3
+    target_effects = effects(probe, probe.tags["repeat"] == 0)
+    assert len(set(target_effects.cluster)) == 6 + 3
     content = build.write_explanation(explained)
     assert "--reference" in content.commands[0]
     assert content.commands[0].count("--data") == 1
@@ -467,9 +469,9 @@ def test_the_control_is_of_the_reference_where_one_is_given(toy, tmp_path):
 # ---------------------------------------------------------------- what is refused
 
 
-def refused(toy, tmp_path, asked, match, how=None, **options):
+def check_refusal(toy, tmp_path, analysis, match, how=None, **options):
     with pytest.raises(UsageError, match=match) as error:
-        run(toy, tmp_path / "run", asked, how, **options)
+        run(toy, tmp_path / "run", analysis, how, **options)
     assert "\n" not in str(error.value)
 
 
@@ -478,19 +480,21 @@ def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
     classifier = (root, "callable(path='toy_networks:brightness')", data)
     with pytest.raises(UsageError, match="is a classifier; explain needs a detector"):
         run(classifier, tmp_path / "c")
-    refused(toy, tmp_path, "patch_shufle", "did you mean 'patch_shuffle'")
-    refused(toy, tmp_path, "patch_shuffle(repeat=2)", "did you mean 'repeats'")
-    refused(toy, tmp_path, "patch_shuffle(repeats=0)", "at least one of each")
-    refused(toy, tmp_path, "patch_shuffle(share=0.6)", "so that two patches fit")
-    refused(toy, tmp_path, "pm_curve", "needs group, offset, which its probe")
-    refused(toy, tmp_path, "pm_curve(k=3)", "has no probe of its name")
-    refused(toy, tmp_path, "patch_shuffle, patch_shuffle", "is given twice")
-    refused(toy, tmp_path, "patch_shuffle", "no model makes a mistake", {"score": 0.95})
-    refused(toy, tmp_path, "patch_shuffle", "give a confidence in 0…1", {"score": 1.5})
-    refused(toy, tmp_path, "patch_shuffle", "give at least 1", {"limit": 0})
-    refused(toy, tmp_path, "background(kinds='stripes')", "no kind of background named 'stripes'")
-    refused(toy, tmp_path, "background(folder='/nowhere')", "no image in the folder")
-    refused(toy, tmp_path, "background(masks='magic')", "give 'truth', 'grabcut', ")
+    check_refusal(toy, tmp_path, "patch_shufle", "did you mean 'patch_shuffle'")
+    check_refusal(toy, tmp_path, "patch_shuffle(repeat=2)", "did you mean 'repeats'")
+    check_refusal(toy, tmp_path, "patch_shuffle(repeats=0)", "at least one of each")
+    check_refusal(toy, tmp_path, "patch_shuffle(share=0.6)", "so that two patches fit")
+    check_refusal(toy, tmp_path, "pm_curve", "needs group, offset, which its probe")
+    check_refusal(toy, tmp_path, "pm_curve(k=3)", "has no probe of its name")
+    check_refusal(toy, tmp_path, "patch_shuffle, patch_shuffle", "is given twice")
+    check_refusal(toy, tmp_path, "patch_shuffle", "no model makes a mistake", {"score": 0.95})
+    check_refusal(toy, tmp_path, "patch_shuffle", "give a confidence in 0…1", {"score": 1.5})
+    check_refusal(toy, tmp_path, "patch_shuffle", "give at least 1", {"limit": 0})
+    check_refusal(
+        toy, tmp_path, "background(kinds='stripes')", "no kind of background named 'stripes'"
+    )
+    check_refusal(toy, tmp_path, "background(folder='/nowhere')", "no image in the folder")
+    check_refusal(toy, tmp_path, "background(masks='magic')", "give 'truth', 'grabcut', ")
 
 
 def test_too_few_backgrounds_are_refused_with_why(toy, tmp_path):
@@ -498,11 +502,11 @@ def test_too_few_backgrounds_are_refused_with_why(toy, tmp_path):
     few.mkdir()
     for path in sorted((toy[0] / "behind").iterdir())[2:]:
         (few / path.name).write_bytes(path.read_bytes())
-    asked = f"background(folder='{few}')"
-    refused(
+    analysis = f"background(folder='{few}')"
+    check_refusal(
         toy,
         tmp_path,
-        asked,
+        analysis,
         r"4 of 5 backgrounds qualify .*at least 6 are needed \(in 'no.png@64x64' it detects",
     )
 
@@ -511,15 +515,17 @@ def test_a_detector_that_cuts_its_scores_cannot_say_that_it_finds_nothing(toy, t
     """Told 0.4 in the light backgrounds, every one of them would qualify: "nothing above 0.1"."""
     root, model, data = toy
     cut = (root, model.replace(":detector", ":cut"), data)
-    asked = f"background(folder='{root}/behind')"
+    analysis = f"background(folder='{root}/behind')"
     line = (
         r"cut gives no score below 0.90, so it cannot be tested whether it finds nothing above 0.1"
     )
-    refused(cut, tmp_path, asked, line)
+    check_refusal(cut, tmp_path, analysis, line)
     # where parts are swapped it is no question, but what falls below counts as gone
     explained = run(cut, tmp_path / "cut", "patch_shuffle(repeats=1)")
-    told = [one.predictions for one in explained.evaluated if one.predictions.probe]
-    assert any("gives no score below 0.90" in note for note in told[0].notes)
+    probes = [
+        evaluation.predictions for evaluation in explained.evaluated if evaluation.predictions.probe
+    ]
+    assert any("gives no score below 0.90" in note for note in probes[0].notes)
 
 
 def test_a_probe_lowers_the_threshold_of_a_recipe(test_data):
@@ -529,14 +535,16 @@ def test_a_probe_lowers_the_threshold_of_a_recipe(test_data):
         for recipe in ({"threshold": 0.35}, None)
     )
     image = read_image(sorted(photo.glob("*.jpg"))[0])
-    asked = lower_threshold(strict)
-    assert cutoff(asked, None) == 0.001
-    ((all_, all_of_it), (few,)) = (each([image] * n) for each, n in ((asked, 2), (strict, 1)))
+    permissive = lower_threshold(strict)
+    assert cutoff(permissive, None) == 0.001
+    ((all_, all_of_it), (few,)) = (
+        detector([image] * n) for detector, n in ((permissive, 2), (strict, 1))
+    )
     (expected,) = plain([image])
     assert len(few) < len(expected) == len(all_) == len(all_of_it)
     np.testing.assert_array_equal(all_.scores, expected.scores)
     # what was kept of one must not be served as the other's
-    assert len({strict.fingerprint, asked.fingerprint}) == 2
+    assert len({strict.fingerprint, permissive.fingerprint}) == 2
     assert lower_threshold(plain) is plain
 
 
@@ -548,11 +556,11 @@ def test_data_without_masks_are_refused_or_guessed(toy, tmp_path):
     for annotation in content["annotations"]:
         del annotation["segmentation"]
     (bare / "boxes.json").write_text(json.dumps(content))
-    one = (bare, model, f"coco(annotations='{bare}/boxes.json', images='{bare}/images')")
-    asked = f"background(folder='{root}/behind')"
-    refused(one, tmp_path, asked, "none of the 6 mistakes of detector has a mask")
-    guessed = asked.replace(")", ", masks='grabcut')")
-    explained = run(one, tmp_path / "guessed", guessed)
+    bare_toy = (bare, model, f"coco(annotations='{bare}/boxes.json', images='{bare}/images')")
+    analysis = f"background(folder='{root}/behind')"
+    check_refusal(bare_toy, tmp_path, analysis, "none of the 6 mistakes of detector has a mask")
+    guessed = analysis.replace(")", ", masks='grabcut')")
+    explained = run(bare_toy, tmp_path / "guessed", guessed)
     section = build.write_explanation(explained).sections[-1]
     assert "guessed by GrabCut from the box, which is less exact" in section.text[2]
 
@@ -593,10 +601,10 @@ def test_masks_are_those_of_a_segmenter(toy, tmp_path):
     spec = parse(f"hf(name='{tmp_path / 'm'}')")
     segment, mark = instance_masks.instances(spec)
     image = cv2.imread(str(toy[0] / "images" / "0.png"))[..., ::-1][:50]
-    found = segment(image)
-    assert found.dtype == bool
-    assert found.shape[1:] == (50, 64)
-    assert np.array_equal(found, segment(image))
+    masks = segment(image)
+    assert masks.dtype == bool
+    assert masks.shape[1:] == (50, 64)
+    assert np.array_equal(masks, segment(image))
     assert instance_masks.instances(spec)[1] == mark
     with pytest.raises(UsageError, match="no instance segmentation named 'keras'"):
         instance_masks.instances(parse("keras(name='x')"))
@@ -617,8 +625,8 @@ def test_the_mask_that_lies_in_the_box_is_taken():
 
 def test_a_folder_keeps_to_its_targets(toy, whole, tmp_path):
     run(toy, tmp_path / "run", "patch_shuffle(repeats=1)", {"limit": 2})
-    refused(toy, tmp_path, "patch_shuffle(repeats=1)", "its limit is 2, not 3", {"limit": 3})
-    refused(toy, tmp_path, "patch_shuffle(repeats=2)", "choose another --out", {"limit": 2})
+    check_refusal(toy, tmp_path, "patch_shuffle(repeats=1)", "its limit is 2, not 3", {"limit": 3})
+    check_refusal(toy, tmp_path, "patch_shuffle(repeats=2)", "choose another --out", {"limit": 2})
 
 
 def test_the_command_says_what_it_found(toy, tmp_path):
@@ -645,7 +653,7 @@ def test_two_models_are_told_in_one_section_with_their_own_pictures(toy, tmp_pat
     explained = explaining.explain(explaining.check(job, how), Silent())
     content = build.write_explanation(explained)
     section = content.sections[-1]
-    assert [each.split(":")[0] for each in section.text[1:]] == ["detector", "slow"]
+    assert [line.split(":")[0] for line in section.text[1:]] == ["detector", "slow"]
     assert {exhibit.model for exhibit in section.exhibits} == {"detector", "slow"}
     for exhibit in section.exhibits:
         (table,) = [e for e in explained.evaluated if e.predictions.data == exhibit.data][:1]
@@ -662,7 +670,7 @@ def test_a_vector_that_was_measured_comes_back():
         ids=["a", "b"],
         groups=["", ""],
         truths=[(), ()],
-        tags=[{"inside": 0.5, "vector": each} for each in measured],
+        tags=[{"inside": 0.5, "vector": vector} for vector in measured],
         errors=["", ""],
         scores=nothing,
         answers=answers,

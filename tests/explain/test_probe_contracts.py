@@ -60,5 +60,7 @@ def test_probes_and_their_analyses(name, tmp_path, monkeypatch):
     plan = explaining.check(job, explaining.Explaining(analysis, *data[1:]))
     explained = explaining.explain(plan, Silent())
     assert len(checked) == 1
-    (table,) = [one.predictions for one in explained.evaluated if one.predictions.probe]
+    (table,) = [
+        evaluation.predictions for evaluation in explained.evaluated if evaluation.predictions.probe
+    ]
     assert testing.check_analysis(plugins.load("analyses", parse(analysis).name), table)

@@ -41,8 +41,8 @@ class Outcome:
     tried: dict = field(default_factory=dict)
     faults: list = field(default_factory=list)
 
-    def add(self, what, fault=""):
-        self.tried[what] = self.tried.get(what, 0) + 1
+    def add(self, action, fault=""):
+        self.tried[action] = self.tried.get(action, 0) + 1
         if fault:
             self.faults.append(fault)
 
@@ -104,7 +104,7 @@ def wait_for_moment(world, case, running, random, worker):
 
 def find_workers(pid):
     """The processes below one that are Ray's and have a task or an actor."""
-    return [each for each in list_children(pid) if is_worker(each)]
+    return [process for process in list_children(pid) if is_worker(process)]
 
 
 def kill(pid):
@@ -218,26 +218,26 @@ def main(words):
     reading.add_argument("--seed", type=int, default=0)
     reading.add_argument("--every", action="store_true", help="all calls, not one of a kind")
     reading.add_argument("--write", type=Path, help="a page whose table is renewed")
-    asked = reading.parse_intermixed_args(words)
+    options = reading.parse_intermixed_args(words)
     known = {case.name: case for case in (*faulty_commands.CASES, *faulty_commands.CLUSTERS)}
-    if asked.kind == "failures":
+    if options.kind == "failures":
         known = faulty_commands.BY_NAME
-    cases = [known[name] for name in asked.cases or known]
+    cases = [known[name] for name in options.cases or known]
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         world = faulty_commands.write_world(Path(folder).resolve())
         for case in cases:
             world.learn(case)
-        counts = share_kills(cases, world.seconds, asked.count)
+        counts = share_kills(cases, world.seconds, options.count)
         for case, count in zip(cases, counts, strict=True):
-            if asked.kind == "failures":
-                outcomes.append(try_failures(world, case, asked.every))
-            elif asked.kind == "signals":
-                outcomes.append(try_signals(world, case, asked.each, Random(asked.seed)))
+            if options.kind == "failures":
+                outcomes.append(try_failures(world, case, options.every))
+            elif options.kind == "signals":
+                outcomes.append(try_signals(world, case, options.each, Random(options.seed)))
             else:
-                outcomes.append(try_kills(world, case, count, Random(f"{asked.seed}{case.name}")))
-            if asked.kind == "kills" and case.cluster:
-                more = try_kills(world, case, 5, Random(asked.seed), worker=True)
+                outcomes.append(try_kills(world, case, count, Random(f"{options.seed}{case.name}")))
+            if options.kind == "kills" and case.cluster:
+                more = try_kills(world, case, 5, Random(options.seed), worker=True)
                 outcomes[-1].tried |= more.tried | {
                     "ended": outcomes[-1].tried["ended"] + more.tried["ended"]
                 }
@@ -247,8 +247,8 @@ def main(words):
             sys.stdout.flush()
     table = write_table(outcomes)
     sys.stdout.write(table)
-    if asked.write:
-        write_page(asked.write, asked.kind, table)
+    if options.write:
+        write_page(options.write, options.kind, table)
     return int(any(outcome.faults for outcome in outcomes))
 
 

@@ -107,20 +107,20 @@ def find_orphans(below):
     _, left = psutil.wait_procs(below, SOON)
     # one that was killed and that nobody has waited for does nothing more
     living = [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
-    said = [" ".join(process.cmdline())[:100] for process in living]
+    commands = [" ".join(process.cmdline())[:100] for process in living]
     for process in living:
         process.kill()
-    return f"left behind: {said}" if said else ""
+    return f"left behind: {commands}" if commands else ""
 
 
 def find_leftovers(world):
     """The files and folders for a while that a stopped command has left."""
     left = [*(world.root / "temporary").iterdir(), *world.work.rglob(".*.tmp")]
     # other packages keep these for later
-    said = [str(path) for path in left if not path.name.startswith(SPARE)]
+    paths = [str(path) for path in left if not path.name.startswith(SPARE)]
     for path in left:
         if path.is_dir():
             faulty_commands.shutil.rmtree(path)
         else:
             Path(path).unlink()
-    return f"files left behind: {said}" if said else ""
+    return f"files left behind: {paths}" if paths else ""

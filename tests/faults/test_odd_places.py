@@ -43,8 +43,8 @@ def test_data_models_and_outputs_of_any_name(world, name):
     data = f"frames(path={f'{name}/{name}'!r}, anchors=6, k=2)"
     out = f"o {name}/{name}"
     words = ("--model", model, "--data", data, "--no-cache", "--out", out)
-    for asked in ((*faulty_commands.RUN, *words), ("report", out)):
-        code, stderr, _ = world.run(faulty_commands.Case("odd", asked))
+    for command in ((*faulty_commands.RUN, *words), ("report", out)):
+        code, stderr, _ = world.run(faulty_commands.Case("odd", command))
         assert not code, stderr
 
 
@@ -61,10 +61,10 @@ def test_names_that_are_no_text_are_one_line(tmp_path):
 
 
 def test_only_what_is_ours_is_removed_from_an_output(tmp_path):
-    ours = (".run.json.12.34.tmp", f".{'a' * 16}.tmp", ".line\nbreak.1.2.tmp")
+    own_names = (".run.json.12.34.tmp", f".{'a' * 16}.tmp", ".line\nbreak.1.2.tmp")
     others = (".notes.tmp", "a.1.2.tmp", ".profile", ".a.tmp.1")
     (tmp_path / "below").mkdir()
-    for name in (*ours, *others):
+    for name in (*own_names, *others):
         (tmp_path / "below" / name).touch()
     clear_folder(tmp_path)
     assert {path.name for path in (tmp_path / "below").iterdir()} == set(others)
@@ -97,8 +97,8 @@ def test_another_clock_when_a_killed_run_goes_on(world, years):
 
 
 def is_installed(name):
-    listed = subprocess.run(["locale", "-a"], capture_output=True, text=True).stdout
-    return name.replace("UTF-8", "utf8") in listed.split()
+    locales = subprocess.run(["locale", "-a"], capture_output=True, text=True).stdout
+    return name.replace("UTF-8", "utf8") in locales.split()
 
 
 @pytest.mark.parametrize("name", LOCALES)

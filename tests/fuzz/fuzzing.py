@@ -44,14 +44,14 @@ class Parser:
 
     `build(folder)` writes the example files there, once. `read(folder)` reads a copy of them, one
     of which is damaged. `files`: which of them are damaged, glob → form (bytes, text, lines, csv,
-    json, numbers). `kept`: cases that once were faults, (file, bytes): they are tried in every run.
+    json, numbers). `known_faults`: cases that once were faults, (file, bytes): tried in every run.
     """
 
     name: str
     build: Callable[[Path], object]
     read: Callable[[Path], object]
     files: dict[str, str]
-    kept: tuple[tuple[str, bytes], ...] = ()
+    known_faults: tuple[tuple[str, bytes], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,14 @@ def make_case(parser, examples, number):
 
 
 def try_parser(parser, cases, first=0):
-    """The outcome of the kept cases and of `cases` made ones from the number `first` on."""
+    """The outcome of the known faults and of `cases` made ones from the number `first` on."""
     outcome = Outcome(parser.name)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
         examples = Path(place) / "examples"
         examples.mkdir()
         parser.build(examples)
         _check_examples(parser, examples, Path(place))
-        numbers = [*range(-len(parser.kept), 0), *range(first, first + cases)]
+        numbers = [*range(-len(parser.known_faults), 0), *range(first, first + cases)]
         while numbers:
             batch, numbers = numbers[:BATCH], numbers[BATCH:]
             numbers = _try_batch(parser, examples, batch, outcome) + numbers
@@ -135,7 +135,7 @@ def _check_examples(parser, examples, place):
 def _get_case(parser, examples, number):
     if number >= 0:
         return make_case(parser, examples, number)
-    file, content = parser.kept[number]
+    file, content = parser.known_faults[number]
     return Case(number, file, content, "kept")
 
 
@@ -258,8 +258,8 @@ def _last_lines():
     """The error that is raised, and where: the last lines of our own code and the very last."""
     error = sys.exc_info()[1]
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if "/src/steadyeye/" in frame.filename] or frames
-    places = [*ours[-3:], *(frames[-1:] if frames[-1] is not ours[-1] else ())]
+    own_frames = [frame for frame in frames if "/src/steadyeye/" in frame.filename] or frames
+    places = [*own_frames[-3:], *(frames[-1:] if frames[-1] is not own_frames[-1] else ())]
     lines = [f"File {f.filename}:{f.lineno} {f.name}: {f.line}" for f in places]
     return "\n".join([*lines, f"{type(error).__name__}: {str(error)[:300]!r}"])
 
@@ -285,22 +285,22 @@ def main(words):
     reading.add_argument("--cases", type=int, default=1_000)
     reading.add_argument("--first", type=int, default=0)
     reading.add_argument("--write", type=Path)
-    asked = reading.parse_args(words)
+    options = reading.parse_args(words)
     parsers = find_parsers()
     outcomes = []
-    for name in asked.parsers or parsers:
+    for name in options.parsers or parsers:
         start = time.monotonic()
-        outcomes.append(try_parser(parsers[name], asked.cases, asked.first))
+        outcomes.append(try_parser(parsers[name], options.cases, options.first))
         sys.stdout.write(f"{name}: {time.monotonic() - start:.0f} s\n")
         sys.stdout.write("".join(_write_faults(outcomes[-1])))
         sys.stdout.flush()
     table = write_table(outcomes)
     sys.stdout.write(table)
-    if asked.write:
-        page = asked.write.read_text(encoding="utf-8")
+    if options.write:
+        page = options.write.read_text(encoding="utf-8")
         start, end = "<!-- fuzz -->\n", "<!-- end of fuzz -->"
         head, rest = page.split(start)
-        asked.write.write_text(f"{head}{start}\n{table}\n{end}{rest.split(end)[1]}", "utf-8")
+        options.write.write_text(f"{head}{start}\n{table}\n{end}{rest.split(end)[1]}", "utf-8")
     return int(any(outcome.faults for outcome in outcomes))
 
 

@@ -84,13 +84,13 @@ def import_answers(tool, folder):
     (root / "review.sqlite").unlink()
     content = review_set.read(root)
     path = next(path for path in sorted(folder.iterdir()) if path.suffix in (".json", ".xml"))
-    given = formats.find_reader(tool)(content, path, "Ann")
+    annotations = formats.find_reader(tool)(content, path, "Ann")
     rules = read_rules(content)
     data = database.connect(database.default_url(root))
     try:
         with data.writing() as connection:
             queue.add_set_items(connection, content, rules.plan)
-            answers.import_annotations(connection, rules, given)
+            answers.import_annotations(connection, rules, annotations)
     finally:
         data.engine.dispose()
 

@@ -56,8 +56,8 @@ def report_run(folder):
     build.write([folder / "run"], [folder / "report.json"])
     report = json.loads((folder / "report.json").read_text())
     accuracy = json.loads((folder / NUMBERS).read_text())["metrics"]["accuracy"]
-    shown = json.dumps(report)
-    assert "accuracy" in shown
+    text = json.dumps(report)
+    assert "accuracy" in text
     assert accuracy.startswith("accuracy 25.0 %")
 
 

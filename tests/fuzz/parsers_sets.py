@@ -114,8 +114,8 @@ def build_reviewed(folder):
     """A set that people reviewed; without the sums, by which every change of a table is noticed."""
     draw([source(anchors=2, k=1)], folder / "drawn")
     review = Review(review_set.read(folder / "drawn"), stages={"anchors": 1, "pairs": 1})
-    review.everything("anchors", lambda shown: GOOD)
-    review.everything("pairs", lambda shown: {"correct": "yes", "similar": "yes"})
+    review.everything("anchors", lambda question: GOOD)
+    review.everything("pairs", lambda question: {"correct": "yes", "similar": "yes"})
     with review.db.reading() as connection:
         export_formats(
             connection,

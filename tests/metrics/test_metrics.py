@@ -36,38 +36,38 @@ def reference(right, near):
 
 
 @pytest.fixture(scope="module")
-def released(test_data):
+def release(test_data):
     metadata = test_data / "imagenet_vid_robust" / "metadata"
     sets = json.loads((metadata / "pmsets.json").read_text())
     return sets, json.loads((metadata / "labels.json").read_text())
 
 
 @pytest.fixture(scope="module")
-def near(released):
-    return within(released[0])
+def near(release):
+    return within(release[0])
 
 
 @pytest.mark.slow
-def test_random_tables_over_the_released_metadata(released, near):
-    labels = released[1]
+def test_random_tables_over_the_released_metadata(release, near):
+    labels = release[1]
     names = sorted(labels)
-    frames = as_predictions(released, random_table(released, 0))
+    frames = as_predictions(release, random_table(release, 0))
     taken = np.searchsorted(names, frames.ids)
     for seed in range(60):
         scores = random_scores(labels, seed)
-        said = zip(names, scores.argmax(axis=1).tolist(), strict=True)
-        expected = reference({frame for frame, label in said if label in labels[frame]}, near)
+        answers = zip(names, scores.argmax(axis=1).tolist(), strict=True)
+        expected = reference({frame for frame, label in answers if label in labels[frame]}, near)
         predictions = replace(frames, scores=scores[taken])
-        found = pm_k(predictions, k=10)
-        assert [cell.value for cell in found.cells] == expected
+        result = pm_k(predictions, k=10)
+        assert [cell.value for cell in result.cells] == expected
         assert accuracy(predictions).value == expected[0]
-        assert found.value == expected[10]
+        assert result.value == expected[10]
         assert drop(predictions).value == pytest.approx(expected[0] - expected[10], abs=1e-12)
-        assert found.n == 1109
+        assert result.n == 1109
 
 
-def test_the_set_without_neighbours_is_reported(released):
-    predictions = as_predictions(released, random_table(released, 0))
+def test_the_set_without_neighbours_is_reported(release):
+    predictions = as_predictions(release, random_table(release, 0))
     assert (
         "1 of 1,109 sets have no neighbour and count as their anchor alone"
         in pm_k(predictions).notes
@@ -80,39 +80,39 @@ def test_by_hand():
     assert [cell.value for cell in pm_k(predictions).cells] == [2 / 3, 2 / 3, 1 / 3]
     assert pm_k(predictions, k=1).value == 2 / 3
     assert drop(predictions).value == pytest.approx(1 / 3)
-    found = pm_k(predictions)
-    assert (found.low, found.high) == clopper_pearson(1, 3)
+    result = pm_k(predictions)
+    assert (result.low, result.high) == clopper_pearson(1, 3)
     # a: no flip in two pairs; b: one flip in two; c: one in one
     assert (flip_rate(predictions).value, flip_rate(predictions).n) == (2 / 5, 5)
 
 
 def test_a_random_neighbour_by_hand():
     # a: both of two; b: one of two; c: its only one, though its anchor is wrong
-    found = random_neighbour(table(**HAND))
-    assert found.name == "random_neighbour(k=2)"
-    assert found.value == pytest.approx((1 + 1 / 2 + 1) / 3)
-    assert found.low < found.value < found.high
+    result = random_neighbour(table(**HAND))
+    assert result.name == "random_neighbour(k=2)"
+    assert result.value == pytest.approx((1 + 1 / 2 + 1) / 3)
+    assert result.low < result.value < result.high
     assert random_neighbour(table(**HAND), k=1).value == 1
-    assert not found.notes
+    assert not result.notes
     with pytest.raises(UsageError, match="the data reach ±2"):
         random_neighbour(table(**HAND), k=3)
 
 
-def test_the_released_scorer_draws_what_a_random_neighbour_expects(released):
-    sets, _ = released
-    predictions = as_predictions(released, random_table(released, 4))
+def test_the_released_scorer_draws_what_a_random_neighbour_expects(release):
+    sets, _ = release
+    predictions = as_predictions(release, random_table(release, 4))
     right = dict(zip(predictions.ids.tolist(), predictions.right.tolist(), strict=True))
-    found = random_neighbour(predictions)
+    result = random_neighbour(predictions)
     # one neighbour drawn for each anchor, again and again; a set without one counts as right there
     rng = np.random.default_rng(1)
-    drawn = [[right[f] for f in rng.choice(near, 400)] for near in sets.values() if near]
+    draws = [[right[f] for f in rng.choice(near, 400)] for near in sets.values() if near]
     lone = [right[anchor] for anchor, near in sets.items() if not near]
-    every = (np.sum(drawn, axis=0) + sum(lone)) / len(sets)
-    assert found.value == pytest.approx(every.mean(), abs=4 * every.std() / 20)
+    every = (np.sum(draws, axis=0) + sum(lone)) / len(sets)
+    assert result.value == pytest.approx(every.mean(), abs=4 * every.std() / 20)
     exact = [np.mean([right[f] for f in near] if near else [right[a]]) for a, near in sets.items()]
-    assert found.value == pytest.approx(np.mean(exact), abs=1e-12)
-    assert found.n == 1109
-    assert "1 of 1,109 sets have no neighbour and count as their anchor alone" in found.notes[0]
+    assert result.value == pytest.approx(np.mean(exact), abs=1e-12)
+    assert result.n == 1109
+    assert "1 of 1,109 sets have no neighbour and count as their anchor alone" in result.notes[0]
     weights = np.zeros((1, 1109), dtype=np.float32)
     weights[0, :3] = 1
     (few,) = statistic(predictions).resampled(weights)
@@ -143,14 +143,14 @@ def test_frames_without_a_label_leave_their_sets(seed, sets, together):
     rest = of([i for i, own in enumerate(truths) if own and rows[i][0] not in bare])
     if not len(rest):
         return
-    reach = int(abs(rest.tags["offset"]).max(initial=0))
+    k = int(abs(rest.tags["offset"]).max(initial=0))
     for metric in (pm_k, drop, random_neighbour, conditional_robustness):
-        one, other = metric(whole, k=reach), metric(rest, k=reach)
-        assert (one.value, one.low, one.high, one.n) == (
-            other.value,
-            other.low,
-            other.high,
-            other.n,
+        whole_result, rest_result = metric(whole, k=k), metric(rest, k=k)
+        assert (whole_result.value, whole_result.low, whole_result.high, whole_result.n) == (
+            rest_result.value,
+            rest_result.low,
+            rest_result.high,
+            rest_result.n,
         )
     assert accuracy(whole).value == accuracy(rest).value
     # without labels a frame counts whatever it shows
@@ -195,9 +195,9 @@ def test_a_frame_in_two_sets_makes_one_pair():
         video=["v"] * 4,
         frame=[5, 6, 6, 7],
     )
-    found = flip_rate(predictions)
-    assert (found.value, found.n) == (1 / 2, 2)
-    assert found.interval.endswith("within this one video only")
+    flips = flip_rate(predictions)
+    assert (flips.value, flips.n) == (1 / 2, 2)
+    assert flips.interval.endswith("within this one video only")
 
 
 def test_empty_input_has_no_value():

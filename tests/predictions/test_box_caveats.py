@@ -32,54 +32,56 @@ def folder(tmp_path):
 
 def data(folder, annotations=TRUTH, sized=True, images=4):
     """Four images; person and gnome are its classes, the second of which no detector knows."""
-    said = {"height": SIZE[0], "width": SIZE[1]} if sized else {}
+    size = {"height": SIZE[0], "width": SIZE[1]} if sized else {}
     content = {
-        "images": [{"id": i + 1, "file_name": f"{i + 1}.png", **said} for i in range(images)],
+        "images": [{"id": i + 1, "file_name": f"{i + 1}.png", **size} for i in range(images)],
         "categories": [{"id": 1, "name": "person"}, {"id": 2, "name": "gnome"}],
-        "annotations": [{"id": i, **each} for i, each in enumerate(annotations)],
+        "annotations": [{"id": i, **annotation} for i, annotation in enumerate(annotations)],
     }
     path = folder / "truth.json"
     path.write_text(json.dumps(content))
     return f"coco(annotations='{path}', images='{folder}')"
 
 
-def beyond(images):
+def detect_beyond(images):
     """A person inside, one half out to the left, one wholly below, and a kite."""
     boxes = [[10, 10, 30, 30], [-5, 0, 5, 9], [0, 70, 9, 90], [1, 1, 9, 9]]
     return [(boxes, [0.9, 0.8, 0.7, 0.6], [0, 0, 0, 33]) for _ in images]
 
 
-def notes(folder, model="beyond", **options):
+def notes(folder, model="detect_beyond", **options):
     spec = f"callable_detector(path='test_box_caveats:{model}')"
     run = se.evaluate(spec, data(folder, **options), out=folder / "run")
     return run, run.predictions.notes
 
 
 def test_boxes_beyond_their_image_are_counted_and_kept(folder):
-    run, told = notes(folder, sized=False)
+    run, caveats = notes(folder, sized=False)
     assert (
         "2 of 4 true boxes extend beyond their image, 1 of them completely, first "
         "(70, 10, 90, 30) in '2' of 80 × 60 pixels; all are included unchanged"
-    ) in told
+    ) in caveats
     assert (
         "8 of 12 detections extend beyond their image, 4 of them completely, first "
         "(-5, 0, 5, 9) in '1' of 80 × 60 pixels; all are included unchanged"
-    ) in told
+    ) in caveats
     table = run.predictions
     assert table.boxes.boxes[2].tolist() == [-30, 0, -10, 20]
-    assert table.detections.boxes[:3].tolist() == beyond([0])[0][0][:3]
+    assert table.detections.boxes[:3].tolist() == detect_beyond([0])[0][0][:3]
     text = run.report(folder / "report.html").read_text()
     assert "8 of 12 detections extend beyond their image" in text
 
 
 def test_detections_of_classes_that_the_data_does_not_have_are_counted(folder):
-    _, told = notes(folder)
-    assert ("4 detections left out: their 1 class is not in the data, first 'kite' in '1'") in told
+    _, caveats = notes(folder)
+    assert (
+        "4 detections left out: their 1 class is not in the data, first 'kite' in '1'"
+    ) in caveats
 
 
 def test_classes_that_the_detector_does_not_have_are_named_beside_others(folder):
-    _, told = notes(folder)
-    assert "gnome: no class of beyond maps to it (1 sample, first '2')" in told
+    _, caveats = notes(folder)
+    assert "gnome: no class of detect_beyond maps to it (1 sample, first '2')" in caveats
 
 
 def test_of_many_classes_that_the_detector_does_not_have_the_most_frequent_are_named(folder):
@@ -93,31 +95,33 @@ def test_of_many_classes_that_the_detector_does_not_have_the_most_frequent_are_n
     images = [{"id": i, "file_name": f"{1 + i % 4}.png"} for i in range(1, 31)]
     content = {"images": images, "categories": categories, "annotations": annotations}
     (folder / "many.json").write_text(json.dumps(content))
-    spec = "callable_detector(path='test_box_caveats:beyond')"
+    spec = "callable_detector(path='test_box_caveats:detect_beyond')"
     source = f"coco(annotations='{folder / 'many.json'}', images='{folder}')"
-    told = se.evaluate(spec, source, out=folder / "run").predictions.notes
-    named = [note.split(":")[0] for note in told if "no class of beyond maps to it" in note]
-    assert named == [f"gnome {i}" for i in range(11, 31)]
+    caveats = se.evaluate(spec, source, out=folder / "run").predictions.notes
+    classes = [
+        note.split(":")[0] for note in caveats if "no class of detect_beyond maps to it" in note
+    ]
+    assert classes == [f"gnome {i}" for i in range(11, 31)]
     assert (
-        "10 more classes of the data without a class of beyond, each in at most 11 samples"
-    ) in told
+        "10 more classes of the data without a class of detect_beyond, each in at most 11 samples"
+    ) in caveats
 
 
 def test_images_without_objects_are_counted(folder):
-    _, told = notes(folder)
-    assert told[0].endswith("1 image without any object, first '4'")
+    _, caveats = notes(folder)
+    assert caveats[0].endswith("1 image without any object, first '4'")
 
 
 def test_what_lies_within_is_not_mentioned(folder):
-    _, told = notes(folder, "inside", annotations=TRUTH[:1])
-    assert not [note for note in told if "reach out" in note or "left out" in note]
+    _, caveats = notes(folder, "inside", annotations=TRUTH[:1])
+    assert not [note for note in caveats if "reach out" in note or "left out" in note]
 
 
 def inside(images):
     return [([[0, 0, 80.01, 60]], [0.9], [0]) for _ in images]
 
 
-def saved(folder, entries, **options):
+def score_saved(folder, entries, **options):
     (folder / "results.json").write_text(json.dumps(entries))
     return score(folder / "results.json", data(folder, **options), folder / "run")
 
@@ -126,21 +130,23 @@ RESULT = {"image_id": 1, "category_id": 2, "bbox": [75, 5, 10, 10], "score": 0.5
 
 
 def test_saved_detections_are_held_against_the_sizes_that_the_data_says(folder):
-    told = saved(folder, [RESULT]).predictions.notes
-    assert any(note.startswith("1 of 1 detections extend beyond their image, 0") for note in told)
-    assert any(note.startswith("2 of 4 true boxes extend beyond") for note in told)
+    caveats = score_saved(folder, [RESULT]).predictions.notes
+    assert any(
+        note.startswith("1 of 1 detections extend beyond their image, 0") for note in caveats
+    )
+    assert any(note.startswith("2 of 4 true boxes extend beyond") for note in caveats)
 
 
 def test_images_of_unknown_size_are_counted(folder):
-    told = saved(folder, [RESULT], sized=False).predictions.notes
+    caveats = score_saved(folder, [RESULT], sized=False).predictions.notes
     assert (
         "the size of 3 images with boxes is not known, first '1'; boxes beyond their image "
         "were not checked"
-    ) in told
+    ) in caveats
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"score": -0.1}, "2 detections with a score outside 0…1, first"),
         ({"score": "high"}, "2 detections with a score outside 0…1, first"),
@@ -152,9 +158,9 @@ def test_images_of_unknown_size_are_counted(folder):
         ({"bbox": [5, 5, float("nan"), 1]}, "2 detections with a bbox that is not"),
     ],
 )
-def test_saved_detections_that_are_none_are_counted(folder, change, told):
-    with pytest.raises(UsageError, match=told) as error:
-        saved(folder, [RESULT, {**RESULT, **change}, {**RESULT, **change}])
+def test_saved_detections_that_are_none_are_counted(folder, change, message):
+    with pytest.raises(UsageError, match=message) as error:
+        score_saved(folder, [RESULT, {**RESULT, **change}, {**RESULT, **change}])
     assert "\n" not in str(error.value)
 
 

@@ -48,8 +48,8 @@ def test_pycocotools_measures_the_same_from_the_file(run, tmp_path):
     results = json.loads(file.read_text())
     assert {entry["category_id"] for entry in results} <= known
     assert max(known) > len(known), "the numbers of COCO have gaps, which a plain count would miss"
-    given = se.open_run(out).coco_results(sorted(known))
-    assert given == results
+    numbered_results = se.open_run(out).coco_results(sorted(known))
+    assert numbered_results == results
 
 
 def test_the_file_can_be_scored_again(run, tmp_path):
@@ -70,11 +70,11 @@ def test_boxes_are_corner_and_size_in_the_order_of_the_samples():
     order = {id_: i for i, id_ in enumerate(table.ids.tolist())}
     places = [order[str(entry["image_id"])] for entry in results]
     assert places == sorted(places)
-    found = table.detections
-    row = int((found.image == places[0]).argmax())
-    x0, y0, x1, y1 = found.boxes[row].tolist()
+    detections = table.detections
+    row = int((detections.image == places[0]).argmax())
+    x0, y0, x1, y1 = detections.boxes[row].tolist()
     assert results[0]["bbox"] == [x0, y0, x1 - x0, y1 - y0]
-    assert results[0]["category_id"] == 10 + found.label[row]
+    assert results[0]["category_id"] == 10 + detections.label[row]
 
 
 def test_what_is_wrong_is_said(run):
@@ -83,5 +83,5 @@ def test_what_is_wrong_is_said(run):
     with pytest.raises(UsageError, match="2 category ids for 3 classes"):
         list_results(example_detections(), [1, 2])
     out, _ = run
-    said = refused("rows", str(out), str(out), "--out", "results.json")
-    assert "COCO's results are of one model on one of the data" in said
+    message = refused("rows", str(out), str(out), "--out", "results.json")
+    assert "COCO's results are of one model on one of the data" in message

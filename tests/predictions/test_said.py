@@ -82,6 +82,6 @@ def test_shards_of_earlier_versions_are_read_without(folder, old):
 def test_what_was_said_follows_the_rows_of_a_review(folder):
     table = read(*cells(folder)[0])
     accepted = (np.arange(40) % 2).astype(int)
-    kept = select_reviewed(replace(table, tags={**table.tags, "accepted": accepted}))
-    assert len(kept.raw_detections) == 40
-    assert kept.raw_detections.image[[0, 1, 39]].tolist() == [0, 0, 19]
+    reviewed_table = select_reviewed(replace(table, tags={**table.tags, "accepted": accepted}))
+    assert len(reviewed_table.raw_detections) == 40
+    assert reviewed_table.raw_detections.image[[0, 1, 39]].tolist() == [0, 0, 19]

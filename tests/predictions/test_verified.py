@@ -18,7 +18,7 @@ CLASSES = Classes(("animal", "dog", "guide dog"), None, ((), (0,), (0, 1)))
 LISTS = ((2, 0, 2), None, (), (1,))
 
 
-class Listed:
+class VerifiedSource:
     """Four images of one dog each, of which other classes were verified."""
 
     name, classes, fingerprint, notes = "listed", CLASSES, "f", ()
@@ -40,15 +40,15 @@ class Listed:
         return Sample(self.ids[index], image, (1,), boxes=truth, verified=LISTS[index])
 
 
-class Complete(Listed):
+class Complete(VerifiedSource):
     """The same images, of which every class was verified and no class stands above another."""
 
     classes = Classes(CLASSES.names)
     columns = ("truth", "boxes")
 
     def __getitem__(self, index):
-        found = super().__getitem__(index)
-        return Sample(found.id, found.image, found.truth, boxes=found.boxes)
+        sample = super().__getitem__(index)
+        return Sample(sample.id, sample.image, sample.truth, boxes=sample.boxes)
 
 
 def dogs(images):
@@ -56,7 +56,7 @@ def dogs(images):
 
 
 @pytest.fixture
-def sealed(tmp_path):
+def seal_source(tmp_path):
     """A function: a source → the cell of a detector of dogs on it."""
     (tmp_path / "dogs.txt").write_text("\n".join(CLASSES.names))
     model = callable_detector(path="test_verified:dogs", classes=str(tmp_path / "dogs.txt"))
@@ -70,8 +70,8 @@ def sealed(tmp_path):
     return seal
 
 
-def test_verified_classes_and_parents_come_back_as_they_were(sealed):
-    predictions = read(*sealed(Listed()))
+def test_verified_classes_and_parents_come_back_as_they_were(seal_source):
+    predictions = read(*seal_source(VerifiedSource()))
     assert predictions.parents == CLASSES.parents
     verified = predictions.verified
     assert verified.image.tolist() == [0, 0, 3]
@@ -80,16 +80,16 @@ def test_verified_classes_and_parents_come_back_as_they_were(sealed):
     assert (verified.image.dtype, verified.label.dtype) == (np.int64, np.int64)
 
 
-def test_complete_data_without_hierarchy_says_neither_and_its_cell_is_as_before(sealed):
-    folders = sealed(Complete())
+def test_complete_data_without_hierarchy_says_neither_and_its_cell_is_as_before(seal_source):
+    folders = seal_source(Complete())
     assert "parents" not in json.loads((folders[0] / "cell.json").read_text())["data"]
     predictions = read(*folders)
     assert predictions.parents is None
     assert predictions.verified is None
 
 
-def test_selected_rows_keep_what_was_verified_in_them(sealed):
-    verified = rows(read(*sealed(Listed())), np.array([3, 2, 0])).verified
+def test_selected_rows_keep_what_was_verified_in_them(seal_source):
+    verified = rows(read(*seal_source(VerifiedSource())), np.array([3, 2, 0])).verified
     assert verified.image.tolist() == [0, 2, 2]
     assert verified.label.tolist() == [1, 0, 2]
     assert verified.known.tolist() == [True, True, True]

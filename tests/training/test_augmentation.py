@@ -38,13 +38,13 @@ def invert(image, level):
     ],
 )
 def test_levels_are_drawn_uniformly_from_those_named(text):
-    found = augmentation(text, seed=4)
+    augment = augmentation(text, seed=4)
     image = picture()
     trail = plugins.build("operators", Spec("jpeg")).start(image, Context(np.uint64(0)))
     steps = {level: trail(level).tobytes() for level in (3, 6, 9)}
-    seen = Counter(found(image, f"frame {i}", 0).tobytes() for i in range(600))
-    assert set(seen) == set(steps.values())
-    assert chisquare(list(seen.values())).pvalue > 0.001
+    counts = Counter(augment(image, f"frame {i}", 0).tobytes() for i in range(600))
+    assert set(counts) == set(steps.values())
+    assert chisquare(list(counts.values())).pvalue > 0.001
 
 
 def test_all_levels_are_meant_where_none_are_named():
@@ -65,35 +65,35 @@ def test_every_operator_that_needs_no_gradient_can_be_augmented_with():
     before = image.copy()
     for name in plugins.names("operators"):
         if name not in ("albumentations", "callable", "gradient_descent", "kornia", "nrtk"):
-            made = augmentation(f"{name}(levels=3:5)")(image, "a", 0)
-            assert made.shape == image.shape
-            assert made.dtype == np.uint8
-            assert not np.array_equal(made, before)
+            degraded = augmentation(f"{name}(levels=3:5)")(image, "a", 0)
+            assert degraded.shape == image.shape
+            assert degraded.dtype == np.uint8
+            assert not np.array_equal(degraded, before)
     assert np.array_equal(image, before), "the input was changed"
 
 
 def test_a_user_s_own_function_keeps_its_number_of_levels():
     text = f"callable(path='{__name__}:invert', levels=2, name='invert')"
-    found = augmentation(text).choices[0]
-    assert (found.operator.last, found.levels) == (2, (0, 1, 2))
+    choice = augmentation(text).choices[0]
+    assert (choice.operator.last, choice.levels) == (2, (0, 1, 2))
     image = picture()
-    made = {augmentation(text)(image, f"{i}", 0).tobytes() for i in range(50)}
-    assert made == {image.tobytes(), (255 - image).tobytes()}
+    images = {augmentation(text)(image, f"{i}", 0).tobytes() for i in range(50)}
+    assert images == {image.tobytes(), (255 - image).tobytes()}
 
 
 def test_one_of_several_is_drawn_plain_as_often_as_it_says():
-    found = augmentation(MIX, seed=1)
-    drawn = Counter()
+    augment = augmentation(MIX, seed=1)
+    counts = Counter()
     for i in range(4000):
-        chosen = found._choose_level(f"frame {i}", 2)
-        drawn[chosen.operator.name if chosen.operator else "plain"] += 1
-    assert set(drawn) == {"jpeg", "gaussian_noise", "random_noise", "plain"}
-    assert binomtest(drawn["plain"], 4000, 0.25).pvalue > 0.001
+        chosen = augment._choose_level(f"frame {i}", 2)
+        counts[chosen.operator.name if chosen.operator else "plain"] += 1
+    assert set(counts) == {"jpeg", "gaussian_noise", "random_noise", "plain"}
+    assert binomtest(counts["plain"], 4000, 0.25).pvalue > 0.001
     for name in ("jpeg", "gaussian_noise", "random_noise"):
-        assert binomtest(drawn[name], 4000, 0.25).pvalue > 0.001
-    assert [each["share"] for each in found.record()] == [0.25] * 4
+        assert binomtest(counts[name], 4000, 0.25).pvalue > 0.001
+    assert [choice["share"] for choice in augment.record()] == [0.25] * 4
     thirds = augmentation("jpeg, contrast, plain")
-    assert [each["share"] for each in thirds.record()] == pytest.approx([1 / 3] * 3, abs=1e-6)
+    assert [choice["share"] for choice in thirds.record()] == pytest.approx([1 / 3] * 3, abs=1e-6)
 
 
 def test_an_image_is_the_same_alone_and_in_a_mixture():
@@ -111,13 +111,18 @@ def test_an_image_is_the_same_alone_and_in_a_mixture():
 
 def test_seed_epoch_and_id_each_change_what_is_drawn():
     image = picture()
-    one = augmentation("random_noise(levels=20)", seed=0)
+    augment = augmentation("random_noise(levels=20)", seed=0)
     other = augmentation("random_noise(levels=20)", seed=1)
-    made = [one(image, "a", 0), one(image, "a", 1), one(image, "b", 0), other(image, "a", 0)]
-    assert len({each.tobytes() for each in made}) == 4
-    assert np.array_equal(one(image, "a", 1), made[1])
+    outputs = [
+        augment(image, "a", 0),
+        augment(image, "a", 1),
+        augment(image, "b", 0),
+        other(image, "a", 0),
+    ]
+    assert len({output.tobytes() for output in outputs}) == 4
+    assert np.array_equal(augment(image, "a", 1), outputs[1])
     # an id that ends in the digits of an epoch is another id
-    assert not np.array_equal(one(image, "a1", 0), one(image, "a", 10))
+    assert not np.array_equal(augment(image, "a1", 0), augment(image, "a", 10))
 
 
 def test_training_draws_are_not_those_of_a_sweep():
@@ -132,24 +137,24 @@ def test_training_draws_are_not_those_of_a_sweep():
 def test_order_threads_and_processes_do_not_matter():
     jobs = [(picture(i), f"frame {i}", epoch) for i in range(12) for epoch in (0, 1)]
     expected = [augmentation(MIX, seed=3)(*job) for job in jobs]
-    found = augmentation(MIX, seed=3)
+    augment = augmentation(MIX, seed=3)
     with ThreadPoolExecutor(4) as pool:
-        backwards = list(pool.map(lambda job: found(*job), reversed(jobs)))
+        backwards = list(pool.map(lambda job: augment(*job), reversed(jobs)))
     assert all(map(np.array_equal, reversed(backwards), expected))
     script = (
         "import hashlib, numpy as np\n"
         "from steadyeye.training.augmentation import augmentation\n"
-        f"found = augmentation({MIX!r}, seed=3)\n"
+        f"augment = augmentation({MIX!r}, seed=3)\n"
         "image = np.random.default_rng(5).integers(0, 256, (32, 40, 3)).astype(np.uint8)\n"
-        "made = b''.join(found(image, f'frame {i}', 1).tobytes() for i in range(8))\n"
-        "print(hashlib.sha256(made).hexdigest())\n"
+        "content = b''.join(augment(image, f'frame {i}', 1).tobytes() for i in range(8))\n"
+        "print(hashlib.sha256(content).hexdigest())\n"
     )
     other = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     image = picture(5)
-    made = b"".join(found(image, f"frame {i}", 1).tobytes() for i in range(8))
-    assert other.stdout.strip() == hashlib.sha256(made).hexdigest()
+    content = b"".join(augment(image, f"frame {i}", 1).tobytes() for i in range(8))
+    assert other.stdout.strip() == hashlib.sha256(content).hexdigest()
 
 
 @pytest.mark.parametrize(

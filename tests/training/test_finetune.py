@@ -82,19 +82,19 @@ def job(footage, out, **more):
     return training_job.read(None, {**values, **more})
 
 
-def tuned(footage, out, **more):
+def run_tuning(footage, out, **more):
     watcher = Watcher()
     return run.finetune(run.check(job(footage, out, **more)), watcher), watcher
 
 
 def words(footage, out, **more):
     """The command of a job."""
-    given = job(footage, out, **more)
-    found = ["finetune", "--workers", "2", "--out", str(out)]
-    for key, value in given.record().items():
+    settings = job(footage, out, **more)
+    command = ["finetune", "--workers", "2", "--out", str(out)]
+    for key, value in settings.record().items():
         if value != getattr(training_job.Tuning(), key):
-            found += [f"--{key.replace('_', '-')}", str(value)]
-    return [*found, "--checkpoint-every", "2"]
+            command += [f"--{key.replace('_', '-')}", str(value)]
+    return [*command, "--checkpoint-every", "2"]
 
 
 def environment():
@@ -104,7 +104,7 @@ def environment():
 
 @pytest.fixture(scope="module")
 def done(footage, tmp_path_factory):
-    return tuned(footage, tmp_path_factory.mktemp("done") / "ft")[0]
+    return run_tuning(footage, tmp_path_factory.mktemp("done") / "ft")[0]
 
 
 def content(out):
@@ -178,23 +178,23 @@ def test_killed_and_run_again_the_files_are_the_same(footage, done, tmp_path):
     victim.send_signal(signal.SIGKILL)
     victim.communicate()
     assert not (out / "report.html").exists(), "it was over before it could be killed"
-    _, watcher = tuned(footage, out)
+    _, watcher = run_tuning(footage, out)
     assert any(line.startswith("going on after step") for line in watcher.lines)
     assert content(out) == content(done.out)
     folders = (out / "checkpoints", done.out / "checkpoints")
-    kept = [{path.name: path.read_bytes() for path in root.iterdir()} for root in folders]
-    assert kept[0] == kept[1]
+    checkpoints = [{path.name: path.read_bytes() for path in root.iterdir()} for root in folders]
+    assert checkpoints[0] == checkpoints[1]
 
 
 def test_the_command_says_what_came_of_it(footage, done, capsys):
     flags = {**job(footage, done.out).record(), "out": str(done.out), "workers": 2, "every": 5}
     finetune(options=TrainingOptions(**flags), display=ProgressOptions("json"))
-    said = capsys.readouterr()
-    assert "ended: all 21 steps are done" in said.out
+    streams = capsys.readouterr()
+    assert "ended: all 21 steps are done" in streams.out
     model = f"torch(path='{done.out}')"
     end = f'next: steadyeye run --model "{model}" --data … --allow-code toy_networks:net\n'
-    assert said.out.endswith(end)
-    events = [json.loads(line) for line in said.err.splitlines()]
+    assert streams.out.endswith(end)
+    events = [json.loads(line) for line in streams.err.splitlines()]
     assert events[0]["message"].startswith("training on 40 examples of 4 classes, held out 16:")
 
 
@@ -210,8 +210,8 @@ def test_the_next_command_needs_the_options_that_are_named(footage, done, tmp_pa
 
 def test_an_interrupt_keeps_a_checkpoint_and_exits_with_130(footage, tmp_path):
     out = tmp_path / "ft"
-    asked = [*words(footage, out, epochs=4000), "--progress", "json"]
-    victim = Command(*asked, env=environment())
+    command = [*words(footage, out, epochs=4000), "--progress", "json"]
+    victim = Command(*command, env=environment())
     while not list((out / "checkpoints").glob("*.sha256")):
         assert victim.poll() is None, victim.communicate()[1]
         time.sleep(0.01)
@@ -231,16 +231,16 @@ def test_an_interrupt_keeps_a_checkpoint_and_exits_with_130(footage, tmp_path):
 def test_images_that_changed_since_are_no_longer_trained_on(footage, done, tmp_path):
     copy = tmp_path / "footage"
     shutil.copytree(footage, copy)
-    tuned(copy, tmp_path / "ft", epochs=1)
+    run_tuning(copy, tmp_path / "ft", epochs=1)
     image = copy / "frames" / "b" / "003.png"
     cv2.imwrite(str(image), 255 - cv2.imread(str(image)))
     with pytest.raises(UsageError, match=r"of 64 files 1 differ, first '.*b/003\.png'"):
-        tuned(copy, tmp_path / "ft", epochs=1)
+        run_tuning(copy, tmp_path / "ft", epochs=1)
 
 
 def test_run_again_it_is_finished_already(footage, done):
     before = content(done.out)
-    again, watcher = tuned(footage, done.out)
+    again, watcher = run_tuning(footage, done.out)
     assert again.history == done.history
     assert watcher.images == 0
     assert content(done.out) == before
@@ -256,7 +256,7 @@ def test_run_again_it_is_finished_already(footage, done):
 )
 def test_another_training_is_refused_in_the_same_folder(footage, done, change, line):
     with pytest.raises(UsageError) as caught:
-        tuned(footage, done.out, **change)
+        run_tuning(footage, done.out, **change)
     assert str(caught.value).endswith(f"holds another training: {line}")
 
 
@@ -265,27 +265,27 @@ def test_a_second_process_is_refused(footage, done):
         hold_run(done.out),
         pytest.raises(UsageError, match="another process is writing to"),
     ):
-        tuned(footage, done.out)
+        run_tuning(footage, done.out)
 
 
 def test_a_folder_of_something_else_is_refused(footage, tmp_path):
     (tmp_path / "run.json").write_text('{"job": {}, "cells": []}')
     with pytest.raises(UsageError, match="holds a run of another kind; choose another --out"):
-        tuned(footage, tmp_path)
+        run_tuning(footage, tmp_path)
 
 
 def test_a_damaged_record_is_one_line(footage, tmp_path):
     (tmp_path / "run.json").write_text('{"kind": "finetune", "jo')
     with pytest.raises(UsageError, match=r"run.json' is damaged: its 24 bytes are not what was"):
-        tuned(footage, tmp_path)
+        run_tuning(footage, tmp_path)
 
 
 def test_a_rate_is_searched_recorded_and_shown(footage, tmp_path):
-    done, watcher = tuned(footage, tmp_path / "ft", lr="search", epochs=2)
-    found = json.loads((tmp_path / "ft" / "run.json").read_text())["search"]
-    assert [each["rate"] for each in found["tried"]] == [1e-3, 3e-4, 1e-4, 3e-5, 1e-5]
-    best = min(found["tried"], key=lambda each: each["held"]["loss"])
-    assert found["rate"] == best["rate"] == done.history.rounds[0].rate
+    done, watcher = run_tuning(footage, tmp_path / "ft", lr="search", epochs=2)
+    search_record = json.loads((tmp_path / "ft" / "run.json").read_text())["search"]
+    assert [trial["rate"] for trial in search_record["tried"]] == [1e-3, 3e-4, 1e-4, 3e-5, 1e-5]
+    best = min(search_record["tried"], key=lambda trial: trial["held"]["loss"])
+    assert search_record["rate"] == best["rate"] == done.history.rounds[0].rate
     assert any(
         line.startswith(f"learning rate {best['rate']:g}: best of 5") for line in watcher.lines
     )
@@ -295,7 +295,7 @@ def test_a_rate_is_searched_recorded_and_shown(footage, tmp_path):
     # what was tried is not tried again
     (tmp_path / "ft" / "checkpoints").rename(tmp_path / "gone")
     before = content(tmp_path / "ft")
-    again, _ = tuned(footage, tmp_path / "ft", lr="search", epochs=2)
+    again, _ = run_tuning(footage, tmp_path / "ft", lr="search", epochs=2)
     assert again.history == done.history
     assert content(tmp_path / "ft") == before
 
@@ -303,7 +303,7 @@ def test_a_rate_is_searched_recorded_and_shown(footage, tmp_path):
 def test_a_loss_that_is_no_number_keeps_what_was_best_before(footage, tmp_path):
     # the network's output grows without bound under such a rate, after a first sound round
     with pytest.raises(DivergedError) as caught:
-        tuned(footage, tmp_path / "ft", optimizer="sgd", momentum=0.99, lr="9", epochs=4000)
+        run_tuning(footage, tmp_path / "ft", optimizer="sgd", momentum=0.99, lr="9", epochs=4000)
     line = str(caught.value)
     assert "\n" not in line
     good = checkpoint.last_good(tmp_path / "ft" / "checkpoints")
@@ -317,14 +317,19 @@ def test_a_loss_that_is_no_number_keeps_what_was_best_before(footage, tmp_path):
 
 
 def test_a_job_file_says_the_same_as_flags(footage, tmp_path):
-    given = job(footage, tmp_path / "ft", augment="jpeg(levels=0:30)")
+    settings = job(footage, tmp_path / "ft", augment="jpeg(levels=0:30)")
     lines = [
         f"{key} = {json.dumps(value)}"
-        for key, value in {**given.record(), "out": given.out, "workers": 2, "every": 2}.items()
+        for key, value in {
+            **settings.record(),
+            "out": settings.out,
+            "workers": 2,
+            "every": 2,
+        }.items()
         if value != getattr(training_job.Tuning(), key)
     ]
     (tmp_path / "job.toml").write_text("\n".join(lines))
-    assert training_job.read(tmp_path / "job.toml", {}) == given
+    assert training_job.read(tmp_path / "job.toml", {}) == settings
     assert training_job.read(tmp_path / "job.toml", {"seed": 4}).seed == 4
 
 
@@ -372,7 +377,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_written(
 
 def test_an_onnx_model_is_refused_with_the_reason(footage, test_data, tmp_path):
     model = f"onnx_detector(path='{test_data / 'models' / 'yolox_nano.onnx'}', decoder='yolox')"
-    names = sorted(each.name for each in (test_data / "davis" / "JPEGImages").iterdir())
+    names = sorted(folder.name for folder in (test_data / "davis" / "JPEGImages").iterdir())
     lines = [f"{name},{'ab'[i % 2]}" for i, name in enumerate(names)]
     (tmp_path / "labels.csv").write_text("\n".join(["video,labels", *lines]))
     data = (
@@ -383,7 +388,7 @@ def test_an_onnx_model_is_refused_with_the_reason(footage, test_data, tmp_path):
 
 
 def test_the_same_training_augmented_is_another_and_is_recorded(footage, done, tmp_path):
-    other, _ = tuned(footage, tmp_path / "ft", augment="random_noise(levels=0:30)", epochs=1)
+    other, _ = run_tuning(footage, tmp_path / "ft", augment="random_noise(levels=0:30)", epochs=1)
     assert other.record["augment"]
     assert other.history.losses[: len(done.history.losses)] != done.history.losses[:7]
 
@@ -395,18 +400,23 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
     """
     classes = tmp_path / "map.csv"
     classes.write_text("model,data\n" + "\n".join(f"class {i},{'abcd'[i]}" for i in range(4)))
-    done, _ = tuned(
+    done, _ = run_tuning(
         footage, tmp_path / "ft", then_class_map=str(classes), epochs=None, iterations=6, lr="1e-6"
     )
-    held = run.check(job(footage, "-x")).data.validation.items
+    validation = run.check(job(footage, "-x")).data.validation.items
     model = plugins.build("models", parse(net(footage)))
-    scores = model([each.image() for each in held])[:, :4]
-    right = [int(s.argmax()) in each.labels for s, each in zip(scores, held, strict=True)]
-    found = done.beside.gain
-    assert found.metric == "accuracy"
-    assert (found.before.value, found.before.n) == (sum(right) / len(right), len(held))
-    assert found.after.value == done.history.best.measures["accuracy"]
-    gap = found.difference
+    scores = model([example.image() for example in validation])[:, :4]
+    right = [
+        int(s.argmax()) in example.labels for s, example in zip(scores, validation, strict=True)
+    ]
+    accuracy_gain = done.beside.gain
+    assert accuracy_gain.metric == "accuracy"
+    assert (accuracy_gain.before.value, accuracy_gain.before.n) == (
+        sum(right) / len(right),
+        len(validation),
+    )
+    assert accuracy_gain.after.value == done.history.best.measures["accuracy"]
+    gap = accuracy_gain.difference
     assert gap.low <= 0 <= gap.high
     assert "Both models choose among the " in done.beside.sentences[-1]
     assert done.beside.title.startswith(
@@ -452,7 +462,8 @@ def test_training_is_only_said_to_have_helped_where_the_paired_interval_shows_it
 ):
     """40 images of 40 videos: 20 more right, 20 fewer, or two more (Tango's interval holds 0)."""
     sides = (
-        Trials(np.isin(np.arange(40), each), np.arange(40).astype(str)) for each in (before, after)
+        Trials(np.isin(np.arange(40), right), np.arange(40).astype(str))
+        for right in (before, after)
     )
     both = Beside(gain("accuracy", *sides), "")
     assert both.title.replace("\u202f", " ").startswith(title)
@@ -463,7 +474,9 @@ def test_base_and_tuned_are_measured_afterwards(footage, tmp_path):
     data = job(footage, "-").data.replace("anchors='all', k=0", "anchors=3, k=2")
     classes = tmp_path / "map.csv"
     classes.write_text("model,data\n" + "\n".join(f"class {i},{'abcd'[i]}" for i in range(4)))
-    done, _ = tuned(footage, tmp_path / "ft", then=[data], then_class_map=str(classes), epochs=1)
+    done, _ = run_tuning(
+        footage, tmp_path / "ft", then=[data], then_class_map=str(classes), epochs=1
+    )
     assert done.gains is not None
-    assert {each.predictions.model for each in done.gains.evaluated} == {"net", "ft"}
+    assert {evaluation.predictions.model for evaluation in done.gains.evaluated} == {"net", "ft"}
     assert (tmp_path / "ft" / "then" / "report.html").is_file()

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("own_cache", "torchvision")
 
 @pytest.fixture(scope="module")
 def lite0():
-    return built(LITE0)
+    return build_model(LITE0)
 
 
 @pytest.fixture
@@ -57,15 +57,15 @@ def davis(test_data, tmp_path_factory):
     return examples(plugins.build("sources", parse(spec)))
 
 
-def built(spec):
+def build_model(spec):
     return plugins.build("models", parse(spec))
 
 
-def prepared(task, found):
-    return [task.prepare(one, task.fit(one.image())) for one in found.items]
+def prepare_batch(task, training_set):
+    return [task.prepare(example, task.fit(example.image())) for example in training_set.items]
 
 
-def learned(task, batch, steps, rate=1e-3):
+def train_module(task, batch, steps, rate=1e-3):
     """A copy of the task's module after some steps of Adam on one batch, and the losses."""
     torch.manual_seed(0)
     module, losses = task.module.train(), []
@@ -79,7 +79,7 @@ def learned(task, batch, steps, rate=1e-3):
     return module.eval(), losses
 
 
-def judged(task, module, batch):
+def judge_batch(task, module, batch):
     with torch.no_grad():
         return task.judge(module, [batch[:10], batch[10:]] if len(batch) > 10 else [batch])
 
@@ -88,11 +88,11 @@ def test_lite0_learns_16_frames_by_heart_and_is_read_back(lite0, davis, tmp_path
     """Overfitting: its head over its own features, then the folder against the module."""
     task = classification(lite0, LITE0, davis)
     assert task.record()["head"] == {"layers": ["_fc"], "kept": False}
-    batch = prepared(task, davis)
-    before = judged(task, task.module.eval(), batch)
+    batch = prepare_batch(task, davis)
+    before = judge_batch(task, task.module.eval(), batch)
     module = task.module
     losses = learned_head(task, module._fc, features(module, batch))
-    after = judged(task, module, batch)
+    after = judge_batch(task, module, batch)
     assert before["accuracy"] < 0.6
     assert after["accuracy"] == 1.0
     assert after["loss"] < 0.1 < before["loss"]
@@ -101,7 +101,7 @@ def test_lite0_learns_16_frames_by_heart_and_is_read_back(lite0, davis, tmp_path
 
     folder = tmp_path / "models" / "ft"
     checkpoint_format.write(folder, task.record(), module.state_dict())
-    plain = built(f"torch(path='{folder}', runtime='torch')")
+    plain = build_model(f"torch(path='{folder}', runtime='torch')")
     assert plain.name == "ft"
     assert plain.classes == davis.classes
     assert plain.recipe["base"] == {
@@ -111,15 +111,15 @@ def test_lite0_learns_16_frames_by_heart_and_is_read_back(lite0, davis, tmp_path
     }
     expected = {"name": davis.name, "fingerprint": davis.fingerprint, "n": 16}
     assert expected.items() <= plain.recipe["trained on"].items()
-    images = [one.image() for one in davis.items[::3]]
+    images = [example.image() for example in davis.items[::3]]
     # one image a pass, as the model takes them
-    inputs = [task.prepare(one, task.fit(one.image()))[0] for one in davis.items[::3]]
+    inputs = [task.prepare(example, task.fit(example.image()))[0] for example in davis.items[::3]]
     with torch.no_grad():
-        expected = torch.cat([module(each[None]).softmax(1) for each in inputs]).numpy()
+        expected = torch.cat([module(tensor[None]).softmax(1) for tensor in inputs]).numpy()
     np.testing.assert_allclose(plain(images), expected, atol=1e-6)
-    right = [one.labels[0] for one in davis.items[::3]]
+    right = [example.labels[0] for example in davis.items[::3]]
     assert plain(images).argmax(axis=1).tolist() == right
-    fast = built(f"torch(path='{folder}')")
+    fast = build_model(f"torch(path='{folder}')")
     assert fast.recipe["runtime"] == "onnx", fast.recipe
     np.testing.assert_allclose(fast(images), expected, atol=1e-4)
     assert fast.cacheable
@@ -130,18 +130,18 @@ def features(module, batch):
     read = []
     handle = module._fc.register_forward_hook(lambda _, inputs, __: read.append(inputs[0]))
     with torch.no_grad():
-        module(torch.stack([each[0] for each in batch]))
+        module(torch.stack([example[0] for example in batch]))
     handle.remove()
-    return [(row, *each[1:]) for row, each in zip(read[0], batch, strict=True)]
+    return [(row, *example[1:]) for row, example in zip(read[0], batch, strict=True)]
 
 
-def learned_head(task, head, given):
+def learned_head(task, head, batch):
     """The losses of a head that learns in place."""
     losses = []
     optimizer = torch.optim.Adam(head.parameters(), 1e-2)
     for _ in range(40):
         optimizer.zero_grad()
-        loss = task.loss(head, given)
+        loss = task.loss(head, batch)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -158,24 +158,26 @@ LIBRARIES = [
 
 @pytest.mark.parametrize(("spec", "layers"), LIBRARIES, ids=[spec for spec, _ in LIBRARIES])
 def test_heads_of_libraries_are_replaced_and_read_back(spec, layers, tmp_path, photos):
-    base = built(spec.replace(")", ", runtime='torch')"))
-    before = {name: each.clone() for name, each in base.gradient.module.state_dict().items()}
+    base = build_model(spec.replace(")", ", runtime='torch')"))
+    before = {name: weight.clone() for name, weight in base.gradient.module.state_dict().items()}
     task = classification(base, spec, made([[0], [1], [2]]))
     assert task.record()["head"]["layers"] == layers
-    assert {name for name, each in task.module.state_dict().items() if each.shape[:1] == (3,)} >= {
-        f"{layer}.weight" for layer in layers
-    }
+    assert {
+        name for name, weight in task.module.state_dict().items() if weight.shape[:1] == (3,)
+    } >= {f"{layer}.weight" for layer in layers}
     after = base.gradient.module.state_dict()
     assert all(torch.equal(after[name], before[name]) for name in before), "the base stays"
     again = classification(base, spec, made([[0], [1], [2]])).module.state_dict()
-    assert all(torch.equal(each, again[name]) for name, each in task.module.state_dict().items())
+    assert all(
+        torch.equal(weight, again[name]) for name, weight in task.module.state_dict().items()
+    )
     checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
-    found = built(f"torch(path='{tmp_path}/ft', runtime='torch')")
+    model = build_model(f"torch(path='{tmp_path}/ft', runtime='torch')")
     pixels = [torch.from_numpy(_input(task, photo))[None] for photo in photos]
     with torch.no_grad():
-        expected = torch.cat([task.module.eval()(each).softmax(1) for each in pixels]).numpy()
-    np.testing.assert_allclose(found(photos), expected, atol=1e-6)
-    assert found.settings == base.settings
+        expected = torch.cat([task.module.eval()(tensor).softmax(1) for tensor in pixels]).numpy()
+    np.testing.assert_allclose(model(photos), expected, atol=1e-6)
+    assert model.settings == base.settings
 
 
 def _input(task, photo):
@@ -195,54 +197,60 @@ def test_a_network_that_its_weights_change_is_built_with_them(
     entry = torchvision.models.get_model_weights("googlenet").DEFAULT
     torch.save(library.state_dict(), cache / entry.url.rpartition("/")[2])
     spec = "torchvision(name='googlenet', runtime='torch')"
-    found = made([[0], [1], [2]])
-    task = classification(built(spec), spec, found)
+    training_set = made([[0], [1], [2]])
+    task = classification(build_model(spec), spec, training_set)
     assert task.record()["bare"] is False
     checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
-    model = built(f"torch(path='{tmp_path}/ft', runtime='torch')")
+    model = build_model(f"torch(path='{tmp_path}/ft', runtime='torch')")
     with torch.no_grad():
         pixels = [torch.from_numpy(_input(task, photo))[None] for photo in photos]
-        expected = torch.cat([task.module(each).softmax(1) for each in pixels]).numpy()
+        expected = torch.cat([task.module(tensor).softmax(1) for tensor in pixels]).numpy()
     np.testing.assert_allclose(model(photos), expected, atol=1e-6)
 
-    fresh = classification(built(spec), spec, found, Learning(from_scratch=True))
+    fresh = classification(build_model(spec), spec, training_set, Learning(from_scratch=True))
     assert fresh.record()["bare"] is True
-    loss = fresh.loss(fresh.module.train(), prepared(fresh, found))
+    loss = fresh.loss(fresh.module.train(), prepare_batch(fresh, training_set))
     assert loss.item() > 0, "the main head's alone, though three give scores"
 
 
 def test_a_network_that_cannot_be_built_again_is_refused_at_once(net):
     spec = toy("moody", net)
     with pytest.raises(UsageError, match="cannot be built again after training: it is anoth"):
-        classification(built(spec), spec, made([[0], [1]]))
+        classification(build_model(spec), spec, made([[0], [1]]))
 
 
 def test_transformers_learn_are_read_back_and_begin_from_scratch(tmp_path, photos):
-    said = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
-    folder = save_vit(tmp_path / "tiny", said, ("ant", "bee", "cow", "doe"))
+    processor = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
+    folder = save_vit(tmp_path / "tiny", processor, ("ant", "bee", "cow", "doe"))
     spec = f"hf(name='{folder}', runtime='torch')"
-    base = built(spec)
-    found = made([[i % 3] for i in range(12)])
-    task = classification(base, spec, found)
+    base = build_model(spec)
+    training_set = made([[i % 3] for i in range(12)])
+    task = classification(base, spec, training_set)
     assert task.record()["head"]["layers"] == ["model.classifier"]
-    batch = prepared(task, found)
-    module, losses = learned(task, batch, 60, rate=1e-2)
+    batch = prepare_batch(task, training_set)
+    module, losses = train_module(task, batch, 60, rate=1e-2)
     assert losses[-1] < losses[0] / 5
     checkpoint_format.write(tmp_path / "ft", task.record(), module.state_dict())
-    model = built(f"torch(path='{tmp_path}/ft')")
+    model = build_model(f"torch(path='{tmp_path}/ft')")
     with torch.no_grad():
-        expected = torch.cat([module(each[0][None]).softmax(1) for each in batch]).numpy()
-    np.testing.assert_allclose(model([one.image() for one in found.items]), expected, atol=1e-4)
+        expected = torch.cat([module(example[0][None]).softmax(1) for example in batch]).numpy()
+    np.testing.assert_allclose(
+        model([example.image() for example in training_set.items]), expected, atol=1e-4
+    )
 
-    fresh = classification(base, spec, found, Learning(from_scratch=True, seed=3))
-    ours, before = fresh.module.state_dict(), base.gradient.module.state_dict()
-    same = [name for name in before if name in ours and torch.equal(ours[name], before[name])]
+    fresh = classification(base, spec, training_set, Learning(from_scratch=True, seed=3))
+    fresh_weights, before = fresh.module.state_dict(), base.gradient.module.state_dict()
+    same = [
+        name
+        for name in before
+        if name in fresh_weights and torch.equal(fresh_weights[name], before[name])
+    ]
     # what every model of the kind begins with: ones and zeros
     assert all(before[name].std() == 0 for name in same), same
 
 
 def test_a_base_that_answers_in_the_classes_keeps_its_head(net, tmp_path):
-    base = built(net)
+    base = build_model(net)
     task = classification(base, net, made([[0], [1]], base.classes))
     assert task.record()["head"] == {"layers": ["linear"], "kept": True}
     own = base.gradient.module
@@ -251,53 +259,55 @@ def test_a_base_that_answers_in_the_classes_keeps_its_head(net, tmp_path):
 
 
 def test_a_tuned_model_is_trained_further_and_remembers_its_first_base(net, tmp_path, photos):
-    first = classification(built(net), net, made([[0], [1], [2]]))
+    first = classification(build_model(net), net, made([[0], [1], [2]]))
     checkpoint_format.write(tmp_path / "one", first.record(), first.module.state_dict())
     spec = f"torch(path='{tmp_path}/one', runtime='torch')"
     four = made([[0], [3]], Classes(("a", "b", "c", "d")))
-    second = classification(built(spec), spec, four, Learning(several=True))
+    second = classification(build_model(spec), spec, four, Learning(several=True))
     assert second.record()["build"] == net
     assert second.record()["base"]["name"] == "one"
     checkpoint_format.write(tmp_path / "two", second.record(), second.module.state_dict())
     shutil.rmtree(tmp_path / "one")
-    scores = built(f"torch(path='{tmp_path}/two')")(photos)
+    scores = build_model(f"torch(path='{tmp_path}/two')")(photos)
     assert scores.shape == (2, 4)
     # and from independent probabilities back to one label
     spec = f"torch(path='{tmp_path}/two', runtime='torch')"
-    third = classification(built(spec), spec, made([[0], [1], [2]]))
+    third = classification(build_model(spec), spec, made([[0], [1], [2]]))
     assert third.output == "logits"
     checkpoint_format.write(tmp_path / "three", third.record(), third.module.state_dict())
-    np.testing.assert_allclose(built(f"torch(path='{tmp_path}/three')")(photos).sum(axis=1), 1)
+    np.testing.assert_allclose(
+        build_model(f"torch(path='{tmp_path}/three')")(photos).sum(axis=1), 1
+    )
 
 
 def test_several_labels_are_learned_as_probabilities_of_their_own(net, tmp_path):
-    found = made([[0, 1], [1], [2, 0], [0]] * 3)
-    task = classification(built(net), net, found, Learning(several=True))
-    batch = prepared(task, found)
+    training_set = made([[0, 1], [1], [2, 0], [0]] * 3)
+    task = classification(build_model(net), net, training_set, Learning(several=True))
+    batch = prepare_batch(task, training_set)
     with torch.no_grad():
-        scores = task.module(torch.stack([each[0] for each in batch])).double().numpy()
+        scores = task.module(torch.stack([example[0] for example in batch])).double().numpy()
     truth = np.zeros_like(scores)
-    for row, one in enumerate(found.items):
-        truth[row, list(one.labels)] = 1
+    for row, labelled_image in enumerate(training_set.items):
+        truth[row, list(labelled_image.labels)] = 1
     chance = 1 / (1 + np.exp(-scores))
     expected = -(truth * np.log(chance) + (1 - truth) * np.log(1 - chance)).mean()
     assert task.loss(task.module, batch).item() == pytest.approx(expected, rel=1e-5)
     right = np.mean([truth[row, best] for row, best in enumerate(scores.argmax(axis=1))])
-    assert judged(task, task.module, batch)["accuracy"] == pytest.approx(right)
+    assert judge_batch(task, task.module, batch)["accuracy"] == pytest.approx(right)
 
     checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
     for runtime in ("torch", "onnx"):
-        model = built(f"torch(path='{tmp_path}/ft', runtime='{runtime}')")
+        model = build_model(f"torch(path='{tmp_path}/ft', runtime='{runtime}')")
         assert model.settings.output == "probabilities"
-        answered = model([one.image() for one in found.items])
+        answered = model([example.image() for example in training_set.items])
         np.testing.assert_allclose(answered, chance, atol=1e-5)
         assert not np.allclose(answered.sum(axis=1), 1)
 
 
 def test_a_class_that_nobody_verified_counts_for_nothing(net):
-    found = made([[0]], verified=(0, 2))
-    task = classification(built(net), net, found, Learning(several=True))
-    batch = prepared(task, found)
+    training_set = made([[0]], verified=(0, 2))
+    task = classification(build_model(net), net, training_set, Learning(several=True))
+    batch = prepare_batch(task, training_set)
     with torch.no_grad():
         chance = task.module(batch[0][0][None]).sigmoid()[0].double()
     expected = -(chance[0].log() + (1 - chance[2]).log()) / 2
@@ -305,29 +315,31 @@ def test_a_class_that_nobody_verified_counts_for_nothing(net):
 
 
 def test_any_label_of_an_image_is_right(net):
-    found = made([[0, 1], [2]])
-    task = classification(built(net), net, found)
+    training_set = made([[0, 1], [2]])
+    task = classification(build_model(net), net, training_set)
     with torch.no_grad():
         task.module.linear.weight.zero_()
         task.module.linear.bias.copy_(torch.tensor([0.0, 1.0, 0.5]))
-    said = judged(task, task.module, prepared(task, found))
-    assert said["accuracy"] == 0.5, "class 1 of the first, though class 0 is what it learns"
+    measures = judge_batch(task, task.module, prepare_batch(task, training_set))
+    assert measures["accuracy"] == 0.5, "class 1 of the first, though class 0 is what it learns"
     total = np.exp([0.0, 1.0, 0.5]).sum()
-    assert said["loss"] == pytest.approx(np.log(total) - 0.25, rel=1e-5)
+    assert measures["loss"] == pytest.approx(np.log(total) - 0.25, rel=1e-5)
 
 
 def test_the_new_head_is_drawn_by_its_seed_alone(net):
     def head(seed):
-        return classification(built(net), net, made([[0], [1]]), Learning(seed=seed)).module.linear
+        return classification(
+            build_model(net), net, made([[0], [1]]), Learning(seed=seed)
+        ).module.linear
 
     torch.manual_seed(1)
-    one = head(0)
+    layer = head(0)
     torch.manual_seed(2)
-    assert torch.equal(one.weight, head(0).weight)
-    assert not torch.equal(one.weight, head(1).weight)
-    assert one.weight.abs().max().item() <= 1 / np.sqrt(8)
+    assert torch.equal(layer.weight, head(0).weight)
+    assert not torch.equal(layer.weight, head(1).weight)
+    assert layer.weight.abs().max().item() <= 1 / np.sqrt(8)
     # as drawn here; another machine draws the same
-    assert one.weight[0, :3].tolist() == pytest.approx(HEAD, abs=1e-7)
+    assert layer.weight[0, :3].tolist() == pytest.approx(HEAD, abs=1e-7)
 
 
 HEAD = [0.16883063, -0.26715359, 0.10244925]
@@ -340,9 +352,9 @@ def toy(name, net):
 
 def test_small_batches_leave_batch_normalisation_as_it_is(net):
     spec = toy("normed", net)
-    found = made([[0], [1]] * FEWEST)
-    task = classification(built(spec), spec, found)
-    batch = prepared(task, found)
+    training_set = made([[0], [1]] * FEWEST)
+    task = classification(build_model(spec), spec, training_set)
+    batch = prepare_batch(task, training_set)
     norm = task.module.train().norm
     before = norm.running_mean.clone()
     with torch.no_grad():
@@ -352,7 +364,10 @@ def test_small_batches_leave_batch_normalisation_as_it_is(net):
         assert norm.training, "settled only while the loss is taken"
         task.loss(task.module, batch[:FEWEST])
     assert not torch.equal(norm.running_mean, before)
-    assert classification(built(spec), spec, found, Learning(from_scratch=True)).fewest == 2
+    assert (
+        classification(build_model(spec), spec, training_set, Learning(from_scratch=True)).fewest
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -360,118 +375,126 @@ def test_small_batches_leave_batch_normalisation_as_it_is(net):
 )
 def test_from_scratch_every_weight_is_drawn_anew_by_the_seed(spec, net):
     spec = spec.format(normed=toy("normed", net))
-    base = built(spec)
+    base = build_model(spec)
 
     def fresh(seed):
         learning = Learning(from_scratch=True, seed=seed)
         return classification(base, spec, made([[0], [1]]), learning).module
 
-    one, again, other = fresh(0), fresh(0), fresh(1)
+    module, again, other = fresh(0), fresh(0), fresh(1)
     before = base.gradient.module.state_dict()
-    for name, weight in one.named_parameters():
+    for name, weight in module.named_parameters():
         assert torch.equal(weight, again.get_parameter(name)), name
         if weight.ndim > 1:
             assert not torch.equal(weight, other.get_parameter(name)), name
             if weight.shape == before[name].shape:
                 assert not torch.equal(weight, before[name]), name
-    means = [each for name, each in one.named_buffers() if name.endswith("running_mean")]
+    means = [buffer for name, buffer in module.named_buffers() if name.endswith("running_mean")]
     assert means
     assert not any(mean.any() for mean in means), "what batch normalisation learned is forgotten"
 
 
 def test_bases_that_cannot_be_trained_are_refused(net, tmp_path, lite0):
-    found = made([[0], [1]])
+    training_set = made([[0], [1]])
 
-    def refused(model, spec=net, **learning):
-        with pytest.raises(UsageError) as told:
-            classification(model, spec, found, Learning(**learning))
-        assert "\n" not in str(told.value)
-        return str(told.value)
+    def read_refusal(model, spec=net, **learning):
+        with pytest.raises(UsageError) as error:
+            classification(model, spec, training_set, Learning(**learning))
+        assert "\n" not in str(error.value)
+        return str(error.value)
 
     spec = toy("stuck", net)
-    assert "1 weights of Stuck cannot be reset, first 'gain'" in refused(
-        built(spec), spec, from_scratch=True
+    assert "1 weights of Stuck cannot be reset, first 'gain'" in read_refusal(
+        build_model(spec), spec, from_scratch=True
     )
     assert "no fully connected layer or 1 × 1 convolution of Headless gives its 10 scores" in (
-        refused(built(toy("headless", net)))
+        read_refusal(build_model(toy("headless", net)))
     )
-    assert "ends in a softmax, which cannot be trained on several labels" in refused(
-        built(toy("softmaxed", net).replace("'size': 64", "'size': 64, 'output': 'probabilities'")),
+    assert "ends in a softmax, which cannot be trained on several labels" in read_refusal(
+        build_model(
+            toy("softmaxed", net).replace("'size': 64", "'size': 64, 'output': 'probabilities'")
+        ),
         several=True,
     )
     network = toy_networks.net()
     torch.jit.trace(network, torch.zeros(1, 3, 64, 64)).save(tmp_path / "net.pt")
     traced = net.replace("py:toy_networks:net", str(tmp_path / "net.pt"))
-    assert "is compiled, and its head cannot be replaced" in refused(built(traced))
+    assert "is compiled, and its head cannot be replaced" in read_refusal(build_model(traced))
     torch.onnx.export(network, (torch.zeros(1, 3, 64, 64),), tmp_path / "net.onnx", dynamo=False)
     onnx = net.replace("torch(", "onnx(").replace("py:toy_networks:net", f"{tmp_path}/net.onnx")
     onnx = onnx.replace("runtime='torch', ", "")
     assert "has no gradients to train by: it is run by onnx; give the torch model" in (
-        refused(built(onnx))
+        read_refusal(build_model(onnx))
     )
     function = "callable(path='py:toy_networks:brightness')"
-    assert "brightness has no gradients to train by: it is run by python" in refused(
-        built(function)
+    assert "brightness has no gradients to train by: it is run by python" in read_refusal(
+        build_model(function)
     )
 
 
 def test_a_detector_is_no_classifier(net):
     spec = "torchvision(name='ssdlite320_mobilenet_v3_large', weights=None)"
     with pytest.raises(UsageError, match="is a detector, and 'noise' has no boxes to train it on"):
-        classification(built(spec), spec, made([[0], [1]]))
+        classification(build_model(spec), spec, made([[0], [1]]))
 
 
 def test_networks_that_end_in_a_softmax_learn_too(net, tmp_path):
     spec = toy("softmaxed", net).replace("'size': 64", "'size': 64, 'output': 'probabilities'")
-    found = made([[0], [1], [2]])
-    task = classification(built(spec), spec, found)
-    batch = prepared(task, found)
+    training_set = made([[0], [1], [2]])
+    task = classification(build_model(spec), spec, training_set)
+    batch = prepare_batch(task, training_set)
     with torch.no_grad():
-        chance = task.module.eval()(torch.stack([each[0] for each in batch]))
+        chance = task.module.eval()(torch.stack([example[0] for example in batch]))
     expected = -chance[range(3), range(3)].log().mean()
-    assert judged(task, task.module, batch)["loss"] == pytest.approx(float(expected), rel=1e-5)
+    assert judge_batch(task, task.module, batch)["loss"] == pytest.approx(float(expected), rel=1e-5)
     checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
-    model = built(f"torch(path='{tmp_path}/ft')")
-    answered = model([one.image() for one in found.items])
+    model = build_model(f"torch(path='{tmp_path}/ft')")
+    answered = model([example.image() for example in training_set.items])
     np.testing.assert_allclose(answered, chance.numpy(), atol=1e-5)
 
 
 def test_folders_that_hold_no_model_are_refused(net, tmp_path):
-    def refused(spec):
-        with pytest.raises(UsageError) as told:
-            built(spec)
-        assert "\n" not in str(told.value)
-        return str(told.value)
+    def read_refusal(spec):
+        with pytest.raises(UsageError) as error:
+            build_model(spec)
+        assert "\n" not in str(error.value)
+        return str(error.value)
 
     folder = tmp_path / "ft"
     folder.mkdir()
     spec = f"torch(path='{folder}')"
-    assert f"the folder '{folder}' has no model.json; give one that finetune wrote" in refused(spec)
-    task = classification(built(net), net, made([[0], [1]]))
+    assert f"the folder '{folder}' has no model.json; give one that finetune wrote" in read_refusal(
+        spec
+    )
+    task = classification(build_model(net), net, made([[0], [1]]))
     checkpoint_format.write(folder, task.record(), task.module.state_dict())
-    assert "sets its classes itself; leave out classes=" in refused(
+    assert "sets its classes itself; leave out classes=" in read_refusal(
         f"torch(path='{folder}', classes='vid30')"
     )
-    assert "the classes of 'net.pt' are not known; give classes=" in refused("torch(path='net.pt')")
+    assert "the classes of 'net.pt' are not known; give classes=" in read_refusal(
+        "torch(path='net.pt')"
+    )
     written = (folder / "model.json").read_text()
     weights = (folder / "weights.pt").read_bytes()
     (folder / "weights.pt").write_bytes(weights[:-10])
-    assert "weights.pt' does not match model.json; copy both" in refused(spec)
+    assert "weights.pt' does not match model.json; copy both" in read_refusal(spec)
     (folder / "weights.pt").unlink()
-    assert "weights.pt' does not match model.json; copy both" in refused(spec)
+    assert "weights.pt' does not match model.json; copy both" in read_refusal(spec)
     (folder / "weights.pt").write_bytes(weights)
     (folder / "model.json").write_text(written.replace('"version": 1', '"version": 2'))
-    assert "model.json' is not what was written; copy it again or run finetune" in refused(spec)
+    assert "model.json' is not what was written; copy it again or run finetune" in read_refusal(
+        spec
+    )
     (folder / "model.json").write_text(written)
     forge_record(folder / "model.json", lambda record: record.update(version=2))
-    assert "holds a classifier of version 2; this steadyeye reads 1" in refused(spec)
+    assert "holds a classifier of version 2; this steadyeye reads 1" in read_refusal(spec)
     (folder / "model.json").write_text(written[:100])
-    assert "model.json' is not what was written" in refused(spec)
+    assert "model.json' is not what was written" in read_refusal(spec)
     (folder / "model.json").write_text(written)
     checkpoint_format.write(folder, task.record(), {"linear.weight": torch.zeros(3, 8)})
-    assert "weights.pt' does not fit: '" in refused(spec)
+    assert "weights.pt' does not fit: '" in read_refusal(spec)
     (tmp_path / "ten.txt").unlink()
-    assert f"'{folder}' is built from {net}: no class list at" in refused(spec)
+    assert f"'{folder}' is built from {net}: no class list at" in read_refusal(spec)
 
 
 def test_the_architecture_is_built_without_weights():
@@ -501,7 +524,7 @@ def test_half_of_the_images_are_mirrored_by_their_names_and_epochs():
     assert turned == [np.array_equal(augment(image, f"{i}", 0), image[:, ::-1]) for i in range(200)]
     epochs = {np.array_equal(augment(image, "a", epoch), image) for epoch in range(20)}
     assert epochs == {True, False}
-    darker = mirror_images(lambda given, _id, _epoch: given // 2, seed=1)
+    darker = mirror_images(lambda pixels, _id, _epoch: pixels // 2, seed=1)
     assert np.array_equal(darker(image, "0", 0), augment(image, "0", 0) // 2)
     assert np.array_equal(image, noise(0))
 

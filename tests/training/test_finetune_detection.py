@@ -48,8 +48,8 @@ def davis(test_data, tmp_path_factory):
     for kind in ("JPEGImages", "Annotations"):
         for sequence in SEQUENCES:
             (root / kind / sequence).mkdir(parents=True)
-            listed = sorted((test_data / "davis" / kind / sequence).iterdir())
-            for number, file in enumerate(listed[::5][:FRAMES]):
+            files = sorted((test_data / "davis" / kind / sequence).iterdir())
+            for number, file in enumerate(files[::5][:FRAMES]):
                 (root / kind / sequence / f"{number:05d}{file.suffix}").symlink_to(file)
     rows = [f"{sequence},{name}" for sequence, name in SEQUENCES.items()]
     (root / "labels.csv").write_text("\n".join(["video,labels", *rows]))
@@ -57,22 +57,22 @@ def davis(test_data, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def learned(davis):
+def davis_examples(davis):
     return examples(plugins.build("sources", parse(davis)), boxed=True)
 
 
-def saved(kind, folder, labels=("thing", "other"), **options):
+def save_detector(kind, folder, labels=("thing", "other"), **options):
     """A small random detector of transformers in a folder; its spec."""
     import transformers
 
-    named = {
+    class_names = {
         "id2label": dict(enumerate(labels)),
         "label2id": {name: i for i, name in enumerate(labels)},
     }
     size = SIDES
     torch.manual_seed(7)
     if kind == "Yolos":
-        asked = {
+        settings = {
             "hidden_size": 128,
             "num_hidden_layers": 4,
             "num_attention_heads": 4,
@@ -89,23 +89,27 @@ def saved(kind, folder, labels=("thing", "other"), **options):
             "depths": [1] * 4,
             "layer_type": "basic",
         }
-        asked = {"decoder_layers": 2, "d_model": 32, "num_queries": 10, "decoder_ffn_dim": 32}
-        asked |= {"encoder_ffn_dim": 32, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
+        settings = {"decoder_layers": 2, "d_model": 32, "num_queries": 10, "decoder_ffn_dim": 32}
+        settings |= {
+            "encoder_ffn_dim": 32,
+            "encoder_attention_heads": 2,
+            "decoder_attention_heads": 2,
+        }
     if kind == "Detr":
         stages["out_features"] = ["stage4"]
-        asked |= {"use_timm_backbone": False, "encoder_layers": 2, "dropout": 0.0}
-        asked["backbone_config"] = transformers.ResNetConfig(**stages)
+        settings |= {"use_timm_backbone": False, "encoder_layers": 2, "dropout": 0.0}
+        settings["backbone_config"] = transformers.ResNetConfig(**stages)
         size = {"shortest_edge": 96, "longest_edge": 160}
     if kind == "RTDetr":
         stages["out_features"] = ["stage2", "stage3", "stage4"]
-        asked |= {"encoder_hidden_dim": 32, "encoder_in_channels": [16, 32, 32]}
-        asked |= {"decoder_in_channels": [32] * 3, "num_denoising": 10}
-        asked["backbone_config"] = transformers.RTDetrResNetConfig(**stages)
-    config = getattr(transformers, f"{kind}Config")(**asked, **named, **options)
+        settings |= {"encoder_hidden_dim": 32, "encoder_in_channels": [16, 32, 32]}
+        settings |= {"decoder_in_channels": [32] * 3, "num_denoising": 10}
+        settings["backbone_config"] = transformers.RTDetrResNetConfig(**stages)
+    config = getattr(transformers, f"{kind}Config")(**settings, **class_names, **options)
     network = getattr(transformers, f"{kind}ForObjectDetection")(config)
     network.save_pretrained(folder)
-    said = {"image_processor_type": f"{kind}ImageProcessor", "size": size}
-    (folder / "preprocessor_config.json").write_text(json.dumps(said))
+    processor = {"image_processor_type": f"{kind}ImageProcessor", "size": size}
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
     return f"hf(name='{folder}')"
 
 
@@ -114,10 +118,10 @@ KINDS = ("Yolos", "Detr", "RTDetr")
 
 @pytest.fixture(scope="module")
 def specs(tmp_path_factory):
-    return {kind: saved(kind, tmp_path_factory.mktemp(kind.lower())) for kind in KINDS}
+    return {kind: save_detector(kind, tmp_path_factory.mktemp(kind.lower())) for kind in KINDS}
 
 
-def built(spec):
+def build_model(spec):
     return plugins.build("models", parse(spec))
 
 
@@ -141,7 +145,7 @@ def small(*more):
 
 
 def ready(task, whole):
-    return [task.prepare(one, task.fit(one.image())) for one in whole.items]
+    return [task.prepare(item, task.fit(item.image())) for item in whole.items]
 
 
 MIXED = boxes(
@@ -153,10 +157,10 @@ MIXED = boxes(
 
 
 def test_what_is_learned_of_boxes():
-    found = learnable(MIXED, (100, 150))
-    assert found.boxes.tolist() == [[0, 20, 60, 70], [90, 40, 150, 99]]
-    assert found.labels.tolist() == [1, 0]
-    assert found.area.tolist() == [3000, 60 * 59]
+    targets = learnable(MIXED, (100, 150))
+    assert targets.boxes.tolist() == [[0, 20, 60, 70], [90, 40, 150, 99]]
+    assert targets.labels.tolist() == [1, 0]
+    assert targets.area.tolist() == [3000, 60 * 59]
     assert MIXED.boxes[0, 0] == -10
     # cut where the image is smaller still, and beyond its border nothing
     assert learnable(MIXED, (100, 80)).boxes.tolist() == [[0, 20, 60, 70]]
@@ -174,50 +178,52 @@ def test_targets_are_what_the_library_makes_of_the_same_boxes(kind, specs):
         for (x0, y0, x1, y1), label, c in zip(MIXED.boxes, MIXED.labels, MIXED.crowd, strict=True)
         if label != OOD
     ]
-    theirs = processor(
+    encoding = processor(
         images=image,
         annotations={"image_id": 0, "annotations": annotations},
         return_tensors="pt",
     )
-    task = detection(built(specs[kind]), specs[kind], small())
-    given, truth = task.prepare(example("mixed", image, MIXED), image)
+    task = detection(build_model(specs[kind]), specs[kind], small())
+    sample, truth = task.prepare(example("mixed", image, MIXED), image)
     assert truth is MIXED
-    assert torch.equal(given["input"]["pixel_values"], theirs["pixel_values"][0])
-    (wanted,) = theirs["labels"]
-    torch.testing.assert_close(given["target"]["boxes"], wanted["boxes"])
-    assert given["target"]["class_labels"].tolist() == wanted["class_labels"].tolist() == [1, 0]
+    assert torch.equal(sample["input"]["pixel_values"], encoding["pixel_values"][0])
+    (target,) = encoding["labels"]
+    torch.testing.assert_close(sample["target"]["boxes"], target["boxes"])
+    assert sample["target"]["class_labels"].tolist() == target["class_labels"].tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_head_for_the_classes_of_the_data(kind, specs):
-    model = built(specs[kind])
-    before = {name: each.clone() for name, each in model.copies.module.state_dict().items()}
+    model = build_model(specs[kind])
+    before = {name: weight.clone() for name, weight in model.copies.module.state_dict().items()}
     task = detection(model, specs[kind], small())
     again = detection(model, specs[kind], small(), seed=0)
     other = detection(model, specs[kind], small(), seed=1)
     three = Examples("three", Classes(("a", "b", "c")), small().items, "three")
     wider = detection(model, specs[kind], three).module
     assert wider.config.num_labels == 3
-    head = {name for name, each in wider.state_dict().items() if each.shape != before[name].shape}
+    head = {
+        name for name, weight in wider.state_dict().items() if weight.shape != before[name].shape
+    }
     assert head
     assert all("class" in name or "score" in name for name in head)
     # as many classes as before, and yet the head is new
-    for name, each in task.module.state_dict().items():
-        assert torch.equal(each, before[name]) == (name not in head) or each.ndim == 1
-        assert torch.equal(each, again.module.state_dict()[name])
+    for name, tensor in task.module.state_dict().items():
+        assert torch.equal(tensor, before[name]) == (name not in head) or tensor.ndim == 1
+        assert torch.equal(tensor, again.module.state_dict()[name])
     changed = [
         n for n, e in task.module.state_dict().items() if not e.equal(other.module.state_dict()[n])
     ]
     assert changed
     assert set(changed) <= head
     after = model.copies.module.state_dict()
-    assert all(torch.equal(each, after[name]) for name, each in before.items())
+    assert all(torch.equal(weight, after[name]) for name, weight in before.items())
 
 
 def steps(task, whole, n, rate=1e-3):
     """The losses of some steps on the whole, before each step."""
     prepared = ready(task, whole)
-    learning = [each for each in task.module.parameters() if each.requires_grad]
+    learning = [parameter for parameter in task.module.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(learning, rate)
     task.module.train()
     losses = []
@@ -234,45 +240,48 @@ def steps(task, whole, n, rate=1e-3):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_loss_falls_with_a_picture_without_objects_among_them(kind, specs):
-    task = detection(built(specs[kind]), specs[kind], small())
+    task = detection(build_model(specs[kind]), specs[kind], small())
     losses = steps(task, small(), 12)
     assert np.isfinite(losses).all()
     # the normalisation of DETR and RT-DETR is frozen, over a backbone that is random here
     assert min(losses[-3:]) < losses[0] * (0.9 if kind == "Yolos" else 0.99)
     with torch.no_grad():
-        said = task.judge(task.module, [ready(task, small())])
-    assert 0 <= said["ap"] <= said["ap50"] < 1 + 1e-9
-    assert said["n"] == 3
+        measures = task.judge(task.module, [ready(task, small())])
+    assert 0 <= measures["ap"] <= measures["ap50"] < 1 + 1e-9
+    assert measures["n"] == 3
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_loss_is_a_number_in_half_precision(kind, specs):
-    task = detection(built(specs[kind]), specs[kind], small())
+    task = detection(build_model(specs[kind]), specs[kind], small())
     with torch.autocast("cpu", torch.bfloat16):
         half = steps(task, small(), 1)[0]
-    whole = steps(detection(built(specs[kind]), specs[kind], small()), small(), 1)[0]
+    whole = steps(detection(build_model(specs[kind]), specs[kind], small()), small(), 1)[0]
     assert half == pytest.approx(whole, rel=0.1)
 
 
 def test_pictures_of_several_sizes_are_learned_from_each_at_its_own(specs):
     tall = example("tall", picture(100, 60, 4), boxes([[5, 5, 50, 60]], [0]))
-    task = detection(built(specs["Detr"]), specs["Detr"], small(tall))
+    task = detection(build_model(specs["Detr"]), specs["Detr"], small(tall))
     prepared = ready(task, small(tall))
-    shapes = {tuple(given["input"]["pixel_values"].shape) for given, _ in prepared}
+    shapes = {tuple(sample["input"]["pixel_values"].shape) for sample, _ in prepared}
     assert len(shapes) == 2
     task.module.eval()
     with torch.no_grad():
-        one, three = task.loss(task.module, prepared[3:]), task.loss(task.module, prepared[:3])
+        tall_loss, wide_loss = (
+            task.loss(task.module, prepared[3:]),
+            task.loss(task.module, prepared[:3]),
+        )
         mixed = task.loss(task.module, [prepared[0], prepared[3], prepared[1], prepared[2]])
-        torch.testing.assert_close(mixed, (one + 3 * three) / 4)
+        torch.testing.assert_close(mixed, (tall_loss + 3 * wide_loss) / 4)
         together = task.judge(task.module, [prepared])
-        apart = task.judge(task.module, [[each] for each in prepared])
+        apart = task.judge(task.module, [[pair] for pair in prepared])
     assert together["ap"] == pytest.approx(apart["ap"], abs=1e-6)
 
 
 def test_a_batch_of_pictures_without_objects_has_a_loss(specs):
     empty = Examples("empty", CLASSES, (small().items[2],) * 2, "empty")
-    task = detection(built(specs["Yolos"]), specs["Yolos"], small())
+    task = detection(build_model(specs["Yolos"]), specs["Yolos"], small())
     assert steps(task, empty, 2)[0] > 0
     with pytest.raises(UsageError, match="none of the 2 held-out images has an object"):
         task.judge(task.module, [ready(task, empty)])
@@ -280,7 +289,7 @@ def test_a_batch_of_pictures_without_objects_has_a_loss(specs):
 
 def test_what_no_loss_is_made_of_is_said(specs):
     mixed = example("mixed", picture(100, 150), MIXED)
-    notes = detection(built(specs["Yolos"]), specs["Yolos"], small(mixed)).notes
+    notes = detection(build_model(specs["Yolos"]), specs["Yolos"], small(mixed)).notes
     assert notes == (
         "4 boxes for training, cut at the border of their image",
         "1 box around crowds, left out of the loss",
@@ -288,9 +297,11 @@ def test_what_no_loss_is_made_of_is_said(specs):
         "1 box without any area, left out of the loss",
         "1 image without an object, used as background",
     )
-    frozen = detection(built(specs["Detr"]), specs["Detr"], small())
+    frozen = detection(build_model(specs["Detr"]), specs["Detr"], small())
     layers = [n for n, m in frozen.module.named_modules() if "FrozenBatchNorm" in type(m).__name__]
-    weights = [n for n, each in frozen.module.named_parameters() if not each.requires_grad]
+    weights = [
+        n for n, parameter in frozen.module.named_parameters() if not parameter.requires_grad
+    ]
     assert layers
     assert frozen.record()["frozen"] == [*weights, *layers]
     assert f"{len(layers)} layers of batch normalisation are frozen" in frozen.notes[-1]
@@ -298,64 +309,66 @@ def test_what_no_loss_is_made_of_is_said(specs):
 
 def test_crowds_and_objects_outside_in_the_judgement(specs):
     """Of two perfect detections and one of an object outside, the last is a false positive."""
-    task = detection(built(specs["Yolos"]), specs["Yolos"], small())
+    task = detection(build_model(specs["Yolos"]), specs["Yolos"], small())
     truth = boxes([[0, 0, 20, 20], [30, 30, 60, 60], [0, 40, 20, 60]], [0, 0, OOD])
-    found = (
+    detections = (
         torch.tensor([[0.0, 40, 20, 60], [0, 0, 20, 20], [30, 30, 60, 60]]),
         torch.tensor([0, 0, 0]),
         torch.tensor([0.9, 0.8, 0.7]),
     )
     from dataclasses import replace
 
-    told = replace(task, trainable=replace(task.trainable, evaluate=lambda *_: (None, [found])))
-    said = told.judge(task.module, [[(None, truth)]])
+    fixed_task = replace(
+        task, trainable=replace(task.trainable, evaluate=lambda *_: (None, [detections]))
+    )
+    measures = fixed_task.judge(task.module, [[(None, truth)]])
     # precision 1/2 and 2/3: the best at a recall or beyond it is 2/3 throughout
-    assert said == {"ap": pytest.approx(2 / 3), "ap50": pytest.approx(2 / 3), "n": 1}
+    assert measures == {"ap": pytest.approx(2 / 3), "ap50": pytest.approx(2 / 3), "n": 1}
     crowd = boxes(truth.boxes, [0, 0, 0], crowd=[False, False, True])
-    assert told.judge(task.module, [[(None, crowd)]])["ap"] == pytest.approx(1)
+    assert fixed_task.judge(task.module, [[(None, crowd)]])["ap"] == pytest.approx(1)
 
 
-def trained(task, folder, spec=None):
+def rebuild_detector(task, folder, spec=None):
     checkpoint_format.write(folder, task.record(), task.module.state_dict())
-    return built(f"torch(path='{folder}')")
+    return build_model(f"torch(path='{folder}')")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_trained_detector_answers_from_its_folder_as_the_module_does(kind, tmp_path):
-    spec = saved(kind, tmp_path / "base")
-    model = built(spec)
+    spec = save_detector(kind, tmp_path / "base")
+    model = build_model(spec)
     task = detection(model, spec, small())
     steps(task, small(), 3)
     shutil.rmtree(tmp_path / "base")
-    again = trained(task, tmp_path / "ft")
+    again = rebuild_detector(task, tmp_path / "ft")
     assert again.name == "ft"
     assert again.classes == CLASSES
     assert again.recipe["base"]["name"] == "base"
     assert again.recipe["runtime"] == "torch"
-    for one in small().items:
-        image = one.image()
-        (found,) = again([image])
+    for item in small().items:
+        image = item.image()
+        (detections,) = again([image])
         with torch.inference_mode():
             expected = model.asking.detections(task.module, model.asking.prepare(image), image)
         order = np.argsort(-expected[2].double().numpy(), kind="stable")
-        assert len(found) == len(expected[0]) > 0
-        assert np.array_equal(found.boxes, expected[0].double().numpy()[order])
-        assert found.labels.tolist() == expected[1].numpy()[order].tolist()
-        assert np.array_equal(found.scores, expected[2].double().numpy()[order])
+        assert len(detections) == len(expected[0]) > 0
+        assert np.array_equal(detections.boxes, expected[0].double().numpy()[order])
+        assert detections.labels.tolist() == expected[1].numpy()[order].tolist()
+        assert np.array_equal(detections.scores, expected[2].double().numpy()[order])
     # and it can be trained further, on other classes
     more = detection(again, f"torch(path='{tmp_path / 'ft'}')", small())
     assert np.isfinite(steps(more, small(), 1)).all()
 
 
 def test_from_scratch_no_weight_stays(specs):
-    model = built(specs["Yolos"])
+    model = build_model(specs["Yolos"])
     task = detection(model, specs["Yolos"], small(), from_scratch=True)
     same = detection(model, specs["Yolos"], small(), from_scratch=True)
     base = model.copies.module.state_dict()
-    for name, each in task.module.state_dict().items():
-        assert torch.equal(each, same.module.state_dict()[name])
-        if each.ndim > 1 and each.std() > 0:
-            assert not torch.equal(each, base[name])
+    for name, weight in task.module.state_dict().items():
+        assert torch.equal(weight, same.module.state_dict()[name])
+        if weight.ndim > 1 and weight.std() > 0:
+            assert not torch.equal(weight, base[name])
 
 
 def test_what_cannot_be_trained_is_refused_in_one_line(specs, test_data, tmp_path):
@@ -370,19 +383,19 @@ def test_what_cannot_be_trained_is_refused_in_one_line(specs, test_data, tmp_pat
             "maskrcnn_resnet50_fpn trains on masks, not on boxes alone",
         ),
     ):
-        with pytest.raises(UsageError) as told:
-            detection(built(spec), spec, whole)
-        assert str(told.value).startswith(line)
-        assert "\n" not in str(told.value)
+        with pytest.raises(UsageError) as error:
+            detection(build_model(spec), spec, whole)
+        assert str(error.value).startswith(line)
+        assert "\n" not in str(error.value)
 
 
 def test_a_network_that_gives_what_is_no_number_is_no_traceback(specs):
-    task = detection(built(specs["Yolos"]), specs["Yolos"], small())
+    task = detection(build_model(specs["Yolos"]), specs["Yolos"], small())
     with torch.no_grad():
-        for each in task.module.parameters():
-            each.fill_(float("nan"))
-        said = task.judge(task.module.eval(), [ready(task, small())])
-    assert np.isnan(said["ap"])
+        for parameter in task.module.parameters():
+            parameter.fill_(float("nan"))
+        measures = task.judge(task.module.eval(), [ready(task, small())])
+    assert np.isnan(measures["ap"])
 
 
 def mobile(tmp_path):
@@ -400,48 +413,48 @@ def fewer(module):
 def test_faster_rcnn_learns_by_the_losses_of_torchvision(tmp_path):
     spec = mobile(tmp_path)
     torch.manual_seed(0)
-    model = built(spec)
+    model = build_model(spec)
     task = detection(model, spec, small())
     fewer(task.module)
     assert task.module.roi_heads.box_predictor.cls_score.out_features == 3
-    kept = task.module.backbone.body["0"][0].weight
-    assert torch.equal(kept, model.copies.module.backbone.body["0"][0].weight)
-    given, _ = task.prepare(small().items[1], small().items[1].image())
-    assert given["target"]["labels"].tolist() == [2]
-    assert given["target"]["boxes"].tolist() == [[30, 20, 90, 55]]
-    assert given["input"]["pixels"].shape == (3, 60, 100)
+    kernel = task.module.backbone.body["0"][0].weight
+    assert torch.equal(kernel, model.copies.module.backbone.body["0"][0].weight)
+    sample, _ = task.prepare(small().items[1], small().items[1].image())
+    assert sample["target"]["labels"].tolist() == [2]
+    assert sample["target"]["boxes"].tolist() == [[30, 20, 90, 55]]
+    assert sample["input"]["pixels"].shape == (3, 60, 100)
     losses = steps(task, small(), 3, rate=3e-4)
     assert np.isfinite(losses).all()
     assert losses[-1] < losses[0]
-    state = {name: each.clone() for name, each in task.module.state_dict().items()}
+    state = {name: tensor.clone() for name, tensor in task.module.state_dict().items()}
     with torch.no_grad():
-        said, again = (task.judge(task.module, [ready(task, small())]) for _ in range(2))
-    assert said == again
-    assert np.isfinite(said["loss"])
+        measures, again = (task.judge(task.module, [ready(task, small())]) for _ in range(2))
+    assert measures == again
+    assert np.isfinite(measures["loss"])
     # the held loss is taken with the layers in eval mode: no running mean moves
-    assert all(torch.equal(each, state[n]) for n, each in task.module.state_dict().items())
-    assert not any(each.training for each in task.module.modules())
-    found = trained(task, tmp_path / "ft")
-    fewer(found.copies.module)
+    assert all(torch.equal(tensor, state[n]) for n, tensor in task.module.state_dict().items())
+    assert not any(layer.training for layer in task.module.modules())
+    detector = rebuild_detector(task, tmp_path / "ft")
+    fewer(detector.copies.module)
     image = small().items[0].image()
     with torch.inference_mode():
         expected = model.asking.detections(task.module, model.asking.prepare(image), image)
-    (answer,) = found([image])
+    (answer,) = detector([image])
     order = np.argsort(-expected[2].double().numpy(), kind="stable")
     assert np.array_equal(answer.boxes, expected[0].double().numpy()[order])
     assert np.array_equal(answer.scores, expected[2].double().numpy()[order])
-    assert found.recipe["min_size"] == [96]
+    assert detector.recipe["min_size"] == [96]
 
 
 def test_faster_rcnn_over_resnet_101_has_the_parts_of_that_over_resnet_50():
     fifty, more = (
-        built(f"torchvision(name='fasterrcnn_resnet{n}_fpn', weights=None)").copies.module
+        build_model(f"torchvision(name='fasterrcnn_resnet{n}_fpn', weights=None)").copies.module
         for n in (50, 101)
     )
     assert len(more.backbone.body.layer3) == 23
-    shapes = {name: each.shape for name, each in more.state_dict().items()}
-    for name, each in fifty.state_dict().items():
-        assert shapes[name] == each.shape
+    shapes = {name: weight.shape for name, weight in more.state_dict().items()}
+    for name, tensor in fifty.state_dict().items():
+        assert shapes[name] == tensor.shape
     extra = set(shapes) - set(fifty.state_dict())
     assert extra
     assert all(name.startswith("backbone.body.layer3.") for name in extra)
@@ -454,13 +467,13 @@ def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(
     tmp_path, monkeypatch, torchvision
 ):
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    kept = tmp_path / "hub" / "checkpoints"
-    kept.mkdir(parents=True)
+    cache = tmp_path / "hub" / "checkpoints"
+    cache.mkdir(parents=True)
     entry = torchvision.models.ResNet101_Weights.DEFAULT
     network = torchvision.models.resnet101(weights=None)
-    torch.save(network.state_dict(), kept / entry.url.rpartition("/")[2])
+    torch.save(network.state_dict(), cache / entry.url.rpartition("/")[2])
     spec = "torchvision(name='fasterrcnn_resnet101_fpn')"
-    model, again = built(spec), built(spec)
+    model, again = build_model(spec), build_model(spec)
     assert model.fingerprint == again.fingerprint
     task = detection(model, spec, small())
     body = task.module.backbone.body
@@ -470,10 +483,10 @@ def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(
     assert not [m for m in task.module.modules() if isinstance(m, torch.nn.BatchNorm2d)]
     assert any(note.endswith("first 'backbone.body.conv1.weight'") for note in task.notes)
     assert any("104 layers of batch normalisation are frozen" in note for note in task.notes)
-    found = trained(task, tmp_path / "ft")
+    detector = rebuild_detector(task, tmp_path / "ft")
     from steadyeye.models.detectors import torchvision_networks
 
-    assert torchvision_networks.settings(found.copies.module).frozen == 1e-5
+    assert torchvision_networks.settings(detector.copies.module).frozen == 1e-5
     free = detection(model, spec, small(), from_scratch=True)
     assert free.record()["frozen"] == []
     assert isinstance(free.module.backbone.body.bn1, torch.nn.BatchNorm2d)
@@ -487,57 +500,60 @@ def test_sizes_of_torchvision_that_cannot_be(tmp_path):
         ("resnet18', weights=None, size=[96, 96]", "is of detectors"),
     ):
         with pytest.raises(UsageError, match=line):
-            built(f"torchvision(name='{spec})")
+            build_model(f"torchvision(name='{spec})")
 
 
-def test_frames_of_davis_are_examples_with_boxes(learned):
-    assert len(learned.items) == 4 * FRAMES
-    assert learned.classes.names == ("bird", "car", "dog", "goat")
-    assert all(len(one.boxes) == 1 for one in learned.items)
+def test_frames_of_davis_are_examples_with_boxes(davis_examples):
+    assert len(davis_examples.items) == 4 * FRAMES
+    assert davis_examples.classes.names == ("bird", "car", "dog", "goat")
+    assert all(len(item.boxes) == 1 for item in davis_examples.items)
 
 
 @pytest.mark.slow
-def test_a_detector_learns_the_boxes_of_davis(learned, specs, tmp_path):
+def test_a_detector_learns_the_boxes_of_davis(davis_examples, specs, tmp_path):
     """From random weights in 100 steps: AP on its training frames rises clearly."""
     from toy_training import Said
 
     spec = specs["Yolos"]
-    task = detection(built(spec), spec, learned)
+    task = detection(build_model(spec), spec, davis_examples)
     course = Course(
         iterations=100, batch=8, optimizer="adam", rate=5e-4, schedule=Constant(), round=50
     )
-    went = train(Lesson(task, learned, learned), course, tmp_path / "checkpoints", Said())
+    went = train(
+        Lesson(task, davis_examples, davis_examples), course, tmp_path / "checkpoints", Said()
+    )
     assert went.start["ap"] < 0.02
     assert went.best.measures["ap"] > 0.2
     assert went.best.measures["ap50"] > 0.45
     assert went.best.measures["loss"] < 0.5 * went.start["loss"]
     state = checkpoint.read(checkpoint.path(tmp_path / "checkpoints", went.best.step))
     checkpoint_format.write(tmp_path / "ft", task.record(), state.module)
-    again = built(f"torch(path='{tmp_path / 'ft'}')")
-    sure = [again([one.image()])[0] for one in learned.items]
+    again = build_model(f"torch(path='{tmp_path / 'ft'}')")
+    sure = [again([item.image()])[0] for item in davis_examples.items]
     right = [
-        found.labels[0] == one.labels[0] for found, one in zip(sure, learned.items, strict=True)
+        detections.labels[0] == item.labels[0]
+        for detections, item in zip(sure, davis_examples.items, strict=True)
     ]
     assert np.mean(right) > 0.7
 
 
 def test_images_without_objects_are_learned_from_and_one_class_is_enough(test_data, tmp_path):
     annotations = test_data / "coco/tinycoco/annotations/instances_train2017.json"
-    said = json.loads(annotations.read_text())
-    only = said["categories"][0]
-    said["categories"] = [only]
-    said["annotations"] = [a for a in said["annotations"] if a["category_id"] == only["id"]]
-    (tmp_path / "one.json").write_text(json.dumps(said))
+    content = json.loads(annotations.read_text())
+    only = content["categories"][0]
+    content["categories"] = [only]
+    content["annotations"] = [a for a in content["annotations"] if a["category_id"] == only["id"]]
+    (tmp_path / "one.json").write_text(json.dumps(content))
     images = test_data / "coco/tinycoco/images/train2017"
     source = plugins.build(
         "sources", parse(f"coco(annotations='{tmp_path / 'one.json'}', images='{images}')")
     )
-    there = {str(a["image_id"]) for a in said["annotations"] if not a["iscrowd"]}
-    found = examples(source, boxed=True)
-    assert len(found.items) == len(said["images"]) > len(there) > 1
-    assert {one.id for one in found.items if one.labels} == there
-    assert {one.id for one in examples(source).items} == there
+    image_ids = {str(a["image_id"]) for a in content["annotations"] if not a["iscrowd"]}
+    training_set = examples(source, boxed=True)
+    assert len(training_set.items) == len(content["images"]) > len(image_ids) > 1
+    assert {item.id for item in training_set.items if item.labels} == image_ids
+    assert {item.id for item in examples(source).items} == image_ids
     sides = data(source, None, Selection(holdout=0.3, boxed=True))
-    assert len(sides.train.items) + len(sides.validation.items) == len(said["images"])
+    assert len(sides.train.items) + len(sides.validation.items) == len(content["images"])
     with pytest.raises(UsageError, match="at least two classes are needed"):
         data(source, None, Selection(holdout=0.3))

@@ -37,7 +37,7 @@ def start(folder, *more, **environment):
     return Command(folder, *more, script=SCRIPT, env=environment)
 
 
-def written(folder):
+def read_results(folder):
     return {
         name: (folder / name).read_bytes() for name in ("history.json", "weights.pt", "last.pt")
     }
@@ -57,7 +57,7 @@ def whole(tmp_path_factory):
 
 
 def checkpoints(folder):
-    return sorted(each.name for each in (folder / "checkpoints").glob("step-*.pt"))
+    return sorted(file.name for file in (folder / "checkpoints").glob("step-*.pt"))
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path):
     moments = rng.choice(np.arange(1, 7), 2, replace=False) * 2
     for after in sorted(map(int, moments)):
         victim = start(tmp_path, "0.3")
-        while not (found := checkpoints(tmp_path)) or found[-1] < f"step-{after:07d}.pt":
+        while not (names := checkpoints(tmp_path)) or names[-1] < f"step-{after:07d}.pt":
             assert victim.poll() is None, victim.communicate()[1]
             time.sleep(0.02)
         time.sleep(float(rng.uniform(0, 0.6)))
@@ -76,13 +76,13 @@ def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path):
     lines = run_whole(tmp_path)
     assert lines[0].startswith("going on after step ")
     assert int(lines[0].split()[4]) >= max(moments)
-    assert written(tmp_path) == written(whole)
+    assert read_results(tmp_path) == read_results(whole)
 
 
 def test_a_checkpoint_cut_short_gives_way_to_the_one_before_it(whole, tmp_path):
-    said = Said()
+    watcher = Said()
     with pytest.raises(KeyboardInterrupt):
-        train(interrupting(lesson(), 7), COURSE, tmp_path / "checkpoints", said)
+        train(interrupt_lesson(lesson(), 7), COURSE, tmp_path / "checkpoints", watcher)
     assert checkpoints(tmp_path)[-2:] == ["step-0000006.pt", "step-0000007.pt"]
     latest = tmp_path / "checkpoints" / "step-0000007.pt"
     latest.write_bytes(latest.read_bytes()[:-100])
@@ -91,33 +91,33 @@ def test_a_checkpoint_cut_short_gives_way_to_the_one_before_it(whole, tmp_path):
         f"the checkpoint '{latest}' is not what was written; going on from step-0000006.pt"
     )
     assert lines[1] == "going on after step 6 of 16"
-    assert written(tmp_path) == written(whole)
+    assert read_results(tmp_path) == read_results(whole)
 
 
-def interrupting(given, after):
+def interrupt_lesson(toy_lesson, after):
     """The lesson with a Ctrl-C in the step after so many."""
-    task, steps = given.task, iter(range(1, 10**6))
+    task, steps = toy_lesson.task, iter(range(1, 10**6))
     loss = task.loss
 
-    def interrupted(module, prepared):
+    def interrupt_step(module, prepared):
         if next(steps) == after:
             os.kill(os.getpid(), signal.SIGINT)
         return loss(module, prepared)
 
-    task.loss = interrupted
-    return given
+    task.loss = interrupt_step
+    return toy_lesson
 
 
 def test_an_altered_checkpoint_is_told_and_all_gone_it_begins_anew(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        train(interrupting(lesson(), 3), COURSE, tmp_path, Said())
+        train(interrupt_lesson(lesson(), 3), COURSE, tmp_path, Said())
     for file in tmp_path.glob("step-*.pt"):
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 1
         file.write_bytes(content)
-    said = Said()
-    went = train(lesson(), COURSE, tmp_path, said)
-    assert [line.rpartition("; ")[2] for line in said.lines[:2]] == [
+    watcher = Said()
+    went = train(lesson(), COURSE, tmp_path, watcher)
+    assert [line.rpartition("; ")[2] for line in watcher.lines[:2]] == [
         "going on from step-0000002.pt",
         "starting again",
     ]
@@ -126,39 +126,39 @@ def test_an_altered_checkpoint_is_told_and_all_gone_it_begins_anew(tmp_path):
 
 def test_finished_it_is_read_and_not_trained_again(tmp_path):
     went = train(lesson(), COURSE, tmp_path, Said())
-    said = Said()
-    assert train(interrupting(lesson(), 1), COURSE, tmp_path, said) == went
-    assert said.lines == []
+    watcher = Said()
+    assert train(interrupt_lesson(lesson(), 1), COURSE, tmp_path, watcher) == went
+    assert watcher.lines == []
 
 
 def test_the_last_two_checkpoints_and_the_best_are_kept(tmp_path):
     went = train(lesson(), COURSE, tmp_path, Said())
     assert went.best is not None
-    kept = {int(each.stem[5:]) for each in tmp_path.glob("step-*.pt")}
-    assert kept == {went.best.step, 14, 16}
+    steps = {int(file.stem[5:]) for file in tmp_path.glob("step-*.pt")}
+    assert steps == {went.best.step, 14, 16}
     # those are all there is: digests of exactly these, and nothing half written
-    assert len(list(tmp_path.iterdir())) == 2 * len(kept)
+    assert len(list(tmp_path.iterdir())) == 2 * len(steps)
 
 
 def test_32_frames_are_learned_by_heart(tmp_path):
     frames = scenes(8)
-    given = Lesson(toy_training.Scenes(), frames, frames, workers=2)
-    went = train(given, Course(epochs=12, batch=8, rate=3e-3), tmp_path, Said())
+    toy_lesson = Lesson(toy_training.Scenes(), frames, frames, workers=2)
+    went = train(toy_lesson, Course(epochs=12, batch=8, rate=3e-3), tmp_path, Said())
     assert went.start["accuracy"] < 0.5
     assert went.rounds[-1].measures["accuracy"] == 1.0
     assert went.rounds[-1].loss < 0.1 < went.rounds[0].loss
 
 
 def test_a_loss_that_is_no_number_stops_it_and_says_where(tmp_path):
-    given = lesson(broken_at="bikes.mp4/000031")
+    toy_lesson = lesson(broken_at="bikes.mp4/000031")
     steps = EpochSteps(20, COURSE)
-    index = [each.id for each in given.learn.items].index("bikes.mp4/000031")
+    index = [example.id for example in toy_lesson.learn.items].index("bikes.mp4/000031")
     at = next(i for i in range(4) if index in steps.batch(i))
     with pytest.raises(DivergedError) as caught:
-        train(given, replace(COURSE, every=1), tmp_path, Said())
+        train(toy_lesson, replace(COURSE, every=1), tmp_path, Said())
     line = str(caught.value)
     assert line.startswith(f"the loss is nan in epoch 1, step {at + 1}; ")
-    ids = {given.learn.items[i].id for i in steps.batch(at)}
+    ids = {toy_lesson.learn.items[i].id for i in steps.batch(at)}
     assert set(line.rpartition("batch: ")[2].split(", ")) == ids
     if at:
         good = checkpoint.path(tmp_path, at)
@@ -175,22 +175,22 @@ def test_weights_that_overflow_are_never_kept(tmp_path):
     course = replace(COURSE, rate=9.0, optimizer="sgd", momentum=0.99, every=1, batch=20)
     course = replace(course, epochs=400)
     with pytest.raises(DivergedError, match=r"is (nan|inf|no finite number) in epoch|a weight"):
-        train(overflowing(lesson()), course, tmp_path, Said())
+        train(overflow_gradient(lesson()), course, tmp_path, Said())
     for file in tmp_path.glob("step-*.pt"):
         assert all(torch.isfinite(v.double()).all() for v in checkpoint.read(file).module.values())
 
 
-def overflowing(given):
+def overflow_gradient(toy_lesson):
     """The lesson with a loss that is finite while its gradient is not."""
-    task = given.task
+    task = toy_lesson.task
     loss, steps = task.loss, iter(range(10**6))
 
     def huge(module, prepared):
-        found = loss(module, prepared)
-        return found * 1e38 * 1e38 * 0 + found if next(steps) < 2 else found.log() * 1e37
+        value = loss(module, prepared)
+        return value * 1e38 * 1e38 * 0 + value if next(steps) < 2 else value.log() * 1e37
 
     task.loss = huge
-    return given
+    return toy_lesson
 
 
 def test_it_stops_where_nothing_gets_better(tmp_path):
@@ -203,23 +203,23 @@ def test_it_stops_where_nothing_gets_better(tmp_path):
 
 def test_a_rate_search_tries_each_from_the_same_start_and_goes_on(tmp_path):
     course = replace(COURSE, epochs=3)
-    found = search(lesson(), course, tmp_path, Said(), (3e-3, 1e-9))
-    assert [each.rate for each in found.tried] == [3e-3, 1e-9]
-    assert found.steps == 4, "a tenth of 12 steps is less than an epoch"
-    first, second = found.tried
+    search_result = search(lesson(), course, tmp_path, Said(), (3e-3, 1e-9))
+    assert [trial.rate for trial in search_result.tried] == [3e-3, 1e-9]
+    assert search_result.steps == 4, "a tenth of 12 steps is less than an epoch"
+    first, second = search_result.tried
     assert first.losses[0] == second.losses[0], "the first loss is that of the start"
     assert first.losses[-1] < second.losses[-1]
-    assert found.rate == 3e-3
+    assert search_result.rate == 3e-3
     # what is there is not trained again, what is not is
     (tmp_path / "lr-1e-09" / "trial.json").unlink()
-    untouched = interrupting(lesson(), 5)
-    assert search(untouched, course, tmp_path, Said(), (3e-3, 1e-9)) == found
+    untouched = interrupt_lesson(lesson(), 5)
+    assert search(untouched, course, tmp_path, Said(), (3e-3, 1e-9)) == search_result
 
 
 def test_a_rate_that_diverges_is_recorded_and_not_taken(tmp_path):
-    given = lesson(broken_at="bikes.mp4/000031")
+    toy_lesson = lesson(broken_at="bikes.mp4/000031")
     with pytest.raises(UsageError, match="not finite at any learning rate"):
-        search(given, COURSE, tmp_path, Said(), (1e-3, 1e-4))
+        search(toy_lesson, COURSE, tmp_path, Said(), (1e-3, 1e-4))
     tried = json.loads((tmp_path / "lr-0.0001" / "trial.json").read_text())["tried"]
     assert tried["fault"].startswith("the loss is nan in epoch 1, step ")
 
@@ -311,54 +311,57 @@ def test_bfloat16_trains_with_weights_in_fp32(tmp_path):
 
 
 def test_images_are_decoded_ahead_in_order_and_once_where_there_is_room():
-    made, given = [], lesson()
-    items = given.learn.items
+    decoded_ids, toy_lesson = [], lesson()
+    items = toy_lesson.learn.items
 
-    def counted(example):
-        made.append(example.id)
+    def count_image(example):
+        decoded_ids.append(example.id)
         return example.image()
 
     watched = replace(
-        given, learn=replace(given.learn, items=tuple(replace(e, image=lambda e=e: counted(e))
-        for e in items))
-    )  # fmt: skip
+        toy_lesson,
+        learn=replace(
+            toy_lesson.learn,
+            items=tuple(replace(e, image=lambda e=e: count_image(e)) for e in items),
+        ),
+    )
     batches = [(0, 0, [3, 1]), (1, 0, [0])]
-    kept = ImageCache(given.task.fit)
+    cache = ImageCache(toy_lesson.task.fit)
     for _ in range(2):
-        found = list(read_training_batches(watched, kept, batches, 2))
-        assert [step for step, _ in found] == [0, 1]
-        labels = [label for _, part in found for _, label in part]
+        prepared_batches = list(read_training_batches(watched, cache, batches, 2))
+        assert [step for step, _ in prepared_batches] == [0, 1]
+        labels = [label for _, part in prepared_batches for _, label in part]
         assert labels == [items[i].labels[0] for i in (3, 1, 0)]
-    assert sorted(made) == sorted(items[i].id for i in (3, 1, 0))
-    made.clear()
-    full = ImageCache(given.task.fit, room=0)
+    assert sorted(decoded_ids) == sorted(items[i].id for i in (3, 1, 0))
+    decoded_ids.clear()
+    full = ImageCache(toy_lesson.task.fit, room=0)
     for _ in range(2):
         list(read_training_batches(watched, full, batches, 2))
-    assert len(made) == 6
+    assert len(decoded_ids) == 6
 
 
 def test_no_more_is_made_ahead_than_asked_for():
-    made = []
-    ready = prepare_ahead(range(100), lambda i: made.append(i) or i, 2, 5)
+    numbers = []
+    ready = prepare_ahead(range(100), lambda i: numbers.append(i) or i, 2, 5)
     assert [next(ready) for _ in range(3)] == [0, 1, 2]
     ready.close()
-    assert len(made) <= 8
+    assert len(numbers) <= 8
 
 
 def test_the_threads_of_torch_are_those_it_began_with(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        train(interrupting(lesson(), 3), COURSE, tmp_path, Said())
+        train(interrupt_lesson(lesson(), 3), COURSE, tmp_path, Said())
     before, state = torch.get_num_threads(), torch.random.get_rng_state()
     torch.set_num_threads(before + 1)
-    given, seen = lesson(), set()
-    loss = given.task.loss
-    given.task.loss = lambda *parts: seen.add(torch.get_num_threads()) or loss(*parts)
+    toy_lesson, thread_counts = lesson(), set()
+    loss = toy_lesson.task.loss
+    toy_lesson.task.loss = lambda *parts: thread_counts.add(torch.get_num_threads()) or loss(*parts)
     try:
-        train(given, COURSE, tmp_path, Said())
+        train(toy_lesson, COURSE, tmp_path, Said())
         assert torch.get_num_threads() == before + 1
     finally:
         torch.set_num_threads(before)
-    assert seen == {before}
+    assert thread_counts == {before}
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
@@ -379,8 +382,10 @@ def test_two_processes_train_as_one(tmp_path):
         _, errors = rank.communicate()
         assert rank.returncode == 0, errors
     toy_training.main(tmp_path / "one", plain=True)
-    two, one = (
-        json.loads((tmp_path / each / "history.json").read_text()) for each in ("two", "one")
+    two_ranks, one_rank = (
+        json.loads((tmp_path / folder / "history.json").read_text()) for folder in ("two", "one")
     )
-    assert two["losses"] == pytest.approx(one["losses"], rel=1e-4)
-    assert two["rounds"][-1]["held"] == pytest.approx(one["rounds"][-1]["held"], rel=1e-3)
+    assert two_ranks["losses"] == pytest.approx(one_rank["losses"], rel=1e-4)
+    assert two_ranks["rounds"][-1]["held"] == pytest.approx(
+        one_rank["rounds"][-1]["held"], rel=1e-3
+    )

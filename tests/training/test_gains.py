@@ -47,9 +47,9 @@ def model(right, holds, name, mark, videos=None, **recipe):
     groups = np.repeat([f"set {i:02d}" for i in range(SETS)], 2)
     offsets = [0, 1] * SETS
     extra = {} if videos is None else {"video": np.repeat(videos, 2), "frame": np.arange(2 * SETS)}
-    made = table(scores, [[0]] * (2 * SETS), groups, offsets, **extra)
+    predictions = table(scores, [[0]] * (2 * SETS), groups, offsets, **extra)
     return replace(
-        made,
+        predictions,
         model=name,
         model_mark=mark,
         fingerprint="data",
@@ -64,58 +64,61 @@ def base(**more):
     return model(range(10), range(9), "base", "b", **more)
 
 
-def tuned(**more):
+def make_tuned(**more):
     """Right on eight more anchors; the same neighbour is wrong."""
     holds = set(range(SETS)) - {9}
     return model(range(18), holds, "tuned", "t", **{"base": BASE, **more})
 
 
 def section(*predictions):
-    return gains([evaluate_metrics(each) for each in predictions])
+    return gains([evaluate_metrics(run) for run in predictions])
 
 
 # ---------------------------------------------------------------- which models belong together
 
 
 def test_a_tuned_model_stands_beside_its_base_whatever_the_order():
-    for order in ([base(), tuned()], [tuned(), base()]):
-        (found,) = steps([evaluate_metrics(each) for each in order])
-        assert found.names == ("base", "tuned")
-        assert not found.augmented
+    for order in ([base(), make_tuned()], [make_tuned(), base()]):
+        (pair,) = steps([evaluate_metrics(run) for run in order])
+        assert pair.names == ("base", "tuned")
+        assert not pair.augmented
 
 
 def test_models_that_were_not_trained_from_each_other_are_no_step():
-    other = tuned(base={**BASE, "fingerprint": "another"})
+    other = make_tuned(base={**BASE, "fingerprint": "another"})
     assert section(base(), other) is None
-    assert section(tuned()) is None
-    assert section(base(), replace(tuned(), fingerprint="other samples")) is None
-    assert section(replace(base(), model_mark=""), tuned(base={})) is None
+    assert section(make_tuned()) is None
+    assert section(base(), replace(make_tuned(), fingerprint="other samples")) is None
+    assert section(replace(base(), model_mark=""), make_tuned(base={})) is None
 
 
 def test_a_model_that_was_augmented_stands_beside_its_base_and_its_plain_twin():
     data = {"trained on": {"name": "d", "fingerprint": "f", "n": 4, "videos": {}}}
     how = [{"operator": "jpeg", "levels": [0, 1], "share": 1.0}]
-    noisy = replace(tuned(augmentation=how, **data), model="noisy", model_mark="n")
-    found = steps([evaluate_metrics(each) for each in (noisy, base(), tuned(**data))])
-    assert [(each.names, each.augmented) for each in found] == [
+    noisy = replace(make_tuned(augmentation=how, **data), model="noisy", model_mark="n")
+    pairs = steps([evaluate_metrics(run) for run in (noisy, base(), make_tuned(**data))])
+    assert [(pair.names, pair.augmented) for pair in pairs] == [
         (("base", "noisy"), False),
         (("base", "tuned"), False),
         (("tuned", "noisy"), True),
     ]
-    text = " ".join(gains([evaluate_metrics(each) for each in (noisy, base(), tuned(**data))]).text)
+    text = " ".join(
+        gains([evaluate_metrics(run) for run in (noisy, base(), make_tuned(**data))]).text
+    )
     assert "noisy was trained from the same base model and on the same images as tuned, aug" in text
-    elsewhere = tuned(**{"trained on": {**data["trained on"], "fingerprint": "other"}})
-    assert len(steps([evaluate_metrics(each) for each in (noisy, base(), elsewhere)])) == 2
+    other_data = make_tuned(**{"trained on": {**data["trained on"], "fingerprint": "other"}})
+    assert len(steps([evaluate_metrics(run) for run in (noisy, base(), other_data)])) == 2
 
 
 def test_a_network_trained_from_scratch_was_not_trained_from_its_base():
     """It has the architecture of the base and none of its weights, and the report says so."""
-    found = section(base(), tuned(**{"from scratch": True}))
+    gains_section = section(base(), make_tuned(**{"from scratch": True}))
     assert (
-        "tuned was trained from scratch, with the architecture of base and none" in (found.text[0])
+        "tuned was trained from scratch, with the architecture of base and none"
+        in (gains_section.text[0])
     )
-    assert "trained from base" not in " ".join(found.text)
-    assert "tuned was trained from base" in section(base(), tuned()).text[0]
+    assert "trained from base" not in " ".join(gains_section.text)
+    assert "tuned was trained from base" in section(base(), make_tuned()).text[0]
 
 
 # ---------------------------------------------------------------- neighbouring frames
@@ -123,11 +126,11 @@ def test_a_network_trained_from_scratch_was_not_trained_from_its_base():
 
 def test_before_and_after_by_hand():
     """Eight anchors more are right of 20, and hold: McNemar 2 / 2⁸; the same one breaks."""
-    found = section(base(), tuned())
-    assert found.title == (
+    gains_section = section(base(), make_tuned())
+    assert gains_section.title == (
         "tuned compared with base: accuracy +40.0 pp, pm-1 +40.0 pp, no clear change in drop"
     )
-    rows = {row[0]: row for each in found.tables for row in each.rows}
+    rows = {row[0]: row for result_table in gains_section.tables for row in result_table.rows}
     assert list(rows) == ["accuracy", "pm-1", "drop"]
     low, high = tango(8, 0, 20)
     assert mcnemar(8, 0) == 2 / 2**8
@@ -139,88 +142,95 @@ def test_before_and_after_by_hand():
     assert rows["pm-1"][2].startswith("85.0")
     assert rows["drop"][1].startswith("5.0\u202fpp (")
     assert "%" not in "".join(rows["drop"][1:3])
-    assert "drop 5.0\u202fpercentage points before and" in " ".join(found.text)
+    assert "drop 5.0\u202fpercentage points before and" in " ".join(gains_section.text)
     assert rows["drop"][2].startswith("5.0")
     assert rows["drop"][3:7] == ("+0.0", "−16.1 to +16.1", "1.000", "not clear")
     assert "McNemar's exact test, 8 against 0 of 20" in rows["accuracy"][8]
-    assert "Accuracy is higher, and there is no clear difference in" in found.text[1]
+    assert "Accuracy is higher, and there is no clear difference in" in gains_section.text[1]
 
 
 def test_what_breaks_more_than_before_is_said():
     """Eight anchors more are right, and every one of them breaks."""
     broken = model(range(18), range(9), "tuned", "t", base=BASE)
-    found = section(base(), broken)
-    assert found.title == (
+    gains_section = section(base(), broken)
+    assert gains_section.title == (
         "tuned compared with base: accuracy +40.0 pp, drop +40.0 pp, no clear change in pm-1"
     )
-    assert "Accuracy is higher, and the drop is larger" in found.text[1]
+    assert "Accuracy is higher, and the drop is larger" in gains_section.text[1]
 
 
 def test_a_change_that_is_not_clear_has_no_number_in_the_title():
     """One anchor more breaks: 1 against 0 of 20."""
-    found = section(base(), model(range(18), set(range(18)) - {8, 9}, "tuned", "t", base=BASE))
-    assert (
-        found.title == "tuned compared with base: accuracy +40.0 pp, no clear change in pm-1, drop"
+    gains_section = section(
+        base(), model(range(18), set(range(18)) - {8, 9}, "tuned", "t", base=BASE)
     )
-    assert "there is no clear difference in the drop" in found.text[1]
+    assert (
+        gains_section.title
+        == "tuned compared with base: accuracy +40.0 pp, no clear change in pm-1, drop"
+    )
+    assert "there is no clear difference in the drop" in gains_section.text[1]
 
 
 def test_several_anchors_of_a_video_are_resampled_with_it():
     videos = np.repeat([f"v{i}" for i in range(5)], 4)
-    found = section(base(videos=videos), tuned(videos=videos))
-    rows = {row[0]: row for each in found.tables for row in each.rows}
+    gains_section = section(base(videos=videos), make_tuned(videos=videos))
+    rows = {row[0]: row for result_table in gains_section.tables for row in result_table.rows}
     assert "permutation test over 5 videos" in rows["accuracy"][8]
-    assert "The intervals are about other videos of this kind" in found.text[-1]
+    assert "The intervals are about other videos of this kind" in gains_section.text[-1]
 
 
 def test_what_one_model_could_not_predict_is_left_out_for_both():
     whole = base()
     errors = np.where(np.arange(2 * SETS) == 0, "broken", "")
-    found = section(replace(whole, errors=errors), tuned())
-    rows = {row[0]: row for each in found.tables for row in each.rows}
+    gains_section = section(replace(whole, errors=errors), make_tuned())
+    rows = {row[0]: row for result_table in gains_section.tables for row in result_table.rows}
     assert rows["accuracy"][7] == "19"
     assert rows["accuracy"][3] == f"+{8 / 19 * 100:.1f}"
 
 
 def test_the_class_map_of_the_base_is_told():
-    reach = np.array([0, 0, 1, -1, -1])
+    class_map = np.array([0, 0, 1, -1, -1])
     names = tuple(f"c{i}" for i in range(5))
     text = " ".join(
-        section(replace(base(), model_classes=names, model_to_data_class=reach), tuned()).text
+        section(
+            replace(base(), model_classes=names, model_to_data_class=class_map), make_tuned()
+        ).text
     )
     assert "base predicts 5 classes of its own. 3 of them map to the 2 classes of the data;" in text
     assert "tuned predicts the classes of the data" in text
-    reach = np.array([0, 0, -1, -1, -1])
+    class_map = np.array([0, 0, -1, -1, -1])
     text = " ".join(
-        section(replace(base(), model_classes=names, model_to_data_class=reach), tuned()).text
+        section(
+            replace(base(), model_classes=names, model_to_data_class=class_map), make_tuned()
+        ).text
     )
     assert "2 of them map to the 2 classes of the data, none of them to 1 of the data's" in text
-    assert "classes of its own" not in " ".join(section(base(), tuned()).text)
+    assert "classes of its own" not in " ".join(section(base(), make_tuned()).text)
 
 
 def test_frames_that_were_trained_on_are_counted():
     videos = np.repeat(["park", "road"], 10)
     data = {"name": "d", "fingerprint": "f", "n": 12, "videos": {"road": [20, 25], "sea": [0, 9]}}
     known = {"videos": videos}
-    text = " ".join(section(base(**known), tuned(**known, **{"trained on": data})).text)
+    text = " ".join(section(base(**known), make_tuned(**known, **{"trained on": data})).text)
     assert (
         "The training data of tuned include 1 of the 2 videos (road); 6 of 40 frames are between"
         in text
     )
     data = {**data, "videos": {"road": [100, 120]}}
-    text = " ".join(section(base(**known), tuned(**known, **{"trained on": data})).text)
+    text = " ".join(section(base(**known), make_tuned(**known, **{"trained on": data})).text)
     assert "none of these frames was trained on" in text
     data = {**data, "videos": {"sea": [0, 9]}}
     assert "training data of" not in " ".join(
-        section(base(**known), tuned(**known, **{"trained on": data})).text[1:]
+        section(base(**known), make_tuned(**known, **{"trained on": data})).text[1:]
     )
     data = {"name": "d", "fingerprint": "f", "n": 12}
-    text = " ".join(section(base(**known), tuned(**known, **{"trained on": data})).text)
+    text = " ".join(section(base(**known), make_tuned(**known, **{"trained on": data})).text)
     assert "are not recorded" in text
 
 
 def test_the_chart_joins_before_and_after():
-    (figure,) = section(base(), tuned()).figures
+    (figure,) = section(base(), make_tuned()).figures
     rows = figure.spec["data"]["values"]
     assert [(row["number"], row["stage"], row["value"]) for row in rows] == [
         ("accuracy", "before", 0.5),
@@ -236,13 +246,13 @@ def test_the_chart_joins_before_and_after():
 # ---------------------------------------------------------------- detectors
 
 
-def detected(found, name, mark, **recipe):
-    """Eight sets of two frames with one object each; `found`: (8, 2) whether it is detected."""
+def make_detector(hits, name, mark, **recipe):
+    """Eight sets of two frames with one object each; `hits`: (8, 2) whether it is detected."""
     n = 16
     plain = model(range(SETS), range(SETS), name, mark, **recipe)
     keep = slice(0, n)
     box = np.tile([[0.0, 0.0, 10.0, 10.0]], (n, 1))
-    said = np.flatnonzero(np.asarray(found).ravel())
+    detected_rows = np.flatnonzero(np.asarray(hits).ravel())
 
     def boxes(rows, score):
         none, size = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), 100.0)
@@ -261,7 +271,7 @@ def detected(found, name, mark, **recipe):
         errors=plain.errors[keep],
         tags={tag: values[keep] for tag, values in plain.tags.items()},
         boxes=boxes(np.arange(n), 1.0),
-        detections=boxes(said, 0.9),
+        detections=boxes(detected_rows, 0.9),
     )
 
 
@@ -269,10 +279,10 @@ ALL = np.ones((8, 2), dtype=np.bool_)
 
 
 def test_the_drop_of_map_is_its_two_parts_in_every_resample():
-    found = ALL.copy()
-    found[0:3, 1] = False
-    found[7] = False
-    predictions = detected(found, "d", "d")
+    hits = ALL.copy()
+    hits[0:3, 1] = False
+    hits[7] = False
+    predictions = make_detector(hits, "d", "d")
     result = map_drop(predictions)
     parts = mean_ap(predictions).value, pm_k_map(predictions).value
     assert result.value == pytest.approx(parts[0] - parts[1])
@@ -282,26 +292,26 @@ def test_the_drop_of_map_is_its_two_parts_in_every_resample():
     n = len(statistic.videos)
     weights = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), 1_000)
     weights = weights.astype(np.float32)
-    drawn = statistic.resampled(weights)
-    anchors, worst = np.array(found[:, 0]), np.array(found.all(axis=1))
-    recalls = [weights @ each / weights.sum(axis=1) for each in (anchors, worst)]
-    expected = [np.floor(each * 100 + 1e-4) + 1 for each in recalls]
+    drops = statistic.resampled(weights)
+    anchors, worst = np.array(hits[:, 0]), np.array(hits.all(axis=1))
+    recalls = [weights @ counts / weights.sum(axis=1) for counts in (anchors, worst)]
+    expected = [np.floor(recall * 100 + 1e-4) + 1 for recall in recalls]
     expected = [
-        np.where(each > 1e-9, e, 0) / 101 for each, e in zip(recalls, expected, strict=True)
+        np.where(recall > 1e-9, e, 0) / 101 for recall, e in zip(recalls, expected, strict=True)
     ]
-    assert drawn == pytest.approx(expected[0] - expected[1], abs=1e-6)
+    assert drops == pytest.approx(expected[0] - expected[1], abs=1e-6)
 
 
 def test_detectors_before_and_after():
     before = ALL.copy()
     before[4:] = False
-    one = detected(before, "base", "b")
-    other = detected(ALL, "tuned", "t", base=BASE)
-    found = gains([evaluate_metrics(one), evaluate_metrics(other)])
-    rows = {row[0]: row for each in found.tables for row in each.rows}
+    base_model = make_detector(before, "base", "b")
+    other = make_detector(ALL, "tuned", "t", base=BASE)
+    gains_section = gains([evaluate_metrics(base_model), evaluate_metrics(other)])
+    rows = {row[0]: row for result_table in gains_section.tables for row in result_table.rows}
     assert list(rows) == ["mAP", "pm-1 mAP", "drop in mAP"]
     assert rows["mAP"][2].startswith("100.0")
-    assert found.title.endswith("no clear change in mAP, pm-1 mAP, drop in mAP")
+    assert gains_section.title.endswith("no clear change in mAP, pm-1 mAP, drop in mAP")
 
 
 # ---------------------------------------------------------------- sweeps
@@ -309,12 +319,12 @@ def test_detectors_before_and_after():
 ASKED = split("degraded_accuracy, failure_points(thresholds=[0.9, 0.5])")
 
 
-def swept(ranks, name, mark, **recipe):
-    made = sweep(ranks, name)
-    return replace(made, model_mark=mark, fingerprint="sweep", recipe=recipe)
+def make_sweep(ranks, name, mark, **recipe):
+    predictions = sweep(ranks, name)
+    return replace(predictions, model_mark=mark, fingerprint="sweep", recipe=recipe)
 
 
-def grown(levels):
+def grow_ranks(levels):
     """Ranks of 40 images over 8 levels: image i is right up to level `levels[i]`."""
     return [[0 if level <= at else 1 for at in levels] for level in range(9)]
 
@@ -324,9 +334,9 @@ def test_failure_points_move_by_hand():
     rng = np.random.default_rng(1)
     first = rng.integers(0, 6, 40)
     later = np.minimum(first + 3, 8)
-    one = swept({"fog": grown(first)}, "base", "b")
-    other = swept({"fog": grown(later)}, "tuned", "t", base=BASE)
-    (half,) = measure_failure_shifts(one, other, (0.5,), "right")
+    base_model = make_sweep({"fog": grow_ranks(first)}, "base", "b")
+    other = make_sweep({"fog": grow_ranks(later)}, "tuned", "t", base=BASE)
+    (half,) = measure_failure_shifts(base_model, other, (0.5,), "right")
     assert half.after.level - half.before.level == half.value == 3
     assert (half.low, half.high) == (2, 4)
     assert (half.open, half.n) == (False, 40)
@@ -335,9 +345,9 @@ def test_failure_points_move_by_hand():
 def test_the_move_is_paired_as_a_bayesian_bootstrap_with_one_more_image_has_it():
     rng = np.random.default_rng(2)
     first, later = rng.integers(0, 7, 40), rng.integers(2, 8, 40)
-    one = swept({"fog": grown(first)}, "base", "b")
-    other = swept({"fog": grown(later)}, "tuned", "t", base=BASE)
-    (half,) = measure_failure_shifts(one, other, (0.5,), "right")
+    base_model = make_sweep({"fog": grow_ranks(first)}, "base", "b")
+    other = make_sweep({"fog": grow_ranks(later)}, "tuned", "t", base=BASE)
+    (half,) = measure_failure_shifts(base_model, other, (0.5,), "right")
 
     def level(at, weight, further):
         """The first of 8 levels with less than half of the weight right; `further`: of one more."""
@@ -357,41 +367,43 @@ def test_the_move_is_paired_as_a_bayesian_bootstrap_with_one_more_image_has_it()
 
 
 def test_a_point_beyond_the_last_level_bounds_the_move():
-    one = swept({"fog": grown([3] * 40)}, "base", "b")
-    other = swept({"fog": grown([8] * 40)}, "tuned", "t", base=BASE)
-    (half,) = measure_failure_shifts(one, other, (0.5,), "right")
+    base_model = make_sweep({"fog": grow_ranks([3] * 40)}, "base", "b")
+    other = make_sweep({"fog": grow_ranks([8] * 40)}, "tuned", "t", base=BASE)
+    (half,) = measure_failure_shifts(base_model, other, (0.5,), "right")
     assert (half.value, half.open, half.after.level) == (5, True, None)
     assert measure_failure_shifts(other, other, (0.5,), "right")[0].value is None
-    told = degradation_gains([evaluate_metrics(each, ASKED) for each in (one, other)])
-    assert "the 50\u202f% failure point under fog moved ≥ +5 levels" in told.title
-    rows = told.tables[-1].rows
+    gains_section = degradation_gains([evaluate_metrics(run, ASKED) for run in (base_model, other)])
+    assert "the 50\u202f% failure point under fog moved ≥ +5 levels" in gains_section.title
+    rows = gains_section.tables[-1].rows
     assert rows[1][2:6] == ("4 (4–4)", "not reached (beyond–beyond)", "≥ +5", "+5 to +5")
 
 
 def test_a_point_that_may_have_moved_is_not_said_to_stand_still():
-    still, wide = grown([3] * 40), grown([1] * 16 + [3] * 8 + [6] * 16)
-    other = grown([6] * 16 + [3] * 8 + [1] * 16)
-    for before, after, said in (
+    still, wide = grow_ranks([3] * 40), grow_ranks([1] * 16 + [3] * 8 + [6] * 16)
+    other = grow_ranks([6] * 16 + [3] * 8 + [1] * 16)
+    for before, after, statement in (
         (still, still, "did not move"),
         (wide, other, "moved 0 levels, no clear shift"),
     ):
-        one = swept({"fog": before}, "base", "b")
-        two = swept({"fog": after}, "tuned", "t", base=BASE)
-        (half,) = measure_failure_shifts(one, two, (0.5,), "right")
+        base_model = make_sweep({"fog": before}, "base", "b")
+        two = make_sweep({"fog": after}, "tuned", "t", base=BASE)
+        (half,) = measure_failure_shifts(base_model, two, (0.5,), "right")
         assert half.value == 0
-        assert (half.low < -1 and half.high > 1) == ("no clear" in said)
-        found = degradation_gains([evaluate_metrics(each, ASKED) for each in (one, two)])
-        assert f"the 50\u202f% failure point under fog {said}" in found.title
-        assert f"after: the failure point {said}" in found.text[1]
+        assert (half.low < -1 and half.high > 1) == ("no clear" in statement)
+        gains_section = degradation_gains(
+            [evaluate_metrics(run, ASKED) for run in (base_model, two)]
+        )
+        assert f"the 50\u202f% failure point under fog {statement}" in gains_section.title
+        assert f"after: the failure point {statement}" in gains_section.text[1]
 
 
 def test_each_model_is_counted_on_what_it_has_right():
     """Of four images the base has three right at level 0, the tuned model all."""
-    one = swept({"fog": FOG, "blur": BLUR}, "base", "b")
+    base_model = make_sweep({"fog": FOG, "blur": BLUR}, "base", "b")
     better = [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0]]
-    other = swept({"fog": better, "blur": better}, "tuned", "t", base=BASE)
-    found = degradation_gains([evaluate_metrics(each, ASKED) for each in (one, other)])
-    rows = {row[0]: row for each in found.tables for row in each.rows}
+    other = make_sweep({"fog": better, "blur": better}, "tuned", "t", base=BASE)
+    gains_section = degradation_gains([evaluate_metrics(run, ASKED) for run in (base_model, other)])
+    rows = {row[0]: row for result_table in gains_section.tables for row in result_table.rows}
     assert rows["accuracy"][1].startswith("75.0")
     assert rows["accuracy"][2].startswith("100.0")
     # fog: 2, 2 and 1 of 4 right at the levels; blur 3, 3, 2 of 4
@@ -400,9 +412,9 @@ def test_each_model_is_counted_on_what_it_has_right():
     assert rows["drop"][1].startswith(f"{(0.75 - 13 / 24) * 100:.1f}")
     # fog keeps 2, 1, 1 of the 3 that are right, blur 3, 3, 2
     assert rows["retained accuracy"][1].startswith(f"{12 / 18 * 100:.1f}")
-    assert accuracy_at_zero(one).success.tolist() == [True, True, True, False]
-    assert accuracy_loss(one).value == pytest.approx(0.75 - 13 / 24)
-    profiles = found.figures[1]
+    assert accuracy_at_zero(base_model).success.tolist() == [True, True, True, False]
+    assert accuracy_loss(base_model).value == pytest.approx(0.75 - 13 / 24)
+    profiles = gains_section.figures[1]
     assert {row["operator"] for row in profiles.spec["data"]["values"]} == {
         "all operators",
         "blur",
@@ -413,18 +425,27 @@ def test_each_model_is_counted_on_what_it_has_right():
 
 def test_what_was_augmented_with_is_told_first():
     how = [{"operator": "fog", "levels": [0, 8], "share": 1.0}]
-    one = swept({"fog": grown([3] * 40), "blur": grown([3] * 40)}, "base", "b")
-    other = swept(
-        {"fog": grown([5] * 40), "blur": grown([3] * 40)}, "tuned", "t", base=BASE, augmentation=how
+    base_model = make_sweep(
+        {"fog": grow_ranks([3] * 40), "blur": grow_ranks([3] * 40)}, "base", "b"
     )
-    found = degradation_gains([evaluate_metrics(each, ASKED) for each in (one, other)])
-    assert "the 50\u202f% failure point under fog moved +2 levels" in found.title
-    assert "Under fog, the operator of the augmentation, accuracy falls below 50" in found.text[1]
-    assert "at level 4 before training and at level 6 after" in found.text[1]
-    names = [row["operator"] for row in found.figures[1].spec["data"]["values"]]
+    other = make_sweep(
+        {"fog": grow_ranks([5] * 40), "blur": grow_ranks([3] * 40)},
+        "tuned",
+        "t",
+        base=BASE,
+        augmentation=how,
+    )
+    gains_section = degradation_gains([evaluate_metrics(run, ASKED) for run in (base_model, other)])
+    assert "the 50\u202f% failure point under fog moved +2 levels" in gains_section.title
+    assert (
+        "Under fog, the operator of the augmentation, accuracy falls below 50"
+        in gains_section.text[1]
+    )
+    assert "at level 4 before training and at level 6 after" in gains_section.text[1]
+    names = [row["operator"] for row in gains_section.figures[1].spec["data"]["values"]]
     assert list(dict.fromkeys(names))[:1] != []
-    assert found.figures[1].spec["spec"]["layer"]
-    assert found.figures[1].spec["facet"]["sort"] == ["all operators", "fog", "blur"]
+    assert gains_section.figures[1].spec["spec"]["layer"]
+    assert gains_section.figures[1].spec["facet"]["sort"] == ["all operators", "fog", "blur"]
 
 
 # ---------------------------------------------------------------- a model that is run
@@ -435,7 +456,7 @@ CLIP = f"video(path='{BIKES}', anchors=6, k=2, labels='{LABELS}')"
 
 
 @pytest.fixture(scope="module")
-def trained(one_lite0, tmp_path_factory):
+def clip_model(one_lite0, tmp_path_factory):
     """EfficientNet-Lite0 with the head for the clip's classes that training would begin with."""
     folder = tmp_path_factory.mktemp("models") / "ft"
     spec = "efficientnet_lite0"
@@ -448,15 +469,15 @@ def trained(one_lite0, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def measured(trained, tmp_path_factory):
+def measurement(clip_model, tmp_path_factory):
     out = tmp_path_factory.mktemp("measured")
     how = Measuring(data=(CLIP,), operators="jpeg", levels="0:30:15")
-    return out, measure("efficientnet_lite0", trained, how, out, Silent()), how
+    return out, measure("efficientnet_lite0", clip_model, how, out, Silent()), how
 
 
-def test_base_and_tuned_are_measured_and_reported(measured):
-    out, content, _ = measured
-    assert [each.name for each in sorted(out.iterdir()) if each.is_dir()] == [
+def test_base_and_tuned_are_measured_and_reported(measurement):
+    out, content, _ = measurement
+    assert [path.name for path in sorted(out.iterdir()) if path.is_dir()] == [
         "base",
         "base-degraded",
         "tuned",
@@ -476,24 +497,24 @@ def test_base_and_tuned_are_measured_and_reported(measured):
     assert "The training data of ft include 1 of the 1 video (bikes.mp4)" in text
 
 
-def test_what_was_measured_is_not_measured_again(measured, trained):
-    out, _, how = measured
+def test_what_was_measured_is_not_measured_again(measurement, clip_model):
+    out, _, how = measurement
     before = {file: file.stat().st_mtime_ns for file in out.rglob("*.arrow")}
     next(iter(before)).unlink()
-    measure("efficientnet_lite0", trained, how, out, Silent())
+    measure("efficientnet_lite0", clip_model, how, out, Silent())
     after = {file: file.stat().st_mtime_ns for file in out.rglob("*.arrow")}
     assert set(after) == set(before)
     assert sum(after[file] != before[file] for file in before) == 1
 
 
-def test_report_and_compare_show_what_the_training_bought(measured, tmp_path):
-    out, _, _ = measured
-    told = steadyeye("compare", out / "base", out / "tuned", "--out", tmp_path / "c.html")
-    assert told.returncode == 0
+def test_report_and_compare_show_what_the_training_bought(measurement, tmp_path):
+    out, _, _ = measurement
+    process = steadyeye("compare", out / "base", out / "tuned", "--out", tmp_path / "c.html")
+    assert process.returncode == 0
     page = (tmp_path / "c.html").read_text()
     assert "ft compared with efficientnet_lite0: " in page
-    told = steadyeye("report", out / "base", out / "tuned", "--out", tmp_path / "r.md")
-    assert told.returncode == 0
+    process = steadyeye("report", out / "base", out / "tuned", "--out", tmp_path / "r.md")
+    assert process.returncode == 0
     assert "ft compared with efficientnet\\_lite0: " in (tmp_path / "r.md").read_text()
 
 
@@ -511,5 +532,5 @@ def test_a_base_that_cannot_be_measured_is_refused_before_training(tmp_path):
 
 def test_operators_without_data_are_refused(tmp_path):
     words = ["--model", "efficientnet_lite0", "--data", CLIP, "--out", tmp_path / "ft"]
-    told = refused("finetune", *words, "--holdout", "0.3", "--then-operators", "jpeg")
-    assert "no data to compare both models on; give --then" in told
+    message = refused("finetune", *words, "--holdout", "0.3", "--then-operators", "jpeg")
+    assert "no data to compare both models on; give --then" in message

@@ -13,10 +13,10 @@ from steadyeye.watch.frames import FrameCounts, LiveFrame
 from steadyeye.watch.measures import measure_input
 
 
-def take_all(ahead):
+def take_all(reader):
     frames = []
-    while not ahead.is_over:
-        frames += filter(None, [ahead.take(1.0)])
+    while not reader.is_over:
+        frames += filter(None, [reader.take(1.0)])
     return frames
 
 
@@ -65,14 +65,14 @@ def test_frames_are_those_of_the_feed(tmp_path):
 
 def test_one_frame_is_decoded_ahead_and_no_more():
     feed = ListFeed(map(picture, range(10)))
-    ahead = DecodeAhead(feed)
+    reader = DecodeAhead(feed)
     left = []
     for _ in range(3):
-        assert ahead.take(5.0) is not None
+        assert reader.take(5.0) is not None
         time.sleep(0.1)
         left.append(len(feed.images))
     assert left == [8, 7, 6]
-    ahead.close()
+    reader.close()
     assert feed.is_closed
     assert len(feed.images) == 6, "closing takes none"
 
@@ -85,10 +85,10 @@ def test_damaged_frames_are_counted_and_passed_over():
 
 def test_an_error_of_the_source_is_raised_behind_the_frames_before_it():
     feed = ListFeed([picture(0), picture(1), UsageError("the camera was taken away")])
-    ahead = DecodeAhead(feed)
-    assert [ahead.take(5.0).number for _ in range(2)] == [0, 1]
+    reader = DecodeAhead(feed)
+    assert [reader.take(5.0).number for _ in range(2)] == [0, 1]
     with pytest.raises(UsageError, match="the camera was taken away"):
-        ahead.take(5.0)
-    assert ahead.is_over
-    ahead.close()
+        reader.take(5.0)
+    assert reader.is_over
+    reader.close()
     assert feed.is_closed

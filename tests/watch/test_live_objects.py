@@ -21,26 +21,26 @@ def random_frames(seed, frames, objects, fps):
     places = rng.uniform(0, 200, (objects, 2))
     speeds = rng.normal(0, 40 / fps, (objects, 2))
     sides = rng.uniform(20, 60, (objects, 1))
-    made = []
+    detections = []
     for _ in range(frames):
         places = places + speeds + rng.normal(0, 0.5, places.shape)
         scores = rng.choice([0.9, 0.7, 0.3, 0.05], objects, p=[0.6, 0.25, 0.1, 0.05])
         labels = np.where(rng.random(objects) < 0.9, np.arange(objects) % 3, rng.integers(0, 3))
         boxes = np.hstack([places, places + sides])
-        shown = rng.random(objects) < 0.95
+        visible = rng.random(objects) < 0.95
         false = rng.uniform(0, 200, (rng.poisson(0.3), 2))
-        boxes = np.vstack([boxes[shown], np.hstack([false, false + 30])])
-        scores = np.append(scores[shown], rng.uniform(0, 1, len(false)))
-        labels = np.append(labels[shown], np.zeros(len(false)))
-        made.append(Detections(boxes, labels.astype(np.int32), scores))
-    return made
+        boxes = np.vstack([boxes[visible], np.hstack([false, false + 30])])
+        scores = np.append(scores[visible], rng.uniform(0, 1, len(false)))
+        labels = np.append(labels[visible], np.zeros(len(false)))
+        detections.append(Detections(boxes, labels.astype(np.int32), scores))
+    return detections
 
 
 def follow_live(frames, numbers, seconds):
     live, counts = LiveObjects(), ObjectCounts()
     sizes = []
-    for number, second, found in zip(numbers, seconds, frames, strict=True):
-        counts.add(live.add(int(number), float(second), found))
+    for number, second, detections in zip(numbers, seconds, frames, strict=True):
+        counts.add(live.add(int(number), float(second), detections))
         sizes.append(len(live._scene.frame))
     return counts, sizes
 

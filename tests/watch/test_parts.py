@@ -83,8 +83,8 @@ def test_answers_of_models():
     answer = summarize_scores(np.array([1.0, 3.0], dtype=np.float32))
     assert (answer.label, answer.confidence) == (1, pytest.approx(1 / (1 + np.exp(-2))))
     boxes = np.zeros((3, 4))
-    found = Detections(boxes, np.array([4, 5, 6], np.int32), np.array([0.6, 0.8, 0.4]))
-    answer = summarize_detections(found)
+    detections = Detections(boxes, np.array([4, 5, 6], np.int32), np.array([0.6, 0.8, 0.4]))
+    answer = summarize_detections(detections)
     assert (answer.label, answer.confidence) == (5, pytest.approx(0.7))
     weak = Detections(boxes[:1], np.zeros(1, np.int32), np.array([0.49]))
     assert (summarize_detections(weak).label, summarize_detections(weak).confidence) == (-1, None)
@@ -122,13 +122,13 @@ def test_what_is_as_before_is_outside_about_as_often_as_promised():
     same = feed_reference(
         reference, zip(rng.normal(100, 5, 4_000), rng.beta(8, 2, 4_000), strict=True), 3_001
     )
-    assert np.mean([each["confidence_drift"] for each in same]) == pytest.approx(0.1, abs=0.025)
+    assert np.mean([flags["confidence_drift"] for flags in same]) == pytest.approx(0.1, abs=0.025)
     # contrast and sharpness do not vary: of the three, one can be outside
-    assert np.mean([each["input_drift"] for each in same]) == pytest.approx(0.1 / 3, abs=0.02)
+    assert np.mean([flags["input_drift"] for flags in same]) == pytest.approx(0.1 / 3, abs=0.02)
     dark = feed_reference(
         reference, zip(rng.normal(60, 5, 50), rng.beta(8, 2, 50), strict=True), 9_000
     )
-    assert all(each["input_drift"] for each in dark)
+    assert all(flags["input_drift"] for flags in dark)
 
 
 def test_a_reference_takes_no_more_than_its_room_and_draws_evenly():

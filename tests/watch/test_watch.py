@@ -139,14 +139,16 @@ def test_a_watch_that_an_alert_ended_goes_on_behind_its_frame(tmp_path):
     """No frame is lost that was decoded ahead, and none is taken twice."""
     film(tmp_path / "a.mp4", FAULTY * 6)
     promise = read_promise("flip_rate <= 1%")
-    seen = []
+    frame_counts = []
     for _ in range(2):
         watch = watch_file(
             tmp_path / "a.mp4", tmp_path / "w", promises=(promise,), days=0.0002, stop_at_alert=True
         )
-        seen.append(watch.latest["counts"]["processed"])
-        assert read_memory(watch.settings, watch.model, watch.out).counts.received == seen[-1]
-    assert 0 < seen[0] < seen[1] == 600
+        frame_counts.append(watch.latest["counts"]["processed"])
+        assert (
+            read_memory(watch.settings, watch.model, watch.out).counts.received == frame_counts[-1]
+        )
+    assert 0 < frame_counts[0] < frame_counts[1] == 600
     assert watch.latest["starts"] == 2
 
 
@@ -217,16 +219,16 @@ def test_answers_that_are_none_are_counted_and_a_model_that_fails_is_one_line(tm
 
 
 @contextmanager
-def served(watch):
+def serve_watch(watch):
     answer = partial(server.answer_page, watch)
     metrics = partial(server.answer_metrics, watch)
-    here = "127.0.0.1", 0
-    with server.serving(answer, *here) as page, server.serving(metrics, *here) as endpoint:
+    address = "127.0.0.1", 0
+    with server.serving(answer, *address) as page, server.serving(metrics, *address) as endpoint:
         yield server.address_of(page), server.address_of(endpoint)
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory):
+def finished_watch(tmp_path_factory):
     """A watch of a film whose promise breaks, with stored frames."""
     root = tmp_path_factory.mktemp("watched")
     film(root / "a.mp4", (GOOD * 2 + FAULTY * 2) * 3)
@@ -243,8 +245,8 @@ def get(address, host=None):
         return error.code, dict(error.headers), error.read()
 
 
-def test_metrics_are_read_by_the_parser_of_prometheus(watched):
-    with served(watched) as (_, endpoint):
+def test_metrics_are_read_by_the_parser_of_prometheus(finished_watch):
+    with serve_watch(finished_watch) as (_, endpoint):
         status, headers, content = get(f"{endpoint}metrics")
         assert get(endpoint)[0] == 404
     assert status == 200
@@ -253,7 +255,7 @@ def test_metrics_are_read_by_the_parser_of_prometheus(watched):
     values = {
         (s.name, *sorted(s.labels.items())): s.value for f in families.values() for s in f.samples
     }
-    state = watched.latest
+    state = finished_watch.latest
     measure = (("measure", "blink_rate"), ("over", "total"))
     total = state["measures"]["blink_rate"]["total"]
     for name, part in (("", "value"), ("_low", "low"), ("_high", "high"), ("_blocks", "n")):
@@ -265,16 +267,16 @@ def test_metrics_are_read_by_the_parser_of_prometheus(watched):
     assert families["steadyeye_frames"].type == "counter"
 
 
-def test_names_with_quotes_are_escaped_in_metrics(watched):
+def test_names_with_quotes_are_escaped_in_metrics(finished_watch):
     from steadyeye.watch.watch_metrics import write_metrics
 
-    text = write_metrics({**watched.latest, "source": 'a "b"\\\nc'})
+    text = write_metrics({**finished_watch.latest, "source": 'a "b"\\\nc'})
     (info,) = (f for f in parser.text_string_to_metric_families(text) if f.type == "info")
     assert info.samples[0].labels["source"] == 'a "b"\\\nc'
 
 
-def test_the_page_answers_this_machine_alone(watched):
-    with served(watched) as (page, _):
+def test_the_page_answers_this_machine_alone(finished_watch):
+    with serve_watch(finished_watch) as (page, _):
         port = page.rsplit(":", 1)[1].strip("/")
         assert get(page)[0] == 200
         assert get(page, f"localhost:{port}")[0] == 200
@@ -293,22 +295,22 @@ def test_the_page_answers_this_machine_alone(watched):
 
 
 @pytest.mark.slow
-def test_the_page_in_a_browser(watched, browser):
-    with served(watched) as (page, _):
+def test_the_page_in_a_browser(finished_watch, browser):
+    with serve_watch(finished_watch) as (page, _):
         for look in LOOKS:
-            opened = open_page(browser, page, look)
+            view = open_page(browser, page, look)
             try:
-                opened.page.wait_for_selector(".measure svg")
-                opened.page.locator("#frames img").first.scroll_into_view_if_needed()
-                opened.page.wait_for_selector("#frames .box", state="attached")
-                unfold(opened.page)
-                faults = [f for f in find_faults(opened) if not f.startswith(f"asks for {page}")]
+                view.page.wait_for_selector(".measure svg")
+                view.page.locator("#frames img").first.scroll_into_view_if_needed()
+                view.page.wait_for_selector("#frames .box", state="attached")
+                unfold(view.page)
+                faults = [f for f in find_faults(view) if not f.startswith(f"asks for {page}")]
                 assert not faults, look
-                assert not find_violations(opened.page), look
-                assert opened.page.locator("#promises li").count() == 2
-                assert opened.page.locator(".measure").count() == 6
+                assert not find_violations(view.page), look
+                assert view.page.locator("#promises li").count() == 2
+                assert view.page.locator(".measure").count() == 6
             finally:
-                opened.page.context.close()
+                view.page.context.close()
 
 
 # --- the command

@@ -60,11 +60,11 @@ def test_a_case_by_hand():
     """Two blocks, 0.2 and 0.6: of the first 0.5 was expected, of the second (0.5 + 0.2) ÷ 2."""
     mean = add_all([0.2, 0.6])
     assert mean.spread == pytest.approx(0.3**2 + 0.25**2)
-    reach = boundary(mean.spread, 0.025) / 2
-    assert mean.interval == (max(0.4 - reach, 0), min(0.4 + reach, 1))
+    half_width = boundary(mean.spread, 0.025) / 2
+    assert mean.interval == (max(0.4 - half_width, 0), min(0.4 + half_width, 1))
 
 
-def missed(paths, blocks, seed):
+def measure_misses(paths, blocks, seed):
     """The share of paths in which the bounds are wrong at any time, of rates that change."""
     rng = np.random.default_rng(seed)
     wrong = 0
@@ -82,12 +82,12 @@ def missed(paths, blocks, seed):
 
 
 def test_bounds_of_a_rate_that_changes_hold_at_all_times():
-    assert missed(150, 150, seed=2) <= MISS
+    assert measure_misses(150, 150, seed=2) <= MISS
 
 
 @pytest.mark.slow
 def test_bounds_hold_at_all_times_of_many_paths():
-    assert missed(1_500, 400, seed=3) <= MISS
+    assert measure_misses(1_500, 400, seed=3) <= MISS
 
 
 def count_alarms(values, limit, every):

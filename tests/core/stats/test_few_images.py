@@ -31,23 +31,23 @@ def boxes(image, label, score):
     )  # fmt: skip
 
 
-def judged(labels, found, videos=None):
-    """The interval of mAP of images with one object each; `found`: whether it is detected."""
-    labels, found = np.array(labels), np.array(found)
+def measure_spread(labels, hits, videos=None):
+    """The interval of mAP of images with one object each; `hits`: whether it is detected."""
+    labels, hits = np.array(labels), np.array(hits)
     n = len(labels)
     truth = boxes(np.arange(n), labels, np.ones(n))
-    said = take(truth, np.flatnonzero(found))
-    matched = match(truth, said, n, int(labels.max()) + 1)
+    detections = take(truth, np.flatnonzero(hits))
+    matched = match(truth, detections, n, int(labels.max()) + 1)
     where = np.array(videos if videos is not None else [f"{i:03}" for i in range(n)])
     return spread_of(matched, ap((0.5,)), where), n
 
 
 @pytest.mark.parametrize("n", [5, 12, 40])
 def test_one_class_all_found_or_none_is_as_sure_as_so_many_images(n):
-    every = mean_of_classes(*judged(np.zeros(n, int), np.ones(n, bool)))
+    every = mean_of_classes(*measure_spread(np.zeros(n, int), np.ones(n, bool)))
     assert (every.value, every.high) == (1, 1)
     assert every.low == pytest.approx(clopper_pearson(n, n)[0])
-    nothing = mean_of_classes(*judged(np.zeros(n, int), np.zeros(n, bool)))
+    nothing = mean_of_classes(*measure_spread(np.zeros(n, int), np.zeros(n, bool)))
     assert (nothing.value, nothing.low) == (0, 0)
     assert nothing.high == pytest.approx(clopper_pearson(0, n)[1])
 
@@ -56,7 +56,7 @@ def test_one_class_all_found_or_none_is_as_sure_as_so_many_images(n):
 @given(st.lists(st.integers(5, 9), min_size=1, max_size=3))
 def test_all_found_bounds_the_worst_split_of_chances_over_classes(counts):
     labels = np.repeat(np.arange(len(counts)), counts)
-    every = mean_of_classes(*judged(labels, np.ones(len(labels), bool)))
+    every = mean_of_classes(*measure_spread(labels, np.ones(len(labels), bool)))
     # on a grid: the least mean chance with which all could be found in one of forty samples
     grid = np.linspace(0.005, 1, 200) if len(counts) < 3 else np.linspace(0.02, 1, 50)
     chances = np.array(list(product(grid, repeat=len(counts))))
@@ -67,32 +67,34 @@ def test_all_found_bounds_the_worst_split_of_chances_over_classes(counts):
 
 def test_classes_on_few_images_have_no_interval_and_say_so():
     labels = [0] * 9 + [1, 1, 2]
-    found = mean_of_classes(*judged(labels, np.arange(12) % 2 == 0))
-    assert found.value is not None
-    assert (found.low, found.high) == (None, None)
-    assert found.method == (
+    interval = mean_of_classes(*measure_spread(labels, np.arange(12) % 2 == 0))
+    assert interval.value is not None
+    assert (interval.low, interval.high) == (None, None)
+    assert interval.method == (
         "none: too few images: the median class has objects in 2 images, the rarest in 1"
     )
-    moved, n = judged([0, 1, 2], np.ones(3, bool))
+    moved, n = measure_spread([0, 1, 2], np.ones(3, bool))
     assert "has objects in 1 image, the rarest in 1" in mean_of_classes(moved, n).method
     assert moved.note() == "images per class: 1 (median), 1 (minimum)"
     # many images of two videos are two, not many
-    assert judged([0] * 40, np.arange(40) % 2 == 0, ["a", "b"] * 20)[0].videos.tolist() == [2]
-    moved, n = judged([0] * 40, np.arange(40) % 2 == 0, ["a", "b"] * 20)
+    assert measure_spread([0] * 40, np.arange(40) % 2 == 0, ["a", "b"] * 20)[0].videos.tolist() == [
+        2
+    ]
+    moved, n = measure_spread([0] * 40, np.arange(40) % 2 == 0, ["a", "b"] * 20)
     assert mean_of_classes(moved, n).low is None
     assert moved.note() == ("images per class: 40 (median), 40 (minimum); videos per class: 2, 2")
 
 
 def test_without_objects_there_is_nothing():
-    found, n = judged([0] * 6, np.ones(6, bool))
-    nothing = found.__class__(**(vars(found) | {"values": np.full(1, np.nan)}))
+    spread, n = measure_spread([0] * 6, np.ones(6, bool))
+    nothing = spread.__class__(**(vars(spread) | {"values": np.full(1, np.nan)}))
     assert mean_of_classes(nothing, n).value is None
     assert nothing.note() == "no class has an object"
 
 
 def test_two_alike_differ_by_no_more_than_so_many_images_allow():
-    one, n = judged([0] * 20, np.ones(20, bool))
-    same = mean_difference(less(one, one), n)
+    spread, n = measure_spread([0] * 20, np.ones(20, bool))
+    same = mean_difference(less(spread, spread), n)
     assert same.value == 0
     assert same.high == pytest.approx(1 - clopper_pearson(20, 20)[0])
     assert same.low == -same.high
@@ -100,9 +102,9 @@ def test_two_alike_differ_by_no_more_than_so_many_images_allow():
 
 def test_more_images_than_groups_give_the_interval_of_the_whole_jackknife():
     rng = np.random.default_rng(0)
-    found = rng.random(250) < 0.7
-    grouped = mean_of_classes(*judged(np.zeros(250, int), found))
-    share = found.mean()
+    hits = rng.random(250) < 0.7
+    grouped = mean_of_classes(*measure_spread(np.zeros(250, int), hits))
+    share = hits.mean()
     # one object an image, no false positive: AP is recall, to the next of 101 levels
     error = np.sqrt(share * (1 - share) / 250)
     assert (grouped.high - grouped.low) / (2 * 1.96 * error) == pytest.approx(1, abs=0.3)
@@ -122,13 +124,13 @@ def effects(wrong, right, videos):
 @pytest.mark.parametrize("videos", [2, 3, 5, 6, 12])
 def test_a_difference_needs_as_many_videos_as_a_sign_test(videos):
     names = [f"v{i}" for i in range(videos)]
-    found = difference(effects(np.ones(videos), np.zeros(videos), names))
+    interval = difference(effects(np.ones(videos), np.zeros(videos), names))
     # by chance all signs are alike in 2 of 2ⁿ: one in twenty from six on
-    assert (found.low is not None) == (2 * 0.5**videos <= 0.05)
-    if found.low is None:
-        assert found.method.startswith(f"none: too few: one group has only {videos}")
+    assert (interval.low is not None) == (2 * 0.5**videos <= 0.05)
+    if interval.low is None:
+        assert interval.method.startswith(f"none: too few: one group has only {videos}")
     else:
-        assert 0 < found.low < found.high == 1
+        assert 0 < interval.low < interval.high == 1
 
 
 @settings(max_examples=40)
@@ -139,19 +141,19 @@ def test_a_larger_change_never_lowers_an_end(changes, data):
     larger = list(changes)
     larger[at] = data.draw(st.floats(changes[at], 1))
     ends = []
-    for each in (changes, larger):
-        found = effects(each, np.zeros(len(each)), names)
-        ends.append(mean(found, found.mistake))
+    for values in (changes, larger):
+        change_effects = effects(values, np.zeros(len(values)), names)
+        ends.append(mean(change_effects, change_effects.mistake))
     assert ends[1].low >= ends[0].low - 1e-6
     assert ends[1].high >= ends[0].high - 1e-6
     assert 0 <= ends[0].low <= ends[0].value <= ends[0].high <= 1
 
 
 def test_drawn_bounds_are_those_of_clopper_and_pearson_for_one_answer_a_video():
-    drawn = bootstrap.draws(np.array([f"{i}" for i in range(20)]))
+    draws = bootstrap.draws(np.array([f"{i}" for i in range(20)]))
     for hits in (0, 3, 10, 20):
         values = np.arange(20) < hits
-        ends = bootstrap.mean_ends(values[None].astype(np.float32), drawn, (0, 1))
+        ends = bootstrap.mean_ends(values[None].astype(np.float32), draws, (0, 1))
         assert [float(end[0]) for end in ends] == pytest.approx(clopper_pearson(hits, 20), abs=0.02)
 
 
@@ -165,10 +167,10 @@ def test_intervals_hold_the_truth(case, videos, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     cases = sys.modules.get("coverage_statistics") or __import__("coverage_statistics")
     rng = np.random.default_rng(videos)
-    for found in cases.CASES[case](rng, videos, 0.3, 120):
-        if found.width is not None:
+    for interval in cases.CASES[case](rng, videos, 0.3, 120):
+        if interval.width is not None:
             # three standard deviations of 120 tries below 93 %
-            assert np.mean(found.above | found.below) < 0.14
+            assert np.mean(interval.above | interval.below) < 0.14
 
 
 @pytest.mark.slow
@@ -177,14 +179,14 @@ def test_differences_and_the_median_class_hold_the_truth(case, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     cases = sys.modules.get("coverage_statistics") or __import__("coverage_statistics")
     tried = [
-        found
-        for found in cases.CASES[case](np.random.default_rng(1), 20, 0.3, 100)
-        if found.width is not None
+        interval
+        for interval in cases.CASES[case](np.random.default_rng(1), 20, 0.3, 100)
+        if interval.width is not None
     ]
     assert tried
-    for found in tried:
+    for case_interval in tried:
         # three standard deviations of 100 tries below 93 %
-        assert np.mean(found.above | found.below) < 0.15
+        assert np.mean(case_interval.above | case_interval.below) < 0.15
 
 
 @pytest.mark.slow

@@ -45,35 +45,35 @@ def test_all_ninety_published_intervals(test_data):
 
 def test_one_trial_a_video_is_exact():
     success = np.array([True, False, True, True])
-    found = proportion(success, np.array(["a", "b", "c", "d"]))
-    assert (found.low, found.high) == clopper_pearson(3, 4)
-    assert found.method == "Clopper–Pearson, n = 4"
+    interval = proportion(success, np.array(["a", "b", "c", "d"]))
+    assert (interval.low, interval.high) == clopper_pearson(3, 4)
+    assert interval.method == "Clopper–Pearson, n = 4"
 
 
 def test_a_single_video_says_so():
-    found = proportion(np.array([True, False]), np.array(["a", "a"]))
-    assert found.method.endswith("within this one video only")
+    interval = proportion(np.array([True, False]), np.array(["a", "a"]))
+    assert interval.method.endswith("within this one video only")
 
 
 def test_all_of_a_video_alike_is_one_trial_a_video():
     """However many anchors a video has: 13 of 20 videos right is 13 of 20."""
     success = np.repeat(np.arange(20) < 13, 50)
     videos = np.repeat([f"v{i}" for i in range(20)], 50)
-    found = proportion(success, videos)
-    assert (found.low, found.high) == pytest.approx(clopper_pearson(13, 20), abs=1e-9)
-    assert (found.value, found.n) == (0.65, 1000)
-    assert found.method == "Gaffke's bounds over 20 videos"
+    interval = proportion(success, videos)
+    assert (interval.low, interval.high) == pytest.approx(clopper_pearson(13, 20), abs=1e-9)
+    assert (interval.value, interval.n) == (0.65, 1000)
+    assert interval.method == "Gaffke's bounds over 20 videos"
     order = np.random.default_rng(1).permutation(1000)
-    assert proportion(success[order], videos[order]) == found
+    assert proportion(success[order], videos[order]) == interval
 
 
 def drawn_bounds(wins, totals, draws=200_000):
     """Gaffke's bounds from their definition, by drawing: wins and totals of each video."""
     rng = np.random.default_rng(7)
-    there, further = rng.exponential(size=(draws, len(wins))), rng.exponential(size=draws)
+    weights, further = rng.exponential(size=(draws, len(wins))), rng.exponential(size=draws)
     further *= np.sum(totals**2) / np.sum(totals)
     return [
-        abs(end - np.quantile(there @ hits / (there @ totals + further), 0.025))
+        abs(end - np.quantile(weights @ hits / (weights @ totals + further), 0.025))
         for end, hits in ((0, wins), (1, totals - wins))
     ]
 
@@ -84,9 +84,9 @@ def test_the_bounds_are_those_of_the_definition(sizes):
     videos = np.repeat(np.arange(len(sizes)), sizes)
     success = rng.random(len(videos)) < rng.beta(4, 2, len(sizes))[videos]
     wins = np.bincount(videos, success)
-    found = proportion(success, videos)
+    interval = proportion(success, videos)
     expected = drawn_bounds(wins, np.array(sizes, dtype=float))
-    assert (found.low, found.high) == pytest.approx(expected, abs=0.003)
+    assert (interval.low, interval.high) == pytest.approx(expected, abs=0.003)
 
 
 @st.composite
@@ -100,20 +100,20 @@ def footage(draw):
 @given(footage(), st.data())
 def test_one_more_right_answer_never_lowers_an_end(answers, data):
     success, videos = answers
-    found = proportion(success, videos)
-    assert 0 <= found.low <= found.value <= found.high <= 1
+    interval = proportion(success, videos)
+    assert 0 <= interval.low <= interval.value <= interval.high <= 1
     if success.all():
-        assert found.high == 1
+        assert interval.high == 1
         return
     more = success.copy()
     more[data.draw(st.sampled_from(np.flatnonzero(~success).tolist()))] = True
     better = proportion(more, videos)
-    assert better.low >= found.low - 1e-8
-    assert better.high >= found.high - 1e-8
+    assert better.low >= interval.low - 1e-8
+    assert better.high >= interval.high - 1e-8
     order = data.draw(st.permutations(range(len(success))))
     names = np.random.default_rng(len(success)).permutation(20)[videos]
     again = proportion(success[order], names[order])
-    assert (again.low, again.high) == pytest.approx((found.low, found.high), abs=1e-8)
+    assert (again.low, again.high) == pytest.approx((interval.low, interval.high), abs=1e-8)
 
 
 def test_the_better_of_two_models_has_the_higher_bound():
@@ -129,17 +129,17 @@ def test_a_second_anchor_in_one_video_changes_little(videos):
     """Between one anchor a video, which is exact, and several there is no step."""
     for hits in (0, 1, videos // 2, videos):
         success = np.append(np.arange(videos) < hits, hits > 0)
-        found = proportion(success, np.append(np.arange(videos), 0))
+        interval = proportion(success, np.append(np.arange(videos), 0))
         exact = clopper_pearson(success.sum(), videos + 1)
-        assert (found.low, found.high) == pytest.approx(exact, abs=1.5 / (videos + 1))
+        assert (interval.low, interval.high) == pytest.approx(exact, abs=1.5 / (videos + 1))
 
 
 def test_one_video_with_nearly_all_anchors_is_nearly_one_video():
     success = np.arange(1000) % 10 > 0
     videos = np.append(np.zeros(910, dtype=int), np.repeat(np.arange(1, 10), 10))
-    found = proportion(success, videos)
-    assert found.low < 0.1
-    assert found.method == "Gaffke's bounds over 10 videos"
+    interval = proportion(success, videos)
+    assert interval.low < 0.1
+    assert interval.method == "Gaffke's bounds over 10 videos"
 
 
 @pytest.mark.parametrize("videos", [2, 3, 5, 10, 20, 50])
@@ -176,9 +176,9 @@ def test_several_models_on_the_frames_of_one_video_are_not_independent():
     """Four models that always agree on 30 frames tell no more than one of them."""
     right = np.arange(30) % 3 > 0
     cell = np.zeros(30, dtype=int)
-    (found,) = proportions(CellTrials(4 * right, np.full(30, 4), np.full(30, "v"), cell), 1)
-    assert (found.low, found.high) == pytest.approx(clopper_pearson(20, 30), abs=1e-9)
-    assert found.method == "Gaffke's bounds over 30 frames, within this one video only"
+    (interval,) = proportions(CellTrials(4 * right, np.full(30, 4), np.full(30, "v"), cell), 1)
+    assert (interval.low, interval.high) == pytest.approx(clopper_pearson(20, 30), abs=1e-9)
+    assert interval.method == "Gaffke's bounds over 30 frames, within this one video only"
 
 
 def test_means_of_shares_are_bounded_by_video():
@@ -192,8 +192,8 @@ def test_means_of_shares_are_bounded_by_video():
 
 
 def test_nothing_to_count_has_no_value():
-    found = proportion(np.zeros(0, dtype=bool), np.zeros(0, dtype=str))
-    assert (found.value, found.low, found.high, found.n) == (None, None, None, 0)
+    interval = proportion(np.zeros(0, dtype=bool), np.zeros(0, dtype=str))
+    assert (interval.value, interval.low, interval.high, interval.n) == (None, None, None, 0)
 
 
 @given(st.integers(1, 5), st.integers(2, 6), st.data())
@@ -204,16 +204,16 @@ def test_the_median_of_classes_is_bounded_by_every_half_of_them(classes, videos,
     wins = rng.integers(0, totals + 1)
     low, high = bounded_means.median_interval(wins.astype(float), totals.astype(float))
 
-    def bound(hits):
+    def bound_median(hits):
         ends = []
         for half in combinations(range(classes), -(-classes // 2)):
-            own, n = (each[:, list(half)].sum(axis=1) for each in (hits, totals))
+            own, n = (counts[:, list(half)].sum(axis=1) for counts in (hits, totals))
             own, n = own[n > 0].astype(float), n[n > 0].astype(float)
             ends.append(bounded_means.lower_bounds(own[None], n[None])[0])
         return min(ends)
 
-    assert low == pytest.approx(bound(wins), abs=1e-6)
-    assert 1 - high == pytest.approx(bound(totals - wins), abs=1e-6)
+    assert low == pytest.approx(bound_median(wins), abs=1e-6)
+    assert 1 - high == pytest.approx(bound_median(totals - wins), abs=1e-6)
     share = np.median(wins.sum(axis=0) / totals.sum(axis=0))
     assert low <= share <= high
 
@@ -224,6 +224,6 @@ def test_clusters_that_are_alike_count_as_so_many(kinds):
     wins, totals = np.tile([[0.0, 1, 2][:kinds]], 20), np.full((1, 20 * kinds), 2.0)
     apart = totals + 1e-9 * np.arange(20 * kinds)
     wins[0, 0] = 1
-    found = bounded_means.intervals(wins, totals)
+    bounds = bounded_means.intervals(wins, totals)
     expected = bounded_means.intervals(wins, apart)
-    assert np.array(found) == pytest.approx(np.array(expected), abs=1e-7)
+    assert np.array(bounds) == pytest.approx(np.array(expected), abs=1e-7)

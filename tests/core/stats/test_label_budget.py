@@ -120,17 +120,17 @@ def test_looked_at_after_every_label_it_errs_in_few_studies(consistent, step):
         requirement = RequiredShare(needed, consistent, consistent)
         ends = [requirement.boundaries(labelled) for labelled in range(consistent + 1)]
         for truth, wrong in ((needed - 1, True), (needed, False)):
-            chance, shown = np.zeros(consistent + 2), 0.0
+            chance, error_chance = np.zeros(consistent + 2), 0.0
             chance[0] = 1
             for labelled, (passing, failing) in enumerate(ends):
                 gone = slice(passing, None) if wrong else slice(0, failing + 1)
-                shown += chance[gone].sum()
+                error_chance += chance[gone].sum()
                 chance[gone] = 0
                 if labelled < consistent:
                     right = np.arange(consistent + 2)
                     share = np.clip((truth - right) / (consistent - labelled), 0, 1)
                     chance = chance * (1 - share) + np.append(0, (chance * share)[:-1])
-            worst[wrong] = max(worst[wrong], shown)
+            worst[wrong] = max(worst[wrong], error_chance)
     assert max(worst.values()) <= 0.025
     # it is no rule that never decides
     if consistent >= 20:
@@ -213,13 +213,13 @@ def test_the_interval_of_strata_covers(name, labels):
     rng = np.random.default_rng(labels)
     pools = [(size, round(size * share)) for size, share in POOLS[name]]
     turns = sorted(((j + 0.5) / size, h) for h, (size, _) in enumerate(pools) for j in range(size))
-    drawn = np.bincount([h for _, h in turns[:labels]], minlength=len(pools))
+    sample_sizes = np.bincount([h for _, h in turns[:labels]], minlength=len(pools))
     true = sum(right for _, right in pools)
     covered = 0
     for _ in range(600):
         counts = [
             StratumCounts(int(rng.hypergeometric(right, size - right, n)), 0, int(n), size)
-            for (size, right), n in zip(pools, drawn, strict=True)
+            for (size, right), n in zip(pools, sample_sizes, strict=True)
         ]
         low, high = count_ends_of_strata(counts)
         covered += low - 1e-9 <= true <= high + 1e-9

@@ -140,7 +140,7 @@ def find_chance_of_error(pool, error):
     members, total = list(counts), sum(v for _, v in pool)
     # a state is how often each member came: the mean and the stakes depend on nothing else
     states = {(0,) * len(members): (np.ones((1, 12)), np.ones(1))}
-    shown = 0.0
+    error_chance = 0.0
     for _ in range(len(pool)):
         following = {}
         for state, (capitals, chances) in states.items():
@@ -156,7 +156,7 @@ def find_chance_of_error(pool, error):
                     after = capitals * (1 + stakes * (value - EXPECTED[kind] - mean))
                     own = chances * left[place] / len(kinds)
                     is_wrong = after.mean(axis=1) >= 1 / error
-                    shown += own[is_wrong].sum()
+                    error_chance += own[is_wrong].sum()
                     name = tuple(n + (p == place) for p, n in enumerate(state))
                     following.setdefault(name, []).append((after[~is_wrong], own[~is_wrong]))
         states = {
@@ -165,8 +165,8 @@ def find_chance_of_error(pool, error):
         }
     assert sizes == count_kinds(pool)
     orders = factorial(len(pool)) / prod(map(factorial, counts.values()))
-    assert shown == pytest.approx(round(shown * orders) / orders)
-    return shown
+    assert error_chance == pytest.approx(round(error_chance * orders) / orders)
+    return error_chance
 
 
 @st.composite
@@ -302,18 +302,18 @@ def test_a_look_at_2000_sets_is_fast():
 def test_of_200_sets_looked_at_after_every_label(sizes, shares):
     """A pool without a difference: how often is one shown, and is the sum ever outside?"""
     rng = np.random.default_rng(1)
-    shown = outside = 0
+    errors = outside = 0
     studies = 2000
     for _ in range(studies):
         pool = make_pool(rng, sizes, shares)
         assert sum(v for _, v in pool) == 0
         draws = draw(pool, sizes)
-        shown += find_first_clear(draws, draws) is not None
+        errors += find_first_clear(draws, draws) is not None
         some = draw(pool[: rng.integers(1, 200)], sizes)
         low, high = bound_sum(some, some)
         outside += not low <= 0 <= high
-    assert outside <= shown <= 0.05 * studies
-    assert shown > 0
+    assert outside <= errors <= 0.05 * studies
+    assert errors > 0
 
 
 def test_logarithms_do_not_lose_what_products_have():

@@ -83,6 +83,6 @@ def test_a_shard_that_would_unpack_to_a_gigabyte_is_refused(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(cell)], capture_output=True, text=True, check=True
     )
-    told, kilobytes = done.stdout.strip().splitlines()
+    message, kilobytes = done.stdout.strip().splitlines()
     assert int(kilobytes) < 200_000
-    assert "is compressed" in told
+    assert "is compressed" in message

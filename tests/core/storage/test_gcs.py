@@ -74,9 +74,9 @@ def test_the_command_line_and_reports(bucket, data, toy, tmp_path):
     assert done.returncode == 0, done.stderr
     assert f"report: {bucket}/run/report.html" in done.stdout
     assert "<html" in place(f"{bucket}/run/report.html").read_text()
-    found = se.open_run(f"{bucket}/run")
-    assert found.accuracy().n == 24
-    assert str(found.report(f"{bucket}/copy.json")) == f"{bucket}/copy.json"
+    stored_run = se.open_run(f"{bucket}/run")
+    assert stored_run.accuracy().n == 24
+    assert str(stored_run.report(f"{bucket}/copy.json")) == f"{bucket}/copy.json"
     assert json.loads(place(f"{bucket}/copy.json").read_text())
 
 
@@ -84,7 +84,9 @@ def test_tars_on_the_store(bucket, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for shard in range(2):
         names = [(f"{shard}{i}", picture(9 * i)) for i in range(10)]
-        files = [each for n, data in names for each in ((f"{n}.jpg", data), (f"{n}.cls", b"dark"))]
+        files = [
+            entry for n, data in names for entry in ((f"{n}.jpg", data), (f"{n}.cls", b"dark"))
+        ]
         tar(tmp_path / "tars" / f"t-{shard}.tar", files)
     url = upload(tmp_path / "tars", f"{bucket}/tars")
     far = build(f"webdataset(urls='{url}/t-{{0..1}}.tar')")
@@ -99,24 +101,24 @@ def test_tars_on_the_store(bucket, tmp_path, monkeypatch):
 
 
 def test_places(bucket):
-    wanted = [place(f"{bucket}/a/{name}") for name in ("x", "b/y", "none")]
-    for each in wanted[:2]:
-        each.write_bytes(b"0123456789")
-    assert find_missing(wanted) == wanted[2:]
-    assert sorted(str(each) for each in place(bucket).below()) == [
+    places = [place(f"{bucket}/a/{name}") for name in ("x", "b/y", "none")]
+    for location in places[:2]:
+        location.write_bytes(b"0123456789")
+    assert find_missing(places) == places[2:]
+    assert sorted(str(entry) for entry in place(bucket).below()) == [
         f"{bucket}/a/b/y",
         f"{bucket}/a/x",
     ]
-    assert wanted[0].read_range(3, 6) == b"345"
-    assert wanted[0].stat().st_size == 10
+    assert places[0].read_range(3, 6) == b"345"
+    assert places[0].stat().st_size == 10
     assert place(f"{bucket}/a").is_dir()
     assert not place(f"{bucket}/a").is_file()
-    with wanted[0].open("rb") as file:
+    with places[0].open("rb") as file:
         file.seek(8)
         assert file.read() == b"89"
-    wanted[0].unlink()
-    wanted[0].unlink(missing_ok=True)
-    assert not wanted[0].exists()
+    places[0].unlink()
+    places[0].unlink(missing_ok=True)
+    assert not places[0].exists()
 
 
 def test_one_writer(bucket):
@@ -124,8 +126,8 @@ def test_one_writer(bucket):
     second = hold_run(out, beat=1)
     with hold_run(out, beat=1), pytest.raises(UsageError, match="is writing to"):
         second.__enter__()
-    with hold_run(out, beat=1) as held:
-        held()
+    with hold_run(out, beat=1) as check_lease:
+        check_lease()
 
 
 @pytest.mark.parametrize("fate", [429, 503, "drop"])
@@ -133,10 +135,10 @@ def test_faults_that_pass_are_tried_again(url, bucket, fate):
     """By gcsfs itself, up to six times, before a try of ours counts."""
     with s3_server.failing(
         url, lambda m, p, n: None if n else fate, "STORAGE_EMULATOR_HOST"
-    ) as seen:
+    ) as requests:
         place(f"{bucket}/x").write_bytes(b"1")
         assert place(f"{bucket}/x").read_bytes() == b"1"
-    assert sorted(seen.values()) == [1, 1], "two requests, each of them made twice"
+    assert sorted(requests.values()) == [1, 1], "two requests, each of them made twice"
 
 
 def test_a_bucket_that_is_not_there_and_one_that_is_not_ours(url, bucket, data, toy):

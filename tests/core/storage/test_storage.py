@@ -67,7 +67,7 @@ def whole(pictures, tmp_path_factory):
     return folder / "run"
 
 
-def copied(whole, out):
+def copy_run(whole, out):
     """The finished run in another place, on a disk or a store."""
     for file in _below(whole):
         target = out / str(file.relative_to(whole))
@@ -78,12 +78,12 @@ def copied(whole, out):
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    def written():
+    def write_toy():
         (tmp_path / "toy_light.py").write_text(MODEL)
         monkeypatch.syspath_prepend(str(tmp_path))
         return "callable(path='toy_light:light')"
 
-    return written
+    return write_toy
 
 
 @pytest.fixture
@@ -101,15 +101,15 @@ def test_a_run_on_a_store_has_the_bytes_of_one_on_a_disk(bucket, pictures, toy, 
         for out in (whole, f"{bucket}/run")
     )
     assert near == far
-    found = read(*cells(place(f"{bucket}/run"))[0])
-    assert found.right.mean() == read(*cells(whole)[0]).right.mean()
+    predictions = read(*cells(place(f"{bucket}/run"))[0])
+    assert predictions.right.mean() == read(*cells(whole)[0]).right.mean()
     again = compute(f"{bucket}/run", data, toy())
     assert list(again.found.values()) == [6]
 
 
 def test_pictures_of_a_store_are_known_without_being_read(url, bucket, pictures, toy, tmp_path):
-    for each in pictures.rglob("*[05].jpg"):
-        place(f"{bucket}/pictures/{each.relative_to(pictures)}").write_bytes(each.read_bytes())
+    for file in pictures.rglob("*[05].jpg"):
+        place(f"{bucket}/pictures/{file.relative_to(pictures)}").write_bytes(file.read_bytes())
     toy()
     # a module of its own: one that was imported before keeps what it had
     (tmp_path / "toy_known.py").write_text(f"{MODEL}\nlight.fingerprint = 'light'\n")
@@ -120,19 +120,19 @@ def test_pictures_of_a_store_are_known_without_being_read(url, bucket, pictures,
         if method == "GET" and path.endswith(".jpg"):
             gets.append(path)
 
-    def counted(name):
+    def count_gets(name):
         gets.clear()
         job = Job(models=(model,), data=(data,), out=str(tmp_path / name), cache=f"{tmp_path}/kept")
         run(validate.check(job), Watcher())
         return len(gets)
 
     with s3_server.failing(url, fails):
-        assert counted("cold") == 20
-        assert counted("warm") == 0
+        assert count_gets("cold") == 20
+        assert count_gets("warm") == 0
         # another picture in the place of one
         other = (pictures / "dark" / "047.jpg").read_bytes()
         place(f"{bucket}/pictures/dark/000.jpg").write_bytes(other)
-        assert counted("other") == 1
+        assert count_gets("other") == 1
     assert shards(tmp_path / "cold") == shards(tmp_path / "warm") != shards(tmp_path / "other")
 
 
@@ -161,9 +161,9 @@ def test_python_and_the_command_line_on_a_store(bucket, pictures, toy, tmp_path)
     log = place(f"{bucket}/run/log.jsonl").read_text().splitlines()
     assert [json.loads(line)["event"] for line in log] == ["run", "cell"]
     assert "1 of 1 hold" in call("gate", f"{bucket}/run", "--require", "accuracy >= 0.1")
-    found = se.open_run(f"{bucket}/run")
-    assert found.accuracy().n == 96
-    assert str(found.report(f"{bucket}/again.md")) == f"{bucket}/again.md"
+    stored_run = se.open_run(f"{bucket}/run")
+    assert stored_run.accuracy().n == 96
+    assert str(stored_run.report(f"{bucket}/again.md")) == f"{bucket}/again.md"
 
 
 def test_what_is_measured_on_a_store_is_what_is_measured_on_a_disk(bucket, toy, tmp_path):
@@ -172,14 +172,14 @@ def test_what_is_measured_on_a_store_is_what_is_measured_on_a_disk(bucket, toy, 
     for i in range(12):
         noise = rng.integers(0, 256, (48, 64, 3), dtype=np.uint8)
         (tmp_path / "clip" / f"{i:03d}.jpg").write_bytes(simplejpeg.encode_jpeg(noise))
-    data, found = f"frames(path='{tmp_path / 'clip'}', anchors=3, k=2)", []
+    data, measurements = f"frames(path='{tmp_path / 'clip'}', anchors=3, k=2)", []
     for out in (tmp_path / "run", place(f"{bucket}/run")):
         compute(out, data, toy())
         measure(out, Watcher(), 2)
         assert state(out)
-        found.append({file.name: file.read_bytes() for file in _below(out / "measurements")})
-    assert found[0] == found[1]
-    assert "seal.json" in found[0]
+        measurements.append({file.name: file.read_bytes() for file in _below(out / "measurements")})
+    assert measurements[0] == measurements[1]
+    assert "seal.json" in measurements[0]
 
 
 @pytest.mark.usefixtures("_no_pause")
@@ -214,8 +214,8 @@ def test_what_cannot_pass_is_not_tried_again(url, bucket, status, text):
 
 
 def test_pauses_double_and_are_drawn():
-    drawn = [[retry.draw_pause(turn) for _ in range(50)] for turn in range(8)]
-    for turn, pauses in enumerate(drawn):
+    pauses_by_turn = [[retry.draw_pause(turn) for _ in range(50)] for turn in range(8)]
+    for turn, pauses in enumerate(pauses_by_turn):
         longest = min(0.2 * 2**turn, 8)
         assert longest / 2 <= min(pauses) < max(pauses) <= longest
 
@@ -226,19 +226,19 @@ def test_a_bucket_that_vanishes_ends_the_run_and_it_goes_on_when_it_is_back(
     # one shard on its way at a time, as so small a run would else be over before the bucket is gone
     monkeypatch.setattr(threads, "BEHIND", 1)
     data, name = f"image_folder(root='{pictures}')", bucket.removeprefix("s3://")
-    kept, lock = {}, threading.Lock()
+    objects, lock = {}, threading.Lock()
 
     def vanish(rows):
         with lock:
-            if rows >= 32 and not kept:
-                kept.update(s3_server.drop(url, name))
+            if rows >= 32 and not objects:
+                objects.update(s3_server.drop(url, name))
 
     with pytest.raises(UsageError, match="the bucket does not exist; what is finished is kept"):
         compute(f"{bucket}/run", data, toy(), Watcher(vanish))
     s3_server.bucket(url, name)
-    for key, body in kept.items():
+    for key, body in objects.items():
         place(f"{bucket}/{key}").write_bytes(body)
-    done = sum(key.endswith(".arrow") for key in kept)
+    done = sum(key.endswith(".arrow") for key in objects)
     again = compute(f"{bucket}/run", data, toy())
     assert 2 <= done < 6
     assert 1 <= next(iter(again.found.values())) <= done
@@ -290,7 +290,7 @@ def test_a_killed_driver_on_a_store_is_as_if_nothing_happened(
     assert refused.returncode != 0
     assert "another process" in refused.stderr
     assert f"process {victim.pid}" in refused.stderr
-    left = [each.name for each in _below(place(f"{bucket}/run"))]
+    left = [file.name for file in _below(place(f"{bucket}/run"))]
     assert "seal.json" not in left, "the run was over before it could be killed"
     (tmp_path / "slow").unlink()
     done = steadyeye(*words, cwd=tmp_path)
@@ -307,7 +307,7 @@ def test_an_altered_shard_is_found_and_computed_again(
 ):
     sealed, where = sealed_on
     out = place(f"{bucket}/run") if where == "store" else tmp_path / "run"
-    copied(whole, out)
+    copy_run(whole, out)
     cell = open_cell(cells(out)[0][0])
     if not sealed:
         (cell.folder / "seal.json").unlink()
@@ -330,13 +330,13 @@ def test_an_altered_shard_is_found_and_computed_again(
     assert shards(out) == shards(whole)
     assert mend(cell) == []
     events = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    altered = [each["shards"] for each in events if each["event"] == "altered"]
+    altered = [event["shards"] for event in events if event["event"] == "altered"]
     assert altered == ([] if harmless else [["00002.arrow"]])
 
 
 def test_a_shard_lost_from_a_sealed_cell_is_computed_again(pictures, toy, whole, tmp_path):
     data = f"image_folder(root='{pictures}')"
-    copied(whole, tmp_path)
+    copy_run(whole, tmp_path)
     cell = open_cell(cells(tmp_path)[0][0])
     cell.path(4).unlink()
     (cell.folder / ".00004.arrow.77.tmp").write_bytes(b"half")
@@ -372,24 +372,24 @@ def test_a_lease_that_is_renewed_is_refused_and_one_that_is_not_is_taken(bucket)
 def test_clocks_do_not_matter_to_a_lease(bucket, monkeypatch):
     out = place(f"{bucket}/run")
     monkeypatch.setattr(time, "time", lambda: 0.0)
-    with hold_run(out, beat=0.1) as held:
+    with hold_run(out, beat=0.1) as check_lease:
         monkeypatch.setattr(time, "time", lambda: -1e9)
         deadline = time.monotonic() + 300
         while not json.loads((out / "lease" / "000001.json").read_bytes())["renewals"]:
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        held()
+        check_lease()
 
 
 def test_a_writer_that_slept_through_its_lease_stops(bucket, pictures, toy):
     out, data = f"{bucket}/run", f"image_folder(root='{pictures}')"
-    with hold_run(place(out), beat=0.1) as held:
+    with hold_run(place(out), beat=0.1) as check_lease:
         taken = other_machine(out, 2, {"beat": 0.1, "renewals": 0})
         deadline = time.monotonic() + 300
 
         def go_on():
             while time.monotonic() < deadline:
-                held()
+                check_lease()
                 time.sleep(0.05)
 
         with pytest.raises(UsageError, match=r"took 's3://.* over"):
@@ -408,19 +408,19 @@ def test_of_two_that_wait_one_gets_the_lease(bucket):
 
     def want(_):
         try:
-            with hold_run(out, beat=1) as held:
+            with hold_run(out, beat=1) as check_lease:
                 for _ in range(3):  # it keeps the lease until the others have asked for it
                     assert refused.acquire(timeout=300)
-                held()
+                check_lease()
         except UsageError as error:
             refused.release()
             return str(error)
         return "held"
 
     with ThreadPoolExecutor(4) as pool:
-        found = sorted(pool.map(want, range(4)))
-    assert found.count("held") == 1
-    assert all("is writing" in text for text in found if text != "held")
+        answers = sorted(pool.map(want, range(4)))
+    assert answers.count("held") == 1
+    assert all("is writing" in text for text in answers if text != "held")
 
 
 def test_an_object_is_made_once(bucket):
@@ -439,10 +439,10 @@ def test_places(bucket, tmp_path):
         (place(bucket) / name).write_bytes(b"1")
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"1")
-    near = [str(each.relative_to(tmp_path)) for each in _below(tmp_path)]
-    assert [str(each.relative_to(place(bucket))) for each in _below(place(bucket))] == near
-    wanted = [place(bucket) / name for name in (*names, "a/none")]
-    assert find_missing(wanted) == wanted[-1:]
+    near = [str(file.relative_to(tmp_path)) for file in _below(tmp_path)]
+    assert [str(file.relative_to(place(bucket))) for file in _below(place(bucket))] == near
+    places = [place(bucket) / name for name in (*names, "a/none")]
+    assert find_missing(places) == places[-1:]
     with pytest.raises(UsageError, match="no kind of storage named 'ftp'; known: file, gs, hf, s3"):
         place("ftp://host/x")
     with pytest.raises(UsageError, match="read only here"):

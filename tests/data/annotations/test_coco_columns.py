@@ -52,11 +52,11 @@ def test_columns_are_what_each_annotation_says(tmp_path, ood):
         )
         assert len(quick.notes) == 2
         for image in quick.images:
-            one, other = quick.boxes(image), plain.boxes(image)
-            if one is EMPTY:
-                assert other is EMPTY
+            quick_boxes, plain_boxes = quick.boxes(image), plain.boxes(image)
+            if quick_boxes is EMPTY:
+                assert plain_boxes is EMPTY
             for name in ("boxes", "labels", "crowd", "area"):
-                mine, its = getattr(one, name), getattr(other, name)
+                mine, its = getattr(quick_boxes, name), getattr(plain_boxes, name)
                 assert mine.dtype == its.dtype
                 assert np.array_equal(mine, its)
 
@@ -85,9 +85,9 @@ def test_what_is_wrong_is_said_as_ever(tmp_path, change):
     path.write_text(json.dumps(content))
     with pytest.raises(UsageError) as plain:
         coco_file._from_entries(path, path.read_text(), None)
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as error:
         coco_file.read(path)
-    assert str(told.value) == str(plain.value)
+    assert str(error.value) == str(plain.value)
 
 
 def test_masks_beyond_any_number_are_no_traceback(tmp_path):

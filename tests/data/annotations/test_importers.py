@@ -38,32 +38,32 @@ def annotation(number, image, category, bbox, **more):
 
 def truth():
     rng = np.random.default_rng(0)
-    found = []
+    annotations = []
     for number in range(30):
         x, y = rng.uniform(0, 300, 2).round(1)
         w, h = rng.uniform(40, 150, 2).round(1)
         box = [float(x), float(y), float(w), float(h)]
-        found.append(annotation(number + 1, number % 3 + 1, number % 2 + 1, box))
-    return found
+        annotations.append(annotation(number + 1, number % 3 + 1, number % 2 + 1, box))
+    return annotations
 
 
 def content(annotations=None, images=IMAGES, categories=CATEGORIES):
-    found = truth() if annotations is None else annotations
-    return {"images": images, "categories": categories, "annotations": found}
+    entries = truth() if annotations is None else annotations
+    return {"images": images, "categories": categories, "annotations": entries}
 
 
-def written(folder, **parts):
+def write_truth(folder, **parts):
     path = folder / "truth.json"
     path.write_text(json.dumps(content(**parts)))
     return path
 
 
-def built(spec):
+def build_source(spec):
     return plugins.build("sources", parse(spec))
 
 
 def coco(path):
-    return built(f"coco(annotations='{path}')")
+    return build_source(f"coco(annotations='{path}')")
 
 
 def score(folder, spec, entries):
@@ -71,8 +71,8 @@ def score(folder, spec, entries):
     saved = saved_detections.load(folder / "said.json", None)
     out = Path(tempfile.mkdtemp(dir=folder))
     job = Job(models=("said.json",), data=(spec,), out=str(out))
-    found = validate.with_models(job, [saved])
-    checked = replace(found, tasks=tuple(saved_detections.ready(saved, t) for t in found.tasks))
+    plan = validate.with_models(job, [saved])
+    checked = replace(plan, tasks=tuple(saved_detections.ready(saved, t) for t in plan.tasks))
     run(checked, Watcher(), saved_detections.predict(saved))
     return read(*cells(out)[0])
 
@@ -86,15 +86,15 @@ def reference(folder, annotations, entries):
     ]
     path.write_text(json.dumps({**content(full), "info": {}}))
     with redirect_stdout(io.StringIO()):
-        there = COCO(str(path))
-        evaluated = COCOeval(there, there.loadRes(entries), "bbox")
+        ground_truth = COCO(str(path))
+        evaluated = COCOeval(ground_truth, ground_truth.loadRes(entries), "bbox")
         evaluated.evaluate()
         evaluated.accumulate()
         evaluated.summarize()
     return evaluated.stats[1]
 
 
-def said(found, seed=1, lost=0.2):
+def draw_detections(annotations, seed=1, lost=0.2):
     rng = np.random.default_rng(seed)
     return [
         {
@@ -103,7 +103,7 @@ def said(found, seed=1, lost=0.2):
             "bbox": [v + float(rng.normal(0, 2)) for v in a["bbox"]],
             "score": float(rng.uniform(0.1, 1)),
         }
-        for a in found
+        for a in annotations
         if rng.random() > lost
     ]
 
@@ -114,10 +114,14 @@ def said(found, seed=1, lost=0.2):
 def test_an_annotation_that_stands_twice_counts_once_as_by_pycocotools(tmp_path):
     once = truth()
     twice = [*once, *[{**a, "id": a["id"] + 100} for a in once[:12]]]
-    path = written(tmp_path, annotations=twice)
-    table = score(tmp_path, f"coco(annotations='{path}')", said(once))
-    assert mean_ap(table).value == pytest.approx(reference(tmp_path, once, said(once)), abs=1e-12)
-    assert mean_ap(table).value != pytest.approx(reference(tmp_path, twice, said(once)), abs=1e-3)
+    path = write_truth(tmp_path, annotations=twice)
+    table = score(tmp_path, f"coco(annotations='{path}')", draw_detections(once))
+    assert mean_ap(table).value == pytest.approx(
+        reference(tmp_path, once, draw_detections(once)), abs=1e-12
+    )
+    assert mean_ap(table).value != pytest.approx(
+        reference(tmp_path, twice, draw_detections(once)), abs=1e-3
+    )
     assert any(
         note.startswith("12 of 42 annotations are in the file twice") for note in table.notes
     )
@@ -127,7 +131,7 @@ def test_two_objects_in_one_box_stay_two_where_their_masks_differ(tmp_path):
     box = [10.0, 10.0, 50.0, 50.0]
     masks = [[10, 10, 60, 10, 60, 60]], [[10, 10, 60, 60, 10, 60]]
     both = [annotation(n, 1, 1, box, segmentation=mask) for n, mask in enumerate(masks, start=1)]
-    source = coco(written(tmp_path, annotations=[*both, {**both[0], "id": 9}]))
+    source = coco(write_truth(tmp_path, annotations=[*both, {**both[0], "id": 9}]))
     assert len(source[0].boxes) == 2
     assert source[0].masks().shape == (2, 480, 640), "masks are of the boxes that are there"
 
@@ -156,8 +160,8 @@ def test_a_mask_that_is_none_is_one_line_and_takes_no_memory(kind, tmp_path):
     start = process_time()
     box = {"bbox": [10.0, 10.0, 50.0, 50.0]}
     for part in (box, {}):
-        one = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": BAD_MASKS[kind], **part}
-        path = written(tmp_path, annotations=[one])
+        entry = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": BAD_MASKS[kind], **part}
+        path = write_truth(tmp_path, annotations=[entry])
         try:
             with pytest.raises(UsageError, match=r"truth\.json'.*(annotation 1|image 1)") as raised:
                 coco(path)[0].masks()
@@ -169,9 +173,9 @@ def test_a_mask_that_is_none_is_one_line_and_takes_no_memory(kind, tmp_path):
 
 def test_masks_of_an_image_are_together_no_more_than_a_gigabyte(tmp_path):
     images = [{"id": 1, "file_name": "1.jpg", "width": 10**5, "height": 10**5}]
-    one = annotation(1, 1, 1, [1, 1, 5, 5], segmentation=[[0, 0, 9, 0, 9, 9]])
+    entry = annotation(1, 1, 1, [1, 1, 5, 5], segmentation=[[0, 0, 9, 0, 9, 9]])
     with pytest.raises(UsageError, match="1 mask of 100000 × 100000 pixels are over 1,073,741,824"):
-        coco(written(tmp_path, images=images, annotations=[one]))[0].masks()
+        coco(write_truth(tmp_path, images=images, annotations=[entry]))[0].masks()
 
 
 @pytest.mark.parametrize(
@@ -195,7 +199,7 @@ def test_masks_of_an_image_are_together_no_more_than_a_gigabyte(tmp_path):
 )
 def test_annotations_that_would_be_read_wrongly_are_refused(tmp_path, parts, why):
     with pytest.raises(UsageError, match=why) as error:
-        coco(written(tmp_path, **parts))
+        coco(write_truth(tmp_path, **parts))
     assert "\n" not in str(error.value)
 
 
@@ -208,14 +212,14 @@ def test_names_are_read_without_the_blanks_around_them_and_a_bom_is_none(tmp_pat
 
 def test_images_that_are_one_file_are_noted(tmp_path):
     same = [*IMAGES, {"id": 4, "file_name": "001.jpg"}]
-    notes = coco(written(tmp_path, images=same)).notes
+    notes = coco(write_truth(tmp_path, images=same)).notes
     assert any("1 image files are listed more than once" in note for note in notes)
 
 
 def test_an_image_that_is_listed_twice_is_refused(tmp_path):
-    path = written(tmp_path, images=[*IMAGES, IMAGES[0]])
+    path = write_truth(tmp_path, images=[*IMAGES, IMAGES[0]])
     with pytest.raises(UsageError, match="has 1 ids more than once, first '1'"):
-        score(tmp_path, f"coco(annotations='{path}')", said(truth()))
+        score(tmp_path, f"coco(annotations='{path}')", draw_detections(truth()))
 
 
 def test_synsets_of_lvis_say_what_a_name_means(tmp_path):
@@ -225,8 +229,8 @@ def test_synsets_of_lvis_say_what_a_name_means(tmp_path):
         {"id": 3, "name": "cab_(taxi)", "synset": "cab.n.03"},
         {"id": 4, "name": "gnome", "synset": "gnome.n.99"},
     ]
-    found = coco(written(tmp_path, annotations=[], categories=categories)).classes
-    assert found.wnids == ("n03621473", "n02012849", "n02930766", "")
+    classes = coco(write_truth(tmp_path, annotations=[], categories=categories)).classes
+    assert classes.wnids == ("n03621473", "n02012849", "n02930766", "")
 
 
 # --- YOLO
@@ -243,7 +247,7 @@ def yolo(tmp_path):
         (tmp_path / "labels" / "a.txt").write_text(lines, encoding="utf-8-sig")
         if names:
             (tmp_path / "data.yaml").write_text(f"val: images\nnames: {names}\n")
-        return built(f"yolo(data='{tmp_path / 'data.yaml'}')")
+        return build_source(f"yolo(data='{tmp_path / 'data.yaml'}')")
 
     return make
 
@@ -295,7 +299,7 @@ def xml(folder, name, *objects, image=None):
 
 
 def voc(folder):
-    return built(f"voc(annotations='{folder}', images='{folder}')")
+    return build_source(f"voc(annotations='{folder}', images='{folder}')")
 
 
 def test_voc_reads_names_without_blanks_and_objects_once(tmp_path):
@@ -330,19 +334,19 @@ def test_an_object_of_voc_without_a_name_is_refused(tmp_path):
 def test_labels_of_a_csv_sidecar_lose_the_blanks_around_them(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("video , labels\na.mp4,car | bicycle |car\nb.mp4, car\n", encoding="utf-8-sig")
-    found = label_sidecar.read(str(path))
-    assert found.classes.names == ("bicycle", "car")
-    assert found.of("a.mp4").at(0) == (0, 1)
-    assert found.of("b.mp4").at(0) == (1,)
+    labels = label_sidecar.read(str(path))
+    assert labels.classes.names == ("bicycle", "car")
+    assert labels.of("a.mp4").at(0) == (0, 1)
+    assert labels.of("b.mp4").at(0) == (1,)
 
 
 def test_labels_of_a_json_sidecar_lose_them_too_and_one_may_stand_alone(tmp_path):
     path = tmp_path / "labels.json"
     ranges = [{"labels": " car"}, {"first": 3, "labels": ["guinea  pig"]}]
     path.write_text(json.dumps({"videos": {"a.mp4": {"labels": ranges}}}), encoding="utf-8-sig")
-    found = label_sidecar.read(str(path))
-    assert found.classes.names == ("car", "guinea pig")
-    assert found.of("a.mp4").at(3) == (0, 1)
+    labels = label_sidecar.read(str(path))
+    assert labels.classes.names == ("car", "guinea pig")
+    assert labels.of("a.mp4").at(3) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -368,10 +372,10 @@ HEADER = "video,frame,label,x0,y0,x1,y1,crowd\n"
 def test_boxes_of_a_csv_count_once_and_lose_blanks(tmp_path):
     lines = "a.mp4,0, car ,1,2,30,40,\na.mp4,0,car,1,2,30,40,0\na.mp4,0,car,1,2,30,40,TRUE\n"
     (tmp_path / "boxes.csv").write_text(HEADER + lines, encoding="utf-8-sig")
-    found = box_file.read(str(tmp_path / "boxes.csv"))
-    assert found.classes.names == ("car",)
-    assert found.at("a.mp4", 0).crowd.tolist() == [False, True]
-    assert found.notes(["a.mp4"])[0].startswith("1 of 3 boxes are in the file twice")
+    boxes = box_file.read(str(tmp_path / "boxes.csv"))
+    assert boxes.classes.names == ("car",)
+    assert boxes.at("a.mp4", 0).crowd.tolist() == [False, True]
+    assert boxes.notes(["a.mp4"])[0].startswith("1 of 3 boxes are in the file twice")
 
 
 def test_a_crowd_that_is_neither_is_refused(tmp_path):
@@ -385,18 +389,18 @@ def test_a_crowd_that_is_neither_is_refused(tmp_path):
 NAMES = ("person", "car", "dog", "chair", "tv")
 
 
-def detected(found, number=lambda category: category, **keys):
+def detect_objects(annotations, number=lambda category: category, **keys):
     """COCO's results of a detector that is right in all but its last few boxes."""
-    made = []
-    for place, each in enumerate(found):
+    entries = []
+    for place, original in enumerate(annotations):
         entry = {
-            "image_id": each["image_id"],
-            "category_id": number(each["category_id"]),
-            "bbox": each["bbox"],
+            "image_id": original["image_id"],
+            "category_id": number(original["category_id"]),
+            "bbox": original["bbox"],
             "score": 0.9 - place / 1000,
         }
-        made.append({**entry, **{key: make(each) for key, make in keys.items()}})
-    return made
+        entries.append({**entry, **{key: make(original) for key, make in keys.items()}})
+    return entries
 
 
 @pytest.fixture
@@ -405,7 +409,7 @@ def yolo_data(tmp_path):
     rng = np.random.default_rng(3)
     for kind in ("images", "labels"):
         (tmp_path / kind / "val").mkdir(parents=True)
-    found, images = [], []
+    annotations, images = [], []
     for i in range(8):
         name = f"{100 + i}"
         cv2.imwrite(str(tmp_path / "images" / "val" / f"{name}.jpg"), np.zeros((480, 640, 3), "u1"))
@@ -415,26 +419,26 @@ def yolo_data(tmp_path):
             label = int(rng.integers(0, 5))
             x, y, w, h = 10.0 + 150 * j, 20.0 + 10 * i, 120.0, 200.0
             lines.append(f"{label} {(x + w / 2) / 640} {(y + h / 2) / 480} {w / 640} {h / 480}")
-            found.append(annotation(len(found) + 1, i + 1, label, [x, y, w, h]))
+            annotations.append(annotation(len(annotations) + 1, i + 1, label, [x, y, w, h]))
         (tmp_path / "labels" / "val" / f"{name}.txt").write_text("\n".join(lines))
     (tmp_path / "data.yaml").write_text(f"val: images/val\nnames: {list(NAMES)}\n")
-    return tmp_path, images, found
+    return tmp_path, images, annotations
 
 
-def as_coco(folder, images, found, first):
+def as_coco(folder, images, annotations, first):
     """COCO's annotations of the same, with categories counted from `first`."""
     categories = [{"id": i + first, "name": name} for i, name in enumerate(NAMES)]
-    moved = [{**a, "category_id": a["category_id"] + first} for a in found]
+    moved = [{**a, "category_id": a["category_id"] + first} for a in annotations]
     path = folder / f"from{first}.json"
     path.write_text(json.dumps(content(moved, images, categories)))
     return f"coco(annotations='{path}')"
 
 
-def ultralytics(images, found, **keys):
+def ultralytics(images, annotations, **keys):
     """predictions.json: stems as numbers, the name of the file, categories from 1."""
     name = {image["id"]: image["file_name"] for image in images}
-    return detected(
-        found,
+    return detect_objects(
+        annotations,
         lambda category: category + 1,
         image_id=lambda a: int(name[a["image_id"]].removesuffix(".jpg")),
         **keys or {"file_name": lambda a: name[a["image_id"]]},
@@ -444,10 +448,10 @@ def ultralytics(images, found, **keys):
 @pytest.mark.parametrize("first", [0, 1, None])
 @pytest.mark.parametrize("with_names", [True, False])
 def test_predictions_of_ultralytics_are_read_as_they_are_meant(yolo_data, first, with_names):
-    folder, images, found = yolo_data
+    folder, images, annotations = yolo_data
     spec = f"yolo(data='{folder / 'data.yaml'}')"
-    spec = spec if first is None else as_coco(folder, images, found, first)
-    entries = ultralytics(images, found)
+    spec = spec if first is None else as_coco(folder, images, annotations, first)
+    entries = ultralytics(images, annotations)
     if not with_names:
         entries = [{k: v for k, v in e.items() if k != "file_name"} for e in entries]
     table = score(folder, spec, entries)
@@ -458,23 +462,23 @@ def test_predictions_of_ultralytics_are_read_as_they_are_meant(yolo_data, first,
 
 
 def test_ids_that_are_numbers_of_other_files_do_not_mislead(yolo_data):
-    folder, images, found = yolo_data
+    folder, images, annotations = yolo_data
     # image 1 has the file 102.jpg, and 102 is the id of another one
     images = [{**image, "id": image["id"] + 101} for image in images]
-    found = [{**a, "image_id": a["image_id"] + 101} for a in found]
+    annotations = [{**a, "image_id": a["image_id"] + 101} for a in annotations]
     images = [*images, {"id": 100, "file_name": "x.jpg"}, {"id": 101, "file_name": "y.jpg"}]
-    spec = as_coco(folder, images, found, 1)
-    table = score(folder, spec, ultralytics(images, found))
+    spec = as_coco(folder, images, annotations, 1)
+    table = score(folder, spec, ultralytics(images, annotations))
     assert mean_ap(table).value == 1
     note = next(note for note in table.notes if "matched to images by file_name" in note)
     assert "32 of their image_id values are ids of other images" in note
 
 
 def test_results_of_coco_stay_what_they_are_as_by_pycocotools(yolo_data):
-    folder, images, found = yolo_data
+    folder, images, annotations = yolo_data
     for first in (0, 1, 7):
-        spec = as_coco(folder, images, found, first)
-        entries = detected(found, lambda category, first=first: category + first)
+        spec = as_coco(folder, images, annotations, first)
+        entries = detect_objects(annotations, lambda category, first=first: category + first)
         table = score(folder, spec, entries)
         assert mean_ap(table).value == 1
         assert not [
@@ -483,26 +487,26 @@ def test_results_of_coco_stay_what_they_are_as_by_pycocotools(yolo_data):
 
 
 def test_a_bad_detector_is_no_other_numbering(yolo_data):
-    folder, images, found = yolo_data
+    folder, images, annotations = yolo_data
     rng = np.random.default_rng(5)
-    entries = detected(found, lambda _: int(rng.integers(1, 6)))
-    table = score(folder, as_coco(folder, images, found, 1), entries)
+    entries = detect_objects(annotations, lambda _: int(rng.integers(1, 6)))
+    table = score(folder, as_coco(folder, images, annotations, 1), entries)
     assert mean_ap(table).value < 0.5
     assert not [note for note in table.notes if "read as" in note]
 
 
 def test_where_nothing_tells_the_numbering_is_asked_for(yolo_data):
-    folder, images, found = yolo_data
+    folder, images, annotations = yolo_data
     spec = f"yolo(data='{folder / 'data.yaml'}')"
-    inner = [a for a in found if a["category_id"] in (1, 2)]
+    inner = [a for a in annotations if a["category_id"] in (1, 2)]
     away = [{**e, "bbox": [600, 400, 10, 10]} for e in ultralytics(images, inner)]
     with pytest.raises(UsageError, match=r"from 0 or counted from 1 .* --category-ids 0 or"):
         score(folder, spec, away)
 
 
 def test_the_user_says_the_numbering(yolo_data):
-    folder, images, found = yolo_data
-    (folder / "said.json").write_text(json.dumps(ultralytics(images, found)))
+    folder, images, annotations = yolo_data
+    (folder / "said.json").write_text(json.dumps(ultralytics(images, annotations)))
     for base, right in (("1", True), ("0", False)):
         done = steadyeye(
             *("score", str(folder / "said.json"), "--data", f"yolo(data='{folder / 'data.yaml'}')"),
@@ -516,13 +520,15 @@ def test_the_user_says_the_numbering(yolo_data):
 
 
 def test_names_of_categories_decide(yolo_data):
-    folder, images, found = yolo_data
+    folder, images, annotations = yolo_data
     other = (40, 10, 30, 20, 50)
     spelt = ("Person", "automobile", "dog", "chair", "tvmonitor")
-    entries = detected(
-        found, lambda category: other[category], category_name=lambda a: spelt[a["category_id"]]
+    entries = detect_objects(
+        annotations,
+        lambda category: other[category],
+        category_name=lambda a: spelt[a["category_id"]],
     )
-    table = score(folder, as_coco(folder, images, found, 1), entries)
+    table = score(folder, as_coco(folder, images, annotations, 1), entries)
     assert mean_ap(table).value == 1
     assert "category ids are matched by category_name" in table.notes
 
@@ -532,17 +538,18 @@ def test_cocos_own_numbers_are_read_over_cocos_classes(tmp_path):
     assert len(numbers) == 80
     coco_names = shipped_classes("coco").names
     categories = [{"id": i, "name": name} for i, name in enumerate(coco_names)]
-    found = [annotation(i, i % 3 + 1, i, [5.0 * i, 10, 100, 100]) for i in range(0, 80, 3)]
-    spec = f"coco(annotations='{written(tmp_path, annotations=found, categories=categories)}')"
-    table = score(tmp_path, spec, detected(found, lambda category: numbers[category]))
+    annotations = [annotation(i, i % 3 + 1, i, [5.0 * i, 10, 100, 100]) for i in range(0, 80, 3)]
+    path = write_truth(tmp_path, annotations=annotations, categories=categories)
+    spec = f"coco(annotations='{path}')"
+    table = score(tmp_path, spec, detect_objects(annotations, lambda category: numbers[category]))
     assert mean_ap(table).value == 1
     assert any("read as COCO's own numbers, 1 to 90" in note for note in table.notes)
 
 
 def test_boxes_of_results_that_are_corners_or_shares_are_refused(yolo_data):
-    folder, images, found = yolo_data
-    spec = as_coco(folder, images, found, 1)
-    entries = detected(found, lambda category: category + 1)
+    folder, images, annotations = yolo_data
+    spec = as_coco(folder, images, annotations, 1)
+    entries = detect_objects(annotations, lambda category: category + 1)
     x0y0x1y1 = [{**e, "bbox": [x, y, x + w, y + h]} for e in entries for x, y, w, h in [e["bbox"]]]
     with pytest.raises(UsageError, match="extend beyond their image as x, y, width, height"):
         score(folder, spec, x0y0x1y1)
@@ -552,12 +559,12 @@ def test_boxes_of_results_that_are_corners_or_shares_are_refused(yolo_data):
 
 
 def test_images_without_a_detection_and_detections_that_stand_twice_are_noted(yolo_data):
-    folder, images, found = yolo_data
-    entries = detected(found, lambda category: category + 1)
-    table = score(folder, as_coco(folder, images, found, 1), [*entries[4:], entries[-1]])
-    told = "\n".join(table.notes)
-    assert "no detection in the file for 1 of 8 images, first '1'" in told
-    assert "1 of 29 detections are in the file twice; each counts" in told
+    folder, images, annotations = yolo_data
+    entries = detect_objects(annotations, lambda category: category + 1)
+    table = score(folder, as_coco(folder, images, annotations, 1), [*entries[4:], entries[-1]])
+    notes = "\n".join(table.notes)
+    assert "no detection in the file for 1 of 8 images, first '1'" in notes
+    assert "1 of 29 detections are in the file twice; each counts" in notes
 
 
 @pytest.mark.parametrize(
@@ -573,20 +580,20 @@ def test_images_without_a_detection_and_detections_that_stand_twice_are_noted(yo
     ],
 )
 def test_detections_that_are_none_are_refused(yolo_data, change, why):
-    folder, images, found = yolo_data
-    entries = detected(found, lambda category: category + 1)
+    folder, images, annotations = yolo_data
+    entries = detect_objects(annotations, lambda category: category + 1)
     with pytest.raises(UsageError, match=f"1 detection {why}"):
-        score(folder, as_coco(folder, images, found, 1), [*entries, {**entries[0], **change}])
+        score(folder, as_coco(folder, images, annotations, 1), [*entries, {**entries[0], **change}])
 
 
 def test_ids_of_images_as_texts_or_whole_floats_and_a_bom_are_read(yolo_data):
-    folder, images, found = yolo_data
-    entries = detected(found, lambda category: category + 1)
+    folder, images, annotations = yolo_data
+    entries = detect_objects(annotations, lambda category: category + 1)
     mixed = [
         {**e, "image_id": make(e["image_id"])}
         for e, make in zip(entries, [str, float] * 16, strict=True)
     ]
-    assert mean_ap(score(folder, as_coco(folder, images, found, 1), mixed)).value == 1
+    assert mean_ap(score(folder, as_coco(folder, images, annotations, 1), mixed)).value == 1
     path = folder / "bom.json"
     path.write_text(json.dumps(entries), encoding="utf-8-sig")
     assert saved_detections.are_detections(path)

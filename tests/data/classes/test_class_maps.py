@@ -28,7 +28,7 @@ PLAIN_DIFFERENCES = [
 ]
 
 
-def installed(package: str, path: str) -> str:
+def read_installed(package: str, path: str) -> str:
     """The text of a file of a package that is not imported, as torchvision may not import."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
@@ -36,29 +36,29 @@ def installed(package: str, path: str) -> str:
     return (Path(spec.submodule_search_locations[0]) / path).read_text(encoding="utf-8")
 
 
-def released(path: Path) -> dict[int, int]:
+def read_release(path: Path) -> dict[int, int]:
     return {int(k): v for k, v in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
-def mapped(class_map: class_mapping.ClassMap) -> dict[int, int]:
+def map_indices(class_map: class_mapping.ClassMap) -> dict[int, int]:
     return {i: to for i, to in enumerate(class_map.destinations) if to >= 0}
 
 
 def name_map(class_map: class_mapping.ClassMap) -> dict[str, str]:
     source, target = class_map.source.names, class_map.target.names
-    return {source[i]: target[to] for i, to in mapped(class_map).items()}
+    return {source[i]: target[to] for i, to in map_indices(class_map).items()}
 
 
 # --- the shipped data
 
 
 def test_ilsvrc_order_is_timms():
-    listed = installed("timm", "data/_info/imagenet_synsets.txt").split()
-    assert shipped_classes("imagenet1k").wnids == tuple(listed)
+    wnids = read_installed("timm", "data/_info/imagenet_synsets.txt").split()
+    assert shipped_classes("imagenet1k").wnids == tuple(wnids)
 
 
 def test_every_hypernym_is_shipped():
-    above = {up for one in wordnet.synsets().values() for up in one.hypernyms}
+    above = {up for synset in wordnet.synsets().values() for up in synset.hypernyms}
     assert above <= set(wordnet.synsets())
     targets = {wnid for name in names() for wnid in shipped_classes(name).wnids or () if wnid}
     assert targets <= set(wordnet.synsets())
@@ -117,25 +117,25 @@ def test_imagenet_to_vid30_is_the_released_map(test_data):
     metadata = test_data / "imagenet_vid_robust/metadata"
     derived = class_mapping.between(shipped_classes("imagenet1k"), shipped_classes("vid30"))
     assert derived.origin == "by WordNet"
-    assert mapped(derived) == released(metadata / "class_idx_map.json")
-    assert len(mapped(derived)) == 288
+    assert map_indices(derived) == read_release(metadata / "class_idx_map.json")
+    assert len(map_indices(derived)) == 288
     assert derived.missing == ()
 
 
 def test_imagenet_to_ytbb_is_the_released_map(test_data):
     metadata = test_data / "ytbb_robust/metadata"
     derived = class_mapping.between(shipped_classes("imagenet1k"), shipped_classes("ytbb"))
-    assert mapped(derived) == released(metadata / "class_idx_map.json")
+    assert map_indices(derived) == read_release(metadata / "class_idx_map.json")
     assert derived.missing == ("cow", "giraffe", "skateboard", "toilet", "none")
 
 
 def test_plain_meanings_differ_from_the_ytbb_release_as_documented(test_data):
-    release = released(test_data / "ytbb_robust/metadata/class_idx_map.json")
+    release = read_release(test_data / "ytbb_robust/metadata/class_idx_map.json")
     ytbb = shipped_classes("ytbb")
-    given = dict(zip(ytbb.names, ytbb.wnids or (), strict=True)) | PLAIN_YTBB
-    plain = mapped(
+    meanings = dict(zip(ytbb.names, ytbb.wnids or (), strict=True)) | PLAIN_YTBB
+    plain = map_indices(
         class_mapping.by_meaning(
-            shipped_classes("imagenet1k"), Classes(ytbb.names, tuple(given.values()))
+            shipped_classes("imagenet1k"), Classes(ytbb.names, tuple(meanings.values()))
         )
     )
     differences = [
@@ -153,8 +153,8 @@ def test_plain_meanings_differ_from_the_ytbb_release_as_documented(test_data):
     documented = [tuple(cell.strip() for cell in row.split("|")[1:4]) for row in rows]
     names_of = shipped_classes("imagenet1k").names
     assert [(a, b.split(",")[0], c) for a, b, c in documented] == [
-        (f"{i} {names_of[i]}", ours or "none", plain_one or "none")
-        for i, ours, plain_one in differences
+        (f"{i} {names_of[i]}", release_name or "none", plain_name or "none")
+        for i, release_name, plain_name in differences
     ]
 
 
@@ -182,18 +182,18 @@ def test_wordnet_falls_back_on_names_without_an_id():
 
 
 def test_between_takes_identity_then_meanings_then_names():
-    one = Classes(("Traffic_Light", "dog"))
+    classes = Classes(("Traffic_Light", "dog"))
     assert (
-        class_mapping.between(one, Classes(one.names, ("n06874185", "n02084071"))).origin
+        class_mapping.between(classes, Classes(classes.names, ("n06874185", "n02084071"))).origin
         == "identity"
     )
-    assert class_mapping.between(one, Classes(("traffic light",))).origin == "by WordNet"
+    assert class_mapping.between(classes, Classes(("traffic light",))).origin == "by WordNet"
     assert class_mapping.between(Classes(("gnome",)), Classes(("Gnome",))).origin == "by name"
     with pytest.raises(UsageError, match=r"2 classes to the data's 1: none .* car; .*--class-map"):
-        class_mapping.between(one, Classes(("car",)))
+        class_mapping.between(classes, Classes(("car",)))
     many = Classes(tuple("abcdefg"))
     with pytest.raises(UsageError, match="means any of a, b, c, d, e and 2 more"):
-        class_mapping.between(one, many)
+        class_mapping.between(classes, many)
 
 
 def test_by_name_prefers_the_exact_spelling():
@@ -434,7 +434,7 @@ def test_named_keeps_names():
 def test_usual_imagenet_labels_are_recognised(tmp_path):
     lemmas = dict(
         line.split("\t")
-        for line in installed("timm", "data/_info/imagenet_synset_to_lemma.txt").splitlines()
+        for line in read_installed("timm", "data/_info/imagenet_synset_to_lemma.txt").splitlines()
     )
     hugging_face = [lemmas[wnid] for wnid in shipped_classes("imagenet1k").wnids or ()]
     assert from_names(hugging_face) == shipped_classes("imagenet1k")
@@ -448,7 +448,7 @@ def test_usual_imagenet_labels_are_recognised(tmp_path):
 
 
 def test_torchvision_labels_are_recognised():
-    tree = ast.parse(installed("torchvision", "models/_meta.py"))
+    tree = ast.parse(read_installed("torchvision", "models/_meta.py"))
     labels = next(
         ast.literal_eval(node.value)
         for node in tree.body
@@ -465,10 +465,10 @@ def test_lists_say_what_the_names_of_a_map_mean(tmp_path):
     )
     (tmp_path / "data.txt").write_text("n02012849 crane\nrobot arm\n")
     text = f"imagenet1k:{tmp_path / 'data.txt'}"
-    found = named_map(text, model, data)
+    class_map = named_map(text, model, data)
     assert [model.names[i] for i in class_mapping.by_meaning(model, data).members[0]] == ["crane"]
-    assert [model.names[i] for i in found.members[0]] == ["crane (wading bird)"]
-    assert found.origin.endswith(f"names as in {text}")
+    assert [model.names[i] for i in class_map.members[0]] == ["crane (wading bird)"]
+    assert class_map.origin.endswith(f"names as in {text}")
 
 
 def test_a_list_alone_is_of_whom_it_fits(test_data):
@@ -482,7 +482,7 @@ def test_a_list_alone_is_of_whom_it_fits(test_data):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("vid3", "no class map named 'vid3'; did you mean 'vid30'?"),
         ("bdd", "'tench' of the model's 1,000 classes is not in bdd, and 'airplane' of the data's"),
@@ -491,7 +491,7 @@ def test_a_list_alone_is_of_whom_it_fits(test_data):
         ("kitti.txt", "no class list at 'kitti.txt'"),
     ],
 )
-def test_what_a_class_map_cannot_be_is_said(text, told):
+def test_what_a_class_map_cannot_be_is_said(text, message):
     with pytest.raises(UsageError) as error:
         named_map(text, shipped_classes("imagenet1k"), shipped_classes("vid30"))
-    assert told in str(error.value)
+    assert message in str(error.value)

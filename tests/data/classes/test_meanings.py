@@ -53,14 +53,14 @@ COCO = shipped_classes("coco")
 
 
 def pairs(text):
-    return dict(each.strip().split("=") for each in text.replace("\n", " ").split(","))
+    return dict(pair.strip().split("=") for pair in text.replace("\n", " ").split(","))
 
 
-def met(source, target):
-    found = class_mapping.between(source, target)
+def match_classes(source, target):
+    class_map = class_mapping.between(source, target)
     return {
         target.names[to]: {source.names[i] for i in own}
-        for to, own in enumerate(found.members)
+        for to, own in enumerate(class_map.members)
         if own
     }
 
@@ -76,16 +76,20 @@ def met(source, target):
     ],
 )
 def test_a_coco_detector_finds_the_classes_of(text, target):
-    assert met(COCO, target) == {name: {own} for name, own in pairs(text).items()}
+    assert match_classes(COCO, target) == {name: {own} for name, own in pairs(text).items()}
     # a list of names that somebody writes is the same list
-    assert met(from_names(COCO.names), from_names(target.names)).keys() == pairs(text).keys()
+    assert (
+        match_classes(from_names(COCO.names), from_names(target.names)).keys() == pairs(text).keys()
+    )
 
 
 def test_voc_has_a_partner_for_each_of_its_20_classes():
-    found = class_mapping.between(COCO, shipped_classes("voc"))
-    assert not found.missing
-    assert len(found.members) == 20
-    by_alias = [name for name, way in zip(COCO.names, found.ways, strict=True) if way == "alias"]
+    class_map = class_mapping.between(COCO, shipped_classes("voc"))
+    assert not class_map.missing
+    assert len(class_map.members) == 20
+    by_alias = [
+        name for name, way in zip(COCO.names, class_map.ways, strict=True) if way == "alias"
+    ]
     assert by_alias == ["motorcycle", "airplane", "couch", "tv"], "the others differ by blanks only"
 
 
@@ -98,24 +102,26 @@ def test_case_plural_and_blanks_do_not_count(alike):
 
 
 def test_a_detector_of_voc_on_coco_and_back():
-    there = class_mapping.between(shipped_classes("voc"), COCO)
-    to = {shipped_classes("voc").names[i]: COCO.names[d] for i, d in enumerate(there.destinations)}
+    class_map = class_mapping.between(shipped_classes("voc"), COCO)
+    to = {
+        shipped_classes("voc").names[i]: COCO.names[d] for i, d in enumerate(class_map.destinations)
+    }
     assert to == pairs(VOC_IN_COCO)
 
 
 def test_lvis_spellings_are_cocos_classes():
     own = [name.strip() for name in LVIS.replace("\n", " ").split(",")]
-    found = class_mapping.between(COCO, classes_of_names(dict.fromkeys(own)))
-    assert found.missing == ()
-    lost = {n for n, d in zip(COCO.names, found.destinations, strict=True) if d < 0}
+    class_map = class_mapping.between(COCO, classes_of_names(dict.fromkeys(own)))
+    assert class_map.missing == ()
+    lost = {n for n, d in zip(COCO.names, class_map.destinations, strict=True) if d < 0}
     # a hot dog is a sandwich, says WordNet
     assert lost == {"sports ball", "potted plant"}
 
 
 def test_older_names_of_bdd_are_known():
-    found = class_mapping.between(COCO, from_names(OLD_BDD.split(", ")))
-    assert found.missing == ("rider",)
-    assert class_mapping.proposals(found) == {"rider": "person"}
+    class_map = class_mapping.between(COCO, from_names(OLD_BDD.split(", ")))
+    assert class_map.missing == ("rider",)
+    assert class_mapping.proposals(class_map) == {"rider": "person"}
 
 
 # --- homonyms: one spelling, two things
@@ -129,18 +135,18 @@ def test_older_names_of_bdd_are_known():
     ],
 )
 def test_a_spelling_of_two_lists_meets_only_its_own_sense(model, data):
-    found = class_mapping.between(from_names(model), from_names(data))
-    assert found.members == ((), (1,))
+    class_map = class_mapping.between(from_names(model), from_names(data))
+    assert class_map.members == ((), (1,))
 
 
 def test_a_bird_is_no_toy():
     birds = classes_of_names({"kite": "n01608432", "vulture": None})
     assert class_mapping.by_meaning(COCO, birds).members == ((), ())
     ilsvrc = shipped_classes("imagenet1k")
-    assert met(ilsvrc, birds)["kite"] == {"kite"}
+    assert match_classes(ilsvrc, birds)["kite"] == {"kite"}
     toys = from_names(["kite", "person"])  # both are COCO's, and no other list has the two
     assert class_mapping.between(ilsvrc, toys).members[0] == ()
-    assert met(COCO, toys)["kite"] == {"kite"}
+    assert match_classes(COCO, toys)["kite"] == {"kite"}
 
 
 def test_a_rodent_with_its_id_is_no_device():
@@ -151,9 +157,9 @@ def test_a_rodent_with_its_id_is_no_device():
 def test_a_name_of_several_senses_among_others_meets_by_name_alone():
     mixed = classes_of_names({"kite": None, "gnome": None})
     assert mixed.wnids is None
-    found = class_mapping.between(COCO, mixed)
-    assert found.members[0] == (COCO.names.index("kite"),)
-    assert found.ways[COCO.names.index("kite")] == "name alone"
+    class_map = class_mapping.between(COCO, mixed)
+    assert class_map.members[0] == (COCO.names.index("kite"),)
+    assert class_map.ways[COCO.names.index("kite")] == "name alone"
 
 
 def test_bikes_and_motors_are_known_in_bdd_alone():
@@ -167,28 +173,28 @@ def test_bikes_and_motors_are_known_in_bdd_alone():
 
 def test_men_and_women_are_persons_of_voc_and_kitti_and_bdd():
     for name, target in (("person", "voc"), ("Pedestrian", "kitti"), ("pedestrian", "bdd")):
-        assert met(shipped_classes("openimages"), shipped_classes(target))[name] == {
+        assert match_classes(shipped_classes("openimages"), shipped_classes(target))[name] == {
             *("Person", "Man", "Woman", "Boy", "Girl")
         }
 
 
 def test_persons_who_sit_and_cyclists_are_persons():
-    assert met(shipped_classes("kitti"), COCO)["person"] == {
+    assert match_classes(shipped_classes("kitti"), COCO)["person"] == {
         "Pedestrian",
         "Person_sitting",
         "Cyclist",
     }
     # and the other way round a person is none of the two in particular
-    found = class_mapping.between(COCO, shipped_classes("kitti"))
-    assert found.missing == ("Van", "Person_sitting", "Cyclist", "Tram", "Misc")
-    assert class_mapping.proposals(found) == {
+    class_map = class_mapping.between(COCO, shipped_classes("kitti"))
+    assert class_map.missing == ("Van", "Person_sitting", "Cyclist", "Tram", "Misc")
+    assert class_mapping.proposals(class_map) == {
         **{"Van": "truck", "Person_sitting": "person", "Cyclist": "person"},
         **{"Tram": "", "Misc": ""},
     }
 
 
 def test_imagenet_reaches_the_classes_of_detectors():
-    to_voc = met(shipped_classes("imagenet1k"), shipped_classes("voc"))
+    to_voc = match_classes(shipped_classes("imagenet1k"), shipped_classes("voc"))
     assert len(to_voc["dog"]) == 118
     assert to_voc["tvmonitor"] == {"television"}
     assert to_voc["sofa"] == {"studio couch"}
@@ -196,7 +202,7 @@ def test_imagenet_reaches_the_classes_of_detectors():
 
 
 def test_a_teddy_bear_of_coco_is_no_bear():
-    assert met(COCO, shipped_classes("ytbb"))["bear"] == {"bear"}
+    assert match_classes(COCO, shipped_classes("ytbb"))["bear"] == {"bear"}
 
 
 def test_several_classes_of_a_model_are_one_of_the_data():
@@ -232,11 +238,11 @@ def test_every_id_is_shipped_and_every_row_above_is_a_row():
 
 
 def test_no_spelling_has_two_meanings_in_one_list():
-    seen = {}
+    spellings = {}
     for row in rows():
         for entry in row["names"].split("|"):
             where, _, name = entry.rpartition(":")
-            other = seen.setdefault((where, meanings.normalise_spelling(name)), row["meaning"])
+            other = spellings.setdefault((where, meanings.normalise_spelling(name)), row["meaning"])
             assert other == row["meaning"], entry
 
 
@@ -261,7 +267,11 @@ def voc_labels(test_data, tmp_path):
     folder = test_data / "coco" / "tinycoco"
     content = json.loads((folder / "annotations" / "instances_train2017.json").read_text())
     to = {own: name for name, own in pairs(VOC_IN_COCO).items()}
-    ids = {each["id"]: to[each["name"]] for each in content["categories"] if each["name"] in to}
+    ids = {
+        category["id"]: to[category["name"]]
+        for category in content["categories"]
+        if category["name"] in to
+    }
     content["categories"] = [{"id": i, "name": n} for i, n in ids.items()]
     content["annotations"] = [a for a in content["annotations"] if a["category_id"] in ids]
     content["categories"].append({"id": 999, "name": "garden gnome"})
@@ -276,8 +286,8 @@ def test_check_and_headline_say_how_classes_met_and_which_did_not(voc_labels, te
     model = f"onnx_detector(path='{path}', classes='coco', decoder='yolox')"
     job = Job(models=(model,), data=(voc_labels,), out=str(tmp_path / "r"), metrics="map")
     plan = check(job)
-    said = class_mapping.describe_matches(plan.tasks[0].class_map)
-    assert "by alias, 4: motorcycle = motorbike, airplane = aeroplane, couch = sofa" in said[1]
-    assert said[-1].startswith("classes of the data without a class of the model, 1: garden gnome")
+    lines = class_mapping.describe_matches(plan.tasks[0].class_map)
+    assert "by alias, 4: motorcycle = motorbike, airplane = aeroplane, couch = sofa" in lines[1]
+    assert lines[-1].startswith("classes of the data without a class of the model, 1: garden gnome")
     headline = document([run(plan, Watcher())]).headline
     assert "1 has no class of the model: garden gnome." in headline[0]

@@ -66,7 +66,7 @@ HIERARCHY = openimages.hierarchy()
 
 
 def pairs():
-    return dict(each.strip().split("=") for each in PAIRS.replace("\n", " ").split(","))
+    return dict(pair.strip().split("=") for pair in PAIRS.replace("\n", " ").split(","))
 
 
 # --- the shipped data
@@ -131,18 +131,20 @@ def test_parents_are_the_hierarchy_and_skip_classes_that_are_not_listed():
 
 
 def test_each_coco_class_maps_to_the_class_that_means_the_same():
-    found = class_mapping.between(COCO, OPEN)
-    named = {name: OPEN.names[to] for name, to in zip(COCO.names, found.destinations, strict=True)}
-    assert named == pairs()
-    assert len(named) == 80
+    class_map = class_mapping.between(COCO, OPEN)
+    mapping = {
+        name: OPEN.names[to] for name, to in zip(COCO.names, class_map.destinations, strict=True)
+    }
+    assert mapping == pairs()
+    assert len(mapping) == 80
     assert set(openimages.meanings("same")) == set(COCO.names) - {"cup"}
-    assert found.origin == "by Open Images' classes"
+    assert class_map.origin == "by Open Images' classes"
 
 
 def test_each_open_images_class_maps_to_the_coco_class_that_it_is():
-    found = class_mapping.between(OPEN, COCO)
-    assert not found.missing
-    for name, members in zip(COCO.names, found.members, strict=True):
+    class_map = class_mapping.between(OPEN, COCO)
+    assert not class_map.missing
+    for name, members in zip(COCO.names, class_map.members, strict=True):
         same = {
             openimages.released_names()[mid] for mid in openimages.meanings("same").get(name, ())
         }
@@ -155,9 +157,9 @@ def test_no_open_images_class_means_two_coco_classes():
 
 
 def test_there_and_back_is_the_same_class():
-    there, back = class_mapping.between(COCO, OPEN), class_mapping.between(OPEN, COCO)
+    forward, back = class_mapping.between(COCO, OPEN), class_mapping.between(OPEN, COCO)
     for index, name in enumerate(COCO.names):
-        home = back.destinations[there.destinations[index]]
+        home = back.destinations[forward.destinations[index]]
         assert home == (-1 if name == "cup" else index), name
 
 
@@ -167,8 +169,8 @@ def test_a_mouse_is_an_animal_or_not_as_it_is_spelt():
     assert class_mapping.between(COCO, two).members == ((), (COCO.names.index("person"),))
     lower = Classes(("mouse", "person"))
     assert openimages.space(lower.names) == "coco"
-    found = class_mapping.between(OPEN, lower).members
-    assert [OPEN.names[i] for i in found[0]] == ["Computer mouse"]
+    members = class_mapping.between(OPEN, lower).members
+    assert [OPEN.names[i] for i in members[0]] == ["Computer mouse"]
 
 
 def test_names_of_later_releases_are_the_same_classes():
@@ -183,24 +185,24 @@ def test_names_of_later_releases_are_the_same_classes():
 
 def test_a_class_goes_to_the_nearest_above_it_where_its_own_is_not_there():
     few = Classes(("Vehicle", "Land vehicle", "Person", "Mammal"))
-    found = class_mapping.between(COCO, few)
-    to = {name: found.destinations[COCO.names.index(name)] for name in ("car", "boat", "dog")}
+    class_map = class_mapping.between(COCO, few)
+    to = {name: class_map.destinations[COCO.names.index(name)] for name in ("car", "boat", "dog")}
     assert to == {"car": 1, "boat": 0, "dog": 3}
-    assert found.destinations[COCO.names.index("bird")] == -1, "a bird is no mammal"
+    assert class_map.destinations[COCO.names.index("bird")] == -1, "a bird is no mammal"
 
 
 def test_of_two_as_near_the_one_that_stands_below_the_other_is_taken():
-    found = class_mapping.between(
+    class_map = class_mapping.between(
         Classes(("Hat", "Cat")), Classes(("Clothing", "Fashion accessory"))
     )
-    assert found.destinations == (1, -1), "a hat is both, and a fashion accessory is clothing"
+    assert class_map.destinations == (1, -1), "a hat is both, and a fashion accessory is clothing"
 
 
 def test_gaps_between_cocos_numbers_map_to_nothing():
     gappy = Classes(("N/A 0", *COCO.names[:12], "N/A 12", *COCO.names[12:]))
-    found = class_mapping.between(gappy, OPEN)
-    assert found.destinations[0] == found.destinations[13] == -1
-    assert OPEN.names[found.destinations[1]] == "Person"
+    class_map = class_mapping.between(gappy, OPEN)
+    assert class_map.destinations[0] == class_map.destinations[13] == -1
+    assert OPEN.names[class_map.destinations[1]] == "Person"
 
 
 @pytest.mark.parametrize("names", [("person", "gnome"), ("Table tennis", "Cat"), ("N/A",), ()])

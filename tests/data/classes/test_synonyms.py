@@ -54,17 +54,17 @@ OTHER = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
-def test_words_for_one_class(one, other):
-    assert fold_class(one) == fold_class(other)
-    assert match_class(one, ["zebra", other]) == other
-    assert match_class(other, ["zebra", one]) == one
+@pytest.mark.parametrize(("name", "other"), SAME)
+def test_words_for_one_class(name, other):
+    assert fold_class(name) == fold_class(other)
+    assert match_class(name, ["zebra", other]) == other
+    assert match_class(other, ["zebra", name]) == name
 
 
-@pytest.mark.parametrize(("one", "other"), OTHER)
-def test_words_for_two_classes(one, other):
-    assert fold_class(one) != fold_class(other)
-    assert match_class(one, ["zebra", other]) == one
+@pytest.mark.parametrize(("name", "other"), OTHER)
+def test_words_for_two_classes(name, other):
+    assert fold_class(name) != fold_class(other)
+    assert match_class(name, ["zebra", other]) == name
 
 
 @pytest.mark.parametrize("name", names())

@@ -36,7 +36,7 @@ def pack_zeros():
 def write_tiff(tag=0, kind=4, count=0, next_directory=0):
     """A grey TIFF file of PIXELS' first channel, with a tag of so many values more."""
     numbers = {256: 16, 257: 16, 258: 8, 259: 1, 262: 1, 273: 300, 277: 1, 278: 16, 279: 256}
-    entries = [(each, 4, 1, value) for each, value in numbers.items()]
+    entries = [(field, 4, 1, value) for field, value in numbers.items()]
     entries += [(tag, kind, count, 600)] if tag else []
     head = b"II*\0" + struct.pack("<IH", 8, len(entries))
     head += b"".join(struct.pack("<HHII", *entry) for entry in entries)
@@ -65,10 +65,10 @@ def test_what_lies_beside_the_picture_takes_no_memory(name):
     data = HOSTILE[name]()
     image = image_file.decode(encode(f".{name.split(',')[0]}"), "plain")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = image_file.decode(data, name)
+    pixels = image_file.decode(data, name)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**16  # kB
     grey = np.broadcast_to(PIXELS[..., :1], image.shape)
-    np.testing.assert_array_equal(found, grey if name.startswith("tiff") else image)
+    np.testing.assert_array_equal(pixels, grey if name.startswith("tiff") else image)
 
 
 def test_of_an_animation_the_picture_that_other_programs_show_is_read():

@@ -63,9 +63,9 @@ def test_jpeg_and_png_decode_to_rgb(tmp_path):
     image[..., 0] = 200
     for suffix in ("png", "jpg", "bmp"):
         Pillow.fromarray(image).save(tmp_path / f"a.{suffix}", quality=95)
-        found = image_file.read(tmp_path / f"a.{suffix}")
-        assert found.shape == image.shape
-        assert abs(found.astype(int) - image).max() <= 4
+        pixels = image_file.read(tmp_path / f"a.{suffix}")
+        assert pixels.shape == image.shape
+        assert abs(pixels.astype(int) - image).max() <= 4
 
 
 def test_grey_jpeg_is_read_as_rgb(tmp_path):

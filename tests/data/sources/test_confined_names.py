@@ -24,7 +24,7 @@ from steadyeye.review.sampling.box_sampling import sample_boxes
 OUTSIDE = ("../secrets/000005.bmp", "ABSOLUTE", "linked.bmp")
 
 
-def built(spec):
+def build_source(spec):
     return plugins.build("sources", parse(spec))
 
 
@@ -88,9 +88,9 @@ def test_an_image_outside_is_refused_unless_it_is_allowed(
 ):
     spec = KINDS[kind](tmp_path, secret, text)
     with pytest.raises(UsageError, match="outside of"):
-        built(spec)
+        build_source(spec)
     monkeypatch.setenv(VARIABLE, str(secret.parent))
-    source = built(spec)
+    source = build_source(spec)
     assert any(file.samefile(secret) for file in source.files())
     images = [source[i].image() for i in range(len(source)) if source.files()[i].samefile(secret)]
     assert images[0].mean() == 200
@@ -103,8 +103,8 @@ def test_what_data_yaml_names_lies_in_its_folder_or_in_a_root_that_is_given(line
     path = tmp_path / "data" / "data.yaml"
     path.write_text(f"{lines}names: [a, b]\n")
     with pytest.raises(UsageError, match=r"outside of .*give yolo\(…, root='FOLDER'\)"):
-        built(f"yolo(data='{path}')")
-    source = built(f"yolo(data='{path}', root='{tmp_path}')")
+        build_source(f"yolo(data='{path}')")
+    source = build_source(f"yolo(data='{path}', root='{tmp_path}')")
     assert len(source) == 8
 
 
@@ -114,9 +114,9 @@ def test_a_sequence_of_mot_keeps_its_frames_in_its_folder(tmp_path):
     info = tmp_path / "data" / "seq" / "seqinfo.ini"
     info.write_text("[Sequence]\nimDir=../../elsewhere/seq/img1\n")
     with pytest.raises(UsageError, match="outside of"):
-        built(spec)
+        build_source(spec)
     info.write_text("[Sequence]\nimDir=img1\n")
-    assert len(built(spec))
+    assert len(build_source(spec))
 
 
 def test_suggested_boxes_are_of_images_in_their_folder(tmp_path, secret):
@@ -141,14 +141,14 @@ def test_suggested_boxes_are_of_images_in_their_folder(tmp_path, secret):
     assert sample(images) == (1, 1)
 
 
-def imagenet_vid(root, named):
+def imagenet_vid(root, path):
     data, annotated = (root / kind / "VID" / "val" / "a" for kind in ("Data", "Annotations"))
     pictures(data, ["000000.bmp", "000001.bmp"])
     annotated.mkdir(parents=True)
     sides = "<xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax>"
     for stem in ("000000", "000001"):
         (annotated / f"{stem}.xml").write_text(
-            f"<annotation><folder>{named.parent}</folder><filename>{named}</filename><object>"
+            f"<annotation><folder>{path.parent}</folder><filename>{path}</filename><object>"
             f"<name>n02958343</name><bndbox>{sides}</bndbox></object></annotation>"
         )
     return f"imagenet_vid(root='{root}')"
@@ -157,10 +157,10 @@ def imagenet_vid(root, named):
 def with_sidecar(make, video):
     """What writes data with a sidecar that labels `video`, and what lies outside as well."""
 
-    def write(root, named):
+    def write(root, path):
         spec, _ = make(root)
         labels = root / "labels.csv"
-        names = (video, named, "../secrets", "../secrets/000005", "../secrets/000005.bmp")
+        names = (video, path, "../secrets", "../secrets/000005", "../secrets/000005.bmp")
         labels.write_text("\n".join(["video,labels", *(f"{name},a" for name in names)]))
         return spec if "labels=" in spec else spec.replace(")", f", labels='{labels}')")
 
@@ -179,7 +179,7 @@ FROM_LISTINGS = {
 def test_annotations_of_frames_open_nothing_that_they_name(kind, tmp_path, secret):
     """The frames are those that lie in the folder, whatever an annotation or a sidecar names."""
     root = tmp_path / "data"
-    source = built(FROM_LISTINGS[kind](root, secret))
+    source = build_source(FROM_LISTINGS[kind](root, secret))
     assert len(source)
     assert all(path.resolve().is_relative_to(root) for path in source.files())
     assert not any(abs(source[i].image().mean() - 200) < 1 for i in range(len(source)))
@@ -192,5 +192,5 @@ def test_annotations_of_imagenet_vid_quote_no_file(tmp_path, secret):
     entity = f'<!DOCTYPE a [<!ENTITY x SYSTEM "file://{secret}">]>'
     path.write_text(entity + path.read_text().replace("n02958343", "&x;"))
     with pytest.raises(UsageError, match="defines entities") as raised:
-        built(spec)
+        build_source(spec)
     assert "secret" not in str(raised.value).replace(str(tmp_path), "")

@@ -86,9 +86,9 @@ def test_the_index_is_kept_and_made_again_when_the_tar_changes(packed, tmp_path,
     tar(packed / "train-000.tar", [("9.jpg", picture(9)), ("9.cls", b"dark")])
     assert list(build(urls).ids) == ["9"]
     assert len(scanned) == 1
-    (kept,) = (tmp_path / "cache").rglob("*.arrow")
-    for damaged in (b"", kept.read_bytes()[:-100], b"x" * 3000):
-        kept.write_bytes(damaged)
+    (index_file,) = (tmp_path / "cache").rglob("*.arrow")
+    for damaged in (b"", index_file.read_bytes()[:-100], b"x" * 3000):
+        index_file.write_bytes(damaged)
         assert list(build(urls).ids) == ["9"]
     assert len(scanned) == 4
 
@@ -292,11 +292,11 @@ def test_a_video_on_a_store_is_read_a_piece_at_a_time(test_data, store, tmp_path
     longest = []
     original = Remote.read_range
 
-    def watched(self, start, end):
+    def watch_range(self, start, end):
         longest.append(end - start)
         return original(self, start, end)
 
-    monkeypatch.setattr(Remote, "read_range", watched)
+    monkeypatch.setattr(Remote, "read_range", watch_range)
     spec = "video(path='{}', anchors=3, k=3)"
     same(build(spec.format(clip)), build(spec.format(url)))
     assert longest
@@ -310,7 +310,7 @@ def test_a_run_over_tars_equals_one_over_the_folder(packed, tmp_path, store):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(picture(4 * i))
     url = upload(packed, f"{store}/both")
-    found = []
+    tables = []
     for n, data in enumerate(
         (
             f"image_folder(root='{tmp_path}/folder')",
@@ -321,10 +321,10 @@ def test_a_run_over_tars_equals_one_over_the_folder(packed, tmp_path, store):
         job = Job(models=("efficientnet_lite0",), data=(data,), out=str(tmp_path / str(n)))
         checked = validate.with_models(job, [Bright()])
         run(checked, Silent())
-        found.append(read(*cells(tmp_path / str(n))[0]))
-    for other in found[1:]:
-        np.testing.assert_array_equal(other.scores, found[0].scores)
-        np.testing.assert_array_equal(other.truth, found[0].truth)
+        tables.append(read(*cells(tmp_path / str(n))[0]))
+    for other in tables[1:]:
+        np.testing.assert_array_equal(other.scores, tables[0].scores)
+        np.testing.assert_array_equal(other.truth, tables[0].truth)
 
 
 def test_a_second_run_over_tars_and_parquet_asks_nothing(packed, hub, store, tmp_path):
@@ -354,8 +354,8 @@ def test_a_changed_tar_is_another_key(packed, store, tmp_path):
     """Also where names, sizes and places in the tar are the same."""
     other = picture(200).ljust(2000, b"\0")
     urls, far = f"{packed}/train-000.tar", upload(packed, f"{store}/changed")
-    near, there = build(f"webdataset(urls='{urls}')"), build(f"webdataset(urls='{far}')")
-    before = [each[i].key() for each in (near, there) for i in (2, 3)]
+    local, remote = build(f"webdataset(urls='{urls}')"), build(f"webdataset(urls='{far}')")
+    before = [source[i].key() for source in (local, remote) for i in (2, 3)]
     files = []
     for i in range(30):
         data = picture(4 * i)
@@ -365,8 +365,8 @@ def test_a_changed_tar_is_another_key(packed, store, tmp_path):
         ]
     tar(packed / "train-000.tar", files)
     upload(packed, far)
-    near, there = build(f"webdataset(urls='{urls}')"), build(f"webdataset(urls='{far}')")
-    after = [each[i].key() for each in (near, there) for i in (2, 3)]
+    local, remote = build(f"webdataset(urls='{urls}')"), build(f"webdataset(urls='{far}')")
+    after = [source[i].key() for source in (local, remote) for i in (2, 3)]
     assert [b == a for b, a in zip(before, after, strict=True)] == [False, True, False, False]
 
 

@@ -32,15 +32,15 @@ def good_anchors(metadata):
     index = json.loads((metadata / "ytbb_class_index.json").read_text())
     number = {name: int(i) for i, name in index.items()}
     reviews = json.loads((metadata / "anchor_labels.json").read_text())
-    found = {}
+    anchors = {}
     for row in reviews["annotations"]:
-        said = {reviews["labels"][i] for i in row["labels"]}
+        words = {reviews["labels"][i] for i in row["labels"]}
         name, file = row["key"].split("/")[-2:]
-        if "good" in said and not said & {"bad", "unsure"}:
+        if "good" in words and not words & {"bad", "unsure"}:
             own = {22: 23, 23: 22}.get(label[name], label[name])
             frame = int(file.removeprefix("frame-").removesuffix(".jpg"))
-            found[name] = frame, {own} | {number[word] for word in said if word in number}
-    return found
+            anchors[name] = frame, {own} | {number[word] for word in words if word in number}
+    return anchors
 
 
 @pytest.fixture
@@ -60,24 +60,24 @@ def key(name, anchor, neighbour):
 
 
 def sets_of(source):
-    found = {}
+    sets = {}
     for member in source.members:
-        found.setdefault(member.group, {})[member.offset] = set(member.truth)
-    return found
+        sets.setdefault(member.group, {})[member.offset] = set(member.truth)
+    return sets
 
 
 def test_good_anchors_and_their_labels(metadata):
     source = ytbb_robust(str(metadata.parent))
-    wanted = good_anchors(metadata)
-    assert len(wanted) == 2169
-    found = {m.group: (m.frame, set(m.truth)) for m in source.members if m.offset == 0}
-    assert found == wanted
+    expected = good_anchors(metadata)
+    assert len(expected) == 2169
+    anchors = {m.group: (m.frame, set(m.truth)) for m in source.members if m.offset == 0}
+    assert anchors == expected
     # the class with index 23 is car; the CSV writes 22
     with (metadata / "ytbb_robustness_test_anchors_full.csv").open(newline="") as file:
         cars = {f"{r['ytid']}_{r['time_ms']}" for r in csv.DictReader(file) if r["label"] == "22"}
-    assert len(cars & found.keys()) == 84
-    assert all(23 in found[name][1] for name in cars & found.keys())
-    assert not any(22 in labels for _, labels in found.values())
+    assert len(cars & anchors.keys()) == 84
+    assert all(23 in anchors[name][1] for name in cars & anchors.keys())
+    assert not any(22 in labels for _, labels in anchors.values())
 
 
 def test_without_the_reviews_of_pairs_the_set_says_so(metadata):
@@ -92,30 +92,30 @@ def test_without_the_reviews_of_pairs_the_set_says_so(metadata):
 def test_pairs_by_the_rules(metadata):
     """Every combination of labels, drawn at random: the sets are those of the definition."""
     draw = random.Random(3)
-    anchors, said = good_anchors(metadata), {}
+    anchors, reviews = good_anchors(metadata), {}
     for name, (frame, _) in anchors.items():
         for neighbour in range(frame - 12, frame + 13):
             labels = set(draw.sample(LABELS, draw.choice([1, 1, 2, 3])))
             labels |= {"similar"} if draw.random() < 0.8 else set()
             labels -= {"bad-anchor"} if draw.random() < 0.95 else set()
             if neighbour != frame and draw.random() < 0.95:
-                said[key(name, frame, neighbour)] = labels
-    rows = [{"key": k, "labels": [LABELS.index(w) for w in sorted(v)]} for k, v in said.items()]
+                reviews[key(name, frame, neighbour)] = labels
+    rows = [{"key": k, "labels": [LABELS.index(w) for w in sorted(v)]} for k, v in reviews.items()]
     write_pairs(metadata, rows)
 
-    bad = {k.split(",")[0] for k, v in said.items() if "bad-anchor" in v}
-    wanted = {}
+    bad = {k.split(",")[0] for k, v in reviews.items() if "bad-anchor" in v}
+    expected = {}
     for name, (frame, labels) in anchors.items():
         if f"{name}/frame-{frame}.jpg" in bad:
             continue
-        wanted[name] = {0: labels}
+        expected[name] = {0: labels}
         for offset in range(-10, 11):
-            words = said.get(key(name, frame, frame + offset), set())
+            words = reviews.get(key(name, frame, frame + offset), set())
             if "similar" in words and not words & set(FLAWS):
-                wanted[name][offset] = labels
+                expected[name][offset] = labels
     source = ytbb_robust(str(metadata.parent))
-    assert 500 < len(wanted) < 2_100
-    assert sets_of(source) == wanted
+    assert 500 < len(expected) < 2_100
+    assert sets_of(source) == expected
     assert source.name == "ytbb_robust, not as released"
 
     whole = ytbb_robust(str(metadata.parent), review=False)
@@ -124,18 +124,18 @@ def test_pairs_by_the_rules(metadata):
         for row in json.loads((metadata / "anchor_labels.json").read_text())["annotations"]
     }
     assert sets_of(ytbb_robust(str(metadata.parent), k=3)) == {
-        name: {o: labels for o, labels in found.items() if abs(o) <= 3}
-        for name, found in wanted.items()
+        name: {o: labels for o, labels in offsets.items() if abs(o) <= 3}
+        for name, offsets in expected.items()
     }
-    kept = {(m.group, m.offset) for m in whole.members if m.accepted}
-    assert kept == {(name, offset) for name, found in wanted.items() for offset in found}
+    accepted = {(m.group, m.offset) for m in whole.members if m.accepted}
+    assert accepted == {(name, offset) for name, offsets in expected.items() for offset in offsets}
 
 
 def released_counts(metadata):
     """Reviews of pairs that leave 2,030 anchors and 36,827 pairs."""
     anchors = good_anchors(metadata)
     names = [name for name in anchors if anchors[name][0] >= 10]
-    dropped, kept = names[: 2169 - 2030], [n for n in anchors if n not in names[: 2169 - 2030]]
+    dropped, remaining = names[: 2169 - 2030], [n for n in anchors if n not in names[: 2169 - 2030]]
     rows = [
         {"key": key(name, anchors[name][0], anchors[name][0] + 1), "labels": ["bad-anchor"]}
         for name in dropped
@@ -143,7 +143,7 @@ def released_counts(metadata):
     pairs = [
         key(name, anchors[name][0], anchors[name][0] + offset)
         for offset in (o for d in range(1, 11) for o in (d, -d))
-        for name in kept
+        for name in remaining
         if anchors[name][0] + offset >= 0
     ]
     rows += [{"key": pair, "labels": ["similar"]} for pair in pairs[:36_827]]
@@ -189,8 +189,8 @@ def test_the_last_review_of_a_pair_holds_and_keys_may_have_folders(metadata):
             {"key": [f"/a/b/{other}/frame-{at}.jpg", f"{other}/frame-{at + 2}.jpg"], "labels": [0]},
         ],
     )
-    found = sets_of(ytbb_robust(str(metadata.parent), sets=[name, other]))
-    assert {name: set(found[name]), other: set(found[other])} == {name: {0, 1}, other: {0, 2}}
+    sets = sets_of(ytbb_robust(str(metadata.parent), sets=[name, other]))
+    assert {name: set(sets[name]), other: set(sets[other])} == {name: {0, 1}, other: {0, 2}}
     assert "2,167 kept anchors have no reviewed pair" in " ".join(
         ytbb_robust(str(metadata.parent)).notes
     )
@@ -253,12 +253,12 @@ def test_an_oracle_is_right_wherever_an_imagenet_model_can_be(metadata):
     anchors = [m for m in source.members if m.offset == 0]
     scores = np.zeros((len(anchors), 1000), dtype=np.float32)
     for row, anchor in enumerate(anchors):
-        members = [each for label in anchor.truth for each in classes.members[label]]
+        members = [member for label in anchor.truth for member in classes.members[label]]
         scores[row, members[:1]] = 1
     best = classes.apply(scores).argmax(axis=1)
     right = np.array([label in m.truth for label, m in zip(best, anchors, strict=True)])
-    beyond = {source.classes.names.index(name) for name in UNNAMEABLE}
-    nameable = np.array([not set(m.truth) <= beyond for m in anchors])
+    unnameable = {source.classes.names.index(name) for name in UNNAMEABLE}
+    nameable = np.array([not set(m.truth) <= unnameable for m in anchors])
     assert right[nameable].all()
     assert (nameable.sum(), right.sum()) == (2091, 2091)
 
@@ -280,14 +280,14 @@ def test_imagenet_vid_robust_frame_by_frame(vid):
     labels = json.loads((vid / "labels.json").read_text())
     source = imagenet_vid_robust(str(vid.parent))
     assert source.name == "imagenet_vid_robust"
-    wanted = {
+    expected = {
         (anchor, frame): (int(frame[-11:-5]) - int(anchor[-11:-5]), tuple(sorted(labels[frame])))
         for anchor, near in sets.items()
         for frame in {anchor, *near}
     }
-    found = {(m.group, m.id): (m.offset, m.truth) for m in source.members}
-    assert found == wanted
-    assert len(found) == len(source.members) == 22_179
+    frames = {(m.group, m.id): (m.offset, m.truth) for m in source.members}
+    assert frames == expected
+    assert len(frames) == len(source.members) == 22_179
     assert len(sets) == 1109
     assert sum(len(near) == 20 for near in sets.values()) == 889
 
@@ -347,7 +347,10 @@ def test_a_model_that_cannot_name_a_class_of_ytbb_is_not_refused(test_data):
     spec = f"ytbb_robust(root='{test_data / 'ytbb_robust'}')"
     source = plugins.build("sources", parse(spec))
     model = plugins.build("models", parse("efficientnet_lite0"))
-    made = task(
+    evaluation_task = task(
         Job(models=("efficientnet_lite0",), data=(spec,)), ("m", model), (spec, source), None
     )
-    assert any(note.startswith("toilet: no class of") for note in made.identity["model"]["notes"])
+    assert any(
+        note.startswith("toilet: no class of")
+        for note in evaluation_task.identity["model"]["notes"]
+    )

@@ -41,8 +41,8 @@ def root(tmp_path):
     """A folder laid out as the release, with the reviews, maps and frames of `SETS`."""
     meanings = ["good", "unsure", "bad"]
     annotations = [
-        {"key": f"{name}/frame-11.jpg", "labels": [meanings.index(said)]}
-        for name, (said, _, _) in SETS.items()
+        {"key": f"{name}/frame-11.jpg", "labels": [meanings.index(review)]}
+        for name, (review, _, _) in SETS.items()
     ]
     metadata = tmp_path / "metadata"
     metadata.mkdir()
@@ -73,9 +73,9 @@ def test_the_review_leaves_all_numbers_but_its_own_section_as_they_were(root, tm
     titles = [[s.title for s in document([run.folder]).sections] for run in (plain, whole)]
     (section,) = [s for s in document([whole.folder]).sections if s.place == 55]
     assert [title for title in titles[1] if title != section.title] == titles[0]
-    found = [row for row in section.tables[0].rows if row[1] == "brightness"]
+    rows = [row for row in section.tables[0].rows if row[1] == "brightness"]
     # without the review: the bad anchor is wrong, and the unsure one breaks
-    assert [(row[0], row[2], row[3][:4], row[4][:4], row[5][:4]) for row in found] == [
+    assert [(row[0], row[2], row[3][:4], row[4][:4], row[5][:4]) for row in rows] == [
         ("without review", "4", "75.0", "25.0", "50.0"),
         ("with review", "2", "100.", "50.0", "50.0"),
     ]
@@ -85,20 +85,20 @@ def test_pictures_of_reviewed_sets_are_of_their_own_frames(root, tmp_path):
     """Rows of the source and rows of the table differ once a review has left some out."""
     spec = f"ytbb_robust(root='{root}', k=1, review=False)"
     se.evaluate(brightness, spec, out=tmp_path / "run")
-    shown = sorted(
+    greys = sorted(
         round(float(cv2.imread(str(file)).mean()), -1)
         for file in (tmp_path / "run" / "pictures").glob("*.jpg")
     )
     # bb's anchor and its last frame, and the frame before the flip, which is the anchor
-    assert shown == [90, 240]
+    assert greys == [90, 240]
 
 
 def test_without_review_the_rejected_anchors_are_tagged(root):
-    made = ytbb_robust(str(root), k=1, review=False)
-    assert [made[i].tags["accepted"] for i in range(0, 12, 3)] == [0, 1, 1, 0]
-    assert "accepted" in made.columns
+    whole_set = ytbb_robust(str(root), k=1, review=False)
+    assert [whole_set[i].tags["accepted"] for i in range(0, 12, 3)] == [0, 1, 1, 0]
+    assert "accepted" in whole_set.columns
     assert "accepted" not in ytbb_robust(str(root), k=1)[0].tags
-    assert made.fingerprint != ytbb_robust(str(root), k=1).fingerprint
+    assert whole_set.fingerprint != ytbb_robust(str(root), k=1).fingerprint
 
 
 def test_what_was_rejected_is_not_degraded(root, tmp_path):
@@ -119,34 +119,34 @@ def test_the_released_reviews(test_data):
 
 def grey(images):
     """Calls a toy frame of one of these greys a dog, and all others a cat."""
-    dogs = [any(abs(image.mean() - each) < 1 for each in (28, 52, 100, 136)) for image in images]
+    dogs = [any(abs(image.mean() - level) < 1 for level in (28, 52, 100, 136)) for image in images]
     return np.where(np.array(dogs)[:, None], [[0.1, 0.9]], [[0.9, 0.1]]).astype(np.float32)
 
 
 @pytest.fixture
-def exported(tmp_path):
+def export(tmp_path):
     """Four sets of five frames, greys 20, 60, 100 and 140 and 4 apart; the third is rejected."""
     draw([source(4)], tmp_path / "set", Sampling("setB", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
     review = Review(folder)
     bad = {"quality": "bad", "labels": []}
-    review.everything("anchors", lambda shown: bad if shown["video"] == "v2" else GOOD)
+    review.everything("anchors", lambda question: bad if question["video"] == "v2" else GOOD)
     review.everything("pairs", lambda s: NO if (s["video"], s["offset"]) == ("v0", 2) else YES)
-    review.everything("joint", lambda shown: NO)
+    review.everything("joint", lambda question: NO)
     with review.db.reading() as c:
         export_set(c, folder, review.plan, tmp_path / "out")
     return tmp_path / "out"
 
 
-def test_unreviewed_numbers_are_of_all_that_was_sampled(exported, tmp_path):
+def test_unreviewed_numbers_are_of_all_that_was_sampled(export, tmp_path):
     """v2's anchor is wrong, v0 breaks at its rejected frame, v1 and v3 at frames that stay."""
-    kept = se.evaluate(grey, f"reviewed(root='{exported}')", out=tmp_path / "kept")
-    every = se.evaluate(grey, f"reviewed(root='{exported}', review=False)", out=tmp_path / "all")
-    assert (kept.predictions.data, every.predictions.data) == ("setB", "setB, unreviewed")
-    assert (len(kept.predictions), len(every.predictions)) == (14, 20)
-    assert (kept.accuracy().value, kept.accuracy().n) == (1, 3)
+    reviewed_run = se.evaluate(grey, f"reviewed(root='{export}')", out=tmp_path / "kept")
+    every = se.evaluate(grey, f"reviewed(root='{export}', review=False)", out=tmp_path / "all")
+    assert (reviewed_run.predictions.data, every.predictions.data) == ("setB", "setB, unreviewed")
+    assert (len(reviewed_run.predictions), len(every.predictions)) == (14, 20)
+    assert (reviewed_run.accuracy().value, reviewed_run.accuracy().n) == (1, 3)
     assert (every.accuracy().value, every.accuracy().n) == (3 / 4, 4)
-    assert (kept.pm_k(2).value, every.pm_k(2).value) == (1 / 3, 0)
+    assert (reviewed_run.pm_k(2).value, every.pm_k(2).value) == (1 / 3, 0)
     (section,) = [s for s in document([every.folder]).sections if s.place == 55]
     own = [row for row in section.tables[0].rows if row[1] == "grey"]
     assert [(row[0], row[2], row[3][:4], row[4][:4]) for row in own] == [
@@ -159,14 +159,14 @@ def test_a_part_that_is_reviewed_says_so(tmp_path):
     draw([source(2)], tmp_path / "set", Sampling("setB", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
     review = Review(folder)
-    review.everything("anchors", lambda shown: GOOD)
+    review.everything("anchors", lambda question: GOOD)
     (served,) = review.next("pairs")
     review.say(served, YES)
     with review.db.reading() as c:
         export_set(c, folder, review.plan, tmp_path / "out", partial=True)
-    made = reviewed(root=str(tmp_path / "out"))
-    assert (made.name, len(made)) == ("setB, partly reviewed", 3)
-    assert "7 of 10 frames are not decided yet" in " ".join(made.notes)
+    part = reviewed(root=str(tmp_path / "out"))
+    assert (part.name, len(part)) == ("setB, partly reviewed", 3)
+    assert "7 of 10 frames are not decided yet" in " ".join(part.notes)
     assert reviewed(root=str(tmp_path / "set")).name == "setB"
     every = reviewed(root=str(tmp_path / "out"), review=False)
     assert (every.name, len(every)) == ("setB, unreviewed", 10)

@@ -67,9 +67,9 @@ def test_frames_are_ordered_by_their_last_number(test_data, tmp_path):
         shutil.copy(test_data / "photos" / f"{name}.jpg", tmp_path / f"cam1_{number}.jpg")
     source = build(f"frames(path='{tmp_path}', anchors=3, k=2)")
     assert len(source) == 9
-    shown = [source[i].image().shape for i in range(3)]
+    shapes = [source[i].image().shape for i in range(3)]
     photos = (test_data / "photos" / f"{name}.jpg" for name in ("hot_dog", "owl", "parrot"))
-    assert shown == [image_file.read(photo).shape for photo in photos]
+    assert shapes == [image_file.read(photo).shape for photo in photos]
     assert {m.video for m in source.members} == {tmp_path.name}
     shutil.copy(test_data / "photos" / "owl.jpg", tmp_path / "last.jpg")
     with pytest.raises(UsageError, match="has no number in its name"):

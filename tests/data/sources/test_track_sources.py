@@ -71,9 +71,9 @@ def test_what_is_measured_inside_the_boxes(root):
 
 
 def test_the_key_of_a_frame_names_its_boxes_as_well(root):
-    one, other = (davis_tracks(str(root), str(root / "labels.csv"))[i].key() for i in (0, 1))
-    assert one != other
-    assert one != mot_tracks(str(root))[0].key()
+    key, other = (davis_tracks(str(root), str(root / "labels.csv"))[i].key() for i in (0, 1))
+    assert key != other
+    assert key != mot_tracks(str(root))[0].key()
 
 
 def test_what_is_refused(root, tmp_path):

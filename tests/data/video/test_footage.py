@@ -29,16 +29,16 @@ def test_random_access_equals_decoding_in_order(clip):
     numbers = np.random.default_rng(0).permutation(len(video))[:20].tolist()
     times, expected = [], {}
     with av.open(str(clip)) as container:
-        for number, each in enumerate(container.decode(video=0)):
-            times.append(each.pts)
+        for number, video_frame in enumerate(container.decode(video=0)):
+            times.append(video_frame.pts)
             if number in numbers:
-                picture = each.to_ndarray(format="rgb24")
-                expected[number] = PictureType(each.pict_type).name, picture
+                picture = video_frame.to_ndarray(format="rgb24")
+                expected[number] = PictureType(video_frame.pict_type).name, picture
     assert times == video.pts.tolist()
     for number in numbers:
-        found = decoder.frame(video, number)
-        assert found.kind == expected[number][0]
-        np.testing.assert_array_equal(found.image(), expected[number][1])
+        frame = decoder.frame(video, number)
+        assert frame.kind == expected[number][0]
+        np.testing.assert_array_equal(frame.image(), expected[number][1])
 
 
 def test_types_and_rate_of_the_demo_clip(test_data):
@@ -144,11 +144,11 @@ def test_sets_are_what_the_definition_says(frames, k, anchors, cuts, first, leng
     members = draw("clip", frames, labels, how)
     labelled = range(min(first, last), last + 1)
     expected_anchors = len(labelled) if anchors == "all" else min(anchors, len(labelled))
-    found = [m.frame for m in members if m.offset == 0]
-    assert len(found) == len(set(found)) == expected_anchors
+    anchor_frames = [m.frame for m in members if m.offset == 0]
+    assert len(anchor_frames) == len(set(anchor_frames)) == expected_anchors
     expected = [
         (anchor, frame)
-        for anchor in sorted(found)
+        for anchor in sorted(anchor_frames)
         for frame in labelled
         if abs(frame - anchor) <= k
         and not any(min(anchor, frame) < c <= max(anchor, frame) for c in cuts)
@@ -175,13 +175,13 @@ def films(root, lengths):
 
 def test_one_short_clip_does_not_refuse_a_folder(tmp_path):
     root = films(tmp_path / "films", {"long": 30, "short": 4})
-    found = plugins.load("sources", "frames")(path=str(root), anchors=5, k=10)
-    sets = Counter(member.group for member in found.members)
+    source = plugins.load("sources", "frames")(path=str(root), anchors=5, k=10)
+    sets = Counter(member.group for member in source.members)
     assert {group: n for group, n in sets.items() if "short" in group} == {
         f"short/{frame:06d}": 4 for frame in range(4)
     }
     assert sum("long" in group for group in sets) == 5
-    notes = " ".join(found.notes)
+    notes = " ".join(source.notes)
     assert "1 of 2 videos no longer than k = 10 frames, first 'short' with 4" in notes
     assert "fewer than 5 anchors in 1 of 2 videos" in notes
     with pytest.raises(UsageError, match="anchors=31, but no video has more than 30 frames"):
@@ -200,11 +200,11 @@ def test_a_sidecar_names_frames_that_are_there(tmp_path_factory, frames, first, 
     """Taken only if every frame it names is one; then every frame of the range has the label."""
     low, high = (0 if first is None else first), (frames - 1 if last is None else last)
     cuts = [] if cut is None or written == "csv" else [cut]
-    valid = 0 <= low <= high < frames and all(0 <= each < frames for each in cuts)
+    valid = 0 <= low <= high < frames and all(0 <= position < frames for position in cuts)
     folder = tmp_path_factory.mktemp("sidecar")
     path = folder / f"labels.{written}"
     if written == "csv":
-        blank = ["" if each is None else str(each) for each in (first, last)]
+        blank = ["" if end is None else str(end) for end in (first, last)]
         path.write_text(f"video,first,last,labels\na,{','.join(blank)},dog\n")
     else:
         entry = {"first": first, "last": last, "labels": ["dog"]}
@@ -216,8 +216,8 @@ def test_a_sidecar_names_frames_that_are_there(tmp_path_factory, frames, first, 
             load(path=str(root), anchors="all", k=0, labels=str(path))
         assert "\n" not in str(caught.value)
         return
-    found = load(path=str(root), anchors="all", k=0, labels=str(path))
-    assert [member.frame for member in found.members] == list(range(low, high + 1))
+    source = load(path=str(root), anchors="all", k=0, labels=str(path))
+    assert [member.frame for member in source.members] == list(range(low, high + 1))
 
 
 @pytest.mark.parametrize("cuts", [[9], [-1], ["x"], [2.5], 3])
@@ -239,11 +239,11 @@ def test_videos_that_the_labels_do_not_name_are_left_out_and_told(tmp_path):
             cv2.imwrite(str(tmp_path / "films" / name / f"{frame}.png"), still)
     labels = tmp_path / "labels.csv"
     labels.write_text("video,labels\na,dog\nc,cat\n")
-    found = plugins.load("sources", "frames")(path=f"{tmp_path}/films", k=2, labels=str(labels))
-    assert {member.video for member in found.members} == {"a", "c"}
-    assert all(member.truth for member in found.members)
-    told = "1 of 3 videos left out, as the labels say nothing of them, first 'b'"
-    assert told in found.notes
+    source = plugins.load("sources", "frames")(path=f"{tmp_path}/films", k=2, labels=str(labels))
+    assert {member.video for member in source.members} == {"a", "c"}
+    assert all(member.truth for member in source.members)
+    note = "1 of 3 videos left out, as the labels say nothing of them, first 'b'"
+    assert note in source.notes
     labels.write_text("video,labels\nz,dog\n")
     with pytest.raises(UsageError, match="say nothing of any of the 3 videos, first 'a'"):
         plugins.load("sources", "frames")(path=f"{tmp_path}/films", k=2, labels=str(labels))

@@ -104,7 +104,7 @@ def video_of(tmp_path_factory):
 
 def in_order(path):
     """Time and pixels of each frame, by plain decoding from the first packet on."""
-    found = []
+    pictures = []
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
         # with more threads PyAV leaves damaged pictures as they are, depending on the processors
@@ -114,24 +114,24 @@ def in_order(path):
                 frames = packet.decode()
             except av.FFmpegError:
                 continue
-            found += [(frame.pts, frame.to_ndarray(format="rgb24")) for frame in frames]
-    return found
+            pictures += [(frame.pts, frame.to_ndarray(format="rgb24")) for frame in frames]
+    return pictures
 
 
 def cold(video, number):
     """A frame by a decoder that has read nothing before: each thread has its own."""
-    found = []
+    results = []
 
     def read():
         try:
-            found.append(decoder.frame(video, number).image())
+            results.append(decoder.frame(video, number).image())
         except SampleError as error:
-            found.append(error)
+            results.append(error)
 
     thread = threading.Thread(target=read)
     thread.start()
     thread.join()
-    return found[0]
+    return results[0]
 
 
 def check(path, turn=lambda image: image, seeks=24):
@@ -227,12 +227,12 @@ def test_no_error_within_pyav_can_replace_an_interrupt(degrees, tmp_path, monkey
 def test_frames_that_were_read_leave_memory_at_once(tmp_path):
     video = decoder.index(encoded.write(tmp_path / "long.mp4", "libx264", count=90))
     gc.collect()
-    before = sum(isinstance(each, av.VideoFrame) for each in gc.get_objects())
+    before = sum(isinstance(instance, av.VideoFrame) for instance in gc.get_objects())
     gc.disable()
     try:
         for number in range(len(video)):
             decoder.frame(video, number).image()
-        after = sum(isinstance(each, av.VideoFrame) for each in gc.get_objects())
+        after = sum(isinstance(instance, av.VideoFrame) for instance in gc.get_objects())
     finally:
         gc.enable()
     assert after - before <= decoder.MOST_RECENT + 2
@@ -258,16 +258,16 @@ def test_frames_keep_their_size_where_it_changes(name, codec, options, tmp_path)
 @pytest.mark.parametrize("name", ["h264.mp4", "hevc.mp4", "vp9.webm", "mpeg4.mp4"])
 @pytest.mark.parametrize("first", [True, False])
 def test_key_frames_may_be_missing(name, first, video_of, tmp_path):
-    seen = []
+    key_frames = []
 
     def without(number, packet):
         if packet.is_keyframe:
-            seen.append(number)
-        lacking = number == 0 if first else len(seen) % 2 == 0 and packet.is_keyframe
+            key_frames.append(number)
+        lacking = number == 0 if first else len(key_frames) % 2 == 0 and packet.is_keyframe
         return None if lacking else packet
 
     path = encoded.rewrite(video_of(name), tmp_path / "lacking.mkv", without)
-    assert len(seen) > 2
+    assert len(key_frames) > 2
     expected = dict(in_order(path))
     video = decoder.index(path)
     agree(video, expected)
@@ -394,7 +394,7 @@ def test_workers_and_engines_seal_the_same(video_of, tmp_path, monkeypatch):
         )
         run(validate.check(job), Watcher())
         trees.append(tree(out))
-    assert all(each == trees[0] for each in trees[1:])
+    assert all(content == trees[0] for content in trees[1:])
 
 
 def test_what_is_decoded_in_order_stands_in_the_notes(tmp_path):

@@ -40,11 +40,11 @@ def test_a_reviewed_set_keeps_the_seconds(late, tmp_path):
     how = Sampling("set", {"k": 2}, None)
     draw([video(path=str(late), anchors=2, k=2)], tmp_path / "set", how)
     review = Review(review_set.read(tmp_path / "set"), stages={"pairs": 1})
-    review.everything("pairs", lambda shown: YES)
+    review.everything("pairs", lambda question: YES)
     with review.db.reading() as c:
         export_set(c, review.folder, review.plan, tmp_path / "out")
-    kept = reviewed(str(tmp_path / "out"))
-    tags = [kept[i].tags for i in range(len(kept))]
+    source = reviewed(str(tmp_path / "out"))
+    tags = [source[i].tags for i in range(len(source))]
     expected = [SHOWN[tag["frame"]] for tag in tags]
     assert [tag["seconds"] for tag in tags] == pytest.approx(expected, abs=1e-3)
 

@@ -33,27 +33,27 @@ def gaussian(n, dimensions=4, seed=0):
 
 def test_nearest_points_are_those_of_a_tree():
     points = gaussian(300)
-    found = nearest_groups(points, np.arange(300), 7)
-    distance, which = cKDTree(points.astype(np.float64)).query(points, 8)
-    np.testing.assert_array_equal(found.group, which[:, 1:])
-    np.testing.assert_allclose(found.distance, distance[:, 1:], atol=1e-3)
+    nearest = nearest_groups(points, np.arange(300), 7)
+    distance, index = cKDTree(points.astype(np.float64)).query(points, 8)
+    np.testing.assert_array_equal(nearest.group, index[:, 1:])
+    np.testing.assert_allclose(nearest.distance, distance[:, 1:], atol=1e-3)
 
 
 def test_a_group_counts_once_by_its_nearest_member_and_not_for_itself():
     # on a line: group 0 at 0 and 10, group 1 at 1 and 2, group 2 at 4, group 3 at 9
     points = np.array([[0], [10], [1], [2], [4], [9]], dtype=np.float32)
     group = np.array([0, 0, 1, 1, 2, 3])
-    found = nearest_groups(points, group, 2)
-    assert found.group.tolist() == [[1, 2], [3, 2], [0, 2], [0, 2], [1, 0], [0, 2]]
-    assert found.distance[0].tolist() == pytest.approx([1, 4], abs=1e-3)
+    nearest = nearest_groups(points, group, 2)
+    assert nearest.group.tolist() == [[1, 2], [3, 2], [0, 2], [0, 2], [1, 0], [0, 2]]
+    assert nearest.distance[0].tolist() == pytest.approx([1, 4], abs=1e-3)
     among = nearest_groups(points, group, 1, np.array([False, True, True, False]))
     assert among.group[:, 0].tolist() == [1, 2, 2, 2, 1, 2]
 
 
 def test_ties_go_to_the_lower_group_and_blocks_change_nothing(monkeypatch):
     points = np.array([[0], [1], [-1], [1], [-1]], dtype=np.float32)
-    found = nearest_groups(points, np.arange(5), 2)
-    assert found.group[0].tolist() == [1, 2]
+    nearest = nearest_groups(points, np.arange(5), 2)
+    assert nearest.group[0].tolist() == [1, 2]
     whole = nearest_groups(gaussian(100), np.repeat(np.arange(50), 2), 9)
     monkeypatch.setattr("steadyeye.explain.embedding.density_ratio.CELLS", 700)
     parts = nearest_groups(gaussian(100), np.repeat(np.arange(50), 2), 9)
@@ -71,28 +71,28 @@ def test_the_ratio_and_its_chance_by_hand():
     places = [0, 1, 2, 3, 10, 10.1, 10.2, 1.5]
     points = np.array(places, dtype=np.float32)[:, None]
     reference = np.arange(8) < 4
-    found = thinness(points, np.array(list("abcdefgh")), reference)
-    assert (found.k, found.groups) == (3, (4, 4))
+    sparseness = thinness(points, np.array(list("abcdefgh")), reference)
+    assert (sparseness.k, sparseness.groups) == (3, (4, 4))
     # near 10: two of the data, then 3 of the reference; near 1.5: three of the reference
     expected = 4 / 7
-    one = np.log((2 + 1 - expected) / (1 - expected)) - np.log((1 + expected) / expected)
-    none = np.log((0 + 1 - expected) / (1 - expected)) - np.log((3 + expected) / expected)
-    np.testing.assert_allclose(found.ratio, [one, one, one, none])
-    assert one > 0 > none
-    np.testing.assert_allclose(found.p[:3], hypergeom.cdf(1, 7, 4, 3))
-    assert found.p[3] == 1
+    high = np.log((2 + 1 - expected) / (1 - expected)) - np.log((1 + expected) / expected)
+    low = np.log((0 + 1 - expected) / (1 - expected)) - np.log((3 + expected) / expected)
+    np.testing.assert_allclose(sparseness.ratio, [high, high, high, low])
+    assert high > 0 > low
+    np.testing.assert_allclose(sparseness.p[:3], hypergeom.cdf(1, 7, 4, 3))
+    assert sparseness.p[3] == 1
     # third neighbours within the reference: 3, 2, 2, 3; of the data 9, 9.1, 9.2 and 1.5
-    np.testing.assert_allclose(found.far, [1, 1, 1, 0])
-    assert not found.thin.any()
+    np.testing.assert_allclose(sparseness.far, [1, 1, 1, 0])
+    assert not sparseness.thin.any()
 
 
-def holed(seed, groups=150, boxes=2, kept=0.03):
+def make_hole(seed, groups=150, boxes=2, share=0.03):
     """Four clouds of crops; the reference has next to none of the third."""
     rng = np.random.default_rng(seed)
     cloud = rng.integers(0, 4, 2 * groups)
     reference = np.arange(2 * groups) < groups
-    there = ~(reference & (cloud == 2) & (rng.random(2 * groups) > kept))
-    cloud, reference = cloud[there], reference[there]
+    present = ~(reference & (cloud == 2) & (rng.random(2 * groups) > share))
+    cloud, reference = cloud[present], reference[present]
     middle = 6 * np.eye(4, 6)[cloud] + rng.normal(size=(len(cloud), 6))
     points = np.repeat(middle, boxes, axis=0) + 0.1 * rng.normal(size=(boxes * len(cloud), 6))
     names = np.repeat([f"image {i:04}" for i in range(len(cloud))], boxes)
@@ -100,15 +100,15 @@ def holed(seed, groups=150, boxes=2, kept=0.03):
 
 
 def test_a_planted_hole_is_found_and_is_one_spot():
-    points, names, reference, cloud = holed(0)
-    found = thinness(points, names, reference)
+    points, names, reference, cloud = make_hole(0)
+    sparseness = thinness(points, names, reference)
     mine = cloud[~reference]
-    assert found.chance <= 0.01
-    assert found.thin[mine == 2].mean() > 0.95
-    assert found.thin[mine != 2].mean() < 0.02
-    assert np.median(found.ratio[mine == 2]) > 1 > np.median(found.ratio[mine != 2])
-    assert np.median(found.far[mine == 2]) > 0.95
-    spot = spots(points[~reference][found.thin])
+    assert sparseness.chance <= 0.01
+    assert sparseness.thin[mine == 2].mean() > 0.95
+    assert sparseness.thin[mine != 2].mean() < 0.02
+    assert np.median(sparseness.ratio[mine == 2]) > 1 > np.median(sparseness.ratio[mine != 2])
+    assert np.median(sparseness.far[mine == 2]) > 0.95
+    spot = spots(points[~reference][sparseness.thin])
     sizes = np.bincount(spot[spot >= 0])
     assert sizes[0] > 0.85 * (mine == 2).sum()
     assert len(sizes) == 1
@@ -124,9 +124,9 @@ def test_without_a_hole_hardly_anything_is_found():
         points = np.repeat(middle, 3, axis=0) + 0.05 * rng.normal(size=(120, 5))
         names = np.repeat([f"{i:02}" for i in range(40)], 3)
         reference = np.repeat(rng.permutation(40) < 25, 3)
-        found = thinness(points.astype(np.float32), names, reference)
-        finds += found.thin.any()
-        assert found.chance > 0
+        sparseness = thinness(points.astype(np.float32), names, reference)
+        finds += sparseness.thin.any()
+        assert sparseness.chance > 0
     # 0.05 of them by chance: more than 17 would be seen once in 100
     assert finds <= 17
 
@@ -137,23 +137,23 @@ def test_boxes_of_one_video_are_one_witness():
     films = np.repeat(8 * rng.normal(size=(2, 5)), 30, axis=0) + 0.01 * rng.normal(size=(60, 5))
     points = np.concatenate([rng.normal(size=(40, 5)), films]).astype(np.float32)
     names = np.array([f"image {i}" for i in range(40)] + ["film a"] * 30 + ["film b"] * 30)
-    found = thinness(points, names, np.arange(100) < 40)
-    assert not found.thin.any()
-    assert found.chance > 0.05
-    np.testing.assert_allclose(found.far, 1)
+    sparseness = thinness(points, names, np.arange(100) < 40)
+    assert not sparseness.thin.any()
+    assert sparseness.chance > 0.05
+    np.testing.assert_allclose(sparseness.far, 1)
 
 
 def test_the_order_of_the_points_makes_no_difference():
-    points, names, reference, _ = holed(1, groups=60)
+    points, names, reference, _ = make_hole(1, groups=60)
     order = np.random.default_rng(5).permutation(len(points))
-    one = thinness(points, names, reference)
+    sparseness = thinness(points, names, reference)
     other = thinness(points[order], names[order], reference[order])
     place = order[reference[order] == 0]
     back = np.searchsorted(np.flatnonzero(~reference), place)
-    np.testing.assert_allclose(one.ratio[back], other.ratio)
-    np.testing.assert_array_equal(one.thin[back], other.thin)
-    np.testing.assert_allclose(one.far[back], other.far)
-    assert one.chance == other.chance
+    np.testing.assert_allclose(sparseness.ratio[back], other.ratio)
+    np.testing.assert_array_equal(sparseness.thin[back], other.thin)
+    np.testing.assert_allclose(sparseness.far[back], other.far)
+    assert sparseness.chance == other.chance
     data = points[~reference]
     shuffled = np.random.default_rng(6).permutation(len(data))
     np.testing.assert_array_equal(spots(data)[shuffled], spots(data[shuffled]))
@@ -162,8 +162,8 @@ def test_the_order_of_the_points_makes_no_difference():
 def test_spots_are_numbered_by_size_and_few_points_are_none():
     rng = np.random.default_rng(0)
     clouds = [(np.eye(3)[i] * 20 + rng.normal(size=(n, 3))) for i, n in enumerate((20, 60, 40))]
-    found = spots(np.concatenate(clouds).astype(np.float32))
-    most = [np.bincount(part + 1).argmax() - 1 for part in np.split(found, [20, 80])]
+    spot = spots(np.concatenate(clouds).astype(np.float32))
+    most = [np.bincount(part + 1).argmax() - 1 for part in np.split(spot, [20, 80])]
     assert most == [2, 0, 1]
     assert spots(gaussian(4)).tolist() == [-1] * 4
     # one cloud alone is one spot, not its core and noise
@@ -172,25 +172,25 @@ def test_spots_are_numbered_by_size_and_few_points_are_none():
 
 def test_space_keeps_directions_and_their_distances():
     vectors = gaussian(50, 20)
-    found = space(np.concatenate([vectors, 3 * vectors]), 20)
-    np.testing.assert_allclose(found[:50], found[50:], atol=1e-5)
+    coordinates = space(np.concatenate([vectors, 3 * vectors]), 20)
+    np.testing.assert_allclose(coordinates[:50], coordinates[50:], atol=1e-5)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     np.testing.assert_allclose(
-        np.linalg.norm(found[0] - found[1:50], axis=1),
+        np.linalg.norm(coordinates[0] - coordinates[1:50], axis=1),
         np.linalg.norm(unit[0] - unit[1:], axis=1),
         atol=1e-4,
     )
-    spread = found.var(axis=0)
-    assert all(one >= next_ - 1e-6 for one, next_ in pairwise(spread))
+    spread = coordinates.var(axis=0)
+    assert all(variance >= next_ - 1e-6 for variance, next_ in pairwise(spread))
     assert space(np.zeros((3, 5), dtype=np.float32)).tolist() == np.zeros((3, 5)).tolist()
 
 
 def test_the_map_is_pca_without_umap_and_says_so(monkeypatch):
     points = space(gaussian(60, 12))
     monkeypatch.setitem(sys.modules, "umap", None)
-    found = layout(points)
-    assert found.name == "PCA"
-    np.testing.assert_allclose(found.place, points[:, :2])
+    projection = layout(points)
+    assert projection.name == "PCA"
+    np.testing.assert_allclose(projection.place, points[:, :2])
 
 
 @pytest.mark.parametrize(
@@ -204,19 +204,19 @@ def test_the_map_is_pca_without_umap_and_says_so(monkeypatch):
 )
 def test_a_crop_is_the_square_around_the_box(box, side, corner):
     image = np.arange(80 * 100 * 3, dtype=np.uint32).reshape(80, 100, 3).astype(np.uint8)
-    found = crop_image(image, np.array(box, dtype=float), CropRule(0.2))
+    crop = crop_image(image, np.array(box, dtype=float), CropRule(0.2))
     x, y = corner
-    np.testing.assert_array_equal(found, image[y : y + side, x : x + side])
+    np.testing.assert_array_equal(crop, image[y : y + side, x : x + side])
 
 
 def test_a_crop_larger_than_the_image_is_grey_beyond_it():
     image = np.zeros((10, 40, 3), dtype=np.uint8)
-    found = crop_image(image, np.array([0.0, 0.0, 40.0, 10.0]), CropRule(0.0))
-    assert found.shape == (40, 40, 3)
-    assert (found[15:25] == 0).all()
-    assert (found[:15] == GREY).all()
-    assert (found[25:] == GREY).all()
-    assert small(found, 16).shape == (16, 16, 3)
+    crop = crop_image(image, np.array([0.0, 0.0, 40.0, 10.0]), CropRule(0.0))
+    assert crop.shape == (40, 40, 3)
+    assert (crop[15:25] == 0).all()
+    assert (crop[:15] == GREY).all()
+    assert (crop[25:] == GREY).all()
+    assert small(crop, 16).shape == (16, 16, 3)
     with pytest.raises(UsageError, match="enlarge=-1: give a share from 0 to 4"):
         CropRule(-1)
 
@@ -232,14 +232,14 @@ def toy(runtime, network=toy_networks.net):
 def test_features_are_what_the_last_layer_reads_in_either_runtime():
     images = patterns(32, 32, 3)
     on_torch, on_onnx = embedder(toy("torch")), embedder(toy("onnx"))
-    found = on_torch(images)
-    assert found.shape == (3, 8)
-    np.testing.assert_allclose(found, on_onnx(images), atol=1e-4)
+    features = on_torch(images)
+    assert features.shape == (3, 8)
+    np.testing.assert_allclose(features, on_onnx(images), atol=1e-4)
     # the network's own last layer makes its scores of them; the image is the crop already
     network = toy_networks.net()
-    weight, bias = (each.detach().numpy() for each in network.linear.parameters())
+    weight, bias = (parameter.detach().numpy() for parameter in network.linear.parameters())
     rest = toy("torch").at_input().model
-    scores = found @ weight.T + bias
+    scores = features @ weight.T + bias
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(rest(images), expected, atol=1e-4)
     assert on_torch.recipe["layer"] == "what linear reads"
@@ -251,9 +251,9 @@ def test_features_do_not_depend_on_the_batch_and_layers_have_names():
     features = embedder(toy("onnx"))
     np.testing.assert_array_equal(features(images)[2:3], features(images[2:3]))
     assert features([]).shape[0] == 0
-    named = embedder(toy("torch"), "convolution")
-    assert named(images).shape == (4, 8)
-    assert named.fingerprint != embedder(toy("torch")).fingerprint
+    convolution = embedder(toy("torch"), "convolution")
+    assert convolution(images).shape == (4, 8)
+    assert convolution.fingerprint != embedder(toy("torch")).fingerprint
     with pytest.raises(UsageError, match="no layer named 'convolutoin'; did you mean"):
         embedder(toy("torch"), "convolutoin")
 
@@ -275,14 +275,16 @@ def test_a_function_is_its_own_embedder_and_a_detector_is_none():
 
 
 def graph(nodes, weights):
-    made = helper.make_graph(
+    graph_proto = helper.make_graph(
         nodes,
         "g",
         [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 4, 4])],
         [helper.make_tensor_value_info("scores", TensorProto.FLOAT, None)],
         [onnx.numpy_helper.from_array(value, name) for name, value in weights.items()],
     )
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = helper.make_model(
+        graph_proto, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+    )
     return model.SerializeToString()
 
 

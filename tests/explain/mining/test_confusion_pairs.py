@@ -20,7 +20,7 @@ BOX, BESIDE, APART = (0, 0, 10, 10), (1, 0, 11, 10), (50, 50, 60, 60)
 def zoo():
     """Six goats, of which three are surely a bear and one more is unsurely; two cars."""
     truths = [[(BOX, GOATS)]] * 5 + [[(BOX, GOATS), (APART, CARS)], [(BOX, CARS)]]
-    said = [
+    detections = [
         [(BOX, BEAR, 0.9), (BESIDE, BEAR, 0.99)],
         [(BESIDE, BEAR, 0.85)],
         [(BOX, BEAR, 0.81), (BOX, CAR, 0.9)],
@@ -29,13 +29,13 @@ def zoo():
         [(APART, CAR, 0.9)],
         [(BOX, CAR, 0.9), (BOX, KITE, 0.95)],
     ]
-    return table(truths, said)
+    return table(truths, detections)
 
 
 def test_pairs_count_objects_once_and_name_the_class_of_the_data(zoo):
-    bear, kite, car = found = confusions(zoo)
+    bear, kite, car = pairs = confusions(zoo)
     # ties by name
-    assert [(p.true, p.predicted) for p in found] == [
+    assert [(p.true, p.predicted) for p in pairs] == [
         ("goat", "bear"),
         ("car", "kite"),
         ("goat", "car"),
@@ -55,27 +55,27 @@ def test_pairs_count_objects_once_and_name_the_class_of_the_data(zoo):
 def test_a_parent_class_and_a_right_box_are_no_confusion():
     # an animal is no mistake for a goat below it, and a bear beside a goat is a bear
     truths = [[(BOX, GOATS)], [(BOX, GOATS), (BESIDE, BEARS)]]
-    said = [[(BOX, ANIMAL, 0.9)], [(BOX, BEAR, 0.9)]]
-    assert confusions(table(truths, said, parents=PARENTS)) == []
-    assert confusions(table(truths, said))[0].predicted == "animal"
+    detections = [[(BOX, ANIMAL, 0.9)], [(BOX, BEAR, 0.9)]]
+    assert confusions(table(truths, detections, parents=PARENTS)) == []
+    assert confusions(table(truths, detections))[0].predicted == "animal"
 
 
 def test_objects_outside_the_classes_are_named_so_and_crowds_do_not_count():
     truths = [[(BOX, -1)], [(BOX, CARS, True), (APART, CARS)]]
-    said = [[(BOX, BEAR, 0.9)], [(BOX, BEAR, 0.9), (APART, BEAR, 0.9)]]
-    first, second = confusions(table(truths, said))
+    detections = [[(BOX, BEAR, 0.9)], [(BOX, BEAR, 0.9), (APART, BEAR, 0.9)]]
+    first, second = confusions(table(truths, detections))
     assert (first.true, first.predicted) == ("OOD object", "bear")
     assert (second.true, second.predicted, second.sure.n) == ("car", "bear", 1)
 
 
 def test_intervals_are_over_videos():
-    truths, said = [[(BOX, GOATS)]] * 40, [[(BOX, BEAR, 0.9)]] * 20 + [[]] * 20
+    truths, detections = [[(BOX, GOATS)]] * 40, [[(BOX, BEAR, 0.9)]] * 20 + [[]] * 20
     films = np.repeat(["a", "b", "c", "d"], 10)
-    one = confusions(table(truths, said))[0].sure
-    other = confusions(table(truths, said, tags={"video": films}))[0].sure
-    assert one.value == other.value == 0.5
-    assert other.high - other.low > 2 * (one.high - one.low)
-    assert other.method == "Gaffke's bounds over 4 videos"
+    by_image = confusions(table(truths, detections))[0].sure
+    by_video = confusions(table(truths, detections, tags={"video": films}))[0].sure
+    assert by_image.value == by_video.value == 0.5
+    assert by_video.high - by_video.low > 2 * (by_image.high - by_image.low)
+    assert by_video.method == "Gaffke's bounds over 4 videos"
 
 
 def test_the_section_says_shares_control_and_shows_marks(zoo):
@@ -88,10 +88,10 @@ def test_the_section_says_shares_control_and_shows_marks(zoo):
     assert row[3].startswith("66.7\u202f%")
     assert row[4:6] == ("6", "no")
     assert "confidently confuses 4 of 8 objects, in 3 pairs" in section.text[1]
-    first = [each for each in section.exhibits if each.title == "goat → bear: 3 objects"]
-    assert [each.pictures[0].sample for each in first] == ["i0", "i1", "i2"]
+    first = [exhibit for exhibit in section.exhibits if exhibit.title == "goat → bear: 3 objects"]
+    assert [exhibit.pictures[0].sample for exhibit in first] == ["i0", "i1", "i2"]
     # still images have no neighbours to play
-    assert all(each.film is None for each in section.exhibits)
+    assert all(exhibit.film is None for exhibit in section.exhibits)
     truth, wrong = first[0].pictures[0].marks
     assert (truth.kind, truth.text, truth.box) == ("truth", "goat", BOX)
     assert (wrong.kind, wrong.text, wrong.box) == ("wrong", "bear 0.99", BESIDE)
@@ -99,30 +99,30 @@ def test_the_section_says_shares_control_and_shows_marks(zoo):
 
 
 def test_a_picture_of_each_video_is_shown():
-    truths, said = [[(BOX, GOATS)]] * 6, [[(BOX, BEAR, 0.99 - 0.01 * i)] for i in range(6)]
+    truths, detections = [[(BOX, GOATS)]] * 6, [[(BOX, BEAR, 0.99 - 0.01 * i)] for i in range(6)]
     films = np.array(["a", "a", "a", "a", "b", "c"])
-    section = confusion_pairs([Evaluated(table(truths, said, tags={"video": films}), {})])
-    shown = [each.pictures[0].sample for each in section.exhibits]
-    assert shown == ["i0", "i4", "i5"]
+    section = confusion_pairs([Evaluated(table(truths, detections, tags={"video": films}), {})])
+    samples = [exhibit.pictures[0].sample for exhibit in section.exhibits]
+    assert samples == ["i0", "i4", "i5"]
     assert section.exhibits[0].title == "goat → bear: 6 objects"
 
 
 def test_the_frames_of_its_video_play_around_a_mistake():
     """The mistake fades on the next frames; it stays on the film as long as it is above 0.3."""
     truths = [[(BOX, GOATS)]] * 6
-    said = [[(BOX, BEAR, score)] for score in (0.2, 0.4, 0.9, 0.5, 0.1, 0.7)]
+    detections = [[(BOX, BEAR, score)] for score in (0.2, 0.4, 0.9, 0.5, 0.1, 0.7)]
     tags = {"video": np.array(["a"] * 5 + ["b"]), "frame": np.array([0, 2, 4, 6, 8, 4])}
-    (one,) = confusion_pairs([Evaluated(table(truths, said, tags=tags), {})]).exhibits
-    film = one.film
-    assert [each.sample for each in film.frames] == ["i0", "i1", "i2", "i3", "i4"]
-    assert film.frames[film.start].sample == one.pictures[0].sample == "i2"
-    assert [each.score for each in film.frames] == [0, 0.4, 0.9, 0.5, 0]
-    assert [each.right for each in film.frames] == [True, False, False, False, True]
+    (exhibit,) = confusion_pairs([Evaluated(table(truths, detections, tags=tags), {})]).exhibits
+    film = exhibit.film
+    assert [frame.sample for frame in film.frames] == ["i0", "i1", "i2", "i3", "i4"]
+    assert film.frames[film.start].sample == exhibit.pictures[0].sample == "i2"
+    assert [frame.score for frame in film.frames] == [0, 0.4, 0.9, 0.5, 0]
+    assert [frame.right for frame in film.frames] == [True, False, False, False, True]
     assert film.frames[0].line == "no false bear above 0.3"
     assert film.frames[1].line == "false bear, score 0.40"
     assert [mark.kind for mark in film.frames[1].marks] == ["truth", "wrong"]
-    mistakes = confident_mistakes([Evaluated(table(truths, said, tags=tags), {})])
-    assert [each.film for each in mistakes.exhibits] == [film]
+    mistakes = confident_mistakes([Evaluated(table(truths, detections, tags=tags), {})])
+    assert [mistake.film for mistake in mistakes.exhibits] == [film]
 
 
 def test_nothing_confused_is_no_section(zoo):

