@@ -172,6 +172,17 @@ def test_the_p_value_is_that_of_the_bound():
     assert bounded_means.lower_bounds(wins, totals, copies=3) == pytest.approx(copied, abs=1e-8)
 
 
+def test_means_of_nearly_nothing_are_bounded_too():
+    """Down to the least number above 0, and no lower for a larger mean."""
+    values = [0.0, 5e-324, 1e-300, 1e-12, 1e-9, 2e-9, 3e-9, 1e-8, 1e-6, 1e-3, 0.1, 1.0]
+    low, high = bounded_means.intervals(
+        np.array([[0.0, value] for value in values]), np.ones((12, 2))
+    )
+    assert np.all(np.diff(low) >= 0)
+    assert np.all(np.diff(high) >= -1e-9)
+    assert np.all(low <= np.array(values) / 2)
+
+
 def test_several_models_on_the_frames_of_one_video_are_not_independent():
     """Four models that always agree on 30 frames tell no more than one of them."""
     right = np.arange(30) % 3 > 0

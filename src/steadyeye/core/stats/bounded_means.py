@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 TAIL = 0.025
 """One-sided: two bounds make a 95 % interval."""
 
+LEAST = 1e-9  # a mean below it counts as 0: its logit is beyond the precision of the search
 NODES = 64  # the tail to 1e-9 of itself at 50 clusters, 1e-4 at 500 at worst
 AT_ONCE = 2_000_000  # complex numbers held together
 CLOSE = 1e-9  # of the normal quantile of the tail
@@ -41,10 +42,10 @@ def lower_bounds(sums: Floats, weights: Floats, copies: float = 1.0) -> Floats:
     `weights`: (c, g) how much each cluster counts, such as its trials; 0 where it is not of the
     row. `sums`: (c, g) its successes, 0…weight. The mean is Σsums / Σweights, and the further
     cluster weighs Σweights² / Σweights, what the cluster of a trial drawn at random does. `copies`:
-    as if each cluster were there so many times. A row without successes is bounded by 0.
+    as if each cluster were there so many times. A row whose mean is below `LEAST` is bounded by 0.
     """
     bounds = np.zeros(len(sums))
-    rows = np.flatnonzero(sums.sum(axis=1) > 0)
+    rows = np.flatnonzero(sums.sum(axis=1) > LEAST * weights.sum(axis=1))
     merged = _merge_clusters(sums[rows], weights[rows], copies)
     size = max(AT_ONCE // (NODES * (merged.sums.shape[1] + 1)), 1)
     for start in range(0, len(rows), size):
