@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from title_worlds import found, worlds
+from title_worlds import build_sections, worlds
 from typer.main import get_command
 
 from steadyeye.cli import COMMANDS
@@ -195,7 +195,7 @@ def test_docs_keep_to_the_guide():
 
 @pytest.mark.parametrize("kind", ["tiny", "clear"])
 def test_reports_keep_to_the_guide(kind):
-    sections = found(kind)
+    sections = build_sections(kind)
     assert len(sections) > 20
     for name, section in sections:
         for text in texts(section):

@@ -14,7 +14,7 @@ from hand_tables import sweep
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
-from title_worlds import ELSEWHERE, found, pm, swept
+from title_worlds import ELSEWHERE, build_sections, pm, swept
 
 from steadyeye.core import plugins
 from steadyeye.core.claims import Claim, above, below, every, first, higher, leads
@@ -91,7 +91,7 @@ def shows(claim):
 
 @pytest.mark.parametrize("kind", ["tiny", "clear", "empty"])
 def test_no_title_asserts_without_support(kind):
-    for name, section in found(kind):
+    for name, section in build_sections(kind):
         if section.claim is None:
             assert re.fullmatch(NEUTRAL[name], section.title), (name, section.title)
         else:
@@ -100,15 +100,15 @@ def test_no_title_asserts_without_support(kind):
 
 
 def test_clear_data_lets_titles_assert_and_tiny_data_does_not():
-    clear = {name for name, section in found("clear") if section.claim}
+    clear = {name for name, section in build_sections("clear") if section.claim}
     assert {"offset_errors", "comparison", "patch_shuffle", "background"} <= clear
     assert "what_changed" in clear
     # of noise 30 % of frames are wrong: that some next to an anchor are, four sets do show
-    assert {name for name, section in found("tiny") if section.claim} <= {"offset_errors"}
+    assert {name for name, section in build_sections("tiny") if section.claim} <= {"offset_errors"}
 
 
 def test_every_analysis_is_looked_at():
-    seen = {name for kind in ("tiny", "clear") for name, _ in found(kind)} | ELSEWHERE
+    seen = {name for kind in ("tiny", "clear") for name, _ in build_sections(kind)} | ELSEWHERE
     assert seen | {"failure_strips", "published_models", "published_nao"} == set(
         plugins.names("analyses")
     )
