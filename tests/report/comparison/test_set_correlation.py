@@ -60,9 +60,11 @@ def test_an_order_that_all_pairs_show_is_said():
     sets.append(ordered("c", [0.6, 0.4, 0.2]))
     same, opposite, _ = correlate_sets(sets)
     assert (same.value, same.low, same.high) == (1, 1, 1)
-    said = describe_correlation(same)
-    assert said.startswith("Models with a better accuracy on a have a better accuracy on b too: τ")
-    assert "3 models" in said
+    sentence = describe_correlation(same)
+    assert sentence.startswith(
+        "Models with a better accuracy on a have a better accuracy on b too: τ"
+    )
+    assert "3 models" in sentence
     assert (opposite.value, opposite.low, opposite.high) == (-1, -1, -1)
     assert "have a worse one on c" in describe_correlation(opposite)
 
@@ -84,10 +86,10 @@ def test_the_interval_holds_whatever_the_order_of_open_pairs():
     every = np.array(list(itertools.product(range(3), repeat=4)))
     pairs = list(itertools.combinations(range(4), 2))
     for _ in range(60):
-        seen = [rng.permutation(4) / 10 for _ in range(2)]
+        accuracies = [rng.permutation(4) / 10 for _ in range(2)]
         opens = [[pair for pair in pairs if rng.random() < 0.5] for _ in range(2)]
-        (found,) = correlate_sets(
-            [ordered(name, *part) for name, *part in zip("ab", seen, opens, strict=True)]
+        (correlation,) = correlate_sets(
+            [ordered(name, *part) for name, *part in zip("ab", accuracies, opens, strict=True)]
         )
         fitting = [
             np.array(
@@ -101,15 +103,15 @@ def test_the_interval_holds_whatever_the_order_of_open_pairs():
                     )
                 ]
             )
-            for values, own in zip(seen, opens, strict=True)
+            for values, own in zip(accuracies, opens, strict=True)
         ]
         if not all(map(len, fitting)):
             continue
         taus = correlate_ranks(fitting[0][:, None], fitting[1][None])
         taus = taus[~np.isnan(taus)]
-        assert found.low - 1e-9 <= taus.min(initial=1)
-        assert taus.max(initial=-1) <= found.high + 1e-9
-        assert found.low - 1e-9 <= found.value <= found.high + 1e-9
+        assert correlation.low - 1e-9 <= taus.min(initial=1)
+        assert taus.max(initial=-1) <= correlation.high + 1e-9
+        assert correlation.low - 1e-9 <= correlation.value <= correlation.high + 1e-9
 
 
 def test_lower_numbers_may_be_the_better_ones():
