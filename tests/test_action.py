@@ -22,8 +22,8 @@ def run_action(folder, **inputs):
     values |= {name.replace("_", "-"): text for name, text in inputs.items()}
     output = ""
     for step in ACTION["runs"]["steps"]:
-        given = {key: fill(text, values) for key, text in step.get("env", {}).items()}
-        environment = {**os.environ, **given}
+        variables = {key: fill(text, values) for key, text in step.get("env", {}).items()}
+        environment = {**os.environ, **variables}
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
         # as a runner calls bash for `shell: bash`
         words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]

@@ -121,8 +121,8 @@ def resolved(module: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("package", INSIDE)
 def test_folders_of_a_package_point_down_too(package):
     floor = {name: level for level, names in enumerate(INSIDE[package]) for name in names}
-    there = {f.parent.name for f in (SOURCE / package).glob("*/__init__.py")}
-    assert there == set(floor)
+    folders = {f.parent.name for f in (SOURCE / package).glob("*/__init__.py")}
+    assert folders == set(floor)
     for file in (SOURCE / package).rglob("*.py"):
         own = file.relative_to(SOURCE).parts[1]
         for module in imported(file):

@@ -46,8 +46,10 @@ def test_without_a_gpu_the_network_takes_the_worker_s_processor():
 
 def test_twice_the_machines_take_half_the_time_until_the_driver_is_full():
     load = Load(wait=0, decode=1, infer=0.1, pipe=0, driver=0.2, spread=0.1)
-    one, two, many = (simulate(Pool(n, 1, 2), load, 400, rows=1)["seconds"] for n in (1, 2, 50))
-    assert two == pytest.approx(one / 2, rel=0.03)
+    single, double, many = (
+        simulate(Pool(n, 1, 2), load, 400, rows=1)["seconds"] for n in (1, 2, 50)
+    )
+    assert double == pytest.approx(single / 2, rel=0.03)
     assert many == pytest.approx(400 * 0.2, rel=0.05)
 
 

@@ -54,13 +54,13 @@ def test_the_picture_shows_the_imports():
     assert draw_house.PICTURE.read_text() == draw_house.draw(), "run `python tools/draw_house.py`"
     arrows = draw_house.read_arrows()
     assert set(arrows) == set(draw_house.BOXES) == set(FLOOR) - {"api"}
-    drawn = {package: set() for package in arrows}
+    drawn_arrows = {package: set() for package in arrows}
     for package, name in draw_house.reduce_arrows(arrows):
-        drawn[package].add(name)
+        drawn_arrows[package].add(name)
         # no arrow points up
         assert draw_house.BOXES[package][1] < draw_house.BOXES[name][1]
     for package in arrows:
-        reached = draw_house.list_reached(drawn, package)
+        reached = draw_house.list_reached(drawn_arrows, package)
         assert reached == draw_house.list_reached(arrows, package)
 
 

@@ -57,11 +57,11 @@ def test_what_differs_is_named_with_its_first_difference(tmp_path):
 
 
 def test_only_what_no_two_runs_share_is_masked(tmp_path):
-    said = "at 2026-11-22 17:00:03, http://127.0.0.1:{}/r#{}, {} s, 12 images"
-    before = write(tmp_path / "a", g__x_txt=said.format(8123, "Ab-1", "1.25"))
-    after = write(tmp_path / "b", g__x_txt=said.format(9001, "Zz_9", "0.5"))
+    template = "at 2026-11-22 17:00:03, http://127.0.0.1:{}/r#{}, {} s, 12 images"
+    before = write(tmp_path / "a", g__x_txt=template.format(8123, "Ab-1", "1.25"))
+    after = write(tmp_path / "b", g__x_txt=template.format(9001, "Zz_9", "0.5"))
     assert list(golden_runs.compare([before, after], "g")) == []
-    write(tmp_path / "b", g__x_txt=said.format(9001, "Zz_9", "0.5").replace("12", "13"))
+    write(tmp_path / "b", g__x_txt=template.format(9001, "Zz_9", "0.5").replace("12", "13"))
     assert len(list(golden_runs.compare([before, after], "g"))) == 1
 
 
@@ -73,9 +73,9 @@ def test_inputs_behind_links_are_not_compared(tmp_path):
 
 
 def test_shards_that_have_to_be_equal_are_compared_in_one_commit(tmp_path):
-    one, two = golden_runs.SAME[-1]
-    write(tmp_path / one / "cells", m__00000_arrow="a", m__00001_arrow="b")
-    write(tmp_path / two / "cells", m__00000_arrow="a", m__00001_arrow="c")
+    first, second = golden_runs.SAME[-1]
+    write(tmp_path / first / "cells", m__00000_arrow="a", m__00001_arrow="b")
+    write(tmp_path / second / "cells", m__00000_arrow="a", m__00001_arrow="c")
     (line,) = golden_runs.find_unequal(tmp_path)
     assert line.startswith(f"{tmp_path.name}: m/00001.arrow differs")
 
@@ -125,11 +125,11 @@ def test_a_trace_counts_files_entered_and_turns_in_every_thread(threaded, tmp_pa
         tracer.on = False
         sys.setprofile(followed)
         threading.setprofile(followed)
-    found = tracer.summarize()
-    assert found["by file"]["b.py"] == {"functions": 1, "calls": 2}
-    assert set(found["by file"]) == {"a.py", "b.py"}
+    summary = tracer.summarize()
+    assert summary["by file"]["b.py"] == {"functions": 1, "calls": 2}
+    assert set(summary["by file"]) == {"a.py", "b.py"}
     # there and back, twice
-    assert found["turns"] == 4
+    assert summary["turns"] == 4
 
 
 def test_what_a_main_module_calls_is_no_import(tmp_path, monkeypatch):
@@ -157,17 +157,19 @@ def test_the_house_is_measured_from_its_files(tmp_path):
         c__z_py="def read_rows():\n    from steadyeye.b.y import Row\n    return Row\nw = 1\n",
         c__y_py="class Row: ...\n",
     )
-    said = "\n".join(measure_house.describe(source))
-    assert said.startswith("4 files, 13 lines; 4 files under 60 lines")
-    assert "3 arrows between packages\n    a → b\n    b → c\n    c → b\n" in said
-    assert "loops of packages: 1\n    b, c\n" in said
-    assert "loops of files and folders of a folder: 1\n    steadyeye.b, steadyeye.c\n" in said
-    assert "loops of files: 1\n    steadyeye.b.y, steadyeye.c.z\n" in said
-    assert "loops of files, at import: 0" in said
-    assert "2 functions named by a bare participle, most often: told 1, _opened 1" in said
-    assert "`found` stands as a name 2 times" in said
-    assert "1 public class names in more than one file: Row" in said
-    assert "1 file names that recur: y" in said
+    description = "\n".join(measure_house.describe(source))
+    assert description.startswith("4 files, 13 lines; 4 files under 60 lines")
+    assert "3 arrows between packages\n    a → b\n    b → c\n    c → b\n" in description
+    assert "loops of packages: 1\n    b, c\n" in description
+    assert (
+        "loops of files and folders of a folder: 1\n    steadyeye.b, steadyeye.c\n" in description
+    )
+    assert "loops of files: 1\n    steadyeye.b.y, steadyeye.c.z\n" in description
+    assert "loops of files, at import: 0" in description
+    assert "2 functions named by a bare participle, most often: told 1, _opened 1" in description
+    assert "`found` stands as a name 2 times" in description
+    assert "1 public class names in more than one file: Row" in description
+    assert "1 file names that recur: y" in description
 
 
 def test_roads_use_no_module_that_a_move_could_rename():

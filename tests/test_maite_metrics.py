@@ -79,10 +79,12 @@ def test_classification_is_the_number_of_the_run(spec, reference):
     metric = MaiteMetric(spec, CLASSES)
     assert isinstance(metric, ic.Metric)
     for _ in range(2):  # evaluate resets it
-        found, *_ = evaluate(model=Answers(table), metric=metric, dataset=Rows(table), batch_size=7)
+        result, *_ = evaluate(
+            model=Answers(table), metric=metric, dataset=Rows(table), batch_size=7
+        )
     expected = reference(table)
-    assert found[expected.name] == expected.value
-    assert (found["low"], found["high"], found["n"]) == (expected.low, expected.high, expected.n)
+    assert result[expected.name] == expected.value
+    assert (result["low"], result["high"], result["n"]) == (expected.low, expected.high, expected.n)
 
 
 @pytest.mark.parametrize(
@@ -96,10 +98,10 @@ def test_detection_is_the_number_of_the_run(spec, reference):
     table = example_detections()
     metric = MaiteMetric(spec, CLASSES)
     assert isinstance(metric, od.Metric)
-    found, *_ = evaluate(model=Answers(table), metric=metric, dataset=BoxRows(table), batch_size=8)
+    result, *_ = evaluate(model=Answers(table), metric=metric, dataset=BoxRows(table), batch_size=8)
     expected = reference(table)
-    assert found[expected.name] == pytest.approx(expected.value, abs=1e-12)
-    assert found["n"] == expected.n
+    assert result[expected.name] == pytest.approx(expected.value, abs=1e-12)
+    assert result["n"] == expected.n
 
 
 def test_without_data_there_is_no_number():

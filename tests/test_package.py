@@ -39,8 +39,8 @@ def execute(*command, cwd, **environment):
 def checkout(tmp_path_factory):
     """The files of this checkout that git knows or would know, without git."""
     folder = tmp_path_factory.mktemp("checkout")
-    listed = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
-    for name in execute(*listed, cwd=ROOT).splitlines():
+    list_command = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
+    for name in execute(*list_command, cwd=ROOT).splitlines():
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, folder / name)
@@ -69,13 +69,13 @@ def test_the_tag_is_the_version(built):
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_and_nothing_else(built, checkout):
     with zipfile.ZipFile(built[1]) as wheel:
-        held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        wheel_names = {name for name in wheel.namelist() if ".dist-info/" not in name}
         licences = {Path(name).name for name in wheel.namelist() if "/licenses/" in name}
         script = wheel.read("steadyeye/report/render/static/vega.js").decode()
     sources = (f for f in (checkout / "src").rglob("*") if f.is_file())
-    wanted = {f.relative_to(checkout / "src").as_posix() for f in sources}
-    assert held == wanted | {"steadyeye/report/render/static/vega.js"}
-    assert "steadyeye/py.typed" in held
+    source_names = {f.relative_to(checkout / "src").as_posix() for f in sources}
+    assert wheel_names == source_names | {"steadyeye/report/render/static/vega.js"}
+    assert "steadyeye/py.typed" in wheel_names
     assert {"LICENSE", "NOTICE", "VEGA_LICENSES.txt", "WORDNET_LICENSE.txt"} <= licences
     assert script == vega.bundle_vega()
     assert "</script" not in script
@@ -84,11 +84,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(built, checkout):
 @pytest.mark.slow
 def test_the_sdist_holds_the_sources_and_no_data(built):
     with tarfile.open(built[0]) as sdist:
-        held = {name.partition("/")[2] for name in sdist.getnames()}
+        sdist_names = {name.partition("/")[2] for name in sdist.getnames()}
         size = sum(member.size for member in sdist.getmembers())
-    assert {"LICENSE", "README.md", "hatch_build.py", "src/steadyeye/__init__.py"} <= held
-    assert {"tests/test_package.py", "CHANGELOG.md", "constraints.txt"} <= held
-    first = {name.partition("/")[0] for name in held}
+    assert {"LICENSE", "README.md", "hatch_build.py", "src/steadyeye/__init__.py"} <= sdist_names
+    assert {"tests/test_package.py", "CHANGELOG.md", "constraints.txt"} <= sdist_names
+    first = {name.partition("/")[0] for name in sdist_names}
     assert not first & {"runs", "shared", "site", ".venv", "dist"}
     assert size < 15e6
 
@@ -97,12 +97,12 @@ def test_the_sdist_holds_the_sources_and_no_data(built):
 def test_the_description_on_the_package_index(built):
     with zipfile.ZipFile(built[1]) as wheel:
         (name,) = (n for n in wheel.namelist() if n.endswith(".dist-info/METADATA"))
-        said = email.message_from_bytes(wheel.read(name))
-    assert said["Description-Content-Type"] == "text/markdown"
-    assert said.get_payload(decode=True).decode() == (ROOT / "README.md").read_text()
-    assert said["Author"] == "The steadyeye authors"
-    assert said["Requires-Python"] == ">=3.11"
-    for url in said.get_all("Project-URL"):
+        metadata = email.message_from_bytes(wheel.read(name))
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload(decode=True).decode() == (ROOT / "README.md").read_text()
+    assert metadata["Author"] == "The steadyeye authors"
+    assert metadata["Requires-Python"] == ">=3.11"
+    for url in metadata.get_all("Project-URL"):
         assert url.partition(", ")[2].startswith(("https://github.com/", "https://steadyeye."))
 
 
@@ -158,8 +158,8 @@ def test_contributing_names_files_and_every_folder():
     for name in re.findall(r"`([\w/]+(?:\.py|/))`", steps.replace("`src/steadyeye/`", "")):
         assert (PACKAGE / name).exists(), name
     packages = {f"src/steadyeye/{f.parent.name}" for f in PACKAGE.glob("*/__init__.py")}
-    named = set(re.findall(r"^\| `([\w/]+)` \|", text, re.MULTILINE))
-    assert named == packages | {"tests", "docs", "examples", "benchmarks", "tools"}
+    listed_folders = set(re.findall(r"^\| `([\w/]+)` \|", text, re.MULTILINE))
+    assert listed_folders == packages | {"tests", "docs", "examples", "benchmarks", "tools"}
 
 
 def test_the_citation_says_what_the_package_says():

@@ -44,8 +44,8 @@ def test_pm_k_is_that_of_the_run_in_any_batches_and_order(k, size):
     for start in range(0, len(order), size):
         give_sets(metric, table, order[start : start + size])
     assert metric.compute().item() == expected.value
-    found = metric.result()
-    assert (found.low, found.high, found.n, found.classes) == (
+    result = metric.result()
+    assert (result.low, result.high, result.n, result.classes) == (
         expected.low,
         expected.high,
         expected.n,
@@ -152,10 +152,10 @@ def test_frame_ap_is_that_of_the_run_in_any_batches_and_order(k, iou):
     order = np.random.default_rng(0).permutation(len(table))
     for rows in np.array_split(order, 17):
         give_images(metric, table, rows)
-    found = metric.result()
-    assert metric.compute().item() == found.value == pytest.approx(expected.value, abs=1e-12)
-    assert found.n == expected.n
-    assert found.low == pytest.approx(expected.low, abs=0.02), "another order draws other videos"
+    result = metric.result()
+    assert metric.compute().item() == result.value == pytest.approx(expected.value, abs=1e-12)
+    assert result.n == expected.n
+    assert result.low == pytest.approx(expected.low, abs=0.02), "another order draws other videos"
     metric.reset()
     assert metric.compute().isnan()
 
@@ -178,19 +178,19 @@ def test_images_without_boxes_and_crowds_count_as_in_torchmetrics():
     from steadyeye.torch_metrics import FrameAP
 
     box, none = torch.tensor([[0.0, 0, 10, 10]]), torch.zeros(0, 4)
-    one, score = torch.tensor([1]), torch.tensor([0.5])
+    label, score = torch.tensor([1]), torch.tensor([0.5])
     empty = torch.zeros(0, dtype=torch.int64)
     preds = [
         {"boxes": none, "scores": torch.zeros(0), "labels": empty},
-        {"boxes": box, "scores": score + 0.2, "labels": one},
-        {"boxes": box, "scores": score, "labels": one},
-        {"boxes": box + 1, "scores": score + 0.1, "labels": one},
+        {"boxes": box, "scores": score + 0.2, "labels": label},
+        {"boxes": box, "scores": score, "labels": label},
+        {"boxes": box + 1, "scores": score + 0.1, "labels": label},
     ]
     target = [
-        {"boxes": box, "labels": one},
+        {"boxes": box, "labels": label},
         {"boxes": none, "labels": empty},
-        {"boxes": box, "labels": one, "iscrowd": torch.tensor([1])},
-        {"boxes": box, "labels": one},
+        {"boxes": box, "labels": label, "iscrowd": torch.tensor([1])},
+        {"boxes": box, "labels": label},
     ]
     metric = FrameAP(num_classes=2, iou="coco")
     metric.update(preds[:1], target[:1])
@@ -220,9 +220,9 @@ def test_boxes_that_do_not_fit_are_refused_in_one_line(changes, message):
     answer |= {key: value for key, value in changes.items() if key in answer}
     answer = {key: value for key, value in answer.items() if value is not None}
     others = {key: value for key, value in changes.items() if key in ("target", "sets", "offsets")}
-    given = {"target": [{"boxes": box, "labels": torch.tensor([0])}]} | others
+    update_options = {"target": [{"boxes": box, "labels": torch.tensor([0])}]} | others
     with pytest.raises(UsageError, match=message):
-        FrameAP(num_classes=3).update([answer], **given)
+        FrameAP(num_classes=3).update([answer], **update_options)
 
 
 PROCESSES = """

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from title_worlds import found, worlds
+from title_worlds import build_sections, worlds
 from typer.main import get_command
 
 from steadyeye.cli import COMMANDS
@@ -50,9 +50,9 @@ PERCENT = re.compile(r"\d\s*%")
 
 def faults(text):
     """The banned phrases in a text, and changes of percentages that are written in "%"."""
-    said = " ".join(text.split())
-    hits = [match[0] for banned in BANNED for match in [re.search(banned, said)] if match]
-    return hits + [match[0] for match in [CHANGE_IN_PERCENT.search(said)] if match]
+    line = " ".join(text.split())
+    hits = [match[0] for banned in BANNED for match in [re.search(banned, line)] if match]
+    return hits + [match[0] for match in [CHANGE_IN_PERCENT.search(line)] if match]
 
 
 def mixed(header, rows):
@@ -76,25 +76,25 @@ def mixed(header, rows):
 def strings(path):
     """(line, text) of the strings of a module that are no docstrings, {} where values go."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    bare = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     parts = set()
-    for each in ast.walk(tree):
-        if isinstance(each, ast.JoinedStr):
-            parts |= {id(value) for value in each.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts |= {id(value) for value in node.values}
             text = "".join(
-                part.value if isinstance(part, ast.Constant) else "{}" for part in each.values
+                part.value if isinstance(part, ast.Constant) else "{}" for part in node.values
             )
-            yield each.lineno, text
-        elif isinstance(each, ast.Constant) and id(each) not in bare | parts:
-            yield each.lineno, str(each.value)
+            yield node.lineno, text
+        elif isinstance(node, ast.Constant) and id(node) not in bare | parts:
+            yield node.lineno, str(node.value)
 
 
 def commands(command, name="steadyeye"):
     """(name, help) of a command with its options, and of all below it."""
-    helps = [command.help, *(getattr(each, "help", None) for each in command.params)]
+    helps = [command.help, *(getattr(parameter, "help", None) for parameter in command.params)]
     yield name, " ".join(filter(None, helps))
-    for below, each in getattr(command, "commands", {}).items():
-        yield from commands(each, f"{name} {below}")
+    for below, subcommand in getattr(command, "commands", {}).items():
+        yield from commands(subcommand, f"{name} {below}")
 
 
 def texts(section):
@@ -152,14 +152,14 @@ def test_a_column_of_two_units_is_found():
 
 
 def test_texts_in_the_source_keep_to_the_guide():
-    found = [
+    violations = [
         (str(path.relative_to(SOURCE)), line, hits)
         for path in sorted(SOURCE.rglob("*.py"))
         for line, text in strings(path)
         for hits in [faults(text)]
         if hits
     ]
-    assert not found
+    assert not violations
 
 
 def test_pages_keep_to_the_guide():
@@ -173,11 +173,11 @@ def test_pages_keep_to_the_guide():
 def test_help_keeps_to_the_guide():
     for name in COMMANDS:
         import_module(f"steadyeye.cli.{name}")
-    said = dict(commands(get_command(app)))
-    assert {"steadyeye run", "steadyeye gate", "steadyeye cache prune"} <= set(said)
-    assert not [(name, hits) for name, text in said.items() if (hits := faults(text))]
+    helps_by_name = dict(commands(get_command(app)))
+    assert {"steadyeye run", "steadyeye gate", "steadyeye cache prune"} <= set(helps_by_name)
+    assert not [(name, hits) for name, text in helps_by_name.items() if (hits := faults(text))]
     # rich takes [all] for markup and prints nothing of it
-    assert not [name for name, text in said.items() if re.search(r"\[[a-z]", text)]
+    assert not [name for name, text in helps_by_name.items() if re.search(r"\[[a-z]", text)]
 
 
 def prose(page):
@@ -195,7 +195,7 @@ def test_docs_keep_to_the_guide():
 
 @pytest.mark.parametrize("kind", ["tiny", "clear"])
 def test_reports_keep_to_the_guide(kind):
-    sections = found(kind)
+    sections = build_sections(kind)
     assert len(sections) > 20
     for name, section in sections:
         for text in texts(section):
@@ -207,5 +207,5 @@ def test_reports_keep_to_the_guide(kind):
 @pytest.mark.parametrize("kind", ["tiny", "clear"])
 def test_headlines_keep_to_the_guide(kind):
     for group in worlds(kind):
-        for line in headline([evaluate_metrics(each) for each in group]):
+        for line in headline([evaluate_metrics(predictions) for predictions in group]):
             assert not faults(line)

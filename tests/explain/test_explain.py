@@ -435,8 +435,8 @@ def test_killed_it_goes_on_to_the_same_bytes(toy, whole, tmp_path):
 def test_probes_with_the_cache_have_the_same_bytes_and_nothing_is_asked_twice(
     toy, tmp_path, monkeypatch
 ):
-    calls, original = [], toys.found
-    monkeypatch.setattr(toys, "found", lambda image: calls.append(1) or original(image))
+    calls, original = [], toys.find_squares
+    monkeypatch.setattr(toys, "find_squares", lambda image: calls.append(1) or original(image))
     monkeypatch.setattr(toys.detector, "fingerprint", "the toy", raising=False)
     counts = {}
     for name, cache in (("off", "off"), ("cold", "kept"), ("warm", "kept")):

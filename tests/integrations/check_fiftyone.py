@@ -94,8 +94,8 @@ def check(folder):
         native.append((path, label))
         sample = fiftyone.Sample(str(path))
         shares = [0.25, 0.25, 0.5, 0.5]
-        found = fiftyone.Detection(label=label, bounding_box=shares)
-        sample["boxes"] = fiftyone.Detections(detections=[found])
+        detection = fiftyone.Detection(label=label, bounding_box=shares)
+        sample["boxes"] = fiftyone.Detections(detections=[detection])
         boxes.add_sample(sample)
         width = 60 + number
         corners = [[width / 4, 10, width * 3 / 4, 30]]

@@ -21,10 +21,10 @@ def main():
     steady = frame.group_by("set").agg(polars.col("right").all())["right"].mean()
     expected = pm_k(example_predictions(margin=0.5), 2).value
     assert steady == expected, (steady, expected)
-    found = duckdb.sql(
+    steady_share = duckdb.sql(
         'select avg(s::int) from (select bool_and("right") s from hard group by set)'
     )
-    assert found.fetchall() == [(expected,)]
+    assert steady_share.fetchall() == [(expected,)]
     pandas = hard.to_pandas()
     assert pandas.groupby("set")["right"].all().mean() == expected
     print(

@@ -64,17 +64,17 @@ def spread(network):
             torch.nn.init.constant_(branch[-1].bias, -2.0 if "cv3" in name else 1.5)
 
 
-def check_same(found, boxes, what):
+def check_same(detections, boxes, name):
     """Whether detections are those of `predict`: each box has a partner within a tenth pixel."""
-    theirs = boxes.data.cpu().numpy()
-    ours = np.column_stack([found.boxes, found.scores, found.labels])
-    ours = ours[found.scores >= 0.05]
-    theirs = theirs[theirs[:, 4] >= 0.05]
-    gaps = np.abs(ours[:, None] - theirs[None])
+    expected = boxes.data.cpu().numpy()
+    own = np.column_stack([detections.boxes, detections.scores, detections.labels])
+    own = own[detections.scores >= 0.05]
+    expected = expected[expected[:, 4] >= 0.05]
+    gaps = np.abs(own[:, None] - expected[None])
     far = gaps[..., :4].max(-1) + 1000 * gaps[..., 4] + 1000 * (gaps[..., 5] > 0)
-    assert len(ours) == len(theirs) > 5, (what, len(ours), len(theirs))
-    assert max(far.min(0).max(), far.min(1).max()) < 0.1, (what, far.min(0).max())
-    print(f"{what}: {len(ours)} boxes equal to predict's within {far.min(1).max():.1e} pixels")
+    assert len(own) == len(expected) > 5, (name, len(own), len(expected))
+    assert max(far.min(0).max(), far.min(1).max()) < 0.1, (name, far.min(0).max())
+    print(f"{name}: {len(own)} boxes equal to predict's within {far.min(1).max():.1e} pixels")
 
 
 def check_network(stem, folder, **export):
@@ -106,10 +106,10 @@ def check_supervision(package):
 
     truth = [package([image])[0] for image in IMAGES]
     data = []
-    for image, found in zip(IMAGES, truth, strict=True):
+    for image, detections in zip(IMAGES, truth, strict=True):
         few = slice(0, 3)
         sets = supervision.Detections(
-            xyxy=found.boxes[few].astype(np.float32), class_id=found.labels[few]
+            xyxy=detections.boxes[few].astype(np.float32), class_id=detections.labels[few]
         )
         data.append((image, sets))
     native = [

@@ -45,9 +45,9 @@ def frozen(value):
     if isinstance(value, np.ndarray):
         return (value.dtype.str, value.shape, value.tobytes())
     if is_dataclass(value):
-        return tuple(frozen(getattr(value, each.name)) for each in fields(value))
+        return tuple(frozen(getattr(value, attribute.name)) for attribute in fields(value))
     if isinstance(value, dict):
-        return tuple((key, frozen(each)) for key, each in value.items())
+        return tuple((key, frozen(entry)) for key, entry in value.items())
     if isinstance(value, list | tuple):
         return tuple(map(frozen, value))
     return value if isinstance(value, str | int | float | bool | None) else repr(value)
@@ -55,16 +55,16 @@ def frozen(value):
 
 def of_run(folder):
     """All that numbers of a run are made of, the verdict of a gate, and its names and notes."""
-    found = [table for _, table in tables([folder])]
+    run_tables = [table for _, table in tables([folder])]
     about = record(folder)
-    paired = "offset" in found[0].columns
-    verdicts = gate(found, requirements(["flip_rate <= 1"])) if paired else ()
-    said = [(table.model, table.data, frozen(table.__dict__["notes"])) for table in found]
+    paired = "offset" in run_tables[0].columns
+    verdicts = gate(run_tables, requirements(["flip_rate <= 1"])) if paired else ()
+    notes = [(table.model, table.data, frozen(table.__dict__["notes"])) for table in run_tables]
     parts = [
         [frozen(getattr(t, f.name)) for f in fields(t) if f.name not in ("notes", "candidates")]
-        for t in found
+        for t in run_tables
     ]
-    return said, parts, [v.sentence for v in verdicts], frozen(about["job"]), about["cells"]
+    return notes, parts, [v.sentence for v in verdicts], frozen(about["job"]), about["cells"]
 
 
 def of_model(folder):
@@ -155,9 +155,9 @@ def made_set(root, export=export_set):
     draw([source()], root / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(root / "set")
     review = Review(folder)
-    review.everything("anchors", lambda shown: {"quality": "good", "labels": ["dog"]})
-    review.everything("pairs", lambda shown: NO if shown["offset"] == 2 else YES)
-    review.everything("joint", lambda shown: NO)
+    review.everything("anchors", lambda payload: {"quality": "good", "labels": ["dog"]})
+    review.everything("pairs", lambda payload: NO if payload["offset"] == 2 else YES)
+    review.everything("joint", lambda payload: NO)
     with review.db.reading() as c:
         export(c, folder, review.plan, root / "out")
     return root / "out"
@@ -170,10 +170,12 @@ def made_boxes(root):
     review = Boxes(folder, 5, stages={"classification": 5, "boxes": 1})
     for number in range(5):
         review.everything(
-            "classification", lambda shown: {**FINE, "blurry": shown["choices"] == ["dog"]}, number
+            "classification",
+            lambda payload: {**FINE, "blurry": payload["choices"] == ["dog"]},
+            number,
         )
-    review.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
-    review.everything("box_check", lambda shown: {"boxes": shown["boxes"]}, 1)
+    review.everything("boxes", lambda payload: {"boxes": [BOX]}, 0)
+    review.everything("box_check", lambda payload: {"boxes": payload["boxes"]}, 1)
     with review.db.reading() as c:
         export_coco(c, folder, review.plan, root / "out")
     return root / "out"
@@ -184,7 +186,7 @@ def altered(content, rng):
     place = int(rng.integers(len(content)))
     before = content[place]
     choices = [before ^ (1 << bit) for bit in range(8)]
-    choices += [each for each in LETTERS if each != before]
+    choices += [letter for letter in LETTERS if letter != before]
     return content[:place] + bytes([int(rng.choice(choices))]) + content[place + 1 :]
 
 
@@ -202,7 +204,7 @@ def silent(part, count, seed):
         whole = path.read_bytes()
         path.write_bytes(altered(whole, rng))
         try:
-            found = part.read(part.folder)
+            content = part.read(part.folder)
         except UsageError as error:
             refused += 1
             if "\n" in str(error):
@@ -210,7 +212,7 @@ def silent(part, count, seed):
         except Exception as error:
             wrong.append((path.name, repr(error)))
         else:
-            if without_states(found) != without_states(before):
+            if without_states(content) != without_states(before):
                 wrong.append((path.name, "another answer without a word"))
         finally:
             path.write_bytes(whole)
@@ -218,15 +220,15 @@ def silent(part, count, seed):
     return refused, wrong
 
 
-def without_states(found):
+def without_states(content):
     """What was read, without the notes that say that a record of the files is lost."""
-    if not isinstance(found, tuple) or not isinstance(found[0], list):
-        return found
-    said = [
-        (model, data, tuple(note for note in notes if not any(each in note for each in STATES)))
-        for model, data, notes in found[0]
+    if not isinstance(content, tuple) or not isinstance(content[0], list):
+        return content
+    entries = [
+        (model, data, tuple(note for note in notes if not any(state in note for state in STATES)))
+        for model, data, notes in content[0]
     ]
-    return (said, *found[1:])
+    return (entries, *content[1:])
 
 
 NAMES = ("run", "detections", "trained", "set", "pmsets", "boxes")

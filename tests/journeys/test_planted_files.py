@@ -116,8 +116,8 @@ def link_pictures(root, secret):
 def test_an_export_copies_no_picture_from_outside(form, tmp_path, secret):
     draw([source()], tmp_path / "set", Sampling("set", {}, CLASSES))
     review = Review(review_set.read(tmp_path / "set"))
-    review.everything("anchors", lambda shown: GOOD)
-    review.everything("pairs", lambda shown: YES)
+    review.everything("anchors", lambda payload: GOOD)
+    review.everything("pairs", lambda payload: YES)
     words = ("review-export", "set", *review.option, "--partial", "--format", form, "--out")
     done = steadyeye(*words, "before", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -147,8 +147,8 @@ def test_a_reviewed_set_names_no_picture_outside(name, tmp_path, secret, reviewe
 
     def read():
         spec = Spec("reviewed", {"root": str(reviewed_set), "review": False})
-        made = plugins.build("sources", spec)
-        return [made[row].image() for row in range(len(made))]
+        reviewed_source = plugins.build("sources", spec)
+        return [reviewed_source[row].image() for row in range(len(reviewed_source))]
 
     with pytest.raises(UsageError) as raised:
         read()
@@ -311,15 +311,15 @@ def test_the_tables_of_open_images_name_no_picture_outside(
         (tmp_path / f"{table}.csv").write_text("\n".join(lines) + "\n")
     where = {table: f"'{tmp_path / table}.csv'" for table in ("boxes", "labels")}
     text = f"open_images(boxes={where['boxes']}, labels={where['labels']}, images='{images}')"
-    seen = []
+    means = []
 
     def look(pictures):
-        seen.extend(pictures.reshape(len(pictures), -1).mean(axis=1).tolist())
+        means.extend(pictures.reshape(len(pictures), -1).mean(axis=1).tolist())
         return np.tile(np.linspace(0, 1, 601, dtype=np.float32), (len(pictures), 1))
 
     with pytest.raises(UsageError, match="outside of"):
         se.evaluate(look, text, out=tmp_path / "run")
-    assert not any(abs(value - SECRET) < 2 for value in seen)
+    assert not any(abs(value - SECRET) < 2 for value in means)
     assert not find(tmp_path, secret.read_bytes(), but=secret.parent)
     monkeypatch.setenv(VARIABLE, str(secret.parent))
     source = plugins.build("sources", parse(text))

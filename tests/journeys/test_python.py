@@ -89,17 +89,17 @@ def test_every_object_is_one_short_line(run, clip):
     built = plugins.build("sources", parse(clip))
     section = run.analyses.flips()
     objects = [run, run.predictions, run.flip_rate(), built, section]
-    for each in objects:
-        assert "\n" not in repr(each)
-        assert len(repr(each)) <= notebook.LONGEST
-        assert repr(each).startswith("<")
+    for value in objects:
+        assert "\n" not in repr(value)
+        assert len(repr(value)) <= notebook.LONGEST
+        assert repr(value).startswith("<")
     assert repr(run).startswith("<Run light on clip")
     assert repr(run.predictions).startswith("<Predictions light on clip <b>, 6 rows, 2 classes")
     assert repr(built).startswith("<Source clip <b>, 6 samples, no labels, columns group")
     assert "no finished run" in repr(se.open_run("nowhere"))
     # a reader of notebooks must not be fooled by what a folder is called
-    for each in objects:
-        read(each._repr_html_())
+    for value in objects:
+        read(value._repr_html_())
     assert "clip <b>" in "".join(read(run._repr_html_()))
 
 
@@ -108,13 +108,15 @@ def test_models_and_comparisons_are_short_too(run, clip, tmp_path):
     assert repr(model) == "<Model efficientnet_lite0, classifier, 1,000 classes>"
     read(model._repr_html_())
     other = evaluate_metrics(run.predictions)
-    named = type(run.predictions)(**{**vars_of(run.predictions), "model": "<i>other</i>"})
-    found = boards([other, evaluate_metrics(named)])
-    assert repr(found).startswith("<Boards 2 models on clip <b>: ")
-    board = found.boards[0]
+    other_predictions = type(run.predictions)(
+        **{**vars_of(run.predictions), "model": "<i>other</i>"}
+    )
+    leaderboards = boards([other, evaluate_metrics(other_predictions)])
+    assert repr(leaderboards).startswith("<Boards 2 models on clip <b>: ")
+    board = leaderboards.boards[0]
     assert repr(board).startswith(f"<Leaderboard {board.metric}: 1 ")
     assert repr(board.pairs[0]).startswith("<Pair ")
-    assert any("<i>other</i>" in text for text in read(found._repr_html_()))
+    assert any("<i>other</i>" in text for text in read(leaderboards._repr_html_()))
 
 
 def vars_of(table):
@@ -133,9 +135,9 @@ def test_what_exists_is_listed(run):
 
 
 def test_a_metric_of_a_run_tells_what_it_is(run):
-    told = pydoc.plain(pydoc.render_doc(run.pm_k))
-    assert "pm_k(k: int | None = None)" in told
-    assert "every frame within ±k is right" in told
+    help_text = pydoc.plain(pydoc.render_doc(run.pm_k))
+    assert "pm_k(k: int | None = None)" in help_text
+    assert "every frame within ±k is right" in help_text
     assert "predictions" not in inspect.signature(run.pm_k).parameters
     with pytest.raises(AttributeError, match=r"a run has no 'pmk'.*did you mean 'pm_k'"):
         run.pmk  # noqa: B018
@@ -165,11 +167,11 @@ def test_a_users_script_is_typed(clip, tmp_path):
     )
     assert not done.returncode, done.stdout.decode()
     done = subprocess.run([*words, str(wrong)], cwd=HERE.parent, capture_output=True)
-    told = done.stdout.decode()
-    assert [line.split(":")[1] for line in told.splitlines() if ": error:" in line] == [
+    output = done.stdout.decode()
+    assert [line.split(":")[1] for line in output.splitlines() if ": error:" in line] == [
         "3", "4", "5",
     ]  # fmt: skip
-    assert all(isinstance(each, Result) for each in steady(clip, str(tmp_path / "run")))
+    assert all(isinstance(result, Result) for result in steady(clip, str(tmp_path / "run")))
 
 
 PROGRAM = """

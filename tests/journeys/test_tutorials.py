@@ -68,10 +68,10 @@ def write_page(monkeypatch, tmp_path, text):
 def test_another_output_is_told_line_by_line(folder, monkeypatch, tmp_path):
     write_page(monkeypatch, tmp_path, PAGE)
     folder.pages.clear()
-    with pytest.raises(tutorials.OutputError) as told:
+    with pytest.raises(tutorials.OutputError) as error:
         folder.run_page("page.md")
-    assert "-3 lines\n+three" in str(told.value)
-    assert "-seven digits …\n+seven digits 1234567" in str(told.value)
+    assert "-3 lines\n+three" in str(error.value)
+    assert "-seven digits …\n+seven digits 1234567" in str(error.value)
 
 
 def test_update_writes_what_is_printed_and_keeps_the_cut(folder, monkeypatch, tmp_path):

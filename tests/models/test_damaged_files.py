@@ -329,9 +329,9 @@ def test_the_layers_of_a_keras_file_ask_together_for_no_more_than_it_holds(tmp_p
     for units in sizes:
         write(units)
         # of the smaller one the weights are no HDF5 file, which Keras says
-        said = r"asks for a network of 1,000,0\d\d,000,000" if units > 1_000 else "cannot load"
+        message = r"asks for a network of 1,000,0\d\d,000,000" if units > 1_000 else "cannot load"
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             build("keras", path=str(path), classes=str(names), recipe=recipe, runtime="torch")
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < BOMB >> 10
 

@@ -128,12 +128,12 @@ def test_a_trained_folder_names_code_in_every_other_way(kind, evil, tmp_path):
     }
     if kind == "nested":
         inner = trained(tmp_path / "inner", builds["callable"][0])
-        build, said = inner, builds["callable"][1]
+        build, code_path = inner, builds["callable"][1]
     else:
-        build, said = builds[kind]
+        build, code_path = builds[kind]
     # what it gives is no torch network, which is found out only after it was run
     with pytest.raises(Exception, match=r"no torch model|numpy|dtype|must be Tensor|cannot build"):
-        refused_then_allowed(trained(tmp_path / "trained", build), marker, said)
+        refused_then_allowed(trained(tmp_path / "trained", build), marker, code_path)
 
 
 @pytest.mark.parametrize("kind", ["pickle", "pt2 weights"])
@@ -264,7 +264,7 @@ def save_hf(folder, marker, **config):
         "class Network(ViTForImageClassification):\n    config_class = Config\n"
         "class Processor(ViTImageProcessor):\n    pass\n"
     )
-    named = {
+    class_names = {
         "config.json": {
             "AutoConfig": "evil.Config",
             "AutoModelForImageClassification": "evil.Network",
@@ -273,7 +273,7 @@ def save_hf(folder, marker, **config):
         },
         "preprocessor_config.json": {"AutoImageProcessor": "evil.Processor"},
     }
-    for file, names in named.items():
+    for file, names in class_names.items():
         content = json.loads((folder / file).read_text())
         more = config if file == "config.json" else {}
         (folder / file).write_text(json.dumps({**content, "auto_map": names, **more}))

@@ -73,8 +73,8 @@ def test_threads_and_batches_do_not_change_a_byte(photos):
     images = list(photos.values())
     expected = model(images)
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: model(iter(images)), range(8)):
-            assert found.tobytes() == expected.tobytes()
+        for scores_again in pool.map(lambda _: model(iter(images)), range(8)):
+            assert scores_again.tobytes() == expected.tobytes()
     alone = np.concatenate([model([image]) for image in images])
     assert alone.tobytes() == expected.tobytes()
     assert model(images[::-1])[::-1].tobytes() == expected.tobytes()
@@ -165,9 +165,9 @@ def test_what_torch_cannot_load_is_told_in_one_line(tmp_path, ten):
         ("py:toy_networks:no_module", "gives a str"),
         ("py:toy_networks:wrapped", "returns a dict"),
     ]:
-        with pytest.raises(UsageError, match=message) as told:
+        with pytest.raises(UsageError, match=message) as error:
             build("torch", path=path, classes=ten, recipe=SMALL)
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])

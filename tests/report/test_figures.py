@@ -24,7 +24,7 @@ from steadyeye.runner.collect import results
 def layers_of(spec):
     """The unit charts of a specification."""
     inner = [*spec.get("layer", ()), *([spec["spec"]] if "spec" in spec else ())]
-    return [unit for each in inner for unit in layers_of(each)] if inner else [spec]
+    return [unit for part in inner for unit in layers_of(part)] if inner else [spec]
 
 
 def of_lines(spec):
@@ -40,14 +40,16 @@ def figures():
     """Every figure of several models on sets, and on a sweep."""
     plain = [evaluated(table(**HAND), model=f"model {i}") for i in range(3)]
     swept = [sweep({"fog": FOG, "blur": BLUR}, model=f"model {i}") for i in range(3)]
-    found = sections(plain) + sections([Evaluated(each, results(each)) for each in swept])
-    return [figure for section in found for figure in section.figures]
+    all_sections = sections(plain) + sections(
+        [Evaluated(predictions, results(predictions)) for predictions in swept]
+    )
+    return [figure for section in all_sections for figure in section.figures]
 
 
 def test_legends_of_lines_show_pieces_of_the_lines_they_name(figures):
-    drawn = [unit for figure in figures for unit in of_lines(figure.spec)]
-    assert len(drawn) >= 5
-    for unit in drawn:
+    charts = [unit for figure in figures for unit in of_lines(figure.spec)]
+    assert len(charts) >= 5
+    for unit in charts:
         for channel in ("color", "strokeDash"):
             if channel in unit["encoding"]:
                 legend = unit["encoding"][channel]["legend"]
@@ -65,10 +67,10 @@ def test_no_two_names_of_a_legend_look_alike(figures):
                 for name in ("color", "strokeDash")
                 if name in unit["encoding"]
             }
-            one, *more = scales.values()
-            joint = [each for each in more if each["domain"] == one["domain"]]
-            looks = zip(one["range"], *(each["range"] for each in joint), strict=True)
-            assert len({json.dumps(look) for look in looks}) == len(one["domain"]), figure.name
+            first, *more = scales.values()
+            joint = [scale for scale in more if scale["domain"] == first["domain"]]
+            looks = zip(first["range"], *(scale["range"] for scale in joint), strict=True)
+            assert len({json.dumps(look) for look in looks}) == len(first["domain"]), figure.name
 
 
 def test_legend_symbols_carry_colour_and_dash_of_the_marks():
@@ -85,7 +87,7 @@ def test_legend_symbols_carry_colour_and_dash_of_the_marks():
     }
     compiled = vl_convert.vegalite_to_vega(spec)
     (legend,) = compiled["legends"]
-    scales = {each["name"]: each["range"] for each in compiled["scales"] if "range" in each}
+    scales = {scale["name"]: scale["range"] for scale in compiled["scales"] if "range" in scale}
     assert scales[legend["stroke"]] == list(PALETTE[:3])
     assert scales[legend["strokeDash"]] == [list(dash) for dash in DASHES[:3]]
     assert legend["symbolType"] == "stroke"
@@ -107,15 +109,15 @@ def test_curves_of_models_and_kinds_differ_without_colour(models):
     ]
     layers = draw_crossed(models, "kind", ["anchors", "worst frames"], place)
     compiled = vl_convert.vegalite_to_vega({"data": {"values": rows}, "layer": layers})
-    scales = {each["name"]: each.get("range") for each in compiled["scales"]}
+    scales = {scale["name"]: scale.get("range") for scale in compiled["scales"]}
     if len(models) == 1:
         assert len({json.dumps(dash) for dash in scales["strokeDash"]}) == 2
         return
     assert len({json.dumps(dash) for dash in scales["strokeDash"]}) == len(models)
     assert len({*scales["shape"]}) == 2
-    named = [each for each in compiled["legends"] if "strokeDash" in each]
-    assert [each["stroke"] for each in named] == ["color"]
-    assert [each["shape"] for each in compiled["legends"] if "shape" in each] == ["shape"]
+    dash_legends = [legend for legend in compiled["legends"] if "strokeDash" in legend]
+    assert [legend["stroke"] for legend in dash_legends] == ["color"]
+    assert [legend["shape"] for legend in compiled["legends"] if "shape" in legend] == ["shape"]
 
 
 def test_colours_dashes_and_shapes_are_all_different():
@@ -127,8 +129,8 @@ def test_colours_dashes_and_shapes_are_all_different():
 
 
 def strips(ranks):
-    one = sweep(ranks)
-    return failure_strips([Evaluated(one, results(one))]).exhibits
+    predictions = sweep(ranks)
+    return failure_strips([Evaluated(predictions, results(predictions))]).exhibits
 
 
 def test_thresholds_reached_at_one_level_share_a_picture():
@@ -144,15 +146,15 @@ def test_a_search_shows_the_image_that_is_wrong_at_the_lowest_level_beside_the_o
     """Image 1 is wrong under fog from level 2, image 0 under rain from level 3."""
     ranks = {"fog": [[0, 0], [0, 0], [0, 4], [1, 1]], "rain": [[0, 0], [0, 0], [0, 0], [2, 0]]}
     whole = sweep(ranks)
-    one = replace(whole, columns=tuple(c for c in whole.columns if c != "profile"))
-    section = failure_strips([Evaluated(one, {})])
+    search = replace(whole, columns=tuple(c for c in whole.columns if c != "profile"))
+    section = failure_strips([Evaluated(search, {})])
     fog, rain = section.exhibits
     assert [shot.sample for shot in fog.pictures] == ["01", "fog21"]
     assert [shot.sample for shot in rain.pictures] == ["00", "rain30"]
     assert [shot.right for shot in rain.pictures] == [True, False]
     assert section.lead.pictures == fog.pictures
     assert section.lead.title == "fog: wrong at level 2, the lowest level found"
-    never = replace(one, stored={**one.stored, "predicted": np.zeros(len(one), dtype=int)})
+    never = replace(search, stored={**search.stored, "predicted": np.zeros(len(search), dtype=int)})
     assert failure_strips([Evaluated(never, {})]) is None
 
 
@@ -177,12 +179,12 @@ def test_a_strip_has_no_picture_twice_and_ends_where_its_levels_or_its_threshold
     (exhibit,) = strips({"fog": [[0] * 10, *blocks]})
     samples = [picture.sample for picture in exhibit.pictures]
     assert len(set(samples)) == len(samples) >= 2
-    said = " ".join(picture.title for picture in exhibit.pictures)
+    text = " ".join(picture.title for picture in exhibit.pictures)
     least = min(10 * (10 - sum(block)) for block in blocks)
     missed = [share for share in (90, 50, 10) if share <= least]
-    named = {share for share in (90, 50, 10) if share > least} | {*missed[:1]}
-    assert {share for share in (90, 50, 10) if f" {share}\u202f%" in said} == named
-    assert ("never" in said) == bool(missed) == bool(exhibit.pictures[-1].title.count("never"))
+    thresholds = {share for share in (90, 50, 10) if share > least} | {*missed[:1]}
+    assert {share for share in (90, 50, 10) if f" {share}\u202f%" in text} == thresholds
+    assert ("never" in text) == bool(missed) == bool(exhibit.pictures[-1].title.count("never"))
     if missed:
         assert samples[-1].startswith(f"fog{len(blocks)}")
 
@@ -213,15 +215,15 @@ def test_the_most_certain_changes_are_shown():
 def test_frames_lie_on_both_sides_of_every_change_that_is_shown(answers):
     frames, exhibit = strip_of(answers)
     assert len(set(frames)) == len(frames) == min(4, len(answers))
-    shown = 0
+    count = 0
     for frame, picture in zip(frames, exhibit.pictures, strict=True):
         side = picture.lines[1]
         if "before" in side or "between" in side:
             assert answers[frame] != answers[frame + 1]
-            shown += frame + 1 in frames
+            count += frame + 1 in frames
         if "after" in side or "between" in side:
             assert answers[frame] != answers[frame - 1]
-    assert shown >= 1
+    assert count >= 1
 
 
 # --- boxes on pictures
@@ -234,8 +236,8 @@ def luminance(colour):
     return float(linear @ (0.2126, 0.7152, 0.0722))
 
 
-def contrast(one, other):
-    dark, light = sorted(map(luminance, (one, other)))
+def contrast(first, second):
+    dark, light = sorted(map(luminance, (first, second)))
     return (light + 0.05) / (dark + 0.05)
 
 
@@ -260,17 +262,17 @@ def test_labels_lie_inside_the_picture_and_not_over_each_other(corners, shape):
         assert y1 <= shape[0]
         assert x1 <= shape[1] or shape[1] < x1 - x0
     if all(y <= 0 for _, y in corners) and room >= len(corners):
-        for i, one in enumerate(places):
+        for i, place in enumerate(places):
             for other in places[:i]:
-                apart = one[0] >= other[2] or other[0] >= one[2]
-                assert apart or one[1] >= other[3] or other[1] >= one[3]
+                apart = place[0] >= other[2] or other[0] >= place[2]
+                assert apart or place[1] >= other[3] or other[1] >= place[3]
 
 
 def test_boxes_of_mistakes_are_dashed_and_others_are_whole():
     image = np.full((200, 300, 3), 120, dtype=np.uint8)
     for kind, whole in (("truth", True), ("right", True), ("wrong", False)):
-        drawn = draw_marks(image, [Mark(kind, (20, 30, 260, 170), "")])
-        side = (drawn[30, 25:255] == COLOURS[kind]).all(axis=1)
+        marked_image = draw_marks(image, [Mark(kind, (20, 30, 260, 170), "")])
+        side = (marked_image[30, 25:255] == COLOURS[kind]).all(axis=1)
         assert side.all() == whole
         assert side.any()
     assert (image == 120).all()

@@ -19,7 +19,7 @@ from steadyeye.report.sections import sections
 
 def document(cells, **more):
     """The report of evaluated models; `more` replaces its parts."""
-    found = Document(
+    report = Document(
         title=title(cells),
         headline=headline(cells),
         evaluated=cells,
@@ -27,7 +27,7 @@ def document(cells, **more):
         provenance={},
         commands=(),
     )
-    return replace(found, **more)
+    return replace(report, **more)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_models_with_other_numbers_stand_in_a_table_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("method", "said"),
+    ("method", "words"),
     [
         ("Clopper–Pearson, n = 40, within this one video only", "within this one video only"),
         ("bootstrap over images of this one video only", "within this one video only"),
@@ -90,8 +90,8 @@ def test_models_with_other_numbers_stand_in_a_table_of_their_own():
         ("Clopper–Pearson, n = 40", ""),
     ],
 )
-def test_what_limits_an_interval_is_short(method, said):
-    assert limit(method) == said
+def test_what_limits_an_interval_is_short(method, words):
+    assert limit(method) == words
 
 
 def test_a_limit_stands_beside_its_number():
@@ -100,9 +100,9 @@ def test_a_limit_stands_beside_its_number():
     whole, drop = Result("accuracy", 0.5, 0.2, 0.8, 9, within), "none: too few videos"
     same = {"accuracy": whole, "flip_rate": replace(whole, name="flip_rate")}
     other = {"accuracy": whole, "flip_rate": Result("flip_rate", 0.5, None, None, 9, drop)}
-    (one, two) = grids([Evaluated(table(**HAND), r) for r in (same, other)])[0].rows
-    assert (one.limit, two.limit) == ("within this one video only", "")
-    page = render_html(document([two.entry], sections=()), picture)
+    (first_row, second_row) = grids([Evaluated(table(**HAND), r) for r in (same, other)])[0].rows
+    assert (first_row.limit, second_row.limit) == ("within this one video only", "")
+    page = render_html(document([second_row.entry], sections=()), picture)
     first = page[page.index('<div id="first">') : page.index("<nav")]
     assert "<small>no interval: too few videos</small>" in first
     assert "<small>within this one video only</small>" in first
@@ -110,7 +110,7 @@ def test_a_limit_stands_beside_its_number():
 
 
 @pytest.mark.parametrize(
-    ("columns", "asked"),
+    ("columns", "question"),
     [
         (("truth", "operator", "level"), "How much degradation does it withstand?"),
         (("truth", "group", "offset"), "How steady is it?"),
@@ -119,23 +119,23 @@ def test_a_limit_stands_beside_its_number():
         (("truth",), "How often is it right?"),
     ],
 )
-def test_only_what_is_about_video_has_a_title_about_video(columns, asked):
+def test_only_what_is_about_video_has_a_title_about_video(columns, question):
     predictions = replace(table(**HAND), columns=columns)
-    assert title([Evaluated(predictions, {})]) == asked
+    assert title([Evaluated(predictions, {})]) == question
 
 
 def test_the_terms_of_still_images_are_not_of_video():
     accuracy = {"accuracy": Result("accuracy", 0.5, 0.2, 0.8, 9, "Clopper–Pearson, n = 9")}
-    told = document([Evaluated(table(**HAND), accuracy)], sections=()).reading
-    assert [term for term, _ in told] == ["accuracy", "n", "classes", "95\u202f% interval"]
-    assert not any(word in meaning for _, meaning in told for word in ("frame", "video", "anchor"))
+    terms = document([Evaluated(table(**HAND), accuracy)], sections=()).reading
+    assert [term for term, _ in terms] == ["accuracy", "n", "classes", "95\u202f% interval"]
+    assert not any(word in meaning for _, meaning in terms for word in ("frame", "video", "anchor"))
 
 
 def test_sections_stand_in_the_order_of_the_questions(three):
     order = list(Topic)
-    found = [section.topic for section in three.sections]
-    assert found == sorted(found, key=order.index)
-    assert Topic.MORE not in found, "every analysis says which question it answers"
+    section_topics = [section.topic for section in three.sections]
+    assert section_topics == sorted(section_topics, key=order.index)
+    assert Topic.MORE not in section_topics, "every analysis says which question it answers"
     topics = [topic for topic, _ in three.topics]
     assert topics[:3] == [Topic.WHAT, Topic.WHEN, Topic.SURE]
     page = render_html(three, picture)
@@ -174,43 +174,43 @@ def test_markdown_says_the_same_first(three):
 
 
 @pytest.fixture(params=["three", "two_sets"])
-def opened(windows, request, tmp_path):
-    found = request.getfixturevalue(request.param)
+def report_page(windows, request, tmp_path):
+    report = request.getfixturevalue(request.param)
     shots = tuple(Picture(f"s{i}", f"{i}", ("a line",) * 3, right=i == 0) for i in (0, 1))
-    first = replace(found.sections[0], lead=Exhibit("break", "model_0", "data", shots))
+    first = replace(report.sections[0], lead=Exhibit("break", "model_0", "data", shots))
     path = tmp_path / "report.html"
-    path.write_text(render_html(replace(found, sections=(first, *found.sections[1:])), picture))
+    path.write_text(render_html(replace(report, sections=(first, *report.sections[1:])), picture))
     return windows.open(path.as_uri(), offline=True).page
 
 
-def ends(page, what):
+def ends(page, selector):
     """The right and lower edges of an element on the screen."""
-    return page.locator(what).last.evaluate(
+    return page.locator(selector).last.evaluate(
         "each => { const box = each.getBoundingClientRect(); return [box.right, box.bottom]; }"
     )
 
 
 @pytest.mark.slow
-def test_the_first_screen_fits(opened):
-    opened.set_viewport_size({"width": 1280, "height": 800})
-    for what in (".headline", ".lead", ".main"):
-        right, bottom = ends(opened, what)
+def test_the_first_screen_fits(report_page):
+    report_page.set_viewport_size({"width": 1280, "height": 800})
+    for selector in (".headline", ".lead", ".main"):
+        right, bottom = ends(report_page, selector)
         assert right <= 1280
-        assert bottom <= 800, what
-    opened.set_viewport_size({"width": 390, "height": 844})
-    assert opened.evaluate("document.documentElement.scrollWidth") == 390
-    assert ends(opened, ".lead .shot")[1] <= 844
-    for cell in opened.locator(".main td b").all():
+        assert bottom <= 800, selector
+    report_page.set_viewport_size({"width": 390, "height": 844})
+    assert report_page.evaluate("document.documentElement.scrollWidth") == 390
+    assert ends(report_page, ".lead .shot")[1] <= 844
+    for cell in report_page.locator(".main td b").all():
         assert cell.evaluate("each => each.getBoundingClientRect().right") <= 390
 
 
 @pytest.mark.slow
-def test_what_is_folded_is_printed(opened):
-    assert opened.locator("details:not([open])").count()
-    opened.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert not opened.locator("details:not([open])").count()
-    opened.emulate_media(media="print")
-    assert not opened.locator("nav").is_visible()
-    assert not opened.locator(".save").first.is_visible()
-    opened.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert opened.locator("details:not([open])").count()
+def test_what_is_folded_is_printed(report_page):
+    assert report_page.locator("details:not([open])").count()
+    report_page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert not report_page.locator("details:not([open])").count()
+    report_page.emulate_media(media="print")
+    assert not report_page.locator("nav").is_visible()
+    assert not report_page.locator(".save").first.is_visible()
+    report_page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert report_page.locator("details:not([open])").count()

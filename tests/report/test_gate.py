@@ -65,7 +65,7 @@ def judged(predictions, *texts, **more):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "normal_form"),
     [
         ("pm_k(k=10) >= 0.70", "pm_k(k=10) >= 0.7"),
         ("pm_k(k=10)>=70%", "pm_k(k=10) >= 0.7"),
@@ -75,8 +75,8 @@ def judged(predictions, *texts, **more):
         ("degraded_rank <= 3", "degraded_rank <= 3"),
     ],
 )
-def test_requirements_are_read(text, said):
-    assert str(requirement(text)) == said
+def test_requirements_are_read(text, normal_form):
+    assert str(requirement(text)) == normal_form
 
 
 @pytest.mark.parametrize(
@@ -104,20 +104,20 @@ def test_what_is_no_requirement_is_refused(text, why):
 
 
 def test_what_asks_nothing_or_by_halves_is_refused():
-    wanted = requirements(["accuracy >= 0.5", "accuracy >= 50%", "accuracy <= 0.9"])
-    assert len(wanted) == 2
-    assert tolerance(wanted, None, "2%", True) == Tolerance((Spec("accuracy"),), 0.02)
-    for asked, why in [
+    accuracy_bounds = requirements(["accuracy >= 0.5", "accuracy >= 50%", "accuracy <= 0.9"])
+    assert len(accuracy_bounds) == 2
+    assert tolerance(accuracy_bounds, None, "2%", True) == Tolerance((Spec("accuracy"),), 0.02)
+    for arguments, why in [
         (((), None, None, False), "no requirement given"),
-        ((wanted, None, None, True), "give --max-drop"),
-        ((wanted, None, "0.1", False), "give --against too"),
-        ((wanted, "pm_k", None, False), "give --against too"),
-        ((wanted, None, "-1", True), "give 0 or more"),
+        ((accuracy_bounds, None, None, True), "give --max-drop"),
+        ((accuracy_bounds, None, "0.1", False), "give --against too"),
+        ((accuracy_bounds, "pm_k", None, False), "give --against too"),
+        ((accuracy_bounds, None, "-1", True), "give 0 or more"),
         (((), None, "0.1", True), "needs metrics"),
-        ((wanted, "pmk", "0.1", True), "did you mean"),
+        ((accuracy_bounds, "pmk", "0.1", True), "did you mean"),
     ]:
         with pytest.raises(UsageError, match=why):
-            tolerance(*asked)
+            tolerance(*arguments)
 
 
 # ---------------------------------------------------------------- verdicts
@@ -125,33 +125,41 @@ def test_what_asks_nothing_or_by_halves_is_refused():
 
 def test_the_bound_is_judged_and_not_the_value():
     """80 of 100: Clopper–Pearson is 70.8–87.3 %."""
-    found = judged(
+    verdicts = judged(
         share(80, 100),
         "accuracy >= 0.70", "accuracy >= 0.75", "accuracy >= 0.85", "accuracy >= 0.9",
         "accuracy <= 0.9", "accuracy <= 0.85", "accuracy <= 0.75",
     )  # fmt: skip
-    assert [each.outcome for each in found] == [HOLDS, OPEN, FAILS, FAILS, HOLDS, OPEN, FAILS]
-    assert found[0].numbers == "80.0\u202f% (70.8–87.3\u202f%)"
-    assert {each.n for each in found} == {100}
-    assert found[0].sentence == (
+    assert [verdict.outcome for verdict in verdicts] == [
+        HOLDS,
+        OPEN,
+        FAILS,
+        FAILS,
+        HOLDS,
+        OPEN,
+        FAILS,
+    ]
+    assert verdicts[0].numbers == "80.0\u202f% (70.8–87.3\u202f%)"
+    assert {verdict.n for verdict in verdicts} == {100}
+    assert verdicts[0].sentence == (
         "accuracy >= 0.7 holds for m on d: 80.0\u202f% (70.8–87.3\u202f%), n = 100, among 2 classes"
     )
-    assert not found[2].why
-    assert "whole interval is outside" in found[3].why
+    assert not verdicts[2].why
+    assert "whole interval is outside" in verdicts[3].why
 
 
 def test_a_bound_that_is_the_number():
     """All of 10 right: the upper end is 1, which is no more than 1 and not less."""
-    found = judged(
+    verdicts = judged(
         share(10, 10), "accuracy <= 1", "accuracy < 1", "accuracy > 0.69", "accuracy >= 0.70"
     )
-    assert [each.outcome for each in found] == [HOLDS, FAILS, HOLDS, OPEN]
+    assert [verdict.outcome for verdict in verdicts] == [HOLDS, FAILS, HOLDS, OPEN]
 
 
 @pytest.mark.parametrize(("hits", "n", "number"), [(80, 100, 0.75), (9, 10, 0.8), (50, 50, 0.95)])
 def test_what_would_be_needed_would_do(hits, n, number):
-    (found,) = judged(share(hits, n), f"accuracy >= {number}")
-    needed = int(re.search(r"about ([\d,]+) samples", found.why)[1].replace(",", ""))
+    (verdict,) = judged(share(hits, n), f"accuracy >= {number}")
+    needed = int(re.search(r"about ([\d,]+) samples", verdict.why)[1].replace(",", ""))
     assert needed > n
     # with whole successes, a little more than needed shows it and a good deal less does not
     many, few = round(needed * 1.1), round(needed * 0.9)
@@ -161,8 +169,8 @@ def test_what_would_be_needed_would_do(hits, n, number):
 
 
 def test_a_value_that_is_the_number_cannot_be_shown_by_any_amount():
-    (found,) = judged(share(50, 100), "accuracy >= 0.5")
-    assert (found.outcome, "no amount of data" in found.why) == (OPEN, True)
+    (verdict,) = judged(share(50, 100), "accuracy >= 0.5")
+    assert (verdict.outcome, "no amount of data" in verdict.why) == (OPEN, True)
 
 
 @pytest.mark.parametrize(("value", "number"), [(1.0, 0.9), (0.0, 0.1)])
@@ -172,25 +180,27 @@ def test_all_or_none_of_images_needs_as_many_as_would_close_the_end(value, numbe
     ends_of = Interval(value, *ends, 12, "exact")
     none = Statistic(value, images, lambda counts: counts[:, 0], lambda: ends_of)
     # 0.025 ** (1 / 36) is the first above 0.9
-    told = to_show(Result("map", value, *ends, 12, "exact"), number, none)
-    assert told == "at this value about 36 samples would be needed; there are 12"
+    sentence = to_show(Result("map", value, *ends, 12, "exact"), number, none)
+    assert sentence == "at this value about 36 samples would be needed; there are 12"
 
 
 def test_clusters_need_videos():
     rng = np.random.default_rng(0)
     videos = np.repeat([f"v{i:02}" for i in range(12)], 10)
     right = rng.random(120) < np.repeat(rng.uniform(0.5, 1, 12), 10)
-    (found,) = judged(anchors(right, videos=videos), f"accuracy >= {right.mean() - 0.02:.3f}")
-    assert found.outcome == OPEN
-    assert re.search(r"at this value about [\d,]+ videos would be needed; there are 12", found.why)
+    (verdict,) = judged(anchors(right, videos=videos), f"accuracy >= {right.mean() - 0.02:.3f}")
+    assert verdict.outcome == OPEN
+    assert re.search(
+        r"at this value about [\d,]+ videos would be needed; there are 12", verdict.why
+    )
     (alone,) = judged(anchors(right, videos=["v"] * 120), f"accuracy >= {right.mean() - 0.02:.3f}")
     assert "samples of this one video" in alone.why
     assert "within this one video only" in alone.method
 
 
 def test_too_few_show_nothing():
-    (found,) = judged(share(100, 100), "accuracy >= 0.5", least=200)
-    assert (found.outcome, found.why) == (OPEN, "n is below the required 200")
+    (verdict,) = judged(share(100, 100), "accuracy >= 0.5", least=200)
+    assert (verdict.outcome, verdict.why) == (OPEN, "n is below the required 200")
     (wrong,) = judged(share(10, 100), "accuracy >= 0.5", least=200)
     assert wrong.outcome == FAILS
 
@@ -198,14 +208,14 @@ def test_too_few_show_nothing():
 def test_nothing_to_count_shows_nothing():
     nothing = anchors([True] * 3)
     nothing = replace(nothing, errors=np.array(["x"] * 3))
-    (found,) = judged(nothing, "accuracy >= 0.5")
-    assert (found.outcome, found.why) == (OPEN, "the value has no interval")
+    (verdict,) = judged(nothing, "accuracy >= 0.5")
+    assert (verdict.outcome, verdict.why) == (OPEN, "the value has no interval")
 
 
 def test_ranks_are_judged_in_ranks():
     predictions = sweep({"blur": BLUR, "fog": FOG})
-    (found,) = judged(predictions, "degraded_rank(images='all') <= 3")
-    assert found.outcome == HOLDS
+    (verdict,) = judged(predictions, "degraded_rank(images='all') <= 3")
+    assert verdict.outcome == HOLDS
     with pytest.raises(UsageError, match=r"write 0\.7 or 70%"):
         judged(predictions, "degraded_accuracy >= 70")
     with pytest.raises(UsageError, match="failure_points is more than one number"):
@@ -216,8 +226,11 @@ def test_ranks_are_judged_in_ranks():
 
 def test_every_cell_is_judged_and_must_have_the_metric():
     cells = [share(90, 100, model="a"), share(20, 100, model="b")]
-    found = gate(cells, requirements(["accuracy >= 0.5"]))
-    assert [(each.model, each.outcome) for each in found] == [("a", HOLDS), ("b", FAILS)]
+    verdicts = gate(cells, requirements(["accuracy >= 0.5"]))
+    assert [(verdict.model, verdict.outcome) for verdict in verdicts] == [
+        ("a", HOLDS),
+        ("b", FAILS),
+    ]
     with pytest.raises(UsageError, match="map needs boxes, detections: it does not apply to a"):
         gate(cells, requirements(["map >= 0.5"]))
 
@@ -269,12 +282,16 @@ def test_the_better_of_two_models_passes_where_the_worse_does():
     videos = np.repeat(["a", "b", "c"], 4)
     perfect, worse = (anchors(np.arange(12) >= wrong, videos=videos) for wrong in (0, 1))
     for number in (0.2, 0.25, 0.29, 0.5, 0.7):
-        (one,), (other,) = (judged(each, f"accuracy >= {number}") for each in (perfect, worse))
-        assert (one.outcome == HOLDS) >= (other.outcome == HOLDS)
+        (perfect_verdict,), (worse_verdict,) = (
+            judged(predictions, f"accuracy >= {number}") for predictions in (perfect, worse)
+        )
+        assert (perfect_verdict.outcome == HOLDS) >= (worse_verdict.outcome == HOLDS)
     # and no better model may lose more against the same base
     for drop in (0.2, 0.5, 0.75, 0.9):
-        (one,), (other,) = (against([each], [perfect], drop) for each in (perfect, worse))
-        assert (one.outcome == HOLDS) >= (other.outcome == HOLDS)
+        (perfect_verdict,), (worse_verdict,) = (
+            against([predictions], [perfect], drop) for predictions in (perfect, worse)
+        )
+        assert (perfect_verdict.outcome == HOLDS) >= (worse_verdict.outcome == HOLDS)
 
 
 @pytest.mark.parametrize("videos", [2, 3, 5, 10, 20, 50])
@@ -301,10 +318,10 @@ def test_a_drop_at_the_allowance_hardly_ever_passes(videos):
         broken = np.repeat(rng.random(videos) < 0.07, 10)
         old = rng.random(len(names)) < 0.98
         new = rng.random(len(names)) < np.where(broken, 0.0, 0.98)
-        found = difference(
+        change = difference(
             prepare_outcomes(Trials(new, names)), prepare_outcomes(Trials(old, names))
         )
-        passed += found.low >= -0.0686
+        passed += change.low >= -0.0686
     assert passed <= 5
 
 
@@ -312,8 +329,8 @@ def test_bases_are_found_by_data_and_name():
     rng = np.random.default_rng(0)
     a, b = (anchors(rng.random(50) < 0.8, model=m) for m in "ab")
     both = against([a, b], [b, a], 0.5)
-    assert [each.model for each in both] == ["a", "b"]
-    assert all("0.0 percentage points" in each.numbers for each in both)
+    assert [verdict.model for verdict in both] == ["a", "b"]
+    assert all("0.0 percentage points" in verdict.numbers for verdict in both)
     assert against([a], [replace(b, model="old")], 0.5)[0].requirement.endswith("the base, old")
     with pytest.raises(UsageError, match="no base for b on d"):
         against([a, b], [a], 0.5)
@@ -326,9 +343,9 @@ def test_bases_are_found_by_data_and_name():
 def test_only_what_both_predicted_is_held():
     right = np.ones(100, dtype=bool)
     errors = np.array(["x"] * 30 + [""] * 70)
-    (found,) = against([replace(anchors(right), errors=errors)], [anchors(right)], 0.1)
-    assert found.n == 70
-    assert "30 samples left out: no prediction from both models" in found.method
+    (verdict,) = against([replace(anchors(right), errors=errors)], [anchors(right)], 0.1)
+    assert verdict.n == 70
+    assert "30 samples left out: no prediction from both models" in verdict.method
 
 
 # ---------------------------------------------------------------- what continuous integration reads
@@ -351,8 +368,8 @@ def test_junit_is_whole():
     root = ElementTree.fromstring(text)
     (suite,) = root
     assert (root.tag, suite.tag) == ("testsuites", "testsuite")
-    for each in (root, suite):
-        counts = {key: each.get(key) for key in ("tests", "failures", "errors", "skipped")}
+    for element in (root, suite):
+        counts = {key: element.get(key) for key in ("tests", "failures", "errors", "skipped")}
         assert counts == {"tests": "3", "failures": "2", "errors": "0", "skipped": "0"}
     assert [case.tag for case in suite] == ["testcase"] * 3
     assert [[child.tag for child in case] for case in suite] == [
@@ -386,8 +403,8 @@ def test_verdicts_as_openmetrics_are_read_by_the_parser_of_prometheus():
         about = (verdict.requirement, "m", verdict.data)
         numbers = {"holds": holds, "open": is_open, "value": 0.9, "low": low, "high": high}
         for name, expected in (numbers | {"samples": 100}).items():
-            found = series[f"steadyeye_gate_{name}", *about]
-            assert found == pytest.approx(expected, rel=1e-9), (name, about)
+            value = series[f"steadyeye_gate_{name}", *about]
+            assert value == pytest.approx(expected, rel=1e-9), (name, about)
     assert [name for name, _, model, _ in series if model == odd.model] == [
         "steadyeye_gate_holds", "steadyeye_gate_open", "steadyeye_gate_samples",
     ]  # fmt: skip
@@ -401,8 +418,8 @@ def test_a_drop_as_openmetrics_has_the_paired_difference():
     )
     series = read_series(write_metrics([verdict]))
     for name in ("value", "low", "high"):
-        found = series[f"steadyeye_gate_{name}", verdict.requirement, "m", verdict.data]
-        assert found == pytest.approx(getattr(change, name), rel=1e-9)
+        value = series[f"steadyeye_gate_{name}", verdict.requirement, "m", verdict.data]
+        assert value == pytest.approx(getattr(change, name), rel=1e-9)
 
 
 def test_the_same_requirement_twice_is_one_series():
@@ -424,8 +441,10 @@ def runs(test_data, tmp_path_factory):
     anchors_ = sorted(json.loads((source / "metadata" / "pmsets.json").read_text()))
     for name, lost in {"base": anchors_[::10], "head": anchors_[::10] + anchors_[1:60:5]}.items():
         (root / name).mkdir()
-        said = {f: (own[0] + 1) % 30 if f in set(lost) else own[0] for f, own in labels.items()}
-        (root / name / "model.json").write_text(json.dumps(said))
+        predicted = {
+            f: (own[0] + 1) % 30 if f in set(lost) else own[0] for f, own in labels.items()
+        }
+        (root / name / "model.json").write_text(json.dumps(predicted))
         data = f"imagenet_vid_robust(root='{source}')"
         score(root / name / "model.json", data, root / name / "run")
     return root

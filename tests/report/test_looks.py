@@ -17,26 +17,26 @@ KINDS = ("one", "degrade", "toys")
 def pages(tmp_path_factory):
     """The reports of `KINDS`: name → file."""
     at = look_at_reports.Place(tmp_path_factory.mktemp("looks"), ROOT)
-    made = [page for kind in KINDS for page in look_at_reports.KINDS[kind](at)]
-    return {page.removesuffix("/report.html"): at.out / page for page in made}
+    paths = [page for kind in KINDS for page in look_at_reports.KINDS[kind](at)]
+    return {page.removesuffix("/report.html"): at.out / page for page in paths}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["one", "sweep", "search", "explain", "toys"])
 def test_nothing_is_cut_empty_or_refused_by_axe(browser, pages, name):
-    found = look_at_reports.look_at_page(browser, pages[name])
+    faults = look_at_reports.look_at_page(browser, pages[name])
     if name == "explain":
         # two shuffles of a square of one colour can be one picture
-        found = {line: looks for line, looks in found.items() if "one picture twice" not in line}
-    assert found == {}
+        faults = {line: looks for line, looks in faults.items() if "one picture twice" not in line}
+    assert faults == {}
 
 
 @pytest.fixture(scope="module")
 def tab(browser):
     """An empty page, which others take the place of."""
-    opened = page_checks.open_page(browser, "about:blank", page_checks.LOOKS[0])
-    yield opened
-    opened.page.context.close()
+    window = page_checks.open_page(browser, "about:blank", page_checks.LOOKS[0])
+    yield window
+    window.page.context.close()
 
 
 CUT = """<!doctype html><html lang="en"><title>x</title><style>.x {{ overflow: hidden; width: 9rem;
@@ -45,7 +45,7 @@ white-space: nowrap }}</style><main><h1>x</h1>{body}</main>"""
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "fault"),
     [
         ("<p class=x>a line that is longer than the room it has</p>", "cut or scrolls sideways"),
         ("<p style='width: 90rem; background: red'>too wide</p>", "the page scrolls sideways"),
@@ -62,13 +62,13 @@ white-space: nowrap }}</style><main><h1>x</h1>{body}</main>"""
         ("<p style='color: #ccc'>pale on white</p>", "axe color-contrast"),
     ],
 )
-def test_what_is_wrong_with_a_page_is_found(tab, tmp_path, body, said):
+def test_what_is_wrong_with_a_page_is_found(tab, tmp_path, body, fault):
     path = tmp_path / "page.html"
     path.write_text(CUT.format(body=body))
     tab.page.goto(path.as_uri())
     page_checks.reopen(tab, page_checks.LOOKS[0])
-    found = [*page_checks.find_faults(tab), *page_checks.find_violations(tab.page)]
-    assert any(line.startswith(said) for line in found), found
+    faults = [*page_checks.find_faults(tab), *page_checks.find_violations(tab.page)]
+    assert any(line.startswith(fault) for line in faults), faults
 
 
 @pytest.mark.slow

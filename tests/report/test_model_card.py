@@ -31,11 +31,11 @@ def read_index(text):
 def test_the_library_of_the_hub_reads_the_numbers():
     entry = evaluate_metrics(example_predictions(margin=0.5))
     text = render_card([entry])
-    found = read_index(text)
+    index = read_index(text)
     assert ModelCard(text).data.model_name == entry.predictions.model
     for result in entry.results.values():
         if result.value is not None:
-            value, name, task = found[result.name.partition("(")[0], "example"]
+            value, name, task = index[result.name.partition("(")[0], "example"]
             assert value == result.value
             assert name.startswith(f"{result.name} (")
             assert f"n = {result.n:,}" in name
@@ -45,8 +45,8 @@ def test_the_library_of_the_hub_reads_the_numbers():
 
 
 def test_a_detector_is_of_another_task():
-    found = read_index(render_card([evaluate_metrics(example_detections())]))
-    assert {task for *_, task in found.values()} == {"object-detection"}
+    index = read_index(render_card([evaluate_metrics(example_detections())]))
+    assert {task for *_, task in index.values()} == {"object-detection"}
 
 
 def test_names_with_odd_letters_stay_whole():
@@ -66,5 +66,5 @@ def test_the_command(tmp_path):
     file = tmp_path / "card.md"
     done = steadyeye("card", str(tmp_path / "run"), "--metrics", "accuracy", "--out", str(file))
     assert done.returncode == 0, done.stderr
-    found = read_index(file.read_text())
-    assert [value for value, *_ in found.values()] == [1.0]
+    index = read_index(file.read_text())
+    assert [value for value, *_ in index.values()] == [1.0]

@@ -81,7 +81,7 @@ def test_a_percent_sign_stays_in_the_line_of_its_number(document):
 
 
 def test_what_is_the_same_of_several_models_is_said_once(document):
-    (data,) = {one.predictions.data for one in document.evaluated}
+    (data,) = {entry.predictions.data for entry in document.evaluated}
     assert len(document.methods) == len(document.evaluated[0].results)
     assert all(line.startswith(f"all models, {data}, ") for line in document.methods)
 
@@ -118,10 +118,10 @@ def test_same_input_same_bytes(document):
 
 def test_csv_and_json_hold_every_number(document):
     rows = list(csv.DictReader(io.StringIO(render_csv(document))))
-    found = {(row["model"], row["metric"]): row for row in rows}
-    for one in document.evaluated:
-        for result in one.results.values():
-            row = found[one.predictions.model, result.name]
+    rows_by_name = {(row["model"], row["metric"]): row for row in rows}
+    for entry in document.evaluated:
+        for result in entry.results.values():
+            row = rows_by_name[entry.predictions.model, result.name]
             assert float(row["value"]) == result.value
             assert float(row["low"]) == result.low
             assert int(row["n"]) == result.n
@@ -140,7 +140,7 @@ def sentence(right, steady, n):
     keys = [(i, o) for i in range(n) for o in (0, 1)]
     hit = [i < right if o == 0 else i < steady for i, o in keys]
     predictions = table(
-        [[1, 0] if each else [0, 1] for each in hit],
+        [[1, 0] if is_right else [0, 1] for is_right in hit],
         [[0]] * len(keys),
         [f"g{i}" for i, _ in keys],
         [o for _, o in keys],
@@ -160,19 +160,19 @@ def sentence(right, steady, n):
 )
 def test_the_headline_says_percent_of_what_with_n_and_interval(right, steady, end):
     """42.3 % of 26 was "one in two"; the intervals are Clopper–Pearson's, by scipy's binomtest."""
-    said = sentence(right, steady, 40)
-    assert said.endswith(end)
+    text = sentence(right, steady, 40)
+    assert text.endswith(end)
     ends = binomtest(right, 40).proportion_ci()
     interval = f"{ends.low * 100:.1f}–{ends.high * 100:.1f} %"
-    assert said.startswith(f"m is right on {right / 40 * 100:.1f} % of 40 anchors")
-    assert f"(95 % interval {interval})" in said
+    assert text.startswith(f"m is right on {right / 40 * 100:.1f} % of 40 anchors")
+    assert f"(95 % interval {interval})" in text
 
 
 def test_the_headline_without_labels_tells_of_flips():
     predictions = table([[1, 0], [0, 1]], [[], []], ["a", "a"], [0, 1])
     flip_rate = {"flip_rate": results(predictions)["flip_rate"]}
-    (said,) = headline([Evaluated(predictions, flip_rate)])
-    assert said.replace("\u202f", " ") == (
+    (text,) = headline([Evaluated(predictions, flip_rate)])
+    assert text.replace("\u202f", " ") == (
         "m changes its prediction in 100.0 % of 1 pair of consecutive frames, among 2 classes "
         "(95 % interval 2.5–100.0 %, within this one video only)."
     )
@@ -181,40 +181,42 @@ def test_the_headline_without_labels_tells_of_flips():
 def test_a_headline_without_an_interval_says_so():
     cells = {"accuracy": Result("accuracy", 0.5, None, None, 2, "too few videos")}
     predictions = table(**HAND)
-    (said,) = headline([Evaluated(predictions, cells)])
-    assert said == "m is right on 50.0\u202f% of 2 images (no interval)."
+    (text,) = headline([Evaluated(predictions, cells)])
+    assert text == "m is right on 50.0\u202f% of 2 images (no interval)."
     few = "none: too few images: the median class has objects in 1 video; more"
     cells = {"map": Result("map", 0.5, None, None, 1, few)}
-    (said,) = headline([Evaluated(predictions, cells)])
-    assert said == "m has a mAP of 50.0\u202f% on 1 image (no interval: too few images)."
+    (text,) = headline([Evaluated(predictions, cells)])
+    assert text == "m has a mAP of 50.0\u202f% on 1 image (no interval: too few images)."
 
 
 def test_a_search_that_ended_early_does_not_say_that_nothing_fails():
     """A point without a level whose interval begins at one may lie there; `None` is beyond all."""
     predictions = table(**HAND)
     open_ = "the level at which accuracy falls below 50\u202f% for 1 of 1 operator"
-    for low, said in ((5, open_), (None, "falls below 50\u202f% under none of 1 operator")):
+    for low, words in ((5, open_), (None, "falls below 50\u202f% under none of 1 operator")):
         point = Result("below 0.5", None, low, None, 2, "search", unit="level")
         jpeg = Result("jpeg", None, None, None, 2, "search", cells=(point,), unit="level")
-        found = Result("failure_points", None, None, None, 2, "search", ("4 passes",), (jpeg,))
-        (sentence_,) = headline([Evaluated(predictions, {"failure_points": found})])
-        assert said in sentence_
+        failure_points = Result(
+            "failure_points", None, None, None, 2, "search", ("4 passes",), (jpeg,)
+        )
+        (sentence_,) = headline([Evaluated(predictions, {"failure_points": failure_points})])
+        assert words in sentence_
 
 
 @pytest.fixture
-def opened(windows, document, tmp_path):
+def page_and_complaints(windows, document, tmp_path):
     """The report in a browser without a network, and what it complained of."""
     path = tmp_path / "report.html"
     path.write_text(render_html(document, picture))
-    found = windows.open(path.as_uri(), Look(375, "light"), height=800, offline=True)
-    page = found.page
+    window = windows.open(path.as_uri(), Look(375, "light"), height=800, offline=True)
+    page = window.page
     page.wait_for_function(f"document.documentElement.dataset.drawn === '{charts(document)}'")
-    return page, found.complaints
+    return page, window.complaints
 
 
 @pytest.mark.slow
-def test_in_a_browser_all_charts_draw_and_nothing_complains(opened, document):
-    page, complaints = opened
+def test_in_a_browser_all_charts_draw_and_nothing_complains(page_and_complaints, document):
+    page, complaints = page_and_complaints
     assert page.locator("figure.chart svg").count() == charts(document)
     assert page.evaluate("document.documentElement.scrollWidth") == 375
     before = page.evaluate("document.documentElement.dataset.theme")
@@ -227,8 +229,8 @@ def test_in_a_browser_all_charts_draw_and_nothing_complains(opened, document):
 
 
 @pytest.mark.slow
-def test_the_tables_of_numbers_need_no_scrolling(opened):
-    page, _ = opened
+def test_the_tables_of_numbers_need_no_scrolling(page_and_complaints):
+    page, _ = page_and_complaints
     right = "each => each.getBoundingClientRect().right"
     for width in (375, 1100, 1280):
         page.set_viewport_size({"width": width, "height": 800})
@@ -241,8 +243,8 @@ def test_the_tables_of_numbers_need_no_scrolling(opened):
 
 
 @pytest.mark.slow
-def test_the_gallery_works_with_the_keyboard(opened):
-    page, _ = opened
+def test_the_gallery_works_with_the_keyboard(page_and_complaints):
+    page, _ = page_and_complaints
     page.locator(".card .pair").first.focus()
     page.keyboard.press("Enter")
     assert page.evaluate("document.getElementById('large').open")
@@ -256,8 +258,8 @@ def test_the_gallery_works_with_the_keyboard(opened):
 
 
 @pytest.mark.slow
-def test_figures_are_saved(opened):
-    page, _ = opened
+def test_figures_are_saved(page_and_complaints):
+    page, _ = page_and_complaints
     for kind, start in (("svg", b"<svg"), ("png", b"\x89PNG")):
         with page.expect_download() as download:
             page.locator(f"[data-name=pm_curve] [data-save={kind}]").click()

@@ -129,15 +129,15 @@ def test_all_of_scipy_special_where_its_compiled_module_is_another(other):
 
 @pytest.mark.parametrize("words", [["report", "a", "b"], ["run", "--data", "a", "--data", "b"]])
 def test_text_on_the_command_line_is_as_typer_takes_it(words):
-    def parsed(given):
-        command = given.commands[words[0]]
+    def parsed(group):
+        command = group.commands[words[0]]
         return command.make_context(words[0], words[1:], resilient_parsing=False).params
 
     for name in COMMANDS:
         import_module(f"steadyeye.cli.{name}")
     usual, plain = get_command(app), get_command(app)
-    for each in plain.commands.values():
-        keep_text(each)
+    for subcommand in plain.commands.values():
+        keep_text(subcommand)
     assert parsed(plain) == parsed(usual)
     with pytest.raises(ParsingError, match="integer"):
         plain.commands["run"].make_context("run", ["--batch", "many"])
@@ -183,9 +183,9 @@ def test_tango_ends_where_a_careful_search_does(monkeypatch):
     cases = [(a, b, n) for n in (1, 2, 5, 13, 40) for a in range(n + 1) for b in range(n + 1 - a)]
     rng = np.random.default_rng(0)
     cases += [(*map(int, rng.integers(0, n // 2, 2)), int(n)) for n in rng.integers(50, 9000, 200)]
-    found = [tango(*case) for case in cases]
-    monkeypatch.setattr(proportions, "_root", lambda *given: brentq(*given, xtol=1e-15))
-    assert np.allclose(found, [tango(*case) for case in cases], rtol=0, atol=2e-12)
+    ends = [tango(*case) for case in cases]
+    monkeypatch.setattr(proportions, "_root", lambda *arguments: brentq(*arguments, xtol=1e-15))
+    assert np.allclose(ends, [tango(*case) for case in cases], rtol=0, atol=2e-12)
 
 
 def test_the_median_of_runs_is_that_of_kaplan_and_meier():

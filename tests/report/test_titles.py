@@ -14,7 +14,7 @@ from hand_tables import sweep
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
-from title_worlds import ELSEWHERE, found, pm, swept
+from title_worlds import ELSEWHERE, build_sections, pm, swept
 
 from steadyeye.core import plugins
 from steadyeye.core.claims import Claim, above, below, every, first, higher, leads
@@ -91,7 +91,7 @@ def shows(claim):
 
 @pytest.mark.parametrize("kind", ["tiny", "clear", "empty"])
 def test_no_title_asserts_without_support(kind):
-    for name, section in found(kind):
+    for name, section in build_sections(kind):
         if section.claim is None:
             assert re.fullmatch(NEUTRAL[name], section.title), (name, section.title)
         else:
@@ -100,16 +100,16 @@ def test_no_title_asserts_without_support(kind):
 
 
 def test_clear_data_lets_titles_assert_and_tiny_data_does_not():
-    clear = {name for name, section in found("clear") if section.claim}
+    clear = {name for name, section in build_sections("clear") if section.claim}
     assert {"offset_errors", "comparison", "patch_shuffle", "background"} <= clear
     assert "what_changed" in clear
     # of noise 30 % of frames are wrong: that some next to an anchor are, four sets do show
-    assert {name for name, section in found("tiny") if section.claim} <= {"offset_errors"}
+    assert {name for name, section in build_sections("tiny") if section.claim} <= {"offset_errors"}
 
 
 def test_every_analysis_is_looked_at():
-    seen = {name for kind in ("tiny", "clear") for name, _ in found(kind)} | ELSEWHERE
-    assert seen | {"failure_strips", "published_models", "published_nao"} == set(
+    analyses = {name for kind in ("tiny", "clear") for name, _ in build_sections(kind)} | ELSEWHERE
+    assert analyses | {"failure_strips", "published_models", "published_nao"} == set(
         plugins.names("analyses")
     )
     assert set(NEUTRAL) | ELSEWHERE == set(plugins.names("analyses"))
@@ -123,10 +123,10 @@ ends = st.none() | st.floats(-2, 2)
 
 @given(low=ends, high=ends, bound=st.floats(-1, 1), p=st.none() | st.floats(0, 1))
 def test_a_claim_needs_both_ends_beyond_its_bound(low, high, bound, p):
-    found = Interval(0.0, low, high, 3, "")
+    interval = Interval(0.0, low, high, 3, "")
     known = low is not None and high is not None and (p is None or p <= 0.05)
-    assert above("", found, bound, p).is_supported == (known and low > bound)
-    assert below("", found, bound, p).is_supported == (known and high < bound)
+    assert above("", interval, bound, p).is_supported == (known and low > bound)
+    assert below("", interval, bound, p).is_supported == (known and high < bound)
 
 
 @given(most=st.integers(0, 60), second=st.integers(0, 60))
@@ -173,20 +173,20 @@ def test_one_measure_must_hold_for_the_number_of_models_too():
     assert section(alone).claim.p <= 0.05
 
 
-@pytest.mark.parametrize(("n", "worse", "shown"), [(60, 40, True), (20, 1, False)])
-def test_the_worst_operator_is_only_said_where_it_is_shown(n, worse, shown):
+@pytest.mark.parametrize(("n", "worse", "is_shown"), [(60, 40, True), (20, 1, False)])
+def test_the_worst_operator_is_only_said_where_it_is_shown(n, worse, is_shown):
     """One of 20 images more lost under one operator does not make it the worst."""
     predictions = sweep(swept(n, worse))
     result = degraded_accuracy(predictions)
-    told = harm(predictions, result)
-    assert (told.worst.name, told.next.name) == ("rain", "fog")
-    assert told.is_significant == shown
-    (said,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
-    assert ("with no clear difference from fog" in said) != shown
+    operator_harm = harm(predictions, result)
+    assert (operator_harm.worst.name, operator_harm.next.name) == ("rain", "fog")
+    assert operator_harm.is_significant == is_shown
+    (text,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
+    assert ("with no clear difference from fog" in text) != is_shown
     (section,) = sections(
         [Evaluated(predictions, {"degraded_accuracy": result})], ["degradation_map"]
     )
-    assert ("with no clear difference from fog" in section.text[1]) != shown
+    assert ("with no clear difference from fog" in section.text[1]) != is_shown
 
 
 def test_gradient_descent_counts_in_the_mean_and_as_the_worst():
@@ -194,9 +194,9 @@ def test_gradient_descent_counts_in_the_mean_and_as_the_worst():
     blocks = swept(60, 50)
     predictions = sweep({"fog": blocks["fog"], "gradient_descent": blocks["rain"]})
     result = degraded_accuracy(predictions)
-    (said,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
-    assert "averaged over 2 operators" in said
-    assert "lowest under gradient_descent (uses the model's own gradient)" in said
+    (text,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
+    assert "averaged over 2 operators" in text
+    assert "lowest under gradient_descent (uses the model's own gradient)" in text
     (section,) = sections(
         [Evaluated(predictions, {"degraded_accuracy": result})], ["degradation_map"]
     )
@@ -220,5 +220,5 @@ def test_a_degraded_detector_says_that_it_is_measured_as_a_classifier(tmp_path):
         workers=1,
     )
     content = document([run(check(job), Silent())])
-    (said,) = content.headline
-    assert "Right means the class of its most confident box: this is a detector." in said
+    (text,) = content.headline
+    assert "Right means the class of its most confident box: this is a detector." in text

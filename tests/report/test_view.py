@@ -50,20 +50,20 @@ def runs(originals, tmp_path):
     return shutil.copytree(originals, tmp_path / "runs")
 
 
-def listed(root):
+def read_runs(root):
     return {run.path: run for run in RunIndex(root).runs()}
 
 
 def cell(run):
-    (found,) = (run / "cells").iterdir()
-    return found
+    (folder,) = (run / "cells").iterdir()
+    return folder
 
 
 # ---- what the list says
 
 
 def test_a_finished_run_with_the_numbers_it_stores(runs):
-    run = listed(runs)["light"]
+    run = read_runs(runs)["light"]
     stored = json.loads((runs / "light" / "results.json").read_text())["results"][0]
     assert (run.kind, run.state, run.reason, run.report) == ("evaluation", "finished", "", True)
     assert (run.models, run.data) == (("light",), ("clip",))
@@ -79,13 +79,13 @@ def test_a_finished_run_with_the_numbers_it_stores(runs):
 def test_an_unfinished_run_says_how_many_shards_there_are(runs):
     (cell(runs / "dark") / "seal.json").unlink()
     (cell(runs / "dark") / "00001.seal").unlink()
-    assert (listed(runs)["dark"].state, listed(runs)["dark"].reason) == (
+    assert (read_runs(runs)["dark"].state, read_runs(runs)["dark"].reason) == (
         "unfinished",
         "1 of 2 shards; the same command goes on with it",
     )
     shutil.rmtree(runs / "dark" / "cells")
     reason = "0 of 0 shards, 1 of 1 model × data not begun; the same command goes on with it"
-    assert listed(runs)["dark"].reason == reason
+    assert read_runs(runs)["dark"].reason == reason
 
 
 @pytest.mark.parametrize(
@@ -105,23 +105,23 @@ def test_an_unfinished_run_says_how_many_shards_there_are(runs):
 )
 def test_a_damaged_run_is_a_line_and_hides_no_other(runs, content):
     (runs / "dark" / "run.json").write_text(content)
-    found = listed(runs)
-    assert found["dark"].state == "damaged"
-    assert found["dark"].reason
-    assert "\n" not in found["dark"].reason
-    assert found["light"].state == "finished"
-    assert "damaged" in render_list(tuple(found.values()), "runs")
+    listing = read_runs(runs)
+    assert listing["dark"].state == "damaged"
+    assert listing["dark"].reason
+    assert "\n" not in listing["dark"].reason
+    assert listing["light"].state == "finished"
+    assert "damaged" in render_list(tuple(listing.values()), "runs")
 
 
 def test_a_lost_shard_and_damaged_numbers(runs):
     (cell(runs / "dark") / "00000.arrow").unlink()
     (runs / "light" / "results.json").write_text('{"results": [{}]}')
-    found = listed(runs)
-    assert found["dark"].state == "damaged"
-    assert "00000.arrow' is missing" in found["dark"].reason
-    assert found["dark"].models == ("dark",)
-    assert (found["light"].state, found["light"].rows) == ("finished", ())
-    assert found["light"].reason.startswith("results.json is damaged")
+    listing = read_runs(runs)
+    assert listing["dark"].state == "damaged"
+    assert "00000.arrow' is missing" in listing["dark"].reason
+    assert listing["dark"].models == ("dark",)
+    assert (listing["light"].state, listing["light"].rows) == ("finished", ())
+    assert listing["light"].reason.startswith("results.json is damaged")
 
 
 def test_kinds_states_and_folders_within(runs, tmp_path):
@@ -136,11 +136,14 @@ def test_kinds_states_and_folders_within(runs, tmp_path):
     shutil.copytree(runs / "light", training / "checkpoints" / "no")
     shutil.copytree(runs / "light", tmp_path / "outside")
     (runs / "link").symlink_to(tmp_path / "outside")
-    found = listed(runs)
-    assert set(found) == {"dark", "light", "deep/training", "deep/training/then/base"}
-    assert found["dark"].state == "older version"
-    assert (found["deep/training"].kind, found["deep/training"].state) == ("training", "unfinished")
-    assert listed(runs / "light")["."].state == "finished"
+    listing = read_runs(runs)
+    assert set(listing) == {"dark", "light", "deep/training", "deep/training/then/base"}
+    assert listing["dark"].state == "older version"
+    assert (listing["deep/training"].kind, listing["deep/training"].state) == (
+        "training",
+        "unfinished",
+    )
+    assert read_runs(runs / "light")["."].state == "finished"
 
 
 def test_what_is_as_it_was_is_not_read_again(runs, monkeypatch):
@@ -191,11 +194,11 @@ def test_the_file_links_what_is_there_and_escapes_names(runs, tmp_path):
 
 @pytest.fixture
 def server(runs):
-    with serving(runs, 0) as found:
-        thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.05})
+    with serving(runs, 0) as http_server:
+        thread = threading.Thread(target=http_server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        yield found
-        found.shutdown()
+        yield http_server
+        http_server.shutdown()
         thread.join()
 
 
@@ -282,8 +285,8 @@ def texts(page, selector):
 def test_sort_filter_select_and_compare(server, runs, windows):
     (runs / EVIL).mkdir()
     shutil.copy(runs / "light" / "run.json", runs / EVIL)
-    opened = windows.open(server.url)
-    page = opened.page
+    window = windows.open(server.url)
+    page = window.page
     wait_drawn(page)
     assert page.title() != "hurt"
     assert page.locator("tbody tr").count() == 3
@@ -313,7 +316,7 @@ def test_sort_filter_select_and_compare(server, runs, windows):
     assert page.locator("tbody input:checked").count() == 2
     page.get_by_role("link", name="dark").click()
     page.wait_for_url("**/report?run=dark")
-    assert opened.complaints == []
+    assert window.complaints == []
 
 
 def test_the_list_is_whole_and_accessible(runs, tmp_path, windows):
@@ -321,13 +324,13 @@ def test_the_list_is_whole_and_accessible(runs, tmp_path, windows):
     (runs / "light" / "run.json").write_text("{")
     page = tmp_path / "index.html"
     page.write_text(render_list(RunIndex(runs).runs(), "runs", "runs"))
-    opened = windows.open(page.as_uri(), bypass_csp=True, motion="reduce")
+    window = windows.open(page.as_uri(), bypass_csp=True, motion="reduce")
     for look in LOOKS:
-        reopen(opened, look)
-        assert opened.page.locator("tbody tr").count() == 3
-        assert find_faults(opened) == []
-        assert find_violations(opened.page) == []
-        assert find_print_faults(opened) == []
+        reopen(window, look)
+        assert window.page.locator("tbody tr").count() == 3
+        assert find_faults(window) == []
+        assert find_violations(window.page) == []
+        assert find_print_faults(window) == []
 
 
 # ---- the command

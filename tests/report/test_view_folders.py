@@ -38,11 +38,11 @@ def runs(tmp_path_factory):
         build.write([folder], [folder / "report.html", folder / "results.json"])
     boxed = written(root)
     words = ("mine", *models("sure", "also"), "--data", boxed_data(boxed))
-    code, said = with_detectors(boxed, *words, "--out", root / "runs" / "mined")
-    assert code == 0, said
+    code, output = with_detectors(boxed, *words, "--out", root / "runs" / "mined")
+    assert code == 0, output
     again = root / "runs" / "again"
-    code, said = with_detectors(boxed, "mine", root / "runs" / "mined", "--out", again)
-    assert code == 0, said
+    code, output = with_detectors(boxed, "mine", root / "runs" / "mined", "--out", again)
+    assert code == 0, output
     return root / "runs"
 
 
@@ -51,7 +51,7 @@ def own(runs, tmp_path):
     return shutil.copytree(runs, tmp_path / "runs")
 
 
-def listed(root):
+def read_runs(root):
     return {run.path: run for run in RunIndex(root).runs()}
 
 
@@ -77,15 +77,15 @@ def served(root):
 
 
 def test_mined_mistakes_are_listed_with_their_number(own):
-    found = listed(own)
-    assert set(found) == {"again", "dark", "light", "mined"}
+    listing = read_runs(own)
+    assert set(listing) == {"again", "dark", "light", "mined"}
     count = len(json.loads((own / "mined" / "candidates.json").read_text())["annotations"])
     for name in ("mined", "again"):
-        run = found[name]
+        run = listing[name]
         assert (run.kind, run.state, run.report) == ("mining", "finished", True)
         assert (run.models, run.data) == (("sure", "also"), ("truth",))
         assert run.reason == f"{count} confident mistakes"
-    rows = {row["path"]: row for row in describe_list(tuple(found.values()), "runs")["runs"]}
+    rows = {row["path"]: row for row in describe_list(tuple(listing.values()), "runs")["runs"]}
     assert {name for name, row in rows.items() if row["comparable"]} == {"dark", "light"}
 
 
@@ -93,9 +93,9 @@ def test_mined_mistakes_without_a_report_or_damaged_are_a_line(own):
     (own / "mined" / "report.html").unlink()
     content = (own / "again" / "candidates.json").read_text()
     (own / "again" / "candidates.json").write_text(content[: len(content) // 2])
-    found = listed(own)
-    assert (found["mined"].state, found["again"].state) == ("unfinished", "damaged")
-    assert found["again"].reason == "candidates.json is damaged; run `steadyeye mine` again"
+    listing = read_runs(own)
+    assert (listing["mined"].state, listing["again"].state) == ("unfinished", "damaged")
+    assert listing["again"].reason == "candidates.json is damaged; run `steadyeye mine` again"
     with served(own) as (_, ask):
         status, content = ask("/report?run=mined")
     assert status == 409
@@ -120,7 +120,7 @@ def test_an_explanation_is_called_one(own):
     record = json.loads((own / "dark" / "run.json").read_text())
     plain = {key: value for key, value in record.items() if key not in ("format", "checksum")}
     (own / "dark" / "run.json").write_text(json.dumps({**plain, "explain": {"settings": {}}}))
-    assert listed(own)["dark"].kind == "explanation"
+    assert read_runs(own)["dark"].kind == "explanation"
 
 
 # ---- stores
@@ -149,15 +149,15 @@ def stored(runs, bucket):
 
 
 def test_runs_of_a_store_are_listed_as_those_of_a_disk(stored, runs, monkeypatch):
-    here, there = listed(runs), listed(stored)
-    assert set(there) == set(here)
-    for path, run in here.items():
-        other = there[path]
+    local, remote = read_runs(runs), read_runs(stored)
+    assert set(remote) == set(local)
+    for path, run in local.items():
+        other = remote[path]
         assert (other.kind, other.state, other.reason) == (run.kind, run.state, run.reason)
         assert (other.models, other.data, other.rows) == (run.models, run.data, run.rows)
         assert other.report
-    assert there["dark"].date == here["dark"].date
-    assert listed(stored / "light")["."].state == "finished"
+    assert remote["dark"].date == local["dark"].date
+    assert read_runs(stored / "light")["."].state == "finished"
 
     read, describe = [], run_index.describe
     monkeypatch.setattr(
@@ -169,7 +169,7 @@ def test_runs_of_a_store_are_listed_as_those_of_a_disk(stored, runs, monkeypatch
     index.runs()
     assert sorted(read) == ["again", "dark", "light", "mined"]
     (stored / "dark" / "run.json").write_bytes(b"{")
-    cell = next(each for each in (stored / "light" / "cells").iterdir())
+    cell = next(file for file in (stored / "light" / "cells").iterdir())
     (cell / "00000.arrow").unlink()
     states = {run.path: run.state for run in index.runs()}
     assert sorted(read[4:]) == ["dark", "light"]

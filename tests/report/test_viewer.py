@@ -86,15 +86,15 @@ def followed(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(windows, report):
+def open_report(windows, report):
     """A function that opens a report: its address and how it is looked at → page, complaints."""
 
     def open_page(path=report, fragment="", width=1280, **how):
         how = {"height": 800, "offline": True, **how}
-        found = windows.open(path.as_uri() + fragment, Look(width, "light"), **how)
+        window = windows.open(path.as_uri() + fragment, Look(width, "light"), **how)
         if how.get("java_script_enabled", True):
-            wait_drawn(found.page)
-        return found.page, found.complaints
+            wait_drawn(window.page)
+        return window.page, window.complaints
 
     return open_page
 
@@ -113,30 +113,30 @@ def at(page):
 
 
 def test_a_film_holds_every_frame_of_its_set_with_what_the_model_says(runs):
-    one = build.document(runs[:1]).evaluated[0].predictions
-    shown = [e for s in build.document(runs[:1]).sections for e in s.exhibits if e.film]
-    assert shown
-    for exhibit in shown:
+    predictions = build.document(runs[:1]).evaluated[0].predictions
+    exhibits = [e for s in build.document(runs[:1]).sections for e in s.exhibits if e.film]
+    assert exhibits
+    for exhibit in exhibits:
         ids = [frame.sample for frame in exhibit.film.frames]
-        rows = [one.ids.tolist().index(sample) for sample in ids]
-        frames = one.tags["frame"][rows]
+        rows = [predictions.ids.tolist().index(sample) for sample in ids]
+        frames = predictions.tags["frame"][rows]
         assert (np.diff(frames) > 0).all()
         if exhibit.film.fixed:
             anchor, worst = exhibit.pictures
-            group = one.groups[rows[0]]
-            assert sorted(ids) == sorted(one.ids[one.groups == group].tolist())
+            group = predictions.groups[rows[0]]
+            assert sorted(ids) == sorted(predictions.ids[predictions.groups == group].tolist())
             assert ids[exhibit.film.start] == worst.sample
             assert exhibit.film.frames[ids.index(anchor.sample)].at == "anchor"
             for row, frame in zip(rows, exhibit.film.frames, strict=True):
-                assert frame.right == bool(one.right[row])
-                assert frame.answer == one.answer(row)
-                assert frame.score == pytest.approx(one.confidence[row], abs=6e-4)
+                assert frame.right == bool(predictions.right[row])
+                assert frame.answer == predictions.answer(row)
+                assert frame.score == pytest.approx(predictions.confidence[row], abs=6e-4)
 
 
 def test_a_film_reaches_as_far_as_was_asked(runs):
-    one = build.document(runs[:1]).evaluated[0].predictions
-    anchor = int(np.flatnonzero(one.tags["offset"] == 0)[0])
-    near = set_film(one, anchor, anchor, 2)
+    predictions = build.document(runs[:1]).evaluated[0].predictions
+    anchor = int(np.flatnonzero(predictions.tags["offset"] == 0)[0])
+    near = set_film(predictions, anchor, anchor, 2)
     assert [frame.at for frame in near.frames] == [
         "2 frames earlier",
         "1 frame earlier",
@@ -144,10 +144,10 @@ def test_a_film_reaches_as_far_as_was_asked(runs):
         "1 frame later",
         "2 frames later",
     ]
-    assert set_film(one, anchor, anchor, 0) is None
-    rows = around(one, anchor, anchor)
+    assert set_film(predictions, anchor, anchor, 0) is None
+    rows = around(predictions, anchor, anchor)
     assert len(rows) <= 2 * AROUND + 1
-    assert len(set(one.groups[rows])) == 1
+    assert len(set(predictions.groups[rows])) == 1
 
 
 def test_tiles_show_their_frames_and_keep_to_their_bytes():
@@ -189,10 +189,10 @@ def test_films_beyond_the_bound_are_left_to_their_pictures():
     )
     document = Document("t", (), (), (Section("s", exhibits=exhibits),), {}, ())
     half = sprites.Sprite(b"x" * (FILM_BYTES // 2), 16, 16, (16, 16), 3, 3)
-    found = reels(document, lambda data, film: half)
-    assert len(found.sprites) == 2
-    played = [found.play(exhibit) for exhibit in exhibits]
-    assert [each is not None for each in played] == [True, True, False, True]
+    film_reels = reels(document, lambda data, film: half)
+    assert len(film_reels.sprites) == 2
+    played = [film_reels.play(exhibit) for exhibit in exhibits]
+    assert [text is not None for text in played] == [True, True, False, True]
     assert json.loads(played[0])["sheet"] == json.loads(played[3])["sheet"] == 0
     assert (
         "film" not in render_html(document, lambda *_: None).split("<article")[1].split("</art")[0]
@@ -209,8 +209,8 @@ def test_what_a_report_keeps_is_bounded_and_of_both_models_once(runs, report):
     distinct = {tuple(f.sample for f in film.frames) for _, film in films(sections)}
     assert len(sheets) == len(distinct)
     for run in runs:
-        kept = list((run / "pictures").glob("*.film"))
-        assert sum(path.stat().st_size for path in kept) <= FILM_BYTES
+        files = list((run / "pictures").glob("*.film"))
+        assert sum(path.stat().st_size for path in files) <= FILM_BYTES
 
 
 def test_without_the_films_the_pictures_remain(runs, tmp_path):
@@ -231,8 +231,8 @@ def test_without_the_films_the_pictures_remain(runs, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_set_opens_plays_and_gives_the_focus_back(opened):
-    page, complaints = opened()
+def test_a_set_opens_plays_and_gives_the_focus_back(open_report):
+    page, complaints = open_report()
     card = gallery(page).locator(".card").nth(1)
     card.locator(".pair").focus()
     page.keyboard.press("Enter")
@@ -250,8 +250,8 @@ def test_a_set_opens_plays_and_gives_the_focus_back(opened):
     page.locator(".player input").focus()
     page.keyboard.press("Home")
     assert at(page).endswith("10 frames earlier")
-    said = page.locator(".player input").get_attribute("aria-valuetext")
-    assert said.startswith("10 frames earlier: predicts ")
+    text = page.locator(".player input").get_attribute("aria-valuetext")
+    assert text.startswith("10 frames earlier: predicts ")
     page.locator(".play").click()
     page.wait_for_function("document.querySelector('.player input').value > 2")
     page.keyboard.press("Escape")
@@ -262,8 +262,8 @@ def test_a_set_opens_plays_and_gives_the_focus_back(opened):
 
 
 @pytest.mark.slow
-def test_the_break_of_the_first_screen_plays_too(opened):
-    page, complaints = opened()
+def test_the_break_of_the_first_screen_plays_too(open_report):
+    page, complaints = open_report()
     button = page.locator(".lead").get_by_role("button", name="Play all frames")
     button.click()
     title = page.locator(".lead .title").last.inner_text()
@@ -274,12 +274,12 @@ def test_the_break_of_the_first_screen_plays_too(opened):
 
 
 @pytest.mark.slow
-def test_arrow_keys_buttons_and_swipes_go_through_what_is_shown(opened):
-    page, complaints = opened(has_touch=True, width=390)
+def test_arrow_keys_buttons_and_swipes_go_through_what_is_shown(open_report):
+    page, complaints = open_report(has_touch=True, width=390)
     section = gallery(page)
     section.get_by_label("Model").select_option("mild")
-    shown = section.locator(".card:visible h4").all_inner_texts()
-    count = len(shown)
+    captions = section.locator(".card:visible h4").all_inner_texts()
+    count = len(captions)
     assert 1 < count < section.locator(".card").count()
     section.locator(".card:visible .pair").first.click()
     number = page.locator("#large .count")
@@ -305,8 +305,8 @@ def test_arrow_keys_buttons_and_swipes_go_through_what_is_shown(opened):
 
 
 @pytest.mark.slow
-def test_filters_say_how_many_are_shown_and_the_address_repeats_the_view(opened, report):
-    page, _ = opened()
+def test_filters_say_how_many_are_shown_and_the_address_repeats_the_view(open_report, report):
+    page, _ = open_report()
     section = gallery(page)
     every = section.locator(".card").count()
     assert section.get_by_role("status").inner_text() == f"{every} of {every} shown"
@@ -317,11 +317,11 @@ def test_filters_say_how_many_are_shown_and_the_address_repeats_the_view(opened,
     assert section.get_by_role("status").inner_text() == f"{left} of {every} shown"
     section.locator(".card:visible .pair").first.click()
     page.keyboard.press(",")
-    seen = at(page), page.locator("#large .count").inner_text()
+    view = at(page), page.locator("#large .count").inner_text()
     fragment = page.evaluate("location.hash")
 
-    other, complaints = opened(fragment=fragment)
-    assert (at(other), other.locator("#large .count").inner_text()) == seen
+    other, complaints = open_report(fragment=fragment)
+    assert (at(other), other.locator("#large .count").inner_text()) == view
     other.keyboard.press("Escape")
     again = gallery(other)
     assert again.get_by_label("Model").input_value() == "strict"
@@ -330,14 +330,14 @@ def test_filters_say_how_many_are_shown_and_the_address_repeats_the_view(opened,
     assert again.locator(".card:visible").count() == every
     assert "strict" not in other.evaluate("location.hash")
     assert complaints == []
-    wrong, complaints = opened(fragment="#none&1.model=nobody&open=9.9.9&x=%")
+    wrong, complaints = open_report(fragment="#none&1.model=nobody&open=9.9.9&x=%")
     assert gallery(wrong).locator(".card:visible").count() == every
     assert complaints == []
 
 
 @pytest.mark.slow
-def test_without_scripts_every_picture_is_there(opened):
-    page, _ = opened(java_script_enabled=False)
+def test_without_scripts_every_picture_is_there(open_report):
+    page, _ = open_report(java_script_enabled=False)
     section = gallery(page)
     cards = section.locator(".card")
     assert cards.count() > 1
@@ -347,8 +347,8 @@ def test_without_scripts_every_picture_is_there(opened):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["report", "boxed"])
-def test_the_viewer_fits_and_has_no_violations(opened, kind, request):
-    page, complaints = opened(path=request.getfixturevalue(kind))
+def test_the_viewer_fits_and_has_no_violations(open_report, kind, request):
+    page, complaints = open_report(path=request.getfixturevalue(kind))
     page.locator(".card .pair", has=page.locator(".plays")).first.click()
     page.keyboard.press(",")
     for look in LOOKS:
@@ -365,8 +365,8 @@ def test_the_viewer_fits_and_has_no_violations(opened, kind, request):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
-def test_a_cell_of_the_timeline_leads_to_its_frame(opened, followed, width):
-    page, complaints = opened(path=followed, width=width)
+def test_a_cell_of_the_timeline_leads_to_its_frame(open_report, followed, width):
+    page, complaints = open_report(path=followed, width=width)
     section = page.locator("section", has_text="The seconds in which objects are least steady").last
     section.locator(".card .pair").first.click()
     table = page.locator(".lanes")
@@ -392,8 +392,8 @@ def test_a_cell_of_the_timeline_leads_to_its_frame(opened, followed, width):
 
 
 @pytest.mark.slow
-def test_with_less_motion_a_film_steps_slowly_and_stops_at_its_end(opened):
-    page, _ = opened(motion="reduce", alone=True)
+def test_with_less_motion_a_film_steps_slowly_and_stops_at_its_end(open_report):
+    page, _ = open_report(motion="reduce", alone=True)
     page.clock.install()
     gallery(page).locator(".card .pair").first.click()
     page.locator(".player input").focus()
@@ -407,8 +407,8 @@ def test_with_less_motion_a_film_steps_slowly_and_stops_at_its_end(opened):
 
 
 @pytest.mark.slow
-def test_a_detector_s_film_draws_the_boxes_of_every_frame(opened, boxed):
-    page, _ = opened(path=boxed)
+def test_a_detector_s_film_draws_the_boxes_of_every_frame(open_report, boxed):
+    page, _ = open_report(path=boxed)
     section = page.locator("section:not(.topic)", has=page.locator(".card h4", has_text="frame AP"))
     section.locator(".card .pair").first.click()
     page.locator(".player input").focus()

@@ -65,15 +65,15 @@ def sign_in(app, token):
 
 def answer_all(session, stage, say):
     """Answers a stage over HTTP; returns how many."""
-    given = session.get(f"/stages/{stage}.json").json()["next"]
+    queue = session.get(f"/stages/{stage}.json").json()["next"]
     answered = 0
-    while given:
-        (item, *_) = given
+    while queue:
+        (item, *_) = queue
         body = {key: item[key] for key in ("assignment", "nonce")}
         body |= {"key": f"{stage}-{item['nonce']}", "answer": say(item["payload"]), "seconds": 1}
         done = session.post("/decisions", json=body)
         assert done.status_code == 200, done.text
-        given, answered = done.json()["next"], answered + 1
+        queue, answered = done.json()["next"], answered + 1
     return answered
 
 
@@ -111,20 +111,20 @@ def test_no_right_detection_is_in_the_adversarial_set(test_data, tmp_path):
     people = [sign_in(app, token) for token in tokens]
 
     def name_truth(number):
-        def say(shown):
-            assert not {"label", "predicted", "score", "annotated"} & set(shown)
-            own = truth[ids[shown["image"], *shown["box"]]]
+        def say(payload):
+            assert not {"label", "predicted", "score", "annotated"} & set(payload)
+            own = truth[ids[payload["image"], *payload["box"]]]
             if own is None:
                 return {"object": None}
             # one of five is careless
-            return {**FINE, "object": shown["choices"][0] if number == 4 else own}
+            return {**FINE, "object": payload["choices"][0] if number == 4 else own}
 
         return say
 
     for number, person in enumerate(people):
         assert answer_all(person, "classification", name_truth(number)) == len(rows)
-    answer_all(people[0], "boxes", lambda shown: {"boxes": shown["boxes"]})
-    answer_all(people[1], "box_check", lambda shown: {"boxes": shown["boxes"]})
+    answer_all(people[0], "boxes", lambda payload: {"boxes": payload["boxes"]})
+    answer_all(people[1], "box_check", lambda payload: {"boxes": payload["boxes"]})
     run("review-export", "set", "--out", "nao")
     exported = read_json(tmp_path / "nao", "annotations.json")
 

@@ -43,7 +43,9 @@ def answer(review, words):
 
 
 def name_couch(word):
-    return lambda shown: {**FINE, "object": word} if COUCH in shown["choices"] else {"object": None}
+    return lambda payload: (
+        {**FINE, "object": word} if COUCH in payload["choices"] else {"object": None}
+    )
 
 
 def outcome(review):
@@ -126,8 +128,8 @@ def test_choices_in_words_for_one_class_are_one(tmp_path):
     }
     sample_boxes(*write(tmp_path, content, ["jpg"]))
     review = Boxes(review_set.read(tmp_path / "set"), stages={"classification": 1})
-    (shown,) = review.next("classification")
-    assert shown.payload["choices"] == [COUCH]
+    (item,) = review.next("classification")
+    assert item.payload["choices"] == [COUCH]
 
 
 def test_the_majority_is_the_same_in_any_order():

@@ -34,20 +34,20 @@ def test_one_verdict_for_everything_is_agreement():
 @pytest.fixture
 def review(tmp_path):
     draw([source(4)], tmp_path / "set", Sampling("set", {}, CLASSES))
-    made = Review(review_set.read(tmp_path / "set"), 3, stages={"pairs": 3})
+    toy_review = Review(review_set.read(tmp_path / "set"), 3, stages={"pairs": 3})
     for number, doubts in enumerate([{-2}, {-2, 1}, {1}]):
-        made.everything(
+        toy_review.everything(
             "pairs", lambda p, doubts=doubts: NO if p["offset"] in doubts else YES, number
         )
-    return made
+    return toy_review
 
 
 def test_agreement_is_that_of_the_votes(review):
     with review.db.reading() as c:
         measured = measure_agreement(c, ["pairs"])[0]
     # of the four offsets of each of four anchors
-    said = [[0, 1, 1, 1], [0, 1, 0, 1], [1, 1, 0, 1]]
-    table = np.tile(np.array(said, float), 4)
+    verdicts = [[0, 1, 1, 1], [0, 1, 0, 1], [1, 1, 0, 1]]
+    table = np.tile(np.array(verdicts, float), 4)
     assert measured.n == 16
     assert measured.alpha == pytest.approx(
         krippendorff.alpha(reliability_data=table, level_of_measurement="nominal")

@@ -48,7 +48,7 @@ KEY = "a-request-of-mine"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def set_and_links(tmp_path_factory):
     """A set under review in a new database, and the links of its people."""
     root = tmp_path_factory.mktemp("made") / "set"
     review_load.make_set(root, 40)
@@ -61,14 +61,14 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def data(made, tmp_path):
-    shutil.copytree(made[0], tmp_path, dirs_exist_ok=True)
+def data(set_and_links, tmp_path):
+    shutil.copytree(set_and_links[0], tmp_path, dirs_exist_ok=True)
     return database.connect(database.default_url(tmp_path))
 
 
 @pytest.fixture
-def people_of(made):
-    return made[1]
+def people_of(set_and_links):
+    return set_and_links[1]
 
 
 @pytest.fixture
@@ -103,8 +103,8 @@ def served(session):
 
 
 def answer(item, key=KEY, **more):
-    said = {"assignment": item["assignment"], "nonce": item["nonce"], "key": key}
-    return {**said, "answer": YES, "seconds": 1.0, **more}
+    body = {"assignment": item["assignment"], "nonce": item["nonce"], "key": key}
+    return {**body, "answer": YES, "seconds": 1.0, **more}
 
 
 def test_without_a_link_there_is_nothing(site):
@@ -122,18 +122,18 @@ def list_routes(site):
 
 
 def test_every_page_wants_a_session_and_every_change_its_word(site, ann):
-    stranger, seen = client(site), []
+    stranger, paths = client(site), []
     del ann.headers["x-csrf-token"]
     for path, methods in list_routes(site):
         if "GET" in methods and path != "/r":
             assert stranger.get(path).status_code == 401, path
-            seen.append(path)
+            paths.append(path)
         if "POST" in methods and path != "/sign-in":
             for other in (stranger, ann):
                 assert other.post(path, json={}).status_code == 403, path
-            seen.append(path)
+            paths.append(path)
         assert methods <= {"GET", "HEAD", "POST"}
-    assert {"/", "/dashboard", "/decisions", "/images/1", "/reviewers/1/revoke"} <= set(seen)
+    assert {"/", "/dashboard", "/decisions", "/images/1", "/reviewers/1/revoke"} <= set(paths)
 
 
 @pytest.mark.parametrize("token", ["x", "", "' OR 1=1 --", "A" * 5000, "%00", "\u0130"])
@@ -184,9 +184,9 @@ def test_the_link_becomes_a_cookie_no_script_can_read(site, people_of):
 
 @pytest.mark.parametrize("how", ["the proxy says so", "--url says so"])
 def test_behind_tls_the_cookie_and_the_host_are_for_tls_only(tmp_path, data, people_of, how):
-    reach = Access(url="https://testserver") if how == "--url says so" else Access()
-    site = build_app(review_set.read(tmp_path), data, ["testserver"], reach)
-    base = "http://testserver" if reach.url else "https://testserver"
+    site_access = Access(url="https://testserver") if how == "--url says so" else Access()
+    site = build_app(review_set.read(tmp_path), data, ["testserver"], site_access)
+    base = "http://testserver" if site_access.url else "https://testserver"
     session = TestClient(site, base_url=base)
     signed_in = sign_in(session, people_of["ann"])
     assert "; secure" in signed_in.headers["set-cookie"].lower()
@@ -261,9 +261,11 @@ def test_a_session_that_is_not_used_expires(ann, data):
     assert idle < whole
 
 
-def test_a_session_goes_on_while_nothing_can_be_written(monkeypatch, made, tmp_path, people_of):
+def test_a_session_goes_on_while_nothing_can_be_written(
+    monkeypatch, set_and_links, tmp_path, people_of
+):
     monkeypatch.setattr(database, "WAIT", 0.05)
-    root = shutil.copytree(made[0], tmp_path / "own")
+    root = shutil.copytree(set_and_links[0], tmp_path / "own")
     data = database.connect(database.default_url(root))
     ann = client(build_app(review_set.read(root), data, ["testserver"]), people_of["ann"])
     age(data, seen_at=Lifetime().idle - 60)
@@ -287,9 +289,9 @@ def test_a_revoked_person_is_out_everywhere_until_there_is_a_new_link(site, ann,
     admin = client(site, people_of["admin"])
     phone = client(site, people_of["ann"])
     number = next(
-        one["id"]
-        for one in admin.get("/dashboard.json").json()["reviewers"]
-        if one["name"] == "ann"
+        person["id"]
+        for person in admin.get("/dashboard.json").json()["reviewers"]
+        if person["name"] == "ann"
     )
     assert ben.post(f"/reviewers/{number}/revoke", json={}).status_code == 403
     assert admin.post(f"/reviewers/{number}/revoke", json={}).status_code == 200
@@ -403,14 +405,14 @@ def test_an_image_of_the_set_is_served_and_its_neighbour_on_disk_is_not(ann, tmp
     assert ann.get(f"/images/{other.name}").status_code == 404
 
 
-@pytest.mark.parametrize("what", ["file", "folder"])
-def test_a_picture_that_is_a_link_out_of_the_set_is_not_served(ann, tmp_path, what):
+@pytest.mark.parametrize("link", ["file", "folder"])
+def test_a_picture_that_is_a_link_out_of_the_set_is_not_served(ann, tmp_path, link):
     name = served(ann)["payload"]["image"]
     path = review_set.image_path(tmp_path, name)
-    elsewhere = tmp_path / "elsewhere"
-    moved = path if what == "file" else path.parent
-    moved.rename(elsewhere)
-    moved.symlink_to(elsewhere)
+    target = tmp_path / "elsewhere"
+    moved = path if link == "file" else path.parent
+    moved.rename(target)
+    moved.symlink_to(target)
     refused = ann.get(f"/images/{name}")
     assert (refused.status_code, refused.json()["detail"][:9]) == (404, "the image")
 
@@ -456,9 +458,9 @@ def test_a_replayed_decision_adds_nothing_and_a_stale_one_is_refused(ann, data):
 
 
 def test_one_key_is_not_for_two_decisions(ann):
-    one = served(ann)
-    two = ann.post("/decisions", json=answer(one)).json()["next"][0]
-    assert ann.post("/decisions", json=answer(two)).status_code == 409
+    first = served(ann)
+    second = ann.post("/decisions", json=answer(first)).json()["next"][0]
+    assert ann.post("/decisions", json=answer(second)).status_code == 409
 
 
 @pytest.mark.parametrize(
@@ -487,7 +489,7 @@ def test_sql_and_html_in_words_stay_words(ann, data, site, people_of):
     admin.post("/reviewers", json={"name": nasty})
     with data.reading() as c:
         assert c.execute(text("select comment from decisions")).scalar() == nasty
-    assert nasty in [one["name"] for one in admin.get("/dashboard.json").json()["reviewers"]]
+    assert nasty in [person["name"] for person in admin.get("/dashboard.json").json()["reviewers"]]
     assert "<img src=x" not in admin.get("/dashboard").text
 
 
@@ -586,15 +588,15 @@ def test_a_sampling_that_ends_leaves_nothing_half_written(tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (1000, 1000, 3), np.uint8)
     for number in range(8):
         (folder / f"{number}.bmp").write_bytes(image_file.encode(noise + number, ".bmp"))
-    stored, seen = tmp_path / "set" / "images", []
+    stored, partial_files = tmp_path / "set" / "images", []
 
     def end(_):
         # the other process is held while it writes
         (process,) = multiprocessing.active_children()
         for _ in range(10_000):
             os.kill(process.pid, signal.SIGSTOP)
-            seen.extend(stored.rglob(".*.tmp"))
-            if seen:
+            partial_files.extend(stored.rglob(".*.tmp"))
+            if partial_files:
                 raise EndedError
             os.kill(process.pid, signal.SIGCONT)
             time.sleep(0.0005)

@@ -71,8 +71,8 @@ def test_all_steps_together_pass_a_bad_pool_no_oftener_than_the_risk(population,
                 left, rest = wrong - errors, population - before
                 for more in range(min(left, size - before) + 1):
                     ways = comb(left, more) * comb(max(rest - left, 0), size - before - more)
-                    here = chance * ways / comb(rest, size - before)
-                    further[errors + more] = further.get(errors + more, 0.0) + here
+                    probability = chance * ways / comb(rest, size - before)
+                    further[errors + more] = further.get(errors + more, 0.0) + probability
             passing = {e: p for e, p in further.items() if e <= step}
             wrongly += sum(
                 p for e, p in passing.items() if wrong - e > most * (people + population - e)
@@ -85,22 +85,22 @@ def test_the_forecast_is_that_of_a_gaussian_process():
     rng = np.random.default_rng(0)
     pairs = np.sort(rng.integers(0, 30, (25, 2)), axis=1).astype(float)
     answers = np.where(pairs[:, 1] - pairs[:, 0] < 8, 1.0, -1.0)
-    wanted = np.array([[3.0, 5.0], [2.0, 20.0], [10.0, 17.0]])
-    frames = np.unique(np.concatenate([pairs, wanted]))
+    queries = np.array([[3.0, 5.0], [2.0, 20.0], [10.0, 17.0]])
+    frames = np.unique(np.concatenate([pairs, queries]))
     points = np.concatenate([np.stack([frames, frames], 1), pairs])
-    given = np.concatenate([np.ones(len(frames)), answers]) - skip_pairs.MEAN
+    values = np.concatenate([np.ones(len(frames)), answers]) - skip_pairs.MEAN
     fits = [
         GaussianProcessRegressor(
-            ConstantKernel(skip_pairs.VARIANCE) * Matern(reach, nu=0.5),
+            ConstantKernel(skip_pairs.VARIANCE) * Matern(length, nu=0.5),
             alpha=skip_pairs.NOISE,
             optimizer=None,
-        ).fit(points, given)
-        for reach in skip_pairs.LENGTHS
+        ).fit(points, values)
+        for length in skip_pairs.LENGTHS
     ]
     best = max(fits, key=lambda fit: fit.log_marginal_likelihood_value_)
-    mean, spread = best.predict(wanted, return_std=True)
+    mean, spread = best.predict(queries, return_std=True)
     expected = ndtr((mean + skip_pairs.MEAN) / spread)
-    assert skip_pairs.predict_similarity(pairs, answers, wanted) == pytest.approx(
+    assert skip_pairs.predict_similarity(pairs, answers, queries) == pytest.approx(
         expected, abs=1e-9
     )
 
@@ -108,25 +108,25 @@ def test_the_forecast_is_that_of_a_gaussian_process():
 def test_rounds_begin_far_from_all_answers_and_end_at_the_edge():
     pairs = np.array([(a, b) for a in range(40) for b in range(a + 1, min(a + 11, 40))], float)
     truth = [(a < 20) == (b < 20) for a, b in pairs]
-    said: list[bool | None] = [None] * len(pairs)
-    first = skip_pairs.plan_round(pairs, said, 0.97).ask
-    asked = pairs[first]
-    assert asked[0].tolist() == [0, 10]
-    away = np.abs(pairs[:, None] - asked[None]).max(axis=2).min(axis=1)
+    replies: list[bool | None] = [None] * len(pairs)
+    first = skip_pairs.plan_round(pairs, replies, 0.97).ask
+    first_pairs = pairs[first]
+    assert first_pairs[0].tolist() == [0, 10]
+    away = np.abs(pairs[:, None] - first_pairs[None]).max(axis=2).min(axis=1)
     assert (np.minimum(away, pairs[:, 1] - pairs[:, 0]) <= skip_pairs.NEAR * 2).all()
-    while (step := skip_pairs.plan_round(pairs, said, 0.97)).ask:
-        assert all(said[n] is None for n in step.ask)
+    while (step := skip_pairs.plan_round(pairs, replies, 0.97)).ask:
+        assert all(replies[n] is None for n in step.ask)
         for number in step.ask:
-            said[number] = truth[number]
+            replies[number] = truth[number]
     assert len(step.implied) > 100
     assert all(truth[n] for n in step.implied)
     assert not any(truth[n] for n in step.unlikely)
-    everything = skip_pairs.plan_round(pairs, said, 2.0)
+    everything = skip_pairs.plan_round(pairs, replies, 2.0)
     assert everything.ask
     assert not everything.implied
 
 
-def draw(root, frames=30, videos=2, **said):
+def draw(root, frames=30, videos=2, **settings):
     """A set in which every frame of every video is an anchor."""
     rows = [
         {
@@ -156,7 +156,7 @@ def draw(root, frames=30, videos=2, **said):
         "name": "made up",
         "kind": "frames",
         "classes": {"names": ["cat", "dog"]},
-        "review": {"stages": {"pairs": 1}, "shortcut": True, **said},
+        "review": {"stages": {"pairs": 1}, "shortcut": True, **settings},
     }
     (root / "set.json").write_text(json.dumps(content))
     return review_set.read(root)
@@ -164,8 +164,8 @@ def draw(root, frames=30, videos=2, **said):
 
 def edge(payload):
     """The first video stays as it is; the second changes half way."""
-    one, other = payload["frame"] - payload["offset"], payload["frame"]
-    return payload["video"] == "v0" or (one < 15) == (other < 15)
+    anchor, neighbour = payload["frame"] - payload["offset"], payload["frame"]
+    return payload["video"] == "v0" or (anchor < 15) == (neighbour < 15)
 
 
 def speckled(payload):
@@ -191,12 +191,12 @@ class Review:
             skip_pairs.advance_all(c, self.plan)
 
     def answer(self, served, answer, replaces=None):
-        given = Submission(
+        submission = Submission(
             served.assignment, served.nonce, next(self.keys), answer, 1.0, replaces=replaces
         )
         with self.db.writing() as c:
             return workflow_decisions.decide(
-                c, self.rules, reviewers.list_reviewers(c)[0], given
+                c, self.rules, reviewers.list_reviewers(c)[0], submission
             ).id
 
     def decide(self):
@@ -211,15 +211,15 @@ class Review:
                 ]
             if not served:
                 return
-            for each in served:
-                if each.stage == "anchors":
-                    self.answer(each, GOOD)
+            for item in served:
+                if item.stage == "anchors":
+                    self.answer(item, GOOD)
                     continue
-                said = YES if self.similar(each.payload) else NO
-                done = self.answer(each, said)
-                if each.stage == "pairs":
-                    self.shown.append(each.payload)
-                    self.given[each.payload["image"] + each.payload["anchor"]] = (each, done)
+                reply = YES if self.similar(item.payload) else NO
+                done = self.answer(item, reply)
+                if item.stage == "pairs":
+                    self.shown.append(item.payload)
+                    self.given[item.payload["image"] + item.payload["anchor"]] = (item, done)
 
     def audit(self, most=0.05, seed=0):
         with self.db.writing() as c:
@@ -231,12 +231,12 @@ class Review:
 
     def finish(self):
         """Decides and audits until nothing changes; returns what the audits said."""
-        told = []
+        messages = []
         while True:
             self.decide()
-            told.append(self.audit())
-            if "passed" in told[-1] or "everything is decided" in told[-1]:
-                return told
+            messages.append(self.audit())
+            if "passed" in messages[-1] or "everything is decided" in messages[-1]:
+                return messages
 
     def truth(self):
         return {
@@ -255,28 +255,28 @@ def finished(tmp_path_factory):
 
 
 def test_a_review_is_shortened_to_its_end(finished):
-    review, told = finished
+    review, messages = finished
     pairs = sum(row["offset"] != 0 for row in review.folder.frames.to_pylist())
     sights = [frozenset((p["anchor"], p["image"])) for p in review.shown]
     assert len(set(sights)) == len(sights) < pairs / 3
-    assert told[0].startswith("audit 1, step 1: ")
-    assert "pairs are accepted in bulk" in told[-1]
-    found, truth = review.verdicts(), review.truth()
-    assert verdicts.UNDECIDED not in {v.reason for v in found.values()}
-    accepted = [key for key, v in found.items() if v.accepted]
+    assert messages[0].startswith("audit 1, step 1: ")
+    assert "pairs are accepted in bulk" in messages[-1]
+    frame_verdicts, truth = review.verdicts(), review.truth()
+    assert verdicts.UNDECIDED not in {v.reason for v in frame_verdicts.values()}
+    accepted = [key for key, v in frame_verdicts.items() if v.accepted]
     assert sum(not truth[key] for key in accepted) <= 0.05 * len(accepted)
-    assert sum(v.reason == verdicts.IN_BULK for v in found.values()) > 100
+    assert sum(v.reason == verdicts.IN_BULK for v in frame_verdicts.values()) > 100
     with review.db.reading() as c:
         rows = c.execute(select(decisions)).all()
         row = audit.find_latest(c)
-        told = status.summarise(c, review.folder, review.plan)
-    bulk = [each for each in rows if each.kind == "bulk"]
-    assert {each.comment for each in bulk} == {"audit 1"}
-    assert len(bulk) == told["shortcut"]["spared"]["bulk"]
-    assert not {each.item for each in bulk} & set(row.pool[: row.sizes[row.step]])
-    assert told["shortcut"]["holds"]
-    assert told["table"][0]["reviewed"] == len(review.shown)
-    assert [each["name"] for each in told["reviewers"]] == ["r0"]
+        summary = status.summarise(c, review.folder, review.plan)
+    bulk = [decision for decision in rows if decision.kind == "bulk"]
+    assert {decision.comment for decision in bulk} == {"audit 1"}
+    assert len(bulk) == summary["shortcut"]["spared"]["bulk"]
+    assert not {decision.item for decision in bulk} & set(row.pool[: row.sizes[row.step]])
+    assert summary["shortcut"]["holds"]
+    assert summary["table"][0]["reviewed"] == len(review.shown)
+    assert [person["name"] for person in summary["reviewers"]] == ["r0"]
 
 
 def test_the_order_of_the_answers_changes_nothing(finished, tmp_path):
@@ -284,25 +284,29 @@ def test_the_order_of_the_answers_changes_nothing(finished, tmp_path):
     other = Review(draw(tmp_path / "set", seed=7), edge)
     other.finish()
     sights = [
-        [frozenset((p["anchor"], p["image"])) for p in each.shown] for each in (review, other)
+        [frozenset((p["anchor"], p["image"])) for p in shortened.shown]
+        for shortened in (review, other)
     ]
-    before = [s[: -_drawn(each)] for s, each in zip(sights, (review, other), strict=True)]
+    before = [
+        s[: -_count_audited(shortened)]
+        for s, shortened in zip(sights, (review, other), strict=True)
+    ]
     assert before[0] != before[1]
     assert set(before[0]) == set(before[1])
 
 
-def _drawn(review):
+def _count_audited(review):
     """How many pairs were asked for the audit."""
     with review.db.reading() as c:
         row = audit.find_latest(c)
-        asked = {d.item for d in c.execute(select(decisions)) if d.kind == "answer"}
-    return len(asked & set(row.pool[: row.sizes[row.step]]))
+        answered_items = {d.item for d in c.execute(select(decisions)) if d.kind == "answer"}
+    return len(answered_items & set(row.pool[: row.sizes[row.step]]))
 
 
 def test_a_review_is_the_same_twice(finished, tmp_path):
-    review, told = finished
+    review, messages = finished
     again = Review(draw(tmp_path / "set"), edge)
-    assert again.finish() == told
+    assert again.finish() == messages
     assert again.shown == review.shown
     assert again.verdicts() == review.verdicts()
 
@@ -314,8 +318,8 @@ def test_an_audit_that_finds_errors_accepts_nothing(tmp_path):
     review.similar = speckled  # what was implied turns out to be wrong
     review.decide()
     assert "audit 1 failed: " in review.audit()
-    told = review.finish()
-    assert told[-1].startswith("everything is decided")
+    messages = review.finish()
+    assert messages[-1].startswith("everything is decided")
     with review.db.reading() as c:
         assert [row.state for row in c.execute(select(audits))] == ["failed"]
         assert not [row for row in c.execute(select(decisions)) if row.kind == "bulk"]
@@ -328,9 +332,9 @@ def test_a_second_audit_spares_what_the_first_did_not_doubt(tmp_path):
     review.decide()
     assert "step 1" in review.audit()
     review.similar = lambda payload: payload["video"] == "v0" or speckled(payload)
-    told = review.finish()
-    assert any("audit 1 failed: " in each for each in told)
-    assert "audit 2 passed: 0 of " in told[-1]
+    messages = review.finish()
+    assert any("audit 1 failed: " in message for message in messages)
+    assert "audit 2 passed: 0 of " in messages[-1]
     with review.db.reading() as c:
         rows = c.execute(select(audits).order_by(audits.c.id)).all()
         videos = {
@@ -362,11 +366,13 @@ def test_bulk_stands_only_as_long_as_its_audit_does(tmp_path):
     review.finish()
     with review.db.reading() as c:
         row = audit.find_latest(c)
-        drawn = set(row.pool[: row.sizes[row.step]])
-        asked = {
-            d.id for d in c.execute(select(decisions)) if d.item in drawn and d.kind == "answer"
+        audited_items = set(row.pool[: row.sizes[row.step]])
+        answer_ids = {
+            d.id
+            for d in c.execute(select(decisions))
+            if d.item in audited_items and d.kind == "answer"
         }
-    changed = [each for each in review.given.values() if each[1] in asked][:3]
+    changed = [change for change in review.given.values() if change[1] in answer_ids][:3]
     for served, done in changed:
         review.answer(served, NO, replaces=done)
     review.similar = lambda payload: False
@@ -384,8 +390,8 @@ def test_a_video_whose_anchors_are_all_rejected_asks_nothing_more(tmp_path):
     with review.db.writing() as c:
         who = reviewers.list_reviewers(c)[0]
         served = queue.serve_items(c, review.plan, who, "anchors", most=24)
-    for each in served:
-        review.answer(each, GOOD if each.payload["video"] == "v0" else {"quality": "bad"})
+    for item in served:
+        review.answer(item, GOOD if item.payload["video"] == "v0" else {"quality": "bad"})
     review.decide()
     assert {payload["video"] for payload in review.shown} == {"v0"}
 
@@ -405,11 +411,11 @@ def test_pairs_wait_for_all_anchors_of_their_block(tmp_path):
     assert bad not in {payload["anchor"] for payload in review.shown}
     assert "which saves too little" in review.audit(most=0.01)
     review.decide()
-    found = review.verdicts()
-    assert sum(v.reason == "anchor bad" for v in found.values()) == 1 + len(
+    frame_verdicts = review.verdicts()
+    assert sum(v.reason == "anchor bad" for v in frame_verdicts.values()) == 1 + len(
         [row for row in folder.frames.to_pylist() if _anchor(row) == bad and row["offset"]]
     )
-    assert sum(v.accepted for v in found.values()) > 100
+    assert sum(v.accepted for v in frame_verdicts.values()) > 100
 
 
 def _anchor(row):
@@ -426,10 +432,10 @@ def test_pairs_across_a_cut_are_always_asked_where_the_plan_asks_for_them(tmp_pa
     pq.write_table(pa.Table.from_pylist(cut, review_set.FRAMES), folder.root / "frames.parquet")
     review = Review(review_set.read(folder.root), lambda payload: True)
     review.decide()
-    asked = {frozenset((p["anchor"], p["image"])) for p in review.shown}
+    pairs = {frozenset((p["anchor"], p["image"])) for p in review.shown}
     across = [row for row in cut if row["across_cut"]]
     assert across
-    assert {frozenset((_anchor(row), row["image"])) for row in across} <= asked
+    assert {frozenset((_anchor(row), row["image"])) for row in across} <= pairs
 
 
 def _first(row):

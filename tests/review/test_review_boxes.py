@@ -83,33 +83,36 @@ def table_one(connection, folder, plan):
     return status.build_table_one(connection, folder, plan, read_item_counts(connection))
 
 
-def one(**more):
+def make_box(**more):
     return {"image_id": 0, "category_id": 3, "bbox": [1, 1, 5, 5], **more}
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
-        ({"annotations": [one(image_id=9)]}, "box 1 is of image 9, which is not listed"),
-        ({"annotations": [one(category_id=1)]}, "box 1 is of category 1, which is not listed"),
-        ({"annotations": [one(bbox=[1, 1, 5])]}, "box 1 has the bbox"),
-        ({"annotations": [one(bbox=[1, 1, 0, 5])]}, "give a width and a height above 0"),
-        ({"annotations": [one(bbox=[1, 1, float("nan"), 5])]}, "has the bbox"),
-        ({"annotations": [one(bbox=[30, 1, 15, 5])]}, "outside the image of 40 × 32 pixels"),
+        ({"annotations": [make_box(image_id=9)]}, "box 1 is of image 9, which is not listed"),
+        ({"annotations": [make_box(category_id=1)]}, "box 1 is of category 1, which is not listed"),
+        ({"annotations": [make_box(bbox=[1, 1, 5])]}, "box 1 has the bbox"),
+        ({"annotations": [make_box(bbox=[1, 1, 0, 5])]}, "give a width and a height above 0"),
+        ({"annotations": [make_box(bbox=[1, 1, float("nan"), 5])]}, "has the bbox"),
+        ({"annotations": [make_box(bbox=[30, 1, 15, 5])]}, "outside the image of 40 × 32 pixels"),
         ({"annotations": [{"image_id": 0}]}, "box 1 needs image_id, category_id and bbox"),
-        ({"annotations": [one(id=1), one(id=1)]}, "several boxes with the id 1"),
+        ({"annotations": [make_box(id=1), make_box(id=1)]}, "several boxes with the id 1"),
         ({"annotations": []}, "suggests no box"),
         ({"annotations": None}, "has no list of annotations or results"),
         ({"categories": [{"id": 3}]}, "number 1 of categories needs id and name"),
         ({"images": [{"id": 0, "file_name": "../x"}]}, "give a path inside the folder"),
-        ({"images": [{"id": 0, "file_name": "gone"}], "annotations": [one()]}, "1 image is not"),
+        (
+            {"images": [{"id": 0, "file_name": "gone"}], "annotations": [make_box()]},
+            "1 image is not",
+        ),
     ],
 )
-def test_bad_candidates_are_told_in_one_line(tmp_path, change, told):
+def test_bad_candidates_are_told_in_one_line(tmp_path, change, message):
     arguments = write(tmp_path, candidates(**change))
     if "gone" in str(change):
         next(arguments[1].rglob("gone*")).unlink()
-    with pytest.raises(UsageError, match=told) as refused:
+    with pytest.raises(UsageError, match=message) as refused:
         sample_boxes(*arguments)
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "set" / "set.json").exists()
@@ -127,13 +130,13 @@ def test_a_results_list_and_real_annotations_are_taken(test_data, tmp_path):
     path = tmp_path / "candidates.json"
     path.write_text(json.dumps(content))
     folder = next(p for p in (root / "images").rglob("*.jpg")).parent
-    pictures, found = sample_boxes(path, folder, tmp_path / "set", lambda done: None)
-    made = review_set.read(tmp_path / "set")
-    assert found == len(content["results"]) == made.boxes.num_rows
-    assert pictures == len(made.images)
-    for row in made.boxes.to_pylist():
+    pictures, box_count = sample_boxes(path, folder, tmp_path / "set", lambda done: None)
+    stored_set = review_set.read(tmp_path / "set")
+    assert box_count == len(content["results"]) == stored_set.boxes.num_rows
+    assert pictures == len(stored_set.images)
+    for row in stored_set.boxes.to_pylist():
         assert (folder / row["name"]).stat().st_size == (
-            review_set.image_path(made.root, row["image"]).stat().st_size
+            review_set.image_path(stored_set.root, row["image"]).stat().st_size
         )
 
 
@@ -144,10 +147,12 @@ def test_a_note_to_turn_a_picture_is_taken_out_and_its_pixels_stay():
         exif[0x0112] = orientation
         sink = io.BytesIO()
         Pillow.fromarray(picture).save(sink, "jpeg", exif=exif)
-        kept = strip_orientation(sink.getvalue())
-        assert (kept == sink.getvalue()) is (orientation == 1)
-        assert np.array_equal(image_file.decode(kept, ""), image_file.decode(sink.getvalue(), ""))
-        turned = cv2.imdecode(np.frombuffer(kept, np.uint8), cv2.IMREAD_COLOR)
+        plain_jpeg = strip_orientation(sink.getvalue())
+        assert (plain_jpeg == sink.getvalue()) is (orientation == 1)
+        assert np.array_equal(
+            image_file.decode(plain_jpeg, ""), image_file.decode(sink.getvalue(), "")
+        )
+        turned = cv2.imdecode(np.frombuffer(plain_jpeg, np.uint8), cv2.IMREAD_COLOR)
         assert turned.shape == (16, 24, 3)
 
 
@@ -159,17 +164,17 @@ def test_gold_questions_of_boxes_are_no_review(boxes):
     with plain.db.writing() as c:
         set_gold(c, "classification", alone["id"], check_object(FINE, ("cat",)))
     for number in (0, 1):
-        plain.everything("classification", lambda shown: FINE, number)
-    drawn = plain.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
-    plain.everything("box_check", lambda shown: {"boxes": [BOX]}, 1)
+        plain.everything("classification", lambda payload: FINE, number)
+    payloads = plain.everything("boxes", lambda payload: {"boxes": [BOX]}, 0)
+    plain.everything("box_check", lambda payload: {"boxes": [BOX]}, 1)
     with plain.db.writing() as c:
-        set_gold(c, "box_check", drawn[0]["image"], {"boxes": [BOX]})
+        set_gold(c, "box_check", payloads[0]["image"], {"boxes": [BOX]})
     with plain.db.reading() as c:
         lines = table_one(c, boxes, plain.plan)
-        told = status.summarise(c, boxes, plain.plan)
-    assert (len(rows), len(drawn)) == (4, 2)  # an image opens once people answered of it
-    asked = {each["stage"]: each for each in told["table"]}
-    assert [(e["reviewed"], e["accepted"], e["gold"]) for e in asked.values()] == [
+        summary = status.summarise(c, boxes, plain.plan)
+    assert (len(rows), len(payloads)) == (4, 2)  # an image opens once people answered of it
+    lines_of = {line["stage"]: line for line in summary["table"]}
+    assert [(e["reviewed"], e["accepted"], e["gold"]) for e in lines_of.values()] == [
         (3, 3, 1),
         (2, 2, 0),
         (1, 1, 1),
@@ -183,30 +188,32 @@ def test_gold_questions_of_boxes_are_no_review(boxes):
 
 
 def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
-    made = Boxes(boxes, 5, stages={"classification": 5, "boxes": 1})
+    review = Boxes(boxes, 5, stages={"classification": 5, "boxes": 1})
     for number, well in enumerate([True, True, True, False, False]):
-        seen = made.everything(
+        payloads = review.everything(
             "classification",
-            lambda shown, well=well: {
+            lambda payload, well=well: {
                 **FINE,
-                "blurry": shown["choices"] == ["dog"],
+                "blurry": payload["choices"] == ["dog"],
                 "well_sized": well,
             },
             number,
         )
-        assert len(seen) == 4
-    drawn = made.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
-    assert [len(shown["boxes"]) for shown in drawn] == [1, 1]
-    assert sorted(len(shown["rejected"]) for shown in drawn) == [0, 1]
-    assert made.next("box_check", 0) == []
-    with made.db.reading() as c, pytest.raises(UsageError, match="2 of 3 images are not decided"):
-        export_coco(c, boxes, made.plan, tmp_path / "out")
+        assert len(payloads) == 4
+    drawings = review.everything("boxes", lambda payload: {"boxes": [BOX]}, 0)
+    assert [len(payload["boxes"]) for payload in drawings] == [1, 1]
+    assert sorted(len(payload["rejected"]) for payload in drawings) == [0, 1]
+    assert review.next("box_check", 0) == []
+    with review.db.reading() as c, pytest.raises(UsageError, match="2 of 3 images are not decided"):
+        export_coco(c, boxes, review.plan, tmp_path / "out")
     better = {"box": [2.5, 3.0, 20.0, 25.25], "label": "dog"}
-    checked = made.everything("box_check", lambda shown: {"boxes": [*shown["boxes"], better]}, 1)
-    assert [shown["boxes"] for shown in checked] == [[BOX], [BOX]]
-    with made.db.reading() as c:
-        counts = export_coco(c, boxes, made.plan, tmp_path / "out")
-        lines = table_one(c, boxes, made.plan)
+    checked = review.everything(
+        "box_check", lambda payload: {"boxes": [*payload["boxes"], better]}, 1
+    )
+    assert [payload["boxes"] for payload in checked] == [[BOX], [BOX]]
+    with review.db.reading() as c:
+        counts = export_coco(c, boxes, review.plan, tmp_path / "out")
+        lines = table_one(c, boxes, review.plan)
     assert counts == {
         "images": 3,
         "images_accepted": 2,
@@ -244,12 +251,12 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
 
 
 def test_without_a_stage_of_boxes_the_confirmed_suggestions_hold(boxes, tmp_path):
-    made = Boxes(boxes, stages={"classification": 1})
-    made.everything(
-        "classification", lambda shown: {**FINE, "well_sized": shown["choices"] == ["cat"]}
+    review = Boxes(boxes, stages={"classification": 1})
+    review.everything(
+        "classification", lambda payload: {**FINE, "well_sized": payload["choices"] == ["cat"]}
     )
-    with made.db.reading() as c:
-        counts = export_coco(c, boxes, made.plan, tmp_path / "out")
+    with review.db.reading() as c:
+        counts = export_coco(c, boxes, review.plan, tmp_path / "out")
     assert (counts["images_accepted"], counts["boxes"], counts["boxes_rejected"]) == (2, 2, 2)
     back = coco(str(tmp_path / "out/annotations.json"), str(tmp_path / "out/images"))
     assert back[0].boxes.boxes.tolist() == [[1, 2, 21, 22]]
@@ -260,32 +267,34 @@ def cutting(anchors=2, k=2):
     """The source of the queue's tests, with a jump of brightness after the anchor of `v0`."""
     plain = source(anchors, k)
 
-    def one(member):
-        made = plain.sample(member)
+    def make_sample(member):
+        sample = plain.sample(member)
         if member.video == "v0" and member.offset > 0:
-            return type(made)(
-                made.id,
+            return type(sample)(
+                sample.id,
                 lambda: np.full((32, 40, 3), 200, np.uint8),
-                made.truth,
-                made.group,
-                made.tags,
+                sample.truth,
+                sample.group,
+                sample.tags,
             )
-        return made
+        return sample
 
-    return type(plain)(plain.name, plain.classes, plain.columns, "cut", plain.members, one)
+    return type(plain)(plain.name, plain.classes, plain.columns, "cut", plain.members, make_sample)
 
 
 def test_frames_across_a_cut_are_rejected_without_asking(tmp_path):
     draw([cutting()], tmp_path / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
-    made = Review(folder, stages={"pairs": 1})
-    assert len(made.everything("pairs", lambda shown: YES)) == 6
-    found = made.verdicts()
-    assert [(v.accepted, v.reason) for v in found.values()].count((False, "scene cut")) == 2
-    assert sum(v.accepted for v in found.values()) == 8
-    kept = reviewed(root=str(tmp_path / "set"))
-    assert check_source(kept)
-    assert [m.offset for m in kept.members] == [-2, -1, 0, -2, -1, 0, 1, 2]
+    review = Review(folder, stages={"pairs": 1})
+    assert len(review.everything("pairs", lambda payload: YES)) == 6
+    frame_verdicts = review.verdicts()
+    assert [(v.accepted, v.reason) for v in frame_verdicts.values()].count(
+        (False, "scene cut")
+    ) == 2
+    assert sum(v.accepted for v in frame_verdicts.values()) == 8
+    accepted = reviewed(root=str(tmp_path / "set"))
+    assert check_source(accepted)
+    assert [m.offset for m in accepted.members] == [-2, -1, 0, -2, -1, 0, 1, 2]
     every = reviewed(root=str(tmp_path / "set"), review=False)
     assert [every[i].tags["accepted"] for i in range(10)] == [1, 1, 1, 0, 0] + [1] * 5
 
@@ -293,9 +302,9 @@ def test_frames_across_a_cut_are_rejected_without_asking(tmp_path):
 def test_a_plan_may_ask_across_cuts(tmp_path):
     draw([cutting()], tmp_path / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
-    made = Review(folder, stages={"pairs": 1}, across_cuts=True)
-    assert len(made.everything("pairs", lambda shown: YES)) == 8
-    assert sum(v.accepted for v in made.verdicts().values()) == 10
+    review = Review(folder, stages={"pairs": 1}, across_cuts=True)
+    assert len(review.everything("pairs", lambda payload: YES)) == 8
+    assert sum(v.accepted for v in review.verdicts().values()) == 10
 
 
 def test_reviewers_see_which_earlier_anchor_an_anchor_nearly_equals(tmp_path):
@@ -310,10 +319,12 @@ def test_reviewers_see_which_earlier_anchor_an_anchor_nearly_equals(tmp_path):
     )
     draw([twin, again], tmp_path / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
-    shown = {item.key: item.payload for item in queue.list_set_items(folder, Review(folder).plan)}
-    assert shown["x"]["duplicate_of"] == "v0/0"
-    assert shown["x"]["duplicate_image"] == shown["v0/0"]["image"]
-    assert "duplicate_of" not in shown["v0/0"]
+    payloads = {
+        item.key: item.payload for item in queue.list_set_items(folder, Review(folder).plan)
+    }
+    assert payloads["x"]["duplicate_of"] == "v0/0"
+    assert payloads["x"]["duplicate_image"] == payloads["v0/0"]["image"]
+    assert "duplicate_of" not in payloads["v0/0"]
 
 
 def test_the_released_layout_reads_back_as_it_was(test_data, tmp_path):
@@ -323,12 +334,12 @@ def test_the_released_layout_reads_back_as_it_was(test_data, tmp_path):
     how = Sampling("turtle", {}, released.classes)
     draw([released], tmp_path / "set", how)
     folder = review_set.read(tmp_path / "set")
-    made = Review(folder, stages={"pairs": 1})
-    made.rules = type(made.rules)(made.plan, released.classes.names, "")
-    made.everything("pairs", lambda shown: NO if abs(shown["offset"]) > 7 else YES)
-    made.everything("joint", lambda shown: NO)
-    with made.db.reading() as c:
-        counts = export_pmsets(c, folder, made.plan, tmp_path / "out")
+    review = Review(folder, stages={"pairs": 1})
+    review.rules = type(review.rules)(review.plan, released.classes.names, "")
+    review.everything("pairs", lambda payload: NO if abs(payload["offset"]) > 7 else YES)
+    review.everything("joint", lambda payload: NO)
+    with review.db.reading() as c:
+        counts = export_pmsets(c, folder, review.plan, tmp_path / "out")
     assert counts == {"anchors": 1, "frames": 15, "undecided": 0}
     again = imagenet_vid_robust(root=str(tmp_path / "out"))
     assert list(again.members) == [m for m in released.members if abs(m.offset) <= 7]
@@ -343,11 +354,11 @@ def test_the_released_layout_reads_back_as_it_was(test_data, tmp_path):
 def test_other_classes_go_beside_the_released_layout(tmp_path):
     draw([source()], tmp_path / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
-    made = Review(folder)
-    made.everything("anchors", lambda shown: {"quality": "good", "labels": ["dog"]})
-    made.everything("pairs", lambda shown: YES)
-    with made.db.reading() as c:
-        export_pmsets(c, folder, made.plan, tmp_path / "out")
+    review = Review(folder)
+    review.everything("anchors", lambda payload: {"quality": "good", "labels": ["dog"]})
+    review.everything("pairs", lambda payload: YES)
+    with review.db.reading() as c:
+        export_pmsets(c, folder, review.plan, tmp_path / "out")
     again = imagenet_vid_robust(root=str(tmp_path / "out"))
     assert again.classes.names == CLASSES.names
     assert {m.truth for m in again.members} == {(1,)}
@@ -356,7 +367,7 @@ def test_other_classes_go_beside_the_released_layout(tmp_path):
     ]
 
 
-class Told:
+class GreyModel:
     """A model that reads the grey of a toy frame: `wrong` greys are called a dog."""
 
     def __init__(self, wrong):
@@ -378,31 +389,35 @@ def test_table_one_and_the_impact_of_a_review(tmp_path):
     # greys: anchors 20, 60, 100, 140; their neighbours 4 apart
     draw([source(4)], tmp_path / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
-    made = Review(folder)
-    model = Told([28, 52, 100, 136])
+    review = Review(folder)
+    model = GreyModel([28, 52, 100, 136])
     evaluate(model, reviewed(root=str(folder.root), review=False), out=tmp_path / "run")
     (cell,) = cells(tmp_path / "run")
     predictions = read(*cell)
 
-    def told():
-        with made.db.reading() as c:
-            found = judge_frames(c, folder, made.plan)
-            return measure_impact(predictions, folder, made.plan, found), table_one(
-                c, folder, made.plan
+    def measure_review():
+        with review.db.reading() as c:
+            frame_verdicts = judge_frames(c, folder, review.plan)
+            return measure_impact(predictions, folder, review.plan, frame_verdicts), table_one(
+                c, folder, review.plan
             )
 
-    (before, after), lines = told()
-    for each in (before, after):
-        assert (each.original.value, each.perturbed.value, each.drop.value) == (0.75, 0.0, 0.75)
+    (before, after), lines = measure_review()
+    for impact in (before, after):
+        assert (impact.original.value, impact.perturbed.value, impact.drop.value) == (
+            0.75,
+            0.0,
+            0.75,
+        )
     assert [(line.reviewed, line.accepted) for line in lines] == [(0, 0), (None, 0), (0, 0)]
     answers = {"v2": {"quality": "bad"}, "v3": {"quality": "good", "labels": ["cat", "dog"]}}
-    made.everything("anchors", lambda shown: answers.get(shown["video"], GOOD))
-    made.everything("pairs", lambda s: NO if (s["video"], s["offset"]) == ("v0", 2) else YES)
-    (_, after), _ = told()
+    review.everything("anchors", lambda payload: answers.get(payload["video"], GOOD))
+    review.everything("pairs", lambda s: NO if (s["video"], s["offset"]) == ("v0", 2) else YES)
+    (_, after), _ = measure_review()
     assert after.original.n == 3  # v0's doubted frame is not decided and stays: v0 and v1 break
     assert after.perturbed.value == pytest.approx(1 / 3)
-    made.everything("joint", lambda shown: NO)
-    (before, after), lines = told()
+    review.everything("joint", lambda payload: NO)
+    (before, after), lines = measure_review()
     assert before.perturbed.value == 0.0
     assert (after.original.value, after.perturbed.value) == (1.0, pytest.approx(2 / 3))
     assert after.drop.value == pytest.approx(1 / 3)
@@ -412,13 +427,13 @@ def test_table_one_and_the_impact_of_a_review(tmp_path):
         ("anchor labels updated", None, 1),
         ("frame pairs", 12, 11),
     ]
-    words = ("review-status", folder.root, "--runs", tmp_path / "run", *made.option)
+    words = ("review-status", folder.root, "--runs", tmp_path / "run", *review.option)
     done = steadyeye(*words, check=True)
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "0.0 % 0.0–60.2 % 4 pm-2 without told" in lines
     assert "33.3 % 0.8–90.6 % 3 drop with told" in lines
-    with made.db.reading() as c:
-        export_set(c, folder, made.plan, tmp_path / "out")
+    with review.db.reading() as c:
+        export_set(c, folder, review.plan, tmp_path / "out")
     evaluate(model, reviewed(root=str(tmp_path / "out")), out=tmp_path / "final")
     (cell,) = cells(tmp_path / "final")
     assert pm_k(read(*cell)).value == after.perturbed.value
@@ -428,11 +443,11 @@ def test_runs_of_other_frames_are_refused(tmp_path):
     for name, anchors in (("set", 3), ("other", 2)):
         how = Sampling(name, {}, CLASSES)
         draw([source(anchors)], tmp_path / name, how)
-    made = Review(review_set.read(tmp_path / "set"))
-    evaluate(Told([]), reviewed(root=str(tmp_path / "other")), out=tmp_path / "run")
+    review = Review(review_set.read(tmp_path / "set"))
+    evaluate(GreyModel([]), reviewed(root=str(tmp_path / "other")), out=tmp_path / "run")
     (cell,) = cells(tmp_path / "run")
     with pytest.raises(UsageError, match="5 of 15 frames of set are not in the run of told"):
-        measure_impact(read(*cell), made.folder, made.plan, made.verdicts())
+        measure_impact(read(*cell), review.folder, review.plan, review.verdicts())
 
 
 def test_the_command_line_from_candidates_to_status(tmp_path):
@@ -442,8 +457,8 @@ def test_the_command_line_from_candidates_to_status(tmp_path):
         done = steadyeye(*words, cwd=tmp_path)
         return done.returncode, done.stdout + done.stderr
 
-    code, told = run("sample", "--boxes", path, "--images", images, "--out", "set", "--quiet")
-    assert (code, told.splitlines()[0]) == (
+    code, output = run("sample", "--boxes", path, "--images", images, "--out", "set", "--quiet")
+    assert (code, output.splitlines()[0]) == (
         0,
         "set: 4 boxes in 3 images; next: steadyeye review set",
     )
@@ -451,18 +466,20 @@ def test_the_command_line_from_candidates_to_status(tmp_path):
         "steadyeye: nothing to sample; give videos"
     )
     assert "needs --boxes and --images" in run("sample", "--boxes", path, "--out", "other")[1]
-    made = Boxes(review_set.read(tmp_path / "set"), 2, stages={"classification": 5, "boxes": 1})
+    review = Boxes(review_set.read(tmp_path / "set"), 2, stages={"classification": 5, "boxes": 1})
     for number in range(2):
-        made.everything("classification", lambda shown: FINE, number)
-    code, told = run("review-status", "set", *made.option)
+        review.everything("classification", lambda payload: FINE, number)
+    code, output = run("review-status", "set", *review.option)
     assert code == 0
-    assert "suggested boxes" in told
-    assert "r0" in told
-    code, told = run("review-status", "set", "--format", "json", *made.option)
-    assert json.loads(told)["set"] == "set"
-    code, told = run("review-export", "set", "--out", "out", "--format", "csv")
-    assert (code, told) == (2, "steadyeye: no format named 'csv'; did you mean 'cvat'?\n")
-    code, told = run("review-export", "set", "--out", "out", "--partial", *made.option)
+    assert "suggested boxes" in output
+    assert "r0" in output
+    code, output = run("review-status", "set", "--format", "json", *review.option)
+    assert json.loads(output)["set"] == "set"
+    code, output = run("review-export", "set", "--out", "out", "--format", "csv")
+    assert (code, output) == (2, "steadyeye: no format named 'csv'; did you mean 'cvat'?\n")
+    code, output = run("review-export", "set", "--out", "out", "--partial", *review.option)
     assert code == 0
-    assert "undecided: 3" in told
-    assert next(itertools.islice(reversed(told.splitlines()), 1)).startswith("next: steadyeye run")
+    assert "undecided: 3" in output
+    assert next(itertools.islice(reversed(output.splitlines()), 1)).startswith(
+        "next: steadyeye run"
+    )

@@ -35,8 +35,8 @@ def load(value):
     return json.loads(value) if isinstance(value, str) else value
 
 
-def most(said):
-    return 2 * sum(said) > len(said)
+def most(votes):
+    return 2 * sum(votes) > len(votes)
 
 
 def by_the_votes(review):
@@ -48,42 +48,44 @@ def by_the_votes(review):
     for row in last.values():
         if row["kind"] == "answer":
             votes.setdefault(row["item"], []).append(load(row["answer"]))
-    asked = {(row["stage"], row["key"]): row for row in rows(review, "items")}
+    items_of = {(row["stage"], row["key"]): row for row in rows(review, "items")}
 
     def heard(stage, key):
         """The votes on an item, None while there are too few, and whether its answer was known."""
-        row = asked.get((stage, key))
+        row = items_of.get((stage, key))
         if row is None or row["state"] == "withdrawn":
             return None, False
         if row["gold"] is not None:
             return [load(row["gold"])], True
-        said = votes.get(row["id"], [])
-        return (said if len(said) >= row["needed"] else None), False
+        answers = votes.get(row["id"], [])
+        return (answers if len(answers) >= row["needed"] else None), False
 
-    def good(said):
-        kept = [a["labels"] for a in said if a["quality"] == "good"]
-        if not most([a["quality"] == "good" for a in said]):
+    def good(answers):
+        label_lists = [a["labels"] for a in answers if a["quality"] == "good"]
+        if not most([a["quality"] == "good" for a in answers]):
             return None
         return {
-            name for name in ("cat", "dog") if most([name in labels for labels in kept])
+            name for name in ("cat", "dog") if most([name in labels for labels in label_lists])
         } or None
 
     anchors, pairs, updated = [], [], 0
-    for (stage, key), row in asked.items():
-        said, known = heard(stage, key)
-        if stage == "anchors" and said is not None and not known:
-            labels = good(said)
+    for (stage, key), row in items_of.items():
+        replies, known = heard(stage, key)
+        if stage == "anchors" and replies is not None and not known:
+            labels = good(replies)
             anchors.append(labels is not None)
             updated += labels is not None and labels != {"cat"}
-        if stage == "pairs" and said is not None and not known:
+        if stage == "pairs" and replies is not None and not known:
             anchor, _ = heard("anchors", row["unit"])
             if anchor is None or good(anchor) is None:
                 continue
-            if any((a["correct"], a["similar"]) != ("yes", "yes") for a in said):
-                said, known = heard("joint", key)
-                if said is None or known:
+            if any((a["correct"], a["similar"]) != ("yes", "yes") for a in replies):
+                replies, known = heard("joint", key)
+                if replies is None or known:
                     continue
-            pairs.append(all(most([a[q] == "yes" for a in said]) for q in ("correct", "similar")))
+            pairs.append(
+                all(most([a[q] == "yes" for a in replies]) for q in ("correct", "similar"))
+            )
     return (len(anchors), sum(anchors)), (len(pairs), sum(pairs)), updated
 
 
@@ -101,22 +103,22 @@ def answer_at_random(review, draws, number, stage):
 def compare(review):
     anchors, pairs, updated = by_the_votes(review)
     with review.db.reading() as c:
-        told = status.summarise(c, review.folder, review.plan)
-    by_stage = {each["stage"]: each for each in told["table"]}
+        summary = status.summarise(c, review.folder, review.plan)
+    by_stage = {row["stage"]: row for row in summary["table"]}
     numbers = [(by_stage[s]["reviewed"], by_stage[s]["accepted"]) for s in ("anchors", "pairs")]
     assert numbers == [anchors, pairs]
     assert by_stage["anchors"]["updated"] == updated
-    assert [(each["reviewed"], each["accepted"]) for each in told["table_one"]] == [
+    assert [(row["reviewed"], row["accepted"]) for row in summary["table_one"]] == [
         anchors,
         (None, updated),
         pairs,
     ]
-    for each in by_stage.values():
+    for line in by_stage.values():
         # one that is rejected for two reasons counts for both
-        assert sum(each["reasons"].values()) >= each["reviewed"] - each["accepted"]
+        assert sum(line["reasons"].values()) >= line["reviewed"] - line["accepted"]
     with review.db.reading() as c:
         assert check_counts(c, review.plan) == []
-    return told, by_stage
+    return summary, by_stage
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -144,12 +146,12 @@ def test_every_count_is_that_of_the_votes(tmp_path, seed):
         answer_at_random(review, draws, draws.randrange(3), stage)
         if step % 50 == 20:
             compare(review)
-    told, by_stage = compare(review)
+    summary, by_stage = compare(review)
     assert by_stage["pairs"]["gold"] == 5
     with review.db.reading() as c:
         counts = export_set(c, folder, review.plan, tmp_path / "out", partial=True)
     content = json.loads((tmp_path / "out" / "set.json").read_text())
-    assert content["reviewed"]["status"]["table_one"] == told["table_one"]
+    assert content["reviewed"]["status"]["table_one"] == summary["table_one"]
     assert counts["labels_updated"] == by_stage["anchors"]["updated"]
 
 
@@ -164,20 +166,20 @@ def test_gold_questions_are_no_review(tmp_path):
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "review": planned}))
     (folder.root / "SHA256SUMS").unlink()  # the change is meant
     review = Review(folder, 2, **planned)
-    shown = [len(review.everything("pairs", lambda _: YES, number)) for number in (0, 1)]
-    assert shown == [12, 12]
+    counts = [len(review.everything("pairs", lambda _: YES, number)) for number in (0, 1)]
+    assert counts == [12, 12]
     with review.db.reading() as c:
-        told = status.summarise(c, folder, review.plan)
+        summary = status.summarise(c, folder, review.plan)
     assert len(known) == 3
-    assert told["table"][0] == {
+    assert summary["table"][0] == {
         **{"stage": "pairs", "reviewed": 9, "accepted": 9, "gold": 3},
         "reasons": {},
     }
-    assert [(e["item"], e["reviewed"], e["accepted"]) for e in told["table_one"]] == [
+    assert [(e["item"], e["reviewed"], e["accepted"]) for e in summary["table_one"]] == [
         ("frame pairs", 9, 9)
     ]
-    assert told["agreement"][0]["n"] == 9
-    assert told["stages"][0]["done"] == 9
+    assert summary["agreement"][0]["n"] == 9
+    assert summary["stages"][0]["done"] == 9
     printed = steadyeye("review-status", folder.root, *review.option).stdout
     rows = [line.split() for line in printed.splitlines()]
     assert ["9", "9", "frame", "pairs"] in [row[-4:] for row in rows if row[:2] == ["100.0", "%"]]

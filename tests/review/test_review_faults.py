@@ -39,7 +39,7 @@ GETS = ("/", "/index.json", "/stages/pairs", "/stages/pairs.json", "/dashboard",
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def set_and_link(tmp_path_factory):
     root = tmp_path_factory.mktemp("made") / "set"
     review_load.make_set(root, 40)
     with closing_database(root) as data, data.writing() as c:
@@ -54,18 +54,18 @@ def closing_database(root):
 
 
 @pytest.fixture
-def data(made, tmp_path, monkeypatch):
+def data(set_and_link, tmp_path, monkeypatch):
     monkeypatch.setattr(database, "WAIT", 0.05)
-    shutil.copytree(made[0], tmp_path, dirs_exist_ok=True)
+    shutil.copytree(set_and_link[0], tmp_path, dirs_exist_ok=True)
     return database.connect(database.default_url(tmp_path))
 
 
 @pytest.fixture
-def page(made, data, tmp_path):
+def page(set_and_link, data, tmp_path):
     """The browser of the admin, who may see everything."""
     site = build_app(review_set.read(tmp_path), data, ["testserver"])
     browser = TestClient(site)
-    signed_in = browser.post("/sign-in", json={"token": made[1]})
+    signed_in = browser.post("/sign-in", json={"token": set_and_link[1]})
     browser.headers["x-csrf-token"] = signed_in.json()["csrf"]
     return browser
 
@@ -73,8 +73,8 @@ def page(made, data, tmp_path):
 @pytest.fixture
 def answer(page):
     item = page.get("/stages/pairs.json").json()["next"][0]
-    said = {"assignment": item["assignment"], "nonce": item["nonce"], "key": KEY}
-    return {**said, "answer": YES, "seconds": 1.0}
+    body = {"assignment": item["assignment"], "nonce": item["nonce"], "key": KEY}
+    return {**body, "answer": YES, "seconds": 1.0}
 
 
 def stored(path):
@@ -145,18 +145,18 @@ def fill(data):
 
 
 def refused(page, answer, reason):
-    said = page.post("/decisions", json=answer)
-    assert (said.status_code, said.headers["retry-after"]) == (503, "2")
-    assert reason in said.json()["detail"]
+    response = page.post("/decisions", json=answer)
+    assert (response.status_code, response.headers["retry-after"]) == (503, "2")
+    assert reason in response.json()["detail"]
 
 
 def test_while_the_database_is_locked_nothing_is_acknowledged(page, answer, tmp_path):
     path = tmp_path / "review.sqlite"
     with locked(path):
         refused(page, answer, "another program holds the database")
-        seen = {get: page.get(get, headers=PAGE).status_code for get in GETS}
+        codes = {get: page.get(get, headers=PAGE).status_code for get in GETS}
     # what only reads goes on; a stage gives out items, which it notes
-    assert seen == {get: 503 if "stages" in get else 200 for get in GETS}
+    assert codes == {get: 503 if "stages" in get else 200 for get in GETS}
     page.get("/stages/pairs.json")  # a write by somebody else stores nothing of it
     assert stored(path) == []
     first = page.post("/decisions", json=answer).json()["decision"]
@@ -184,7 +184,7 @@ def test_what_failed_together_is_not_stored_by_the_next(data, tmp_path):
     add("ben")
     assert outcomes == [*[None] * 8, "ben"]
     with data.reading() as c:
-        assert [one.name for one in reviewers.list_reviewers(c)] == ["admin", "ben"]
+        assert [person.name for person in reviewers.list_reviewers(c)] == ["admin", "ben"]
 
 
 @pytest.mark.parametrize("fault", GONE)
@@ -195,11 +195,11 @@ def test_a_database_that_is_gone_takes_no_decision_and_says_so(
     with fault(path), caplog.at_level(logging.ERROR, "uvicorn.error"):
         refused(page, answer, "deleted or replaced")
         for get in GETS:
-            shown = page.get(get, headers=PAGE)
-            assert shown.status_code == 503, get
-            assert "deleted or replaced" in shown.text
-            assert "/static/again.js" in shown.text
-            assert str(tmp_path) not in shown.text
+            response = page.get(get, headers=PAGE)
+            assert response.status_code == 503, get
+            assert "deleted or replaced" in response.text
+            assert "/static/again.js" in response.text
+            assert str(tmp_path) not in response.text
     assert len(caplog.messages) == 1
     assert f"'{path}' is not the file of the start" in caplog.messages[0]
     assert page.post("/decisions", json=answer).status_code == 200
@@ -262,17 +262,17 @@ def test_the_order_of_decisions_is_that_of_storing_though_the_clock_goes_back(
     assert rows[0].made_at > rows[3].made_at
 
 
-@pytest.mark.parametrize("what", ["missing", "damaged", "empty", "folder", "loop"])
-def test_a_picture_that_is_no_more_is_404(page, tmp_path, what):
+@pytest.mark.parametrize("fault", ["missing", "damaged", "empty", "folder", "loop"])
+def test_a_picture_that_is_no_more_is_404(page, tmp_path, fault):
     name = page.get("/stages/pairs.json").json()["next"][0]["payload"]["image"]
     path = review_set.image_path(tmp_path, name)
     content = path.read_bytes()
     path.unlink()
-    if what in ("damaged", "empty"):
-        path.write_bytes(content[:-1] if what == "damaged" else b"")
-    elif what == "folder":
+    if fault in ("damaged", "empty"):
+        path.write_bytes(content[:-1] if fault == "damaged" else b"")
+    elif fault == "folder":
         path.mkdir()
-    elif what == "loop":
+    elif fault == "loop":
         path.symlink_to(path)
     refused = page.get(f"/images/{name}")
     assert refused.status_code == 404
@@ -361,10 +361,10 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("fault", FOREIGN)
-def test_a_database_that_is_none_is_refused_in_one_line(made, tmp_path, fault):
+def test_a_database_that_is_none_is_refused_in_one_line(set_and_link, tmp_path, fault):
     path = tmp_path / "review.sqlite"
     if not fault.__name__.startswith("write"):
-        shutil.copyfile(made[0] / "review.sqlite", path)
+        shutil.copyfile(set_and_link[0] / "review.sqlite", path)
     fault(path)
     with pytest.raises(UsageError, match=FOREIGN[fault]) as refusal:
         database.connect(database.default_url(tmp_path))
@@ -450,18 +450,18 @@ QUERIES = ("stage", "answer", "text", "page", "kind", "change")
 
 
 @pytest.fixture(scope="module")
-def app(made, tmp_path_factory):
+def app(set_and_link, tmp_path_factory):
     root = tmp_path_factory.mktemp("fuzzed") / "set"
-    shutil.copytree(made[0], root)
+    shutil.copytree(set_and_link[0], root)
     data = database.connect(database.default_url(root))
     return build_app(review_set.read(root), data, ["testserver"])
 
 
 @pytest.fixture
-def admin(app, made):
+def admin(app, set_and_link):
     """A browser that sends everything as it is; `served`: an item that may be answered."""
     browser = TestClient(app)
-    word = browser.post("/sign-in", json={"token": made[1]}).json()["csrf"]
+    word = browser.post("/sign-in", json={"token": set_and_link[1]}).json()["csrf"]
     browser.headers |= {"x-csrf-token": word, "content-type": "application/json"}
     return browser
 

@@ -27,13 +27,13 @@ def test_each_stage_has_a_text_and_its_version_changes_with_it(tmp_path):
         assert html.startswith(f"<h2>{STAGES[name].title}</h2>")
     own = tmp_path / "guidelines"
     own.mkdir()
-    seen = set()
+    text_versions = set()
     for text in ("# Ours", "# Ours, again"):
         (own / "pairs.md").write_text(text)
-        seen.add(read_guidelines(tmp_path, "pairs").version)
+        text_versions.add(read_guidelines(tmp_path, "pairs").version)
     (own / "cat.png").write_bytes(b"picture")
-    seen.add(read_guidelines(tmp_path, "pairs").version)
-    assert len(seen | set(versions.values())) == len(STAGES) + 3
+    text_versions.add(read_guidelines(tmp_path, "pairs").version)
+    assert len(text_versions | set(versions.values())) == len(STAGES) + 3
     assert read_guidelines(tmp_path, "anchors").version == versions["anchors"]
     (own / "pairs.md").write_bytes(b"\xff")
     with pytest.raises(UsageError, match="cannot read the guidelines"):
@@ -75,7 +75,10 @@ def test_each_version_that_was_shown_is_part_of_the_export(folder, tmp_path):
     (own / "cat.png").write_bytes(b"picture")
     with review.db.reading() as c:
         export_formats(c, folder, review.plan, tmp_path / "out", names=("set",), partial=False)
-    shown = json.loads((tmp_path / "out" / "guidelines.json").read_text())["guidelines"]
-    assert [(each["stage"], each["text"]) for each in shown] == [("pairs", "old"), ("pairs", "new")]
+    guidelines = json.loads((tmp_path / "out" / "guidelines.json").read_text())["guidelines"]
+    assert [(guideline["stage"], guideline["text"]) for guideline in guidelines] == [
+        ("pairs", "old"),
+        ("pairs", "new"),
+    ]
     assert (tmp_path / "out" / "guidelines" / "cat.png").read_bytes() == b"picture"
     assert len(review_set.read(tmp_path / "out").frames) == len(folder.frames)

@@ -86,19 +86,19 @@ def test_pages_end_where_the_decisions_do(folder, monkeypatch):
     assert [page["page"] for page in pages] == [1, 2, 3, 3]
     assert pages[2]["pages"] == 3
     assert pages[2]["total"] == 8
-    seen = [entry["decision"] for page in pages[:3] for entry in page["entries"]]
-    assert seen == sorted(seen, reverse=True)
+    numbers = [entry["decision"] for page in pages[:3] for entry in page["entries"]]
+    assert numbers == sorted(numbers, reverse=True)
 
 
 def test_an_answer_is_changed_by_a_decision_that_replaces_it(folder):
     review = Review(folder, 2, stages={"pairs": 1})
     served = review.next("pairs")[0]
     first = review.say(served, NO)
-    shown = again(review, first)
-    assert (shown.assignment, shown.replaces) == (served.assignment, first)
+    item = again(review, first)
+    assert (item.assignment, item.replaces) == (served.assignment, first)
     assert again(review, first, number=1) is None
     assert again(review, first, stage="joint") is None
-    second = review.say(shown, YES, replaces=shown.replaces)
+    second = review.say(item, YES, replaces=item.replaces)
     assert again(review, first) is None
     assert [entry["decision"] for entry in list_own(review)["entries"]] == [second]
     with review.db.reading() as c:
@@ -111,28 +111,30 @@ def test_an_answer_is_changed_by_a_decision_that_replaces_it(folder):
 
 def test_a_changed_anchor_begins_with_the_labels_it_was_given(folder):
     review = Review(folder, stages={"anchors": 1})
-    made = review.say(review.next("anchors")[0], {"quality": "good", "labels": ["dog"]})
-    assert again(review, made, "anchors").payload["labels"] == ["dog"]
+    decision = review.say(review.next("anchors")[0], {"quality": "good", "labels": ["dog"]})
+    assert again(review, decision, "anchors").payload["labels"] == ["dog"]
 
 
 def test_items_to_look_at_again(folder):
     review = Review(folder, 2, stages={"pairs": 2})
-    one, two, three = review.next("pairs", 0, 3)
+    first, second, third = review.next("pairs", 0, 3)
     others = {served.payload["image"]: served for served in review.next("pairs", 1, 8)}
-    same = [others[served.payload["image"]] for served in (one, two, three)]
-    review.say(one, YES, seconds=history.SLOW)
+    same = [others[served.payload["image"]] for served in (first, second, third)]
+    review.say(first, YES, seconds=history.SLOW)
     review.say(same[0], WRONG, 1, comment="a cat, surely")
-    review.say(two, NO)
+    review.say(second, NO)
     review.say(same[1], {**NO, "reasons": ["motion"]}, 1)
-    review.say(three, YES)
+    review.say(third, YES)
     review.say(same[2], YES, 1)
     (slow,) = browse(review, "slow")["entries"]
     (disputed,) = browse(review, "disputed")["entries"]
     (commented,) = browse(review, "commented")["entries"]
     assert slow == disputed == commented
     assert (slow["agree"], slow["n"], slow["verdict"]) == (1, 2, "doubted")
-    said = [(each["name"], each["answer"], each["comment"]) for each in slow["said"]]
-    assert said == [("r0", "similar", ""), ("r1", "similar, label is wrong", "a cat, surely")]
+    statements = [
+        (statement["name"], statement["answer"], statement["comment"]) for statement in slow["said"]
+    ]
+    assert statements == [("r0", "similar", ""), ("r1", "similar, label is wrong", "a cat, surely")]
     assert browse(review, "answered")["total"] == 3
     assert browse(review, "disputed", text="surely")["total"] == 1
     assert browse(review, "disputed", text="no such")["total"] == 0
@@ -170,8 +172,8 @@ def test_comments_reach_the_status_and_every_export(folder, tmp_path):
     review = Review(folder, stages={"pairs": 1})
     review.everything("pairs", lambda _: YES)
     (entry, *_) = list_own(review)["entries"]
-    shown = again(review, entry["decision"])
-    review.say(shown, YES, replaces=shown.replaces, comment="blurred\x1b[31m at the left")
+    item = again(review, entry["decision"])
+    review.say(item, YES, replaces=item.replaces, comment="blurred\x1b[31m at the left")
     with review.db.reading() as c:
         summary = summarise(c, folder, review.plan)
     assert summary["comments"]["n"] == 1

@@ -56,10 +56,12 @@ class Session:
             self.send(who, served, None)
 
     def send(self, who, served, replaces):
-        said = self.pick(answers(served.stage))
+        answer = self.pick(answers(served.stage))
         more = {"key": next(keys), "seconds": self.pick([0.0, 0.04, 3.21, 77.7])}
-        given = Submission(served.assignment, served.nonce, answer=said, replaces=replaces, **more)
-        decide(self.c, self.review.rules, who, given)
+        submission = Submission(
+            served.assignment, served.nonce, answer=answer, replaces=replaces, **more
+        )
+        decide(self.c, self.review.rules, who, submission)
 
     def choose(self):
         """A reviewer, and a decision of theirs."""
@@ -79,8 +81,8 @@ class Session:
             own = (assignments.c.item == decision.item) & (assignments.c.reviewer == who.id)
             row = self.c.execute(select(assignments).where(own)).one()
             standing = find_standing(self.c, decision.item, who.id)
-            shown = queue.ServedItem(row.id, row.nonce, row.stage, {})
-            self.send(who, shown, standing.id if standing else None)
+            item = queue.ServedItem(row.id, row.nonce, row.stage, {})
+            self.send(who, item, standing.id if standing else None)
 
     def gold(self):
         query = select(items).where(items.c.stage.in_(("anchors", "pairs"))).order_by(items.c.id)
@@ -115,15 +117,15 @@ def review(request):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         draw([source(3)], root / "set", Sampling("set", {}, CLASSES))
-        said = {"stages": {"anchors": 1, "pairs": 2}, "gold": {"every": 2, "least": 0.0}}
-        made = review_set.read(root / "set")
+        review_settings = {"stages": {"anchors": 1, "pairs": 2}, "gold": {"every": 2, "least": 0.0}}
+        stored_set = review_set.read(root / "set")
         if request.param == "sqlite":
-            yield Review(made, 2, **said)
+            yield Review(stored_set, 2, **review_settings)
             return
         import pgserver
 
         server = pgserver.get_server(root / "postgres")
-        yield Review(made, 2, url=server.get_uri(), **said)
+        yield Review(stored_set, 2, url=server.get_uri(), **review_settings)
         server.cleanup()
 
 
@@ -186,8 +188,12 @@ def count_statements(tmp_path, anchors, people=2):
             (served,) = review.next("pairs", number)
             review.say(served, PAIRS[served.payload["offset"]], number)
     measurement = measure_now(review)
-    who, seen = review.who(), []
-    event.listen(review.db.engine, "before_cursor_execute", lambda *given: seen.append(given[2]))
+    who, statements = review.who(), []
+    event.listen(
+        review.db.engine,
+        "before_cursor_execute",
+        lambda *arguments: statements.append(arguments[2]),
+    )
     counts = []
     for read in (
         lambda c: status.summarise(c, folder, review.plan, measurement),
@@ -195,10 +201,10 @@ def count_statements(tmp_path, anchors, people=2):
         lambda c: queue.serve_items(c, review.plan, who, "pairs"),
         lambda c: queue.add_set_items(c, folder, review.plan),
     ):
-        seen.clear()
+        statements.clear()
         with review.db.writing() as c:
             read(c)
-        counts.append(len(seen))
+        counts.append(len(statements))
     return counts
 
 
@@ -221,23 +227,23 @@ def test_what_a_finished_review_goes_on_with(tmp_path):
     draw([source(2)], tmp_path / "set", Sampling("set", {}, CLASSES))
     review = Review(review_set.read(tmp_path / "set"), 2)
 
-    def shown(number):
+    def read_state(number):
         with review.db.reading() as c:
             stages = status.count_progress(c, review.plan, review.who(number))
             summary = status.summarise(c, review.folder, review.plan)
         return status.describe_rest(stages, summary["next"]), summary["next"]
 
-    assert shown(0) == ("", None)
+    assert read_state(0) == ("", None)
     (first,) = review.next("anchors", 0)
     (second,) = review.next("anchors", 1)
     review.say(first, {"quality": "bad", "labels": []}, 0)
-    assert shown(0) == ("Nothing is left for you now; others still decide 1 item.", None)
+    assert read_state(0) == ("Nothing is left for you now; others still decide 1 item.", None)
     review.say(second, GOOD, 1)
     review.everything("pairs", lambda p: DOUBT if p["offset"] == 1 else YES, 0)
     review.everything("joint", lambda _: DOUBT, 0)
-    assert shown(0)[0] == "Nothing is left for you now; others still decide 1 item."
+    assert read_state(0)[0] == "Nothing is left for you now; others still decide 1 item."
     review.everything("joint", lambda _: NO, 1)
-    text, step = shown(1)
+    text, step = read_state(1)
     assert text == "Done: nothing is left for anybody; the admin can export it with review-export."
     root = review.folder.root
     assert step == {

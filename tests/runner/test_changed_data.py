@@ -70,16 +70,16 @@ def test_overwritten_images_are_named_by_resume_and_report(kind, tmp_path):
     overwrite(victim)
     with pytest.raises(UsageError) as error:
         se.evaluate(model, spec, out=tmp_path / "run")
-    told = str(error.value)
-    assert "\n" not in told
-    assert "was made from other images" in told
-    assert "1 differ, first" in told
-    assert victim.name in told
-    assert "choose another --out" in told
+    message = str(error.value)
+    assert "\n" not in message
+    assert "was made from other images" in message
+    assert "1 differ, first" in message
+    assert victim.name in message
+    assert "choose another --out" in message
     notes = se.open_run(tmp_path / "run").predictions.notes
     assert any("changed since" in note and victim.name in note for note in notes)
     page = document([tmp_path / "run"])
-    assert any("changed since" in n for each in page.evaluated for n in each.predictions.notes)
+    assert any("changed since" in n for entry in page.evaluated for n in entry.predictions.notes)
     assert "changed since" in render_markdown(page)
     se.evaluate(WIDE.get(kind, other), spec, out=tmp_path / "second")
     with pytest.raises(UsageError, match=r"in common.*1 of \d+ files? differ, first"):
@@ -89,8 +89,8 @@ def test_overwritten_images_are_named_by_resume_and_report(kind, tmp_path):
 def test_every_shipped_source_names_its_files():
     lacking = []
     for name in plugins.names("sources"):
-        made = plugins.load("sources", name).__annotations__["return"]
-        if not hasattr(made, "files"):
+        source_class = plugins.load("sources", name).__annotations__["return"]
+        if not hasattr(source_class, "files"):
             lacking.append(name)
     assert not lacking
 
@@ -183,7 +183,7 @@ def test_gate_and_compare_say_what_changed_and_measure_refuses(tmp_path):
 
 
 @dataclass(frozen=True)
-class Listed:
+class GreySource:
     """A source of the user's own: pictures in memory, which no file and no key names."""
 
     values: tuple[int, ...]
@@ -216,10 +216,10 @@ class Listed:
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_pictures_of_an_object_are_told_by_their_pixels_or_keys(keyed, tmp_path):
-    se.evaluate(bright, Listed((10, 200, 30), keyed), out=tmp_path / "run")
-    se.evaluate(bright, Listed((10, 200, 30), keyed), out=tmp_path / "run")
+    se.evaluate(bright, GreySource((10, 200, 30), keyed), out=tmp_path / "run")
+    se.evaluate(bright, GreySource((10, 200, 30), keyed), out=tmp_path / "run")
     with pytest.raises(UsageError, match=r"of 3 samples 1 differ, first '1'"):
-        se.evaluate(bright, Listed((10, 201, 30), keyed), out=tmp_path / "run")
+        se.evaluate(bright, GreySource((10, 201, 30), keyed), out=tmp_path / "run")
 
 
 def test_a_sweep_is_told_by_the_images_it_degrades(tmp_path):
@@ -234,8 +234,8 @@ def test_a_sweep_is_told_by_the_images_it_degrades(tmp_path):
 
 def test_saved_predictions_compare_with_a_run_of_the_same_data(photos, tmp_path):
     spec, _, run = photos
-    said = {str(id_): int(i > 3) for i, id_ in enumerate(run.predictions.ids)}
-    (tmp_path / "said.json").write_text(json.dumps(said))
+    answers = {str(id_): int(i > 3) for i, id_ in enumerate(run.predictions.ids)}
+    (tmp_path / "said.json").write_text(json.dumps(answers))
     out = str(tmp_path / "scored")
     done = steadyeye("score", str(tmp_path / "said.json"), "--data", spec, "--out", out)
     assert done.returncode == 0, done.stderr
@@ -244,15 +244,15 @@ def test_saved_predictions_compare_with_a_run_of_the_same_data(photos, tmp_path)
 
 def test_what_is_kept_of_the_files_is_not_believed_when_it_is_damaged(photos, tmp_path):
     spec, victim, run = photos
-    (kept,) = (run.folder / "data").iterdir()
-    whole = kept.read_bytes()
+    (contents_file,) = (run.folder / "data").iterdir()
+    whole = contents_file.read_bytes()
     for place in range(0, len(whole), 97):
-        kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        contents_file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         notes = se.open_run(run.folder).predictions.notes
         assert any("cannot check whether its images changed" in note for note in notes)
     se.evaluate(bright, spec, out=tmp_path / "run")
-    assert contents.read_contents(kept) == contents.read_contents(kept)
-    kept.unlink()
+    assert contents.read_contents(contents_file) == contents.read_contents(contents_file)
+    contents_file.unlink()
     overwrite(victim)
     with pytest.raises(UsageError, match="of images that may have changed"):
         se.evaluate(bright, spec, out=tmp_path / "run")

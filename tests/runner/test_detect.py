@@ -36,16 +36,16 @@ def test_rows_are_those_of_plain_loops():
     )
     rows = build_rows(task, items)
     for i, item in enumerate(items):
-        said = [] if item.answer is None else list(zip(*vars_of(item.answer), strict=True))
-        best = max(said, key=lambda one: one[1], default=(-1, 0.0))
+        detections = [] if item.answer is None else list(zip(*vars_of(item.answer), strict=True))
+        best = max(detections, key=lambda detection: detection[1], default=(-1, 0.0))
         assert (rows.top[i, 0], rows.top_scores[i, 0]) == best
-        mapped = [(DESTINATIONS[label], score) for label, score in said]
+        mapped = [(DESTINATIONS[label], score) for label, score in detections]
         assert list_pairs(rows.detections, i) == [pair for pair in mapped if pair[0] >= 0]
-        left_out = [(label, score) for label, score in said if DESTINATIONS[label] < 0]
+        left_out = [(label, score) for label, score in detections if DESTINATIONS[label] < 0]
         assert list_pairs(rows.left_out, i) == left_out
-        assert list_pairs(rows.raw_detections, i) == said
-        competing = [(PLACES[label], score) for label, score in said if PLACES[label] >= 0]
-        best = max(competing, key=lambda one: one[1], default=(-1, 0.0))
+        assert list_pairs(rows.raw_detections, i) == detections
+        competing = [(PLACES[label], score) for label, score in detections if PLACES[label] >= 0]
+        best = max(competing, key=lambda detection: detection[1], default=(-1, 0.0))
         assert (rows.answers["predicted"][i], rows.answers["confidence"][i]) == best
         truth = item.sample.truth
         own = max((score for label, score in competing if label in truth), default=None)

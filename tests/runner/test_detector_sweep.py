@@ -90,8 +90,8 @@ def finish(job, **changes):
 
 
 def test_operators_that_need_a_gradient_are_for_classifiers(job):
-    told = "gradient_descent needs the gradient of the true class .* leave the operator out"
-    with pytest.raises(UsageError, match=told):
+    message = "gradient_descent needs the gradient of the true class .* leave the operator out"
+    with pytest.raises(UsageError, match=message):
         check(replace(job, operators="gradient_descent", levels="1"))
 
 
@@ -116,9 +116,9 @@ def test_a_search_finds_the_levels_of_the_sweep_with_fewer_passes(job, tmp_path)
     _, whole = finish(job)
     folder, searched = finish(job, fast=True, out=str(tmp_path / "fast"))
     assert len(searched) < len(whole)
-    for one, other in zip(
+    for first, second in zip(
         map_failure_points(searched).cells, map_failure_points(whole).cells, strict=True
     ):
-        assert [cell.value for cell in one.cells] == [cell.value for cell in other.cells]
+        assert [cell.value for cell in first.cells] == [cell.value for cell in second.cells]
     (headline,) = document([folder]).headline
     assert "has less than half of its mAP from level 5 of darken" in headline

@@ -115,14 +115,14 @@ def test_a_damaged_cell_json_is_made_again_if_the_shards_are_of_the_same(davis, 
     assert stripped(copy) == stripped(whole)
 
 
-@pytest.mark.parametrize("there", ["another model", "an earlier version"])
-def test_shards_of_something_else_are_not_taken_over(davis, copy, there):
+@pytest.mark.parametrize("origin", ["another model", "an earlier version"])
+def test_shards_of_something_else_are_not_taken_over(davis, copy, origin):
     folder = cell_of(copy)
     for file in (*folder.glob("*.seal"), folder / "seal.json"):
         mark = json.loads(file.read_text())
         for key in ("cell", "checksum", "format"):
             mark.pop(key, None)
-        if there == "another model":
+        if origin == "another model":
             mark["cell"] = "of another"
         file.write_text(json.dumps(mark))
     assert compute(copy, davis).found  # what cell.json says is what counts
@@ -132,8 +132,8 @@ def test_shards_of_something_else_are_not_taken_over(davis, copy, there):
         with pytest.raises(se.UsageError, match=r"cell\.json' is lost or damaged.*delete") as error:
             compute(copy, davis)
         assert "\n" not in str(error.value)
-        found = tree(copy)
-        assert [name for name in before if before[name] != found.get(name)] == [
+        files = tree(copy)
+        assert [name for name in before if before[name] != files.get(name)] == [
             f"cells/{folder.name}/cell.json"
         ]
 
@@ -189,8 +189,8 @@ def test_a_clock_that_goes_backwards_changes_nothing(davis, whole, tmp_path, mon
 def test_the_second_of_two_drivers_refuses_and_the_first_is_not_disturbed(davis, whole, tmp_path):
     words = ["run", "--model", "efficientnet_lite0", "--data", davis, "--workers", 1]
     words += ["--cache", "kept", "--out"]
-    asked = Job(models=("efficientnet_lite0",), data=(davis,), out=str(tmp_path / "run"))
-    second = validate.check(asked)
+    job = Job(models=("efficientnet_lite0",), data=(davis,), out=str(tmp_path / "run"))
+    second = validate.check(job)
     first = Command(*words, "run", cwd=tmp_path)
     deadline = time.monotonic() + 600
     while not list(tmp_path.glob("run/cells/*/*.arrow")) and time.monotonic() < deadline:
@@ -220,10 +220,10 @@ def test_an_interrupt_keeps_what_was_answered(davis, tmp_path):
     source = plugins.build("sources", parse(longer))
     # pm-sets of a video overlap, and a frame is kept once
     frames = [source[row].key() for row in range(len(source))]
-    kept = sum(group.entries for group in eviction.groups(tmp_path / "kept"))
-    assert len(set(frames[:32])) <= kept < len(set(frames))
+    answer_count = sum(group.entries for group in eviction.groups(tmp_path / "kept"))
+    assert len(set(frames[:32])) <= answer_count < len(set(frames))
     # another folder: what is kept answers for shards that were never written
     watcher = compute(tmp_path / "other", longer, cache=str(tmp_path / "kept"), workers=1)
     (counts,) = watcher.counts.values()
-    assert counts["hits"] == len(frames) - (len(set(frames)) - kept)
+    assert counts["hits"] == len(frames) - (len(set(frames)) - answer_count)
     assert (tmp_path / "other" / "run.json").is_file()

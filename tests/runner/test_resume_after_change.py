@@ -36,7 +36,7 @@ def done(folder, *words):
     return words
 
 
-def told(folder, *words):
+def read_refusal(folder, *words):
     """What the same command says now, without its first words and the cure."""
     again = command(*words, cwd=folder, env=ENV)
     assert again.returncode == 2, again.stderr
@@ -48,10 +48,13 @@ def told(folder, *words):
 def test_another_word_of_the_command_is_named(folder):
     words = done(folder, *RUN, "--model", DARK, "--data", CLIP)
     other = [*words[:-1], CLIP.replace("k=2", "k=3")]
-    assert told(folder, *other) == "'run' holds another job: its k of frames in data is 2, not 3"
-    line = told(folder, *words, "--batch", "3")
+    assert (
+        read_refusal(folder, *other)
+        == "'run' holds another job: its k of frames in data is 2, not 3"
+    )
+    line = read_refusal(folder, *words, "--batch", "3")
     assert line.endswith("holds predictions with another batch: batch is 16, not 3")
-    line = told(folder, *words, "--on-error", "skip")
+    line = read_refusal(folder, *words, "--on-error", "skip")
     assert line == "'run' holds another job: its on_error is 'stop', not 'skip'"
 
 
@@ -60,7 +63,7 @@ def test_another_label_is_named_with_its_sample(folder):
     ids = list(se.open_run(folder / "run").predictions.ids)
     first = next(id_ for id_ in ids if int(id_.rpartition("/")[2]) >= 6)
     (folder / "labels.csv").write_text("video,first,last,labels\nclip,0,5,dark\nclip,6,,light\n")
-    assert told(folder, *words) == (
+    assert read_refusal(folder, *words) == (
         "'run/cells/dark@clip' holds predictions of other samples: the truth of sample "
         f"{ids.index(first) + 1}, '{first}', is 'dark', not 'light'"
     )
@@ -69,7 +72,7 @@ def test_another_label_is_named_with_its_sample(folder):
 def test_another_order_of_the_classes_is_named(folder):
     words = done(folder, *RUN, "--model", DARK, "--data", CLIP)
     (folder / "classes.json").write_text('["light", "dark"]')
-    assert told(folder, *words) == (
+    assert read_refusal(folder, *words) == (
         "'run/cells/dark@clip' holds predictions with another model: item 1 of classes of model "
         "is 'dark', not 'light'"
     )
@@ -86,11 +89,14 @@ def test_another_box_and_another_class_are_named(folder):
     corners = [f"{x:g} {y:g} {x + wide:g} {y + height:g}" for wide in (width, width + 3)]
     cell = "'run/cells/detector@boxes' holds predictions of other samples"
     of = "the boxes of sample 1, '0',"
-    assert told(folder, *words) == f"{cell}: item 1 of {of} is '{corners[0]}', not '{corners[1]}'"
+    assert (
+        read_refusal(folder, *words)
+        == f"{cell}: item 1 of {of} is '{corners[0]}', not '{corners[1]}'"
+    )
     content = json.loads(before)
     content["annotations"].pop()
     path.write_text(json.dumps(content))
-    assert told(folder, *words).startswith(cell)
+    assert read_refusal(folder, *words).startswith(cell)
     path.write_text(before)
     done(folder, *words)
 
@@ -103,6 +109,6 @@ def test_other_weights_are_named(folder):
     with torch.no_grad():
         net[1].bias += 1
     torch.save(net, folder / "net.pt")
-    assert told(folder, *words).endswith(
+    assert read_refusal(folder, *words).endswith(
         "holds predictions with another model: model file, weights, classes or code changed"
     )

@@ -49,10 +49,10 @@ def test_a_video_gives_the_same_bytes_to_any_workers(test_data, tmp_path):
 @pytest.mark.parametrize("batch", [1, 7, 64])
 def test_any_batch_gives_the_same_numbers(davis, whole, tmp_path, batch):
     compute(tmp_path, davis, batch=batch)
-    found, expected = read(*cells(tmp_path)[0]), read(*cells(whole)[0])
-    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
-    np.testing.assert_array_equal(found.predicted_class, expected.predicted_class)
-    assert found.ids.tolist() == expected.ids.tolist()
+    predictions, expected = read(*cells(tmp_path)[0]), read(*cells(whole)[0])
+    np.testing.assert_allclose(predictions.scores, expected.scores, atol=1e-5)
+    np.testing.assert_array_equal(predictions.predicted_class, expected.predicted_class)
+    assert predictions.ids.tolist() == expected.ids.tolist()
 
 
 def test_finished_shards_are_not_computed_again(davis, whole, tmp_path):
@@ -197,9 +197,9 @@ def test_a_corrupt_jpeg_stops_the_run_or_is_recorded(davis, tmp_path):
     assert all("cannot decode the JPEG" in text for text in predictions.errors[failed])
     assert np.isnan(predictions.scores[failed]).all()
     assert not np.isnan(predictions.scores[~failed]).any()
-    said = document([tmp_path / "skip"]).warnings
+    warnings = document([tmp_path / "skip"]).warnings
     counted = f"{failed.sum()} of {len(predictions)} samples of frames were not predicted"
-    assert counted in said[0]
+    assert counted in warnings[0]
     assert {v.parent.name for v in victims} >= set(predictions.tags["video"][failed])
 
 
@@ -246,9 +246,9 @@ def test_no_space_left_is_one_line_and_loses_nothing(davis, small_disk, tmp_path
     compute(tmp_path / "whole", davis)
     with pytest.raises(se.UsageError, match="No space left on device; what is finished is kept"):
         compute(small_disk / "run", davis, workers=1)
-    kept = shards(small_disk / "run")
-    assert kept
-    assert kept.items() <= shards(tmp_path / "whole").items()
+    shard_bytes = shards(small_disk / "run")
+    assert shard_bytes
+    assert shard_bytes.items() <= shards(tmp_path / "whole").items()
 
 
 def test_what_a_users_model_raises_is_one_line(davis, tmp_path):

@@ -45,31 +45,37 @@ def test_scores_names_and_indices_give_the_same_numbers(data, ids, tmp_path):
         "index": answers.tolist(),
         "name": [names[a] for a in answers],
     }
-    found = {}
+    numbers = {}
     for kind, values in kinds.items():
         path = tmp_path / f"{kind}.json"
         path.write_text(json.dumps(dict(zip(ids, values, strict=True))))
         predictions = score(path, data, tmp_path / kind)
-        found[kind] = (accuracy(predictions), pm_k(predictions, k=10))
-    assert found["scores"] == found["index"] == found["name"]
-    assert found["scores"][0].n == 1109
+        numbers[kind] = (accuracy(predictions), pm_k(predictions, k=10))
+    assert numbers["scores"] == numbers["index"] == numbers["name"]
+    assert numbers["scores"][0].n == 1109
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda said, first: said.pop(first), r"lacks 1 of 22,179 samples: val/ILSVRC2015_val_0"),
-        (lambda said, first: said.update({first: "turtel"}), "did you mean 'turtle'"),
-        (lambda said, first: said.update({first: [0.1] * 7}), "7 scores .* there are 30 classes"),
-        (lambda said, first: said.update({first: [float("nan")] * 30}), "NaN scores"),
-        (lambda said, first: said.update({first: 30}), "an index from 0 to 29"),
-        (lambda said, first: said.update({first: ["x"] * 30}), "that are not numbers"),
+        (
+            lambda answers, first: answers.pop(first),
+            r"lacks 1 of 22,179 samples: val/ILSVRC2015_val_0",
+        ),
+        (lambda answers, first: answers.update({first: "turtel"}), "did you mean 'turtle'"),
+        (
+            lambda answers, first: answers.update({first: [0.1] * 7}),
+            "7 scores .* there are 30 classes",
+        ),
+        (lambda answers, first: answers.update({first: [float("nan")] * 30}), "NaN scores"),
+        (lambda answers, first: answers.update({first: 30}), "an index from 0 to 29"),
+        (lambda answers, first: answers.update({first: ["x"] * 30}), "that are not numbers"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(data, ids, tmp_path, change, why):
-    said = dict.fromkeys(ids, 26)
-    change(said, ids[0])
-    (tmp_path / "p.json").write_text(json.dumps(said))
+    content = dict.fromkeys(ids, 26)
+    change(content, ids[0])
+    (tmp_path / "p.json").write_text(json.dumps(content))
     with pytest.raises(se.UsageError, match=why) as error:
         score(tmp_path / "p.json", data, tmp_path / "run")
     assert "\n" not in str(error.value)

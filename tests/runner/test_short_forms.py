@@ -20,7 +20,7 @@ from steadyeye.runner.short_forms import default_folder, expand_data, expand_mod
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def work_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
@@ -43,36 +43,36 @@ def export(path, module):
         ("py:toy_networks:brightness", "callable(path='toy_networks:brightness')"),
     ],
 )
-def test_model_texts(text, spec, here):
+def test_model_texts(text, spec, work_folder):
     assert expand_model(text) == spec
 
 
-def test_a_function_that_builds_a_network_takes_the_classes_beside_it(here):
-    (here / "builder.py").write_text("from toy_networks import net as build")
+def test_a_function_that_builds_a_network_takes_the_classes_beside_it(work_folder):
+    (work_folder / "builder.py").write_text("from toy_networks import net as build")
     with pytest.raises(UsageError, match=r"put a classes\.txt beside it") as refusal:
         expand_model("builder:build")
     assert "the names of the 10 classes" in str(refusal.value)
-    (here / "classes.txt").write_text("\n".join("abc"))
+    (work_folder / "classes.txt").write_text("\n".join("abc"))
     with pytest.raises(UsageError, match=r"put a classes\.txt beside it"):
         expand_model("builder:build")  # three names are not the ten that it answers in
-    (here / "classes.txt").write_text("\n".join("abcdefghij"))
+    (work_folder / "classes.txt").write_text("\n".join("abcdefghij"))
     spec = parse(expand_model("builder:build"))
     assert spec.name == "torch"
-    assert spec.kwargs == {"path": "py:builder:build", "classes": str(here / "classes.txt")}
+    assert spec.kwargs == {"path": "py:builder:build", "classes": str(work_folder / "classes.txt")}
 
 
 @pytest.mark.slow
-def test_onnx_files(here):
+def test_onnx_files(work_folder):
     pytest.importorskip("onnx")
-    export(here / "ten.onnx", net())
+    export(work_folder / "ten.onnx", net())
     with pytest.raises(UsageError, match="the names of the 10 classes"):
         expand_model("ten.onnx")
-    (here / "ten.txt").write_text("\n".join("abcdefghij"))
+    (work_folder / "ten.txt").write_text("\n".join("abcdefghij"))
     assert expand_model("ten.onnx") == "onnx(path='ten.onnx', classes='ten.txt')"
     wide = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 1000))
-    export(here / "wide.onnx", wide)
+    export(work_folder / "wide.onnx", wide)
     assert expand_model("wide.onnx") == "onnx(path='wide.onnx', classes='imagenet1k')"
-    (here / "broken.onnx").write_bytes(b"no network")
+    (work_folder / "broken.onnx").write_bytes(b"no network")
     with pytest.raises(UsageError, match=r"cannot load 'broken\.onnx'"):
         expand_model("broken.onnx")
 
@@ -85,28 +85,28 @@ def test_released_detectors_are_known_by_their_outputs(file, decoder, test_data)
     assert expand_model(path) == f"onnx_detector(path={path!r}, decoder='{decoder}')"
 
 
-def test_data_texts(here):
-    write_video(here / "clip.mp4")
+def test_data_texts(work_folder):
+    write_video(work_folder / "clip.mp4")
     assert expand_data("clip.mp4") == "every_frame(path='clip.mp4')"
-    (here / "clip.json").write_text("{}")
+    (work_folder / "clip.json").write_text("{}")
     assert expand_data("clip.mp4") == "video(path='clip.mp4', labels='clip.json')"
-    write_image(here / "photos" / "cat" / "1.png")
+    write_image(work_folder / "photos" / "cat" / "1.png")
     assert expand_data("photos/") == "image_folder(root='photos')"
-    write_image(here / "frames" / "0001.png")
+    write_image(work_folder / "frames" / "0001.png")
     with pytest.raises(UsageError, match=r"every_frame\(path='frames', fps=25\)"):
         expand_data("frames")
-    (here / "data.yaml").write_text("names: [a]")
+    (work_folder / "data.yaml").write_text("names: [a]")
     assert expand_data("data.yaml") == "yolo(data='data.yaml')"
     assert expand_data("every_frame(path='clip.mp4')") == "every_frame(path='clip.mp4')"
 
 
-def test_annotations_take_the_images_beside_them(here):
-    (here / "boxes.json").write_text('{"images": [], "annotations": [], "categories": []}')
+def test_annotations_take_the_images_beside_them(work_folder):
+    (work_folder / "boxes.json").write_text('{"images": [], "annotations": [], "categories": []}')
     with pytest.raises(UsageError, match="no images beside"):
         expand_data("boxes.json")
-    write_image(here / "images" / "1.png")
+    write_image(work_folder / "images" / "1.png")
     assert expand_data("boxes.json") == "coco(annotations='boxes.json', images='images')"
-    (here / "other.json").write_text("[1]")
+    (work_folder / "other.json").write_text("[1]")
     with pytest.raises(UsageError, match="not a COCO annotation file"):
         expand_data("other.json")
 
@@ -121,10 +121,10 @@ def test_annotations_take_the_images_beside_them(here):
         ("nowhere/", "check the path"),
     ],
 )
-def test_data_that_is_not_there_names_the_cure(text, cure, here):
-    write_video(here / "clip.mp4")
-    write_image(here / "photo.png")
-    (here / "empty").mkdir()
+def test_data_that_is_not_there_names_the_cure(text, cure, work_folder):
+    write_video(work_folder / "clip.mp4")
+    write_image(work_folder / "photo.png")
+    (work_folder / "empty").mkdir()
     with pytest.raises(UsageError, match=cure):
         expand_data(text)
 
@@ -140,17 +140,17 @@ def test_data_that_is_not_there_names_the_cure(text, cure, here):
         ("empty/", "neither model.json"),
     ],
 )
-def test_models_that_are_not_there_name_the_cure(text, cure, here):
-    (here / "model.onnx").touch()
-    (here / "empty").mkdir()
+def test_models_that_are_not_there_name_the_cure(text, cure, work_folder):
+    (work_folder / "model.onnx").touch()
+    (work_folder / "empty").mkdir()
     with pytest.raises(UsageError, match=cure):
         expand_model(text)
 
 
-def test_the_default_folder_is_that_of_the_same_job_or_the_next(here):
+def test_the_default_folder_is_that_of_the_same_job_or_the_next(work_folder):
     job = Job(models=("timm(name='resnet50')",), data=("video(path='clips/street.mp4')",))
-    first = here / default_folder(job)
-    assert first == here / "runs" / "resnet50-street-1"
+    first = work_folder / default_folder(job)
+    assert first == work_folder / "runs" / "resnet50-street-1"
     first.mkdir(parents=True)
     assert default_folder(job) == "runs/resnet50-street-2"  # whatever lies there is no such run
     (first / "run.json").write_text(json.dumps({"job": job.record()}))
@@ -159,56 +159,59 @@ def test_the_default_folder_is_that_of_the_same_job_or_the_next(here):
     assert default_folder(other) == "runs/resnet50-street-2"
 
 
-def test_from_nothing_to_a_report_in_short_forms(here):
-    write_video(here / "clip.mp4")
-    (here / "mine.py").write_text(FUNCTION)
+def test_from_nothing_to_a_report_in_short_forms(work_folder):
+    write_video(work_folder / "clip.mp4")
+    (work_folder / "mine.py").write_text(FUNCTION)
     words = ("run", "--model", "mine:predict", "--data", "clip.mp4", "--quiet")
-    done = steadyeye(*words, cwd=here)
+    done = steadyeye(*words, cwd=work_folder)
     assert done.returncode == 0, done.stderr
     assert "model mine:predict: callable(path='mine:predict')" in done.stdout
     assert "data clip.mp4: every_frame(path='clip.mp4')" in done.stdout
-    assert (here / "runs" / "predict-clip-1" / "report.html").is_file()
+    assert (work_folder / "runs" / "predict-clip-1" / "report.html").is_file()
     # the same command is the same run; another job is another folder
-    assert steadyeye(*words, cwd=here).returncode == 0
-    assert steadyeye(*words, "--metrics", "flip_rate", cwd=here).returncode == 0
-    assert sorted(p.name for p in (here / "runs").iterdir()) == ["predict-clip-1", "predict-clip-2"]
+    assert steadyeye(*words, cwd=work_folder).returncode == 0
+    assert steadyeye(*words, "--metrics", "flip_rate", cwd=work_folder).returncode == 0
+    assert sorted(p.name for p in (work_folder / "runs").iterdir()) == [
+        "predict-clip-1",
+        "predict-clip-2",
+    ]
 
 
-def test_a_command_that_fails_before_its_first_shard_claims_no_folder(here):
-    write_video(here / "clip.mp4")
-    (here / "mine.py").write_text("def predict(images):\n    raise ValueError('broken')\n")
-    done = steadyeye("run", "--model", "mine:predict", "--data", "clip.mp4", cwd=here)
+def test_a_command_that_fails_before_its_first_shard_claims_no_folder(work_folder):
+    write_video(work_folder / "clip.mp4")
+    (work_folder / "mine.py").write_text("def predict(images):\n    raise ValueError('broken')\n")
+    done = steadyeye("run", "--model", "mine:predict", "--data", "clip.mp4", cwd=work_folder)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1, done.stderr
-    assert not (here / "runs").exists()
+    assert not (work_folder / "runs").exists()
 
 
-def test_overwrite_deletes_a_run_and_nothing_else(here):
-    write_video(here / "clip.mp4")
-    (here / "mine.py").write_text(FUNCTION)
+def test_overwrite_deletes_a_run_and_nothing_else(work_folder):
+    write_video(work_folder / "clip.mp4")
+    (work_folder / "mine.py").write_text(FUNCTION)
     words = ("run", "--model", "mine:predict", "--data", "clip.mp4", "--quiet", "--out", "a")
-    assert steadyeye(*words, cwd=here).returncode == 0
+    assert steadyeye(*words, cwd=work_folder).returncode == 0
     other = (*words, "--metrics", "flip_rate", "--on-error", "skip")
-    assert "holds another job" in steadyeye(*other, cwd=here).stderr
-    assert steadyeye(*other, "--overwrite", cwd=here).returncode == 0
-    with hold_run(here / "a"):
-        busy = steadyeye(*other, "--overwrite", cwd=here)
+    assert "holds another job" in steadyeye(*other, cwd=work_folder).stderr
+    assert steadyeye(*other, "--overwrite", cwd=work_folder).returncode == 0
+    with hold_run(work_folder / "a"):
+        busy = steadyeye(*other, "--overwrite", cwd=work_folder)
     assert "another process is writing" in busy.stderr
-    assert (here / "a" / "report.html").is_file()
-    (here / "b").mkdir()
-    (here / "b" / "notes.txt").write_text("mine")
-    refusal = steadyeye(*words[:-1], "b", "--overwrite", cwd=here)
+    assert (work_folder / "a" / "report.html").is_file()
+    (work_folder / "b").mkdir()
+    (work_folder / "b" / "notes.txt").write_text("mine")
+    refusal = steadyeye(*words[:-1], "b", "--overwrite", cwd=work_folder)
     assert "holds no run, so it is not deleted" in refusal.stderr
-    assert (here / "b" / "notes.txt").is_file()
+    assert (work_folder / "b" / "notes.txt").is_file()
 
 
-def test_an_option_given_twice_adds_up_or_is_refused(here):
-    write_video(here / "clip.mp4")
-    (here / "mine.py").write_text(FUNCTION)
+def test_an_option_given_twice_adds_up_or_is_refused(work_folder):
+    write_video(work_folder / "clip.mp4")
+    (work_folder / "mine.py").write_text(FUNCTION)
     words = ("run", "--model", "mine:predict", "--data", "clip.mp4", "--quiet", "--out", "a")
-    assert "--out is given 2 times" in steadyeye(*words, "--out=b", cwd=here).stderr
+    assert "--out is given 2 times" in steadyeye(*words, "--out=b", cwd=work_folder).stderr
     both = ("--metrics", "flip_rate", "--metrics", "confidence_jump")
-    printed = steadyeye(*words, *both, cwd=here).stdout
+    printed = steadyeye(*words, *both, cwd=work_folder).stdout
     assert "flip_rate" in printed
     assert "confidence_jump" in printed
 
@@ -222,13 +225,13 @@ class Softmaxed(torch.nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_model_file_that_ends_in_softmax_is_taken_so_and_that_is_printed(here):
+def test_a_model_file_that_ends_in_softmax_is_taken_so_and_that_is_printed(work_folder):
     export_as = {"input_names": ["images"], "dynamo": False}
     torch.onnx.export(Softmaxed(), (torch.zeros(1, 3, 32, 32),), "m.onnx", **export_as)
-    (here / "classes.txt").write_text("bright\ndark")
-    write_video(here / "clip.mp4")
+    (work_folder / "classes.txt").write_text("bright\ndark")
+    write_video(work_folder / "clip.mp4")
     words = ("--model", "m.onnx", "--data", "clip.mp4")
-    done = steadyeye("run", *words, "--out", "a", "--no-cache", cwd=here, check=True)
+    done = steadyeye("run", *words, "--out", "a", "--no-cache", cwd=work_folder, check=True)
     assert (
         "m: images are resized (the short side to 36, bicubic) and cropped to 32 x 32, minus mean "
         "123.675, 116.28, 103.53, divided by std 58.395, 57.12, 57.375; the output is taken as "
@@ -239,27 +242,27 @@ def test_a_model_file_that_ends_in_softmax_is_taken_so_and_that_is_printed(here)
     source = plugins.build("sources", parse(expand_data("clip.mp4")))
     frames = [model.stages().prepare(source[i].image()) for i in range(len(source))]
     sure = Softmaxed()(torch.from_numpy(np.stack(frames))).max(1).values.numpy()
-    (table,) = [read(*each) for each in cells(here / "a")]
-    found = confidence_jump(table)
-    assert found.value == pytest.approx(np.abs(np.diff(sure)).mean(), abs=1e-4)
-    assert found.value > 0.02, "through a second softmax it would be less than half of that"
+    (table,) = [read(*cell) for cell in cells(work_folder / "a")]
+    jump = confidence_jump(table)
+    assert jump.value == pytest.approx(np.abs(np.diff(sure)).mean(), abs=1e-4)
+    assert jump.value > 0.02, "through a second softmax it would be less than half of that"
 
 
-def test_a_model_of_one_output_is_refused_in_one_line(here):
+def test_a_model_of_one_output_is_refused_in_one_line(work_folder):
     pytest.importorskip("onnx")
-    one = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 1))
-    torch.onnx.export(one, (torch.zeros(1, 3, 32, 32),), "one.onnx", dynamo=False)
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 1))
+    torch.onnx.export(network, (torch.zeros(1, 3, 32, 32),), "one.onnx", dynamo=False)
     with pytest.raises(UsageError, match="gives one number an image") as refusal:
         expand_model("one.onnx")
     assert "\n" not in str(refusal.value)
 
 
-def test_a_data_yaml_of_the_current_folder_is_named_after_the_folder(here):
-    write_image(here / "images" / "val" / "1.png")
-    labels = here / "labels" / "val" / "1.txt"
+def test_a_data_yaml_of_the_current_folder_is_named_after_the_folder(work_folder):
+    write_image(work_folder / "images" / "val" / "1.png")
+    labels = work_folder / "labels" / "val" / "1.txt"
     labels.parent.mkdir(parents=True)
     labels.write_text("0 0.5 0.5 0.2 0.2\n")
-    (here / "data.yaml").write_text("val: images/val\nnames: [cat]\n")
+    (work_folder / "data.yaml").write_text("val: images/val\nnames: [cat]\n")
     source = plugins.build("sources", parse(expand_data("data.yaml")))
-    assert source.name == f"{here.name}-val"
+    assert source.name == f"{work_folder.name}-val"
     assert len(source) == 1

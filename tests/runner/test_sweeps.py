@@ -40,8 +40,8 @@ def degraded(out, **options):
 
 def files(folder):
     """Every file that must be the same: all but the log, the lock and the pictures."""
-    found = sorted(p for p in Path(folder).rglob("*") if p.is_file() and p.suffix != ".jsonl")
-    return {p.relative_to(folder): p.read_bytes() for p in found if p.name != ".lock"}
+    paths = sorted(p for p in Path(folder).rglob("*") if p.is_file() and p.suffix != ".jsonl")
+    return {p.relative_to(folder): p.read_bytes() for p in paths if p.name != ".lock"}
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +55,14 @@ def sweep(tmp_path_factory):
 
 
 def test_a_sweep_holds_level_zero_once_and_every_operator_at_every_level(sweep):
-    _, found = sweep
-    assert len(found) == 6 * (1 + 3 * 3)
-    operators, counts = np.unique(found.tags["operator"], return_counts=True)
+    _, predictions = sweep
+    assert len(predictions) == 6 * (1 + 3 * 3)
+    operators, counts = np.unique(predictions.tags["operator"], return_counts=True)
     assert dict(zip(operators, counts, strict=True)) == {
         "": 6, "black_lines": 18, "jpeg": 18, "white_fog": 18,
     }  # fmt: skip
-    assert len(set(found.ids)) == len(found)
-    assert set(found.tags["level"]) == {0, 10, 20, 30}
+    assert len(set(predictions.ids)) == len(predictions)
+    assert set(predictions.tags["level"]) == {0, 10, 20, 30}
 
 
 def test_level_zero_is_the_plain_run_to_the_bit(sweep, tmp_path):
@@ -75,12 +75,12 @@ def test_level_zero_is_the_plain_run_to_the_bit(sweep, tmp_path):
 
 def test_every_row_is_the_model_on_the_operator_s_own_picture(sweep):
     """Stated without the sweep: fit, degrade, classify, rank by sorting, compare the pixels."""
-    _, found = sweep
+    _, predictions = sweep
     model, source = plugins.build("models", Spec(MODEL)), plugins.build("sources", parse(BIKES))
     parts = model.at_input()
     task = validate.check(Job(models=(MODEL,), data=(BIKES,), out="-")).tasks[0]
-    for row in range(0, len(found), 7):
-        at = {name: found.tags[name][row] for name in ("image", "operator", "level")}
+    for row in range(0, len(predictions), 7):
+        at = {name: predictions.tags[name][row] for name in ("image", "operator", "level")}
         sample = source[source.ids.index(at["image"])]
         original = parts.fit(sample.image())
         image = original
@@ -92,11 +92,11 @@ def test_every_row_is_the_model_on_the_operator_s_own_picture(sweep):
         scores = np.array([max(own[list(m)], default=-np.inf) for m in task.class_map.members])
         best = max(sample.truth, key=lambda c: scores[c])
         order = np.argsort(-scores, kind="stable")
-        assert found.predicted_class[row] == order[0]
-        assert found.rank[row] == min(np.flatnonzero(np.isin(order, sample.truth)))
-        assert found.probability[row] == pytest.approx(scores[best], abs=1e-6)
-        assert found.tags["changed"][row] == measure_changed_share(image, original)
-        assert found.tags["brightness"][row] == pytest.approx(image.mean())
+        assert predictions.predicted_class[row] == order[0]
+        assert predictions.rank[row] == min(np.flatnonzero(np.isin(order, sample.truth)))
+        assert predictions.probability[row] == pytest.approx(scores[best], abs=1e-6)
+        assert predictions.tags["changed"][row] == measure_changed_share(image, original)
+        assert predictions.tags["brightness"][row] == pytest.approx(image.mean())
 
 
 @pytest.mark.parametrize(("workers", "batch"), [(1, 16), (2, 5)])
@@ -116,17 +116,17 @@ def test_workers_and_batches_do_not_change_a_picture(sweep, tmp_path, workers, b
 def test_fewer_operators_or_levels_do_not_change_a_picture(sweep, tmp_path):
     fewer = degraded(tmp_path, operators="white_fog", levels="30")
     whole = sweep[1]
-    there = (whole.tags["operator"] == "white_fog") & (whole.tags["level"] == 30)
-    here = fewer.tags["level"] == 30
-    assert np.array_equal(fewer.tags["brightness"][here], whole.tags["brightness"][there])
-    assert np.array_equal(fewer.probability[here], whole.probability[there])
+    in_whole = (whole.tags["operator"] == "white_fog") & (whole.tags["level"] == 30)
+    in_fewer = fewer.tags["level"] == 30
+    assert np.array_equal(fewer.tags["brightness"][in_fewer], whole.tags["brightness"][in_whole])
+    assert np.array_equal(fewer.probability[in_fewer], whole.probability[in_whole])
 
 
 def test_another_seed_is_another_picture(sweep, tmp_path):
     other = degraded(tmp_path, operators="white_fog", levels="30", seed=1)
     whole = sweep[1]
-    there = (whole.tags["operator"] == "white_fog") & (whole.tags["level"] == 30)
-    same = other.tags["brightness"][other.tags["level"] == 30] == whole.tags["brightness"][there]
+    in_whole = (whole.tags["operator"] == "white_fog") & (whole.tags["level"] == 30)
+    same = other.tags["brightness"][other.tags["level"] == 30] == whole.tags["brightness"][in_whole]
     assert not same.any()
 
 
@@ -136,8 +136,8 @@ def test_the_scores_of_a_sweep_are_not_kept_but_its_answers_are(sweep):
 
 
 def test_metrics_that_would_mix_the_levels_are_not_offered(sweep):
-    found = se.open_run(sweep[0]).results()
-    assert set(found) == {
+    metric_results = se.open_run(sweep[0]).results()
+    assert set(metric_results) == {
         "degraded_accuracy",
         "degraded_rank",
         "degraded_probability",
@@ -166,10 +166,10 @@ def test_a_report_has_every_section_and_its_pictures(sweep, tmp_path):
 
 def test_a_source_of_pm_sets_is_swept_too(tmp_path):
     sets = BIKES.replace("anchors=6, k=0", "anchors=6, k=1")
-    found = se.evaluate(MODEL, sets, out=tmp_path, operators="posterize", levels="30")
-    tags = found.predictions.tags
+    swept_run = se.evaluate(MODEL, sets, out=tmp_path, operators="posterize", levels="30")
+    tags = swept_run.predictions.tags
     assert set(tags["offset"]) == {-1, 0, 1}
-    assert found.degraded_accuracy().n <= 18
+    assert swept_run.degraded_accuracy().n <= 18
 
 
 # ---------------------------------------------------------------- gradients
@@ -201,9 +201,9 @@ def _logits(model, batch):
 
 @pytest.mark.slow
 def test_gradient_descent_lowers_the_probability_of_the_true_class(tmp_path):
-    found = degraded(tmp_path, operators="gradient_descent", levels="0:3")
-    tags = found.tags
-    mean = [found.probability[tags["level"] == level].mean() for level in range(4)]
+    predictions = degraded(tmp_path, operators="gradient_descent", levels="0:3")
+    tags = predictions.tags
+    mean = [predictions.probability[tags["level"] == level].mean() for level in range(4)]
     assert mean[0] > mean[1] > mean[3]
     assert mean[3] < mean[0] / 4
 
@@ -216,16 +216,16 @@ def bright(images):
 
 def test_gradient_descent_is_refused_for_models_without_gradients():
     spec = "callable(path='test_sweeps:bright', classes='imagenet1k')"
-    told = "gradient_descent needs the gradient of bright, which has none"
+    message = "gradient_descent needs the gradient of bright, which has none"
     job = Job(models=(spec,), data=(BIKES,), out="-", operators="gradient_descent")
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         validate.check(job)
 
 
 def test_all_operators_are_those_the_models_allow():
     def names(*models):
         job = Job(models=models, data=(BIKES,), out="-", operators="all")
-        return [each.name for each in validate.check(job).tasks[0].source.how.operators]
+        return [operator.name for operator in validate.check(job).tasks[0].source.how.operators]
 
     black_box = names("callable(path='test_sweeps:thousand', classes='imagenet1k')", MODEL)
     assert len(black_box) == 14
@@ -259,14 +259,17 @@ def test_a_search_ends_within_its_budget_and_near_the_sweep(tmp_path):
     whole = se.evaluate(model, more, out=tmp_path / "whole", **options)
     fast = se.evaluate(model, more, out=tmp_path / "fast", fast=True, **options)
     exact, sought = whole.failure_points(), fast.failure_points()
-    assert sum(level.value is not None for each in exact.cells for level in each.cells) > 2
+    assert sum(level.value is not None for points in exact.cells for level in points.cells) > 2
     # every image is asked at level 0; the sweep counts those right there
     passes = 40 + whole.degraded_accuracy().n * 3 * 30
     assert len(fast.predictions) <= 0.1 * passes
-    for one, other in zip(exact.cells, sought.cells, strict=True):
-        for level, found in zip(one.cells, other.cells, strict=True):
-            beyond = level.value or 31
-            assert found.low <= beyond <= (found.high or 31), (one.name, level.name)
+    for exact_points, sought_points in zip(exact.cells, sought.cells, strict=True):
+        for level, sought_level in zip(exact_points.cells, sought_points.cells, strict=True):
+            exact_level = level.value or 31
+            assert sought_level.low <= exact_level <= (sought_level.high or 31), (
+                exact_points.name,
+                level.name,
+            )
 
 
 def test_a_search_that_was_stopped_goes_on_to_the_same_end(tmp_path):
@@ -339,7 +342,7 @@ def test_all_images_can_be_the_baseline(sweep):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"operators": "jpg"}, "no operator named 'jpg'; did you mean 'jpeg'"),
         ({"operators": "jpeg(quality=3)"}, "quality"),
@@ -357,8 +360,8 @@ def test_all_images_can_be_the_baseline(sweep):
         ({"fast": True}, "give the operators too"),
     ],
 )
-def test_a_job_that_cannot_be_is_refused_in_one_line(changes, told):
-    with pytest.raises(UsageError, match=told) as error:
+def test_a_job_that_cannot_be_is_refused_in_one_line(changes, message):
+    with pytest.raises(UsageError, match=message) as error:
         validate.check(Job(models=(MODEL,), data=(BIKES,), out="-", **changes))
     assert len(str(error.value).splitlines()) == 1
 
@@ -369,8 +372,11 @@ def test_operators_add_up_and_none_comes_twice():
     more = runner_sweep.operators(
         "all, gaussian_noise, jpeg(subsampling='444'), all", gradients=True
     )
-    assert [each.name for each in more] == [*(each.name for each in fifteen), "gaussian_noise"]
-    (jpeg,) = (each for each in more if each.name == "jpeg")
+    assert [operator.name for operator in more] == [
+        *(operator.name for operator in fifteen),
+        "gaussian_noise",
+    ]
+    (jpeg,) = (operator for operator in more if operator.name == "jpeg")
     assert "444" in jpeg.about
     assert len(runner_sweep.operators("jpeg, gaussian_noise, jpeg", gradients=False)) == 2
 
@@ -399,8 +405,8 @@ def test_levels_are_read(text, expected):
 
 
 @pytest.mark.parametrize(
-    "given", [("some", "0.5"), ("right", "half"), ("right", "0"), ("all", "2")]
+    "arguments", [("some", "0.5"), ("right", "half"), ("right", "0"), ("all", "2")]
 )
-def test_wrong_metrics_of_a_sweep_are_told(given):
+def test_wrong_metrics_of_a_sweep_are_told(arguments):
     with pytest.raises(UsageError):
-        metrics(*given)
+        metrics(*arguments)

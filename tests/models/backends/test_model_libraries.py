@@ -41,13 +41,13 @@ def agree(model, photos, transform, module, tolerance=1e-5):
     """The plugin's inputs and scores against the library's; the largest difference of inputs."""
     largest = 0.0
     for photo in photos:
-        ours = np.empty((3, *model.settings.preprocessing.size), dtype=np.float32)
-        model.settings.preprocessing(photo, ours)
-        theirs = transform(Pillow.fromarray(photo))
-        assert ours.shape == tuple(theirs.shape)
-        largest = max(largest, float(np.abs(ours - theirs.numpy()).max()))
+        own_input = np.empty((3, *model.settings.preprocessing.size), dtype=np.float32)
+        model.settings.preprocessing(photo, own_input)
+        expected_input = transform(Pillow.fromarray(photo))
+        assert own_input.shape == tuple(expected_input.shape)
+        largest = max(largest, float(np.abs(own_input - expected_input.numpy()).max()))
         with torch.inference_mode():
-            expected = module(theirs[None]).softmax(dim=1).numpy()
+            expected = module(expected_input[None]).softmax(dim=1).numpy()
         np.testing.assert_allclose(model([photo]), expected, atol=tolerance)
     return largest
 
@@ -93,9 +93,9 @@ def test_a_torchvision_of_another_torch_is_told_in_one_line(monkeypatch):
 
     monkeypatch.setattr(importlib, "import_module", broken)
     for name in ("timm", "torchvision", "transformers"):
-        with pytest.raises(UsageError, match="needs a torchvision built for this torch") as told:
+        with pytest.raises(UsageError, match="needs a torchvision built for this torch") as error:
             imports.library(name)
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("mode", ["squash", "center", "border"])
@@ -116,10 +116,10 @@ def test_timm_crop_modes(mode, photos):
         with pytest.raises(UsageError, match="crop_mode='border'"):
             _preprocessing(config)
         return
-    ours = np.empty((3, 96, 96), dtype=np.float32)
-    _preprocessing(config)(photos[0], ours)
-    theirs = timm.data.create_transform(**config)(Pillow.fromarray(photos[0])).numpy()
-    assert np.abs(ours - theirs).max() < 1e-5
+    own_input = np.empty((3, 96, 96), dtype=np.float32)
+    _preprocessing(config)(photos[0], own_input)
+    expected_input = timm.data.create_transform(**config)(Pillow.fromarray(photos[0])).numpy()
+    assert np.abs(own_input - expected_input).max() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["mobilenet_v3_small", "squeezenet1_1"])
@@ -163,29 +163,35 @@ SSD = "ssdlite320_mobilenet_v3_large"
 def test_torchvision_detectors_answer_as_the_library_does(
     name, size, tmp_path, photos, torchvision
 ):
-    theirs = dict(zip(("min_size", "max_size"), size, strict=False))
-    module = spread(torchvision.models.get_model(name, weights_backbone=None, **theirs))
+    library_options = dict(zip(("min_size", "max_size"), size, strict=False))
+    module = spread(torchvision.models.get_model(name, weights_backbone=None, **library_options))
     torch.save(module.state_dict(), tmp_path / "random.pth")
-    ours = {"checkpoint": str(tmp_path / "random.pth")} | ({"size": list(size)} if size else {})
-    model = build("torchvision", name=name, **ours)
+    plugin_options = {"checkpoint": str(tmp_path / "random.pth")} | (
+        {"size": list(size)} if size else {}
+    )
+    model = build("torchvision", name=name, **plugin_options)
     entry = torchvision.models.get_model_weights(name).DEFAULT
     categories = entry.meta["categories"]
     getattr(module, "roi_heads", module).score_thresh = 0.001
     assert model.recipe["runtime"] == "torch"
     assert model.recipe["min_size"] == list(module.transform.min_size)
-    for photo, found in zip(photos[:1], model(photos[:1]), strict=True):
+    for photo, detections in zip(photos[:1], model(photos[:1]), strict=True):
         # as many threads as the plugin takes: other sums would exchange scores that nearly tie
         with one_thread(), torch.inference_mode():
             (expected,) = module([entry.transforms()(Pillow.fromarray(photo))])
-        assert len(found) == len(expected["scores"]) > 0
-        assert len(set(found.scores.tolist())) > len(found) / 2, "scores that decide the order"
-        assert np.array_equal(found.scores, expected["scores"].numpy())
-        assert np.array_equal(found.boxes, expected["boxes"].numpy())
+        assert len(detections) == len(expected["scores"]) > 0
+        assert len(set(detections.scores.tolist())) > len(detections) / 2, (
+            "scores that decide the order"
+        )
+        assert np.array_equal(detections.scores, expected["scores"].numpy())
+        assert np.array_equal(detections.boxes, expected["boxes"].numpy())
         names = [categories[label] for label in expected["labels"]]
-        told = [model.classes.names[label] for label in found.labels]
-        assert [name.partition("N/A")[0] for name in told] == [n.replace("N/A", "") for n in names]
-        assert found.boxes.min() >= 0
-        assert (found.boxes.max(axis=0)[2:] <= photo.shape[1::-1]).all()
+        own_names = [model.classes.names[label] for label in detections.labels]
+        assert [name.partition("N/A")[0] for name in own_names] == [
+            n.replace("N/A", "") for n in names
+        ]
+        assert detections.boxes.min() >= 0
+        assert (detections.boxes.max(axis=0)[2:] <= photo.shape[1::-1]).all()
 
 
 def test_torchvision_detectors_answer_in_the_classes_of_coco(photos):
@@ -202,10 +208,12 @@ def test_weights_of_torchvision_detectors_are_loaded_as_tensors_alone(
     module = spread(torchvision.models.get_model(SSD, weights_backbone=None))
     file = torch_home / torchvision.models.get_model_weights(SSD).DEFAULT.url.rpartition("/")[2]
     torch.save(module.state_dict(), file)
-    named = build("torchvision", name=SSD)
+    built_by_name = build("torchvision", name=SSD)
     torch.save(module.state_dict(), tmp_path / "random.pth")
-    given = build("torchvision", name=SSD, checkpoint=str(tmp_path / "random.pth"))
-    assert named(photos[:1])[0].boxes.tolist() == given(photos[:1])[0].boxes.tolist()
+    built_from_file = build("torchvision", name=SSD, checkpoint=str(tmp_path / "random.pth"))
+    assert (
+        built_by_name(photos[:1])[0].boxes.tolist() == built_from_file(photos[:1])[0].boxes.tolist()
+    )
     torch.save({"code": importlib.import_module}, file)
     with pytest.raises(UsageError, match="hold pickled objects, which may run code; delete ssd"):
         build("torchvision", name=SSD)
@@ -217,8 +225,10 @@ def test_torchvision_detectors_of_other_classes(tmp_path, torch_home, photos, to
     module = torchvision.models.get_model(SSD, weights_backbone=None, num_classes=3)
     weights = spread(module).state_dict()
     # as of a model trained with its batch normalisation frozen
-    kept = {name: w for name, w in weights.items() if not name.endswith("num_batches_tracked")}
-    torch.save(kept, tmp_path / "two.pth")
+    own_weights = {
+        name: w for name, w in weights.items() if not name.endswith("num_batches_tracked")
+    }
+    torch.save(own_weights, tmp_path / "two.pth")
     model = build("torchvision", checkpoint=str(tmp_path / "two.pth"), **own)
     assert model.classes.names == ("cat", "dog")
     assert set(model(photos[:1])[0].labels.tolist()) == {0, 1}
@@ -254,8 +264,8 @@ def test_hf_from_a_folder(processor, tmp_path, photos, torchvision):
     from transformers import AutoImageProcessor, AutoModelForImageClassification
 
     labels = torchvision.models.get_model_weights("resnet18").DEFAULT.meta["categories"]
-    said = {"image_processor_type": processor, **SIZES[processor]}
-    folder = save_vit(tmp_path / "tiny", said, labels)
+    processor_config = {"image_processor_type": processor, **SIZES[processor]}
+    folder = save_vit(tmp_path / "tiny", processor_config, labels)
     model = build("hf", name=folder)
     assert check_model(model)
     assert model.name == "tiny"
@@ -263,13 +273,13 @@ def test_hf_from_a_folder(processor, tmp_path, photos, torchvision):
     assert model.recipe["runtime"] == "onnx", model.recipe
     module = AutoModelForImageClassification.from_pretrained(folder).eval()
     for backend, tolerance in (("pil", 1e-5), ("torchvision", 0.05)):
-        theirs = AutoImageProcessor.from_pretrained(folder, backend=backend)
+        image_processor = AutoImageProcessor.from_pretrained(folder, backend=backend)
         difference = agree(
             model,
             photos,
-            lambda image, theirs=theirs: theirs(images=image, return_tensors="pt")["pixel_values"][
-                0
-            ],
+            lambda image, image_processor=image_processor: image_processor(
+                images=image, return_tensors="pt"
+            )["pixel_values"][0],
             lambda batch: module(pixel_values=batch).logits,
             tolerance=1e-4,
         )
@@ -297,8 +307,11 @@ def tiny_yolos(tmp_path):
     # they start at zero, and all detections would be one
     torch.nn.init.normal_(network.vit.embeddings.detection_tokens)
     network.save_pretrained(folder)
-    said = {"image_processor_type": "YolosImageProcessor", "size": {"height": 64, "width": 96}}
-    (folder / "preprocessor_config.json").write_text(json.dumps(said))
+    processor_config = {
+        "image_processor_type": "YolosImageProcessor",
+        "size": {"height": 64, "width": 96},
+    }
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor_config))
     return folder
 
 
@@ -310,18 +323,18 @@ def test_hf_detectors_answer_as_the_library_does(tiny_yolos, photos):
     assert model.recipe["runtime"] == "torch"
     processor = AutoImageProcessor.from_pretrained(tiny_yolos, backend="pil")
     module = AutoModelForObjectDetection.from_pretrained(tiny_yolos).eval()
-    for photo, found in zip(photos, model(photos), strict=True):
+    for photo, detections in zip(photos, model(photos), strict=True):
         with torch.inference_mode():
             outputs = module(**processor(images=photo, return_tensors="pt"))
         (expected,) = processor.post_process_object_detection(
             outputs, threshold=0.001, target_sizes=[photo.shape[:2]]
         )
-        assert len(found) == len(expected["scores"]) > 0
+        assert len(detections) == len(expected["scores"]) > 0
         order = np.argsort(-expected["scores"].numpy(), kind="stable")
-        np.testing.assert_allclose(found.scores, expected["scores"].numpy()[order], atol=1e-6)
-        np.testing.assert_allclose(found.boxes, expected["boxes"].numpy()[order], atol=1e-3)
-        assert found.labels.tolist() == expected["labels"].numpy()[order].tolist()
-        assert found.boxes[:, 2].max() <= photo.shape[1] * 1.01
+        np.testing.assert_allclose(detections.scores, expected["scores"].numpy()[order], atol=1e-6)
+        np.testing.assert_allclose(detections.boxes, expected["boxes"].numpy()[order], atol=1e-3)
+        assert detections.labels.tolist() == expected["labels"].numpy()[order].tolist()
+        assert detections.boxes[:, 2].max() <= photo.shape[1] * 1.01
 
 
 @without_gpu
@@ -332,13 +345,15 @@ def test_a_detector_on_a_machine_without_a_gpu_is_one_line(tiny_yolos):
 
 @on_a_gpu
 def test_a_detector_on_a_gpu_finds_what_it_finds_on_the_processor(tiny_yolos, photos):
-    there = build("hf", name=str(tiny_yolos), runtime="cuda")
-    here = build("hf", name=str(tiny_yolos))
-    assert (there.recipe["runtime"], here.recipe["runtime"]) == ("cuda", "torch")
-    for found, expected in zip(there(photos), here(photos), strict=True):
-        np.testing.assert_allclose(found.scores, expected.scores, atol=1e-3)
-        np.testing.assert_allclose(np.sort(found.boxes, 0), np.sort(expected.boxes, 0), atol=0.5)
-        assert sorted(found.labels) == sorted(expected.labels)
+    on_gpu = build("hf", name=str(tiny_yolos), runtime="cuda")
+    on_processor = build("hf", name=str(tiny_yolos))
+    assert (on_gpu.recipe["runtime"], on_processor.recipe["runtime"]) == ("cuda", "torch")
+    for detections, expected in zip(on_gpu(photos), on_processor(photos), strict=True):
+        np.testing.assert_allclose(detections.scores, expected.scores, atol=1e-3)
+        np.testing.assert_allclose(
+            np.sort(detections.boxes, 0), np.sort(expected.boxes, 0), atol=0.5
+        )
+        assert sorted(detections.labels) == sorted(expected.labels)
 
 
 def test_detectors_say_what_they_cannot_run_as(tiny_yolos):
@@ -349,12 +364,12 @@ def test_detectors_say_what_they_cannot_run_as(tiny_yolos):
 
 
 def test_hf_refuses_processors_that_do_more(tmp_path):
-    said = {
+    processor_config = {
         "image_processor_type": "MobileViTImageProcessor",
         "size": {"shortest_edge": 72},
         "crop_size": {"height": 64, "width": 64},
     }
-    folder = save_vit(tmp_path, said, ["cat", "dog"])
+    folder = save_vit(tmp_path, processor_config, ["cat", "dog"])
     with pytest.raises(UsageError, match="does more than resize, centre crop and normalise"):
         build("hf", name=folder)
     with pytest.raises(UsageError, match="transformers cannot load"):
@@ -381,10 +396,10 @@ def test_keras(runtime, tmp_path, photos):
     model = build("keras", path=path, classes=classes, recipe=recipe, runtime=runtime)
     assert check_model(model)
     assert model.recipe["runtime"] == runtime, model.recipe
-    ours = np.empty((len(photos), 3, 64, 64), dtype=np.float32)
-    for photo, out in zip(photos, ours, strict=True):
+    inputs = np.empty((len(photos), 3, 64, 64), dtype=np.float32)
+    for photo, out in zip(photos, inputs, strict=True):
         model.settings.preprocessing(photo, out)
-    expected = network.predict(ours.transpose(0, 2, 3, 1), verbose=0)
+    expected = network.predict(inputs.transpose(0, 2, 3, 1), verbose=0)
     np.testing.assert_allclose(model(photos), expected, atol=1e-5)
     with pytest.raises(UsageError, match="needs mean and std"):
         build("keras", path=path, classes=classes, recipe={"size": 64})

@@ -145,14 +145,14 @@ def test_an_open_vocabulary_detector_gives_the_boxes_of_transformers(
     # which of its image processors the library takes depends on what is installed
     processor = AutoProcessor.from_pretrained(folder)
     image = patterns(80, 100, 1)[0]
-    found = model([image])[0]
+    detections = model([image])[0]
     inputs = processor(text=[NAMES], images=image, return_tensors="pt")
     with torch.inference_mode():
         (expected,) = processor.post_process_grounded_object_detection(
             library(**inputs), threshold=0.001, target_sizes=[image.shape[:2]]
         )
-    assert len(found) == len(expected["boxes"]) > 3
-    np.testing.assert_allclose(found.boxes, expected["boxes"], atol=1e-3)
-    np.testing.assert_array_equal(found.labels, expected["labels"])
-    assert iou(found.boxes, found.boxes).max() > 0.99
+    assert len(detections) == len(expected["boxes"]) > 3
+    np.testing.assert_allclose(detections.boxes, expected["boxes"], atol=1e-3)
+    np.testing.assert_array_equal(detections.labels, expected["labels"])
+    assert iou(detections.boxes, detections.boxes).max() > 0.99
     check_model(model)

@@ -15,9 +15,9 @@ WHOLE = np.array([96.0, 64.0])
 
 
 def decoded(name, *outputs, frame=FRAME):
-    found = DECODERS[name]([np.asarray(each, dtype=np.float32) for each in outputs], frame)
-    best = int(found.scores.argmax())
-    return found.boxes[best], int(found.labels[best]), float(found.scores[best])
+    detections = DECODERS[name]([np.asarray(output, dtype=np.float32) for output in outputs], frame)
+    best = int(detections.scores.argmax())
+    return detections.boxes[best], int(detections.labels[best]), float(detections.scores[best])
 
 
 def cells(strides):
@@ -76,20 +76,20 @@ def test_nanodet():
 
 
 def test_fastestdet():
-    found = np.full((1, 7, 4, 6), -9.0)
-    found[0, 0] = 0
-    found[0, 5:] = 0
+    output = np.full((1, 7, 4, 6), -9.0)
+    output[0, 0] = 0
+    output[0, 5:] = 0
     y, x = 1, 2
     offset = CENTRE / WHOLE * [6, 4] - [x, y]
     shares = SIDE / WHOLE
-    found[0, :, y, x] = [0.8, *np.arctanh(offset), *np.log(shares / (1 - shares)), 0.3, 0.5]
-    box, label, score = decoded("fastestdet", found)
+    output[0, :, y, x] = [0.8, *np.arctanh(offset), *np.log(shares / (1 - shares)), 0.3, 0.5]
+    box, label, score = decoded("fastestdet", output)
     assert box == pytest.approx(BOX, abs=1e-3)
     assert (label, score) == (1, pytest.approx(0.8**0.6 * 0.5**0.4))
 
 
 @pytest.mark.parametrize(
-    ("name", "outputs", "told"),
+    ("name", "outputs", "message"),
     [
         ("yolox", [np.zeros((1, 10, 85))], "not 10"),
         ("detr", [np.zeros((1, 10, 92))], "reads logits and boxes"),
@@ -97,6 +97,6 @@ def test_fastestdet():
         ("boxes", [np.zeros((1, 10, 4))], "reads boxes, scores and labels; this has 1 outputs"),
     ],
 )
-def test_outputs_of_another_family_are_told(name, outputs, told):
-    with pytest.raises(UsageError, match=told):
+def test_outputs_of_another_family_are_told(name, outputs, message):
+    with pytest.raises(UsageError, match=message):
         decoded(name, *outputs)

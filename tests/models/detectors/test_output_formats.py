@@ -43,11 +43,15 @@ def load(path):
     return spec, plugins.build("models", parse(spec))
 
 
-def told(path):
+def detect_best(path):
     """The best box, its class and its score, by the path alone, and the decoder."""
     spec, model = load(path)
-    found = model([IMAGE])[0]
-    box, label, score = found.boxes[0], model.classes.names[found.labels[0]], found.scores[0]
+    detections = model([IMAGE])[0]
+    box, label, score = (
+        detections.boxes[0],
+        model.classes.names[detections.labels[0]],
+        detections.scores[0],
+    )
     return parse(spec).kwargs["decoder"], box, label, score
 
 
@@ -202,7 +206,7 @@ DECODERS = {"rf_detr": "detr_sigmoid", "torchvision": "boxes"}
 @pytest.mark.parametrize("name", CASES)
 def test_a_detector_is_loaded_by_its_path_alone(name, tmp_path):
     path = CASES[name](tmp_path / "model.onnx")
-    decoder, box, label, score = told(path)
+    decoder, box, label, score = detect_best(path)
     assert decoder == DECODERS.get(name, name)
     assert box == pytest.approx(BOX, abs=1e-4)
     assert label == "dog"
@@ -211,8 +215,8 @@ def test_a_detector_is_loaded_by_its_path_alone(name, tmp_path):
     _, model = load(path)
     assert model.recipe["decoder_note"] != "as given"
     if not (tmp_path / "classes.txt").is_file():
-        found = plugins.build("models", parse(f"onnx_detector(path={path!r})"))
-        assert found.fingerprint == model.fingerprint
+        same_model = plugins.build("models", parse(f"onnx_detector(path={path!r})"))
+        assert same_model.fingerprint == model.fingerprint
 
 
 def test_suppression_comes_before_the_edges(tmp_path):
@@ -221,8 +225,8 @@ def test_suppression_comes_before_the_edges(tmp_path):
     rows[0, 0] = [60, 28, 40, 16, 0.9, 0, 0]
     rows[0, 1] = [80, 28, 80, 16, 0.8, 0, 0]
     path = write(tmp_path / "m.onnx", {"o": rows.transpose(0, 2, 1)}, ultralytics("Detect"))
-    found = load(path)[1]([IMAGE])[0]
-    assert found.boxes[:2].tolist() == [[40, 4, 64, 20], [40, 4, 64, 20]]
+    detections = load(path)[1]([IMAGE])[0]
+    assert detections.boxes[:2].tolist() == [[40, 4, 64, 20], [40, 4, 64, 20]]
 
 
 def test_ids_of_coco_become_its_classes(tmp_path):
@@ -236,7 +240,7 @@ def test_ids_of_coco_become_its_classes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("outputs", "told"),
+    ("outputs", "message"),
     [
         ({"a": np.zeros((1, 3, 5, 7), np.float32), "b": np.zeros((1, 2), np.float32)},
          r"gives a \(1, 3, 5, 7\), b \(1, 2\), which no decoder is known for"),
@@ -246,9 +250,9 @@ def test_ids_of_coco_become_its_classes(tmp_path):
          "the names of the 7 classes of .* are not known; put a classes.txt"),
     ],
 )  # fmt: skip
-def test_what_is_not_certain_is_refused_in_one_line(outputs, told, tmp_path):
+def test_what_is_not_certain_is_refused_in_one_line(outputs, message, tmp_path):
     path = write(tmp_path / "m.onnx", outputs)
-    with pytest.raises(UsageError, match=told) as error:
+    with pytest.raises(UsageError, match=message) as error:
         load(path)
     assert "\n" not in str(error.value)
 
@@ -293,8 +297,8 @@ def test_sizes_are_given_to_networks_that_ask_for_them(tmp_path):
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, str(tmp_path / "m.onnx"))
-    found = load(str(tmp_path / "m.onnx"))[1]([IMAGE])[0]
-    assert found.boxes[0] == pytest.approx(BOX)
+    detections = load(str(tmp_path / "m.onnx"))[1]([IMAGE])[0]
+    assert detections.boxes[0] == pytest.approx(BOX)
 
 
 @pytest.mark.parametrize("shape", [(333, 200), (31, 77), (1, 900)])

@@ -51,11 +51,13 @@ def test_a_linear_detector_gives_weight_times_difference(baseline, grey):
     weight = np.random.default_rng(0).normal(size=(3, 6, 8)) / 20
     difference = (IMAGE.transpose(2, 0, 1).astype(float) - grey) / 255
     score = (weight * IMAGE.transpose(2, 0, 1) / 255).sum()
-    found = attribute(linear(weight), (BOX, 1, score), baseline)
-    np.testing.assert_allclose(found.values, np.abs(weight * difference).sum(axis=0), atol=1e-6)
-    assert found.total == pytest.approx((weight * difference).sum(), abs=1e-5)
-    assert found.complete
-    assert found.steps == 32
+    attribution = attribute(linear(weight), (BOX, 1, score), baseline)
+    np.testing.assert_allclose(
+        attribution.values, np.abs(weight * difference).sum(axis=0), atol=1e-6
+    )
+    assert attribution.total == pytest.approx((weight * difference).sum(), abs=1e-5)
+    assert attribution.complete
+    assert attribution.steps == 32
 
 
 def test_a_score_that_no_candidate_has_is_refused():
@@ -70,11 +72,11 @@ def test_steps_rise_until_complete_and_what_is_not_says_so():
     def scores(values):
         return torch.sigmoid(2000 * (values.mean((1, 2, 3)) - 0.3))[:, None, None]
 
-    opened = FixedCandidates(IMAGE, values_of, (1.0, 1.0), np.array(BOX)[None, None], scores)
-    few = attribute(opened, (BOX, 0, 1.0), most=32)
+    candidates = FixedCandidates(IMAGE, values_of, (1.0, 1.0), np.array(BOX)[None, None], scores)
+    few = attribute(candidates, (BOX, 0, 1.0), most=32)
     assert not few.complete
     assert few.steps == 32
-    more = attribute(opened, (BOX, 0, 1.0))
+    more = attribute(candidates, (BOX, 0, 1.0))
     assert more.steps > 32
     assert more.residual < few.residual
 
@@ -92,7 +94,7 @@ def saved(folder, kind, seed):
     if kind == "Yolos":
         more = {"intermediate_size": 64, "image_size": [64, 96], "num_detection_tokens": 20}
         config = transformers.YolosConfig(**size, **more, **names)
-        said = {"size": {"height": 64, "width": 96}}
+        processor_config = {"size": {"height": 64, "width": 96}}
     else:
         layers = {"encoder_layers": 1, "decoder_layers": 1, "num_queries": 10, "d_model": 32}
         heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
@@ -103,10 +105,10 @@ def saved(folder, kind, seed):
         config = getattr(transformers, f"{kind}Config")(
             **layers, **heads, **sides, backbone_config=backbone, **names
         )
-        said = {"size": {"shortest_edge": 64, "longest_edge": 96}}
+        processor_config = {"size": {"shortest_edge": 64, "longest_edge": 96}}
     getattr(transformers, f"{kind}ForObjectDetection")(config).save_pretrained(folder)
-    said["image_processor_type"] = f"{kind}ImageProcessor"
-    (folder / "preprocessor_config.json").write_text(json.dumps(said))
+    processor_config["image_processor_type"] = f"{kind}ImageProcessor"
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor_config))
     return build("hf", name=str(folder))
 
 
@@ -115,33 +117,35 @@ def check(model, image):
 
     A network of random weights tells most of its candidates hardly from black.
     """
-    (said,) = model([image])
-    opened = model.fix_candidates(image)
+    (answer,) = model([image])
+    candidates = model.fix_candidates(image)
     with torch.no_grad():
         scores, black = (
-            opened.scores(opened.prepare(each))[0].double().numpy()
-            for each in (image, np.zeros_like(image))
+            candidates.scores(candidates.prepare(picture))[0].double().numpy()
+            for picture in (image, np.zeros_like(image))
         )
-    detections = list(zip(said.boxes, said.labels.tolist(), said.scores.tolist(), strict=True))
-    rows = [choose_candidate(opened, scores, *each) for each in detections]
-    labels = said.labels.tolist()
+    detections = list(
+        zip(answer.boxes, answer.labels.tolist(), answer.scores.tolist(), strict=True)
+    )
+    rows = [choose_candidate(candidates, scores, *row_detection) for row_detection in detections]
+    labels = answer.labels.tolist()
     away = [abs(scores[i, c] - black[i, c]) for i, c in zip(rows, labels, strict=True)]
     detection = detections[int(np.argmax(away))]
-    found = attribute(opened, detection)
-    assert found.score == pytest.approx(detection[2], abs=1e-5)
-    assert found.complete, (found.residual, found.steps)
+    attribution = attribute(candidates, detection)
+    assert attribution.score == pytest.approx(detection[2], abs=1e-5)
+    assert attribution.complete, (attribution.residual, attribution.steps)
     height, width = image.shape[:2]
-    assert found.values.shape[0] >= height * found.scale[1] - 1
-    assert found.values.shape[1] >= width * found.scale[0] - 1
-    return opened, found
+    assert attribution.values.shape[0] >= height * attribution.scale[1] - 1
+    assert attribution.values.shape[1] >= width * attribution.scale[0] - 1
+    return candidates, attribution
 
 
 @pytest.mark.usefixtures("torchvision")
 @pytest.mark.parametrize(("kind", "seed"), [("Yolos", 0), ("Detr", 3), ("ConditionalDetr", 0)])
 def test_transformers_detectors_are_complete(kind, seed, tmp_path):
-    opened, found = check(saved(tmp_path, kind, seed), PHOTO)
-    assert opened.boxes.shape[1:] == (1, 4)
-    assert found.values.max() > 0
+    candidates, attribution = check(saved(tmp_path, kind, seed), PHOTO)
+    assert candidates.boxes.shape[1:] == (1, 4)
+    assert attribution.values.max() > 0
 
 
 @pytest.mark.parametrize(
@@ -157,16 +161,16 @@ def test_torchvision_detectors_are_opened_at_what_they_say(name, more, tmp_path,
     module = spread(torchvision.models.get_model(name, weights_backbone=None))
     torch.save(module.state_dict(), tmp_path / "random.pth")
     model = build("torchvision", name=name, checkpoint=str(tmp_path / "random.pth"), **more)
-    (said,) = model([PHOTO])
-    opened = model.fix_candidates(PHOTO)
+    (answer,) = model([PHOTO])
+    candidates = model.fix_candidates(PHOTO)
     with torch.no_grad():
-        scores = opened.scores(opened.prepare(PHOTO))[0].double().numpy()
-    for i in range(min(len(said), 5)):
-        box, label, score = said.boxes[i], int(said.labels[i]), float(said.scores[i])
-        candidate = choose_candidate(opened, scores, box, label, score)
+        scores = candidates.scores(candidates.prepare(PHOTO))[0].double().numpy()
+    for i in range(min(len(answer), 5)):
+        box, label, score = answer.boxes[i], int(answer.labels[i]), float(answer.scores[i])
+        candidate = choose_candidate(candidates, scores, box, label, score)
         assert scores[candidate, label] == pytest.approx(score, abs=1e-4)
-        there = opened.boxes[candidate, min(label, opened.boxes.shape[1] - 1)]
-        np.testing.assert_allclose(there, box, atol=1.5)
+        candidate_box = candidates.boxes[candidate, min(label, candidates.boxes.shape[1] - 1)]
+        np.testing.assert_allclose(candidate_box, box, atol=1.5)
 
 
 @pytest.mark.slow
@@ -179,11 +183,13 @@ def test_a_real_mistake_is_complete(test_data):
     session = build(
         "onnx_detector", path=str(test_data / "models" / "yolox_nano.onnx"), decoder="yolox"
     )
-    (said,) = session([photo])
-    np.testing.assert_allclose(scores, said.scores, atol=1e-4)
-    np.testing.assert_allclose(boxes, said.boxes, atol=1e-2)
+    (answer,) = session([photo])
+    np.testing.assert_allclose(scores, answer.scores, atol=1e-4)
+    np.testing.assert_allclose(boxes, answer.boxes, atol=1e-2)
     assert session.classes.names[labels[0]] == "bear"
-    found = attribute(yolox.fix_candidates(photo), (boxes[0], int(labels[0]), float(scores[0])))
-    assert found.score > 0.8
-    assert found.without < 0.01
-    assert found.complete, (found.residual, found.steps)
+    attribution = attribute(
+        yolox.fix_candidates(photo), (boxes[0], int(labels[0]), float(scores[0]))
+    )
+    assert attribution.score > 0.8
+    assert attribution.without < 0.01
+    assert attribution.complete, (attribution.residual, attribution.steps)

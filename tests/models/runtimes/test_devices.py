@@ -79,62 +79,62 @@ def model(network, runtime="torch"):
 
 def test_several_images_a_pass_score_as_one_does():
     network = Counting(toy_networks.net())
-    one = model(network)
-    shapes = one.forward._copies.mine()[0].shapes
+    single = model(network)
+    shapes = single.forward._copies.mine()[0].shapes
     shapes.clear()
-    expected = one(IMAGES)
+    expected = single(IMAGES)
     assert shapes == [(1, 3, 32, 40)] * 11
     shapes.clear()
-    four = replace(one, most=4)
+    four = replace(single, most=4)
     np.testing.assert_allclose(four(iter(IMAGES)), expected, atol=1e-6)
     assert shapes == [(4, 3, 32, 40), (4, 3, 32, 40), (3, 3, 32, 40)]
     assert four([]).shape == (0, 10)
-    np.testing.assert_array_equal(one(IMAGES), expected)
+    np.testing.assert_array_equal(single(IMAGES), expected)
 
 
 def test_channels_may_be_last():
-    one = model(toy_networks.net())
+    single = model(toy_networks.net())
 
     def last(batch):
-        return one.forward(np.ascontiguousarray(batch.transpose(0, 3, 1, 2)))
+        return single.forward(np.ascontiguousarray(batch.transpose(0, 3, 1, 2)))
 
-    nhwc = replace(one, settings=replace(RECIPE, layout="nhwc"), forward=last)
+    nhwc = replace(single, settings=replace(RECIPE, layout="nhwc"), forward=last)
     for most in (1, 4):
-        np.testing.assert_allclose(replace(nhwc, most=most)(IMAGES), one(IMAGES), atol=1e-6)
+        np.testing.assert_allclose(replace(nhwc, most=most)(IMAGES), single(IMAGES), atol=1e-6)
 
 
 def test_features_of_several_images_a_pass():
-    one = model(toy_networks.net())
-    features = embedder(replace(one, most=4))(IMAGES)
+    single = model(toy_networks.net())
+    features = embedder(replace(single, most=4))(IMAGES)
     assert features.shape == (11, 8)
-    np.testing.assert_allclose(features, embedder(one)(IMAGES), atol=1e-6)
+    np.testing.assert_allclose(features, embedder(single)(IMAGES), atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(5, 10), (4, 10, 2)])
 def test_an_output_that_is_no_row_an_image_is_one_line(shape):
-    given = replace(model(toy_networks.net()), most=4, forward=lambda _: np.zeros(shape, "f4"))
+    classifier = replace(model(toy_networks.net()), most=4, forward=lambda _: np.zeros(shape, "f4"))
     with pytest.raises(UsageError, match=r"for 4 images; a classifier gives \(4, classes\)"):
-        given(IMAGES)
+        classifier(IMAGES)
 
 
 def test_a_run_hands_over_what_a_pass_takes(test_data, tmp_path):
     data = f"frames(path='{test_data}/davis/JPEGImages/dog', anchors=8, k=2)"
-    one = model(toy_networks.net())
-    found = {}
-    several = replace(one, most=6, recipe={**one.recipe, "runtime": "cuda"}, device="a GPU")
-    for name, used, given in (
-        ("one", one, {}),
+    single = model(toy_networks.net())
+    runs = {}
+    several = replace(single, most=6, recipe={**single.recipe, "runtime": "cuda"}, device="a GPU")
+    for name, used, options in (
+        ("one", single, {}),
         ("several", several, {}),
         ("fewer", several, {"batch": 5}),
     ):
-        found[name] = se.evaluate(used, data, out=tmp_path / name, **given)
+        runs[name] = se.evaluate(used, data, out=tmp_path / name, **options)
     written = tmp_path.glob("*/cells/*/cell.json")
     batches = {path.parents[2].name: json.loads(path.read_text())["batch"] for path in written}
     assert batches == {"one": 16, "several": 64, "fewer": 5}
-    for run in found.values():
+    for run in runs.values():
         scores = run.predictions.scores
-        np.testing.assert_allclose(scores, found["one"].predictions.scores, atol=1e-6)
-    logs = {name: (tmp_path / name / "log.jsonl").read_text() for name in found}
+        np.testing.assert_allclose(scores, runs["one"].predictions.scores, atol=1e-6)
+    logs = {name: (tmp_path / name / "log.jsonl").read_text() for name in runs}
     assert '"gpu": "a GPU"' in logs["several"]
     assert '"gpu"' not in logs["one"]
 
@@ -150,8 +150,10 @@ def test_as_many_images_a_pass_as_fit():
 
 
 def test_a_network_made_for_one_image_gets_one_a_pass():
-    one = torch.export.export(toy_networks.net(), (torch.zeros(1, 3, 32, 40),)).module()
-    assert devices.fitting(TorchModule(one), (3, 32, 40), (devices.CPU,)) == 1
+    exported_network = torch.export.export(
+        toy_networks.net(), (torch.zeros(1, 3, 32, 40),)
+    ).module()
+    assert devices.fitting(TorchModule(exported_network), (3, 32, 40), (devices.CPU,)) == 1
     frozen = torch.jit.trace(Summed(toy_networks.net()), torch.zeros(1, 3, 32, 40))
     assert devices.fitting(TorchModule(frozen), (3, 32, 40), (devices.CPU,)) == 1
 
@@ -163,16 +165,16 @@ def test_threads_take_devices_in_turn_and_share_their_weights():
     together = threading.Barrier(4)
 
     def mine(_):
-        found = copies.mine()
+        module_and_place = copies.mine()
         together.wait()
-        assert copies.mine() == found
-        return found
+        assert copies.mine() == module_and_place
+        return module_and_place
 
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(mine, range(4)))
-    assert len({id(module) for module, _ in found}) == 4
+        modules = list(pool.map(mine, range(4)))
+    assert len({id(module) for module, _ in modules}) == 4
     weights = {place: set() for place in places}
-    for module, place in found:
+    for module, place in modules:
         weights[place].add(module.linear.weight.data_ptr())
     assert [len(weights[place]) for place in places] == [1, 1]
     assert weights[places[0]] == {network.linear.weight.data_ptr()} != weights[places[1]]
@@ -225,25 +227,25 @@ def test_a_program_that_is_bound_to_where_it_was_exported_is_one_line(tmp_path):
 @on_a_gpu
 @pytest.mark.parametrize("name", LITE)
 def test_a_gpu_scores_as_the_processor_does(name, photos):
-    there = plugins.build("models", parse(f"{name}(runtime='cuda')"))
-    here = plugins.build("models", parse(name))
-    assert there.recipe["runtime"] == "cuda"
-    assert there.fingerprint != here.fingerprint
-    assert there.most > 1
+    on_gpu = plugins.build("models", parse(f"{name}(runtime='cuda')"))
+    on_processor = plugins.build("models", parse(name))
+    assert on_gpu.recipe["runtime"] == "cuda"
+    assert on_gpu.fingerprint != on_processor.fingerprint
+    assert on_gpu.most > 1
     pictures = [*photos.values()]
-    found, expected = there(pictures), here(pictures)
-    np.testing.assert_allclose(found, expected, atol=1e-3)
-    assert (found.argmax(axis=1) == expected.argmax(axis=1)).all()
-    np.testing.assert_array_equal(there(pictures), found)
-    assert torch.from_numpy(there._page()).is_pinned()
+    scores, expected = on_gpu(pictures), on_processor(pictures)
+    np.testing.assert_allclose(scores, expected, atol=1e-3)
+    assert (scores.argmax(axis=1) == expected.argmax(axis=1)).all()
+    np.testing.assert_array_equal(on_gpu(pictures), scores)
+    assert torch.from_numpy(on_gpu._page()).is_pinned()
 
 
 @on_a_gpu
 def test_threads_on_a_gpu_do_not_mix_their_images():
-    there = model(toy_networks.seeded(toy_networks.Forgetful), "cuda")
+    on_gpu = model(toy_networks.seeded(toy_networks.Forgetful), "cuda")
     parts = [IMAGES[i : i + 3] for i in range(9)]
-    expected = [there(part) for part in parts]
+    expected = [on_gpu(part) for part in parts]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(10):
-            for found, wanted in zip(pool.map(there, parts), expected, strict=True):
-                np.testing.assert_array_equal(found, wanted)
+            for scores, expected_scores in zip(pool.map(on_gpu, parts), expected, strict=True):
+                np.testing.assert_array_equal(scores, expected_scores)

@@ -67,11 +67,11 @@ def test_an_export_is_cached_and_compared_again(monkeypatch):
 def test_a_cached_export_of_other_code_is_replaced(tmp_path):
     assert exported(toy_networks.net()).session
     changed = toy_networks.seeded(gain=2.0)
-    found = exported(changed)
+    export = exported(changed)
     assert len(list(torch_export.cache_folder().glob("*.onnx"))) == 1
     batch = torch.rand(1, 3, 32, 32)
     with torch.inference_mode():
-        np.testing.assert_allclose(found.session(batch.numpy()), changed(batch), atol=1e-5)
+        np.testing.assert_allclose(export.session(batch.numpy()), changed(batch), atol=1e-5)
     cached = next(torch_export.cache_folder().glob("*.onnx"))
     cached.write_bytes(b"cut short")
     assert exported(changed).session
@@ -84,8 +84,8 @@ def test_modules_that_keep_state_are_safe_in_threads(ten):
     threads = torch.get_num_threads()
     expected = [model([image]).tobytes() for image in IMAGES]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda i: model([IMAGES[i % 3]]).tobytes(), range(120)))
-    assert found == expected * 40
+        answers = list(pool.map(lambda i: model([IMAGES[i % 3]]).tobytes(), range(120)))
+    assert answers == expected * 40
     assert torch.get_num_threads() == threads
 
 
@@ -139,9 +139,9 @@ def test_onnx_files_that_cannot_be_used_are_told_in_one_line(tmp_path, ten, test
         ({"path": toy_onnx(tmp_path, batch=8)}, "a free batch"),
         ({"path": detector}, r"shape \(1, 3549, 85\)"),
     ]:
-        with pytest.raises(UsageError, match=message) as told:
+        with pytest.raises(UsageError, match=message) as error:
             build("onnx", **{"path": path, "classes": ten, **options})
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(error.value)
 
 
 def test_functions_take_mixed_shapes_in_order():
@@ -175,9 +175,9 @@ def test_functions_get_the_size_they_ask_for():
     ],
 )
 def test_functions_that_return_something_else_are_told_in_one_line(function, message):
-    with pytest.raises(UsageError, match=message) as told:
+    with pytest.raises(UsageError, match=message) as error:
         FunctionClassifier(function, Classes(("dark", "bright")))(IMAGES)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 def test_the_callable_plugin_finds_functions():
@@ -216,12 +216,12 @@ def test_a_thread_that_overlaps_another_leaves_the_number_of_threads():
             assert torch.get_num_threads() == 1
         over.set()
         helper.join()
-        found = []
+        thread_counts = []
         # a thread that has not asked yet is told the number that was set last
-        late = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        late = threading.Thread(target=lambda: thread_counts.append(torch.get_num_threads()))
         late.start()
         late.join()
-        assert [torch.get_num_threads(), *found] == [2, 2]
+        assert [torch.get_num_threads(), *thread_counts] == [2, 2]
     finally:
         torch.set_num_threads(before)
 
@@ -250,8 +250,8 @@ def test_probabilities_of_an_onnx_file_get_no_second_softmax(batch, tmp_path, te
         expected = module(torch.from_numpy(prepared)).numpy()
     np.testing.assert_allclose(model(IMAGES), expected, atol=1e-5)
     assert np.ptp(expected.max(axis=1)) > 0.01, "or a second softmax could pass for the first"
-    said = build("onnx", path=path, classes=ten, recipe={"output": "probabilities"})
-    assert said.fingerprint == model.fingerprint
+    same_model = build("onnx", path=path, classes=ten, recipe={"output": "probabilities"})
+    assert same_model.fingerprint == model.fingerprint
     with pytest.raises(UsageError, match=r"gives probabilities .* leave output out"):
         build("onnx", path=path, classes=ten, recipe={"output": "logits"})
 

@@ -191,11 +191,11 @@ def test_a_model_in_memory_has_no_files(net):
 
 
 def tensor(name):
-    made = onnx.TensorProto(name=name, data_type=TensorProto.FLOAT, dims=[1])
-    made.data_location = TensorProto.EXTERNAL
+    proto = onnx.TensorProto(name=name, data_type=TensorProto.FLOAT, dims=[1])
+    proto.data_location = TensorProto.EXTERNAL
     for key, value in (("location", f"{name}.bin"), ("offset", "0"), ("length", "4")):
-        made.external_data.add(key=key, value=value)
-    return made
+        proto.external_data.add(key=key, value=value)
+    return proto
 
 
 def graph(name, nodes=()):

@@ -31,19 +31,19 @@ from steadyeye.testing import check_source
 def test_the_shipped_table_is_the_published_one(test_data):
     with (test_data.parent / "reference" / "published_nao.csv").open() as file:
         expected = list(csv.DictReader(file))
-    assert [each.model for each in read_published()] == [row["model"] for row in expected]
-    for row, each in zip(expected, read_published(), strict=True):
+    assert [detector.model for detector in read_published()] == [row["model"] for row in expected]
+    for row, published in zip(expected, read_published(), strict=True):
         reference = row["coco_val_map"] or row["coco_test_dev_map"]
-        found = (each.plain, each.without, each.recall, each.reference)
+        numbers = (published.plain, published.without, published.recall, published.reference)
         keys = ("nao_map", "nao_map_without_ood", "nao_mar")
-        assert [round(100 * value, 1) for value in found] == [
+        assert [round(100 * value, 1) for value in numbers] == [
             *(float(row[key]) for key in keys),
             float(reference),
         ]
 
 
 def test_the_printed_drops_rebuild_from_the_table():
-    drops = {each.model: round(100 * each.drop, 1) for each in read_published()}
+    drops = {detector.model: round(100 * detector.drop, 1) for detector in read_published()}
     # printed in the paper's abstract
     assert drops["EfficientDet-D7"] == 74.5
     assert drops == {
@@ -56,13 +56,13 @@ def test_the_printed_drops_rebuild_from_the_table():
         "EfficientDet-D7": 74.5,
     }
     # "better performance on MSCOCO does not translate": the best on COCO has not the best on NAO
-    best = max(read_published(), key=lambda each: each.reference)
-    assert best.plain < max(each.plain for each in read_published())
+    best = max(read_published(), key=lambda detector: detector.reference)
+    assert best.plain < max(detector.plain for detector in read_published())
 
 
 def test_the_drop_is_of_the_means_and_its_interval_recovered_from_theirs():
-    def of(value, reach):
-        return Interval(value, value - reach, value + reach, 10, "known")
+    def of(value, margin):
+        return Interval(value, value - margin, value + margin, 10, "known")
 
     exact = relative_drop(of(0.2, 0.1), of(0.5, 0.0))
     assert exact.value == pytest.approx(0.6)
@@ -77,7 +77,7 @@ def test_the_drop_is_of_the_means_and_its_interval_recovered_from_theirs():
         relative_drop(of(a, 1.96 * 0.03), of(b, 1.96 * 0.02))
         for a, b in zip(own, other, strict=True)
     ]
-    assert 0.94 < np.mean([each.low <= 1 - 0.4 / 0.6 <= each.high for each in drops]) < 0.96
+    assert 0.94 < np.mean([drop.low <= 1 - 0.4 / 0.6 <= drop.high for drop in drops]) < 0.96
     assert relative_drop(of(0.2, 0.1), of(0.0, 0.0)).value is None
     # a reference that may be at 0 leaves the ratio without an end
     assert relative_drop(of(0.2, 0.1), of(0.1, 0.1)).low is None
@@ -94,16 +94,18 @@ def test_a_set_that_is_its_own_reference_may_differ_by_chance():
 
 def pair():
     """A model on a set with objects outside, and on another one without."""
-    here, other = sets(True), sets(False)
+    mined, other = sets(True), sets(False)
     return [
-        replace(here, data="mined", fingerprint="a"),
+        replace(mined, data="mined", fingerprint="a"),
         replace(other, data="val", fingerprint="b", detections=other.boxes),
     ]
 
 
 def test_the_section_tells_the_drop_from_the_other_data_of_the_report():
-    found = sections([evaluate_metrics(each) for each in pair()], ["published_nao"])
-    (section,) = found
+    nao_sections = sections(
+        [evaluate_metrics(predictions) for predictions in pair()], ["published_nao"]
+    )
+    (section,) = nao_sections
     own = section.tables[0].rows[0]
     whole = measure_by_class(
         frames(pair()[0], select_counted_rows(pair()[0])), ap(IOUS)
@@ -128,9 +130,9 @@ def test_the_section_tells_the_drop_from_the_other_data_of_the_report():
 
 
 def test_a_drop_that_may_be_chance_is_called_so():
-    here, other = pair()
-    same = replace(other, detections=here.detections)
-    (section,) = sections([evaluate_metrics(here), evaluate_metrics(same)], ["published_nao"])
+    mined, other = pair()
+    same = replace(other, detections=mined.detections)
+    (section,) = sections([evaluate_metrics(mined), evaluate_metrics(same)], ["published_nao"])
     assert (
         section.title
         == "Is mAP lower on natural adversarial objects than on the reference data? · mined"
@@ -149,18 +151,18 @@ def test_without_a_reference_it_says_how_to_get_one():
 
 
 def test_only_the_same_model_is_a_reference():
-    here, other = pair()
+    mined, other = pair()
     for changed in (replace(other, model="n"), replace(other, model_classes=("a", "b", "c"))):
         (section,) = sections(
-            [evaluate_metrics(here), evaluate_metrics(changed)], ["published_nao"]
+            [evaluate_metrics(mined), evaluate_metrics(changed)], ["published_nao"]
         )
         assert section.figures == ()
 
 
 def test_data_without_objects_outside_has_no_section():
     assert published_nao([evaluate_metrics(pair()[1])]) is None
-    named = replace(asked([(0, 0, 0, 0, 9, 9, 1)], [(0, 0, 0, 0, 9, 9, 0.5)]), data="nao")
-    assert published_nao([evaluate_metrics(named)]) is not None
+    predictions = replace(asked([(0, 0, 0, 0, 9, 9, 1)], [(0, 0, 0, 0, 9, 9, 0.5)]), data="nao")
+    assert published_nao([evaluate_metrics(predictions)]) is not None
 
 
 # ---------------------------------------------------------------- the source
@@ -188,11 +190,11 @@ def standard(key, number, name):
     return key, number
 
 
-def theirs(key, number, name):
+def number_by_name(key, number, name):
     return "_image_id", name
 
 
-@pytest.mark.parametrize("key", [standard, theirs])
+@pytest.mark.parametrize("key", [standard, number_by_name])
 def test_the_released_layout_is_read(tmp_path, key):
     root = release(tmp_path / "nao", key)
     source = nao(str(root))

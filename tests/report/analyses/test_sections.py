@@ -28,9 +28,9 @@ def hand():
 
 def test_pm_curve_draws_the_cells(hand):
     section = pm_curve([hand])
-    drawn = section.figures[0].spec["data"]["values"]
-    assert [row["k"] for row in drawn] == [0, 1, 2]
-    assert [row["value"] for row in drawn] == [2 / 3, 2 / 3, 1 / 3]
+    points = section.figures[0].spec["data"]["values"]
+    assert [row["k"] for row in points] == [0, 1, 2]
+    assert [row["value"] for row in points] == [2 / 3, 2 / 3, 1 / 3]
     assert [row[0] for row in section.tables[0].rows] == ["0", "1", "2"]
     assert section.tables[0].rows[2][1].startswith("33.3\u202f% (0.8–90.6")
 
@@ -120,11 +120,11 @@ def test_failures_show_the_most_confident_mistake():
 
 
 @pytest.mark.parametrize(
-    ("offsets", "shown"), [([-2, 1, 2], "s2"), ([1, -1, 2], "s2"), ([2, -2, 3], "s2")]
+    ("offsets", "sample"), [([-2, 1, 2], "s2"), ([1, -1, 2], "s2"), ([2, -2, 3], "s2")]
 )
-def test_ties_go_to_the_nearest_then_to_the_earlier(offsets, shown):
+def test_ties_go_to_the_nearest_then_to_the_earlier(offsets, sample):
     section = failures([evaluated(broken([0.8, 0.8, 0.8], offsets))])
-    assert section.exhibits[0].pictures[1].sample == shown
+    assert section.exhibits[0].pictures[1].sample == sample
 
 
 def test_a_frame_that_breaks_two_anchors_is_shown_once():
@@ -200,15 +200,15 @@ def test_wrong_predictions_of_still_images_are_shown_the_most_confident_first(ha
     section = wrong_predictions([Evaluated(alone, {})])
     assert section.title == "Wrong predictions: 2 of 4 images"
     assert section in sections([Evaluated(alone, {})]), "no one has to ask for it"
-    assert [each.pictures[0].sample for each in section.exhibits] == ["b", "c"]
+    assert [exhibit.pictures[0].sample for exhibit in section.exhibits] == ["b", "c"]
     assert section.exhibits[0].title == "c0 → c1"
     assert section.exhibits[0].pictures[0].lines == (
         "label c0: 20.0\u202f%, after 1 class with higher confidence",
     )
     assert [shot.title for shot in section.lead.pictures] == ["c0 → c1", "c0 → c1"]
     film = replace(alone, tags={"video": np.array(["v"] * 4)})
-    (one,) = wrong_predictions([Evaluated(film, {})]).exhibits
-    assert one.pictures[0].sample == "b"
+    (video_mistake,) = wrong_predictions([Evaluated(film, {})]).exhibits
+    assert video_mistake.pictures[0].sample == "b"
     right = replace(alone, truth=np.ones_like(alone.truth))
     assert wrong_predictions([Evaluated(right, {})]) is None
 

@@ -115,9 +115,13 @@ def test_models_on_other_samples_are_not_added_up():
 
 def test_conditional_robustness_by_hand():
     # right anchors a and b: at ±1 three of four frames, at ±2 two of two
-    found = conditional_robustness(sets(THREE))
-    assert [(cell.value, cell.n) for cell in found.cells] == [(3 / 4, 4), (1, 2)]
-    assert (found.name, found.value, found.n) == ("conditional_robustness(k=2)", 1, 2)
+    robustness = conditional_robustness(sets(THREE))
+    assert [(cell.value, cell.n) for cell in robustness.cells] == [(3 / 4, 4), (1, 2)]
+    assert (robustness.name, robustness.value, robustness.n) == (
+        "conditional_robustness(k=2)",
+        1,
+        2,
+    )
     assert conditional_robustness(sets(THREE), k=1).value == 3 / 4
     section = beside([evaluated(sets(THREE))])
     # of two right anchors one survives distances 1 and 2
@@ -130,8 +134,8 @@ def test_conditional_robustness_by_hand():
 
 
 def test_conditional_robustness_without_a_right_anchor_has_no_value():
-    found = conditional_robustness(sets({("a", 0): False, ("a", 1): True}))
-    assert (found.value, found.n) == (None, 0)
+    robustness = conditional_robustness(sets({("a", 0): False, ("a", 1): True}))
+    assert (robustness.value, robustness.n) == (None, 0)
     assert conditional_robustness(sets({("a", 0): True})).cells == ()
     assert beside([evaluated(sets({("a", 0): True}))]) is None
 
@@ -144,7 +148,10 @@ def test_the_same_conditional_robustness_hides_another_pm_k():
     few = {(v, o): not (v == "v0" and o) for v, o in frames}
     spread = {(v, o): not (o and int(v[1]) == (abs(o) - 1) * 2 + (o > 0)) for v, o in frames}
     first, second = sets(few), sets(spread)
-    cells = [[c.value for c in conditional_robustness(each).cells] for each in (first, second)]
+    cells = [
+        [c.value for c in conditional_robustness(predictions).cells]
+        for predictions in (first, second)
+    ]
     assert cells[0] == cells[1] == [0.9] * k
     assert pm_k(first).value == 0.9
     assert pm_k(second).value == 0.0
@@ -158,22 +165,25 @@ def test_static_transfer_by_hand():
     def model(*wrong):
         return sets({name: name not in wrong for name in names})
 
-    one, two, three = (
+    first, second, third = (
         model(("a", 1), ("b", -2)),
         model(("a", 1)),
         model(("a", -1), ("b", 2)),
     )
     section = static_transfer(
-        [evaluated(each, name) for each, name in ((one, "1"), (two, "2"), (three, "3"))]
+        [
+            evaluated(predictions, name)
+            for predictions, name in ((first, "1"), (second, "2"), (third, "3"))
+        ]
     )
-    found = {row[0]: [share(cell) for cell in row[2:]] for row in rows(section)}
+    shares = {row[0]: [share(cell) for cell in row[2:]] for row in rows(section)}
     # the fixed set: a's +1 (two models) and b's −2 (a tie with +2: the earlier)
     # without 1: a's −1 ties with +1: the earlier, right; b's +2, right
-    assert found["1"] == [1, 1, 0, 0]
+    assert shares["1"] == [1, 1, 0, 0]
     # without 2: a's −1 before +1, right; b's −2 before +2, right
-    assert found["2"] == [1, 1, 0.5, 0.5]
+    assert shares["2"] == [1, 1, 0.5, 0.5]
     # without 3: a's +1, right; b's −2, right
-    assert found["3"] == [1, 1, 1, 0]
+    assert shares["3"] == [1, 1, 1, 0]
     # two anchors show nothing
     assert section.title == "Do models break on the same frames?"
 
@@ -281,11 +291,11 @@ def reference(test_data, name):
 )
 def test_the_published_tables_are_the_published_tables(test_data, name, published):
     expected = reference(test_data, name)
-    for row, shown in zip(expected, published.losses, strict=True):
-        assert shown.original.value == float(row["original"]) / 100
-        assert shown.perturbed.value == float(row["perturbed"]) / 100
+    for row, loss in zip(expected, published.losses, strict=True):
+        assert loss.original.value == float(row["original"]) / 100
+        assert loss.perturbed.value == float(row["perturbed"]) / 100
         difference = float(row["original"]) - float(row["perturbed"])
-        assert shown.drop.value * 100 == pytest.approx(difference)
+        assert loss.drop.value * 100 == pytest.approx(difference)
     printed = [
         round(float(row["original"]) - float(row["perturbed"]) - float(row["drop"]), 1)
         for row in expected
@@ -299,8 +309,8 @@ def test_the_intervals_of_table_8_are_clopper_pearson_over_its_videos(test_data)
         n = int(row["videos"])
         for end in ("original", "perturbed"):
             hits = round(float(row[end]) / 100 * n)
-            found = np.round(100 * np.array(clopper_pearson(hits, n)), 1).tolist()
-            assert found == [float(row[f"{end}_low"]), float(row[f"{end}_high"])]
+            ends = np.round(100 * np.array(clopper_pearson(hits, n)), 1).tolist()
+            assert ends == [float(row[f"{end}_low"]), float(row[f"{end}_high"])]
             assert round(100 * hits / n, 1) == float(row[end])
 
 
@@ -324,12 +334,12 @@ def judged():
 
 
 def test_metrics_keep_to_what_was_accepted():
-    kept = select_reviewed(judged())
-    assert list(kept.ids) == ["s0", "s2", "s3", "s4"]
-    assert (accuracy(kept).value, pm_k(kept).value, pm_k(kept).n) == (1, 1, 2)
-    assert kept.candidates is not None
-    assert pm_k(kept.candidates).value == 1 / 3
-    assert "3 of 7 candidate frames left out: not accepted by review" in kept.notes
+    accepted = select_reviewed(judged())
+    assert list(accepted.ids) == ["s0", "s2", "s3", "s4"]
+    assert (accuracy(accepted).value, pm_k(accepted).value, pm_k(accepted).n) == (1, 1, 2)
+    assert accepted.candidates is not None
+    assert pm_k(accepted.candidates).value == 1 / 3
+    assert "3 of 7 candidate frames left out: not accepted by review" in accepted.notes
     assert select_reviewed(sets(THREE)).candidates is None
 
 
@@ -358,14 +368,14 @@ def test_the_review_s_title_with_enough_anchors(rejected, title):
     """Half of 100 anchors break, on a frame that the review rejects, or on one that it keeps."""
     keys = [(f"g{i}", o) for i in range(100) for o in (0, 1, 2)]
     right = {(g, o): o != 1 or int(g[1:]) % 2 == 0 for g, o in keys}
-    kept = [o != (1 if rejected else 2) for _, o in keys]
-    section = review.review_impact([evaluated(select_reviewed(sets(right, accepted=kept)))])
+    accepted = [o != (1 if rejected else 2) for _, o in keys]
+    section = review.review_impact([evaluated(select_reviewed(sets(right, accepted=accepted)))])
     assert section.title == title
 
 
 def test_a_review_that_rejected_nothing_is_no_section():
-    kept = select_reviewed(sets(THREE, accepted=[1] * 10))
-    assert review.review_impact([evaluated(kept)]) is None
+    accepted = select_reviewed(sets(THREE, accepted=[1] * 10))
+    assert review.review_impact([evaluated(accepted)]) is None
 
 
 def test_offset_errors_draw_a_second_line_without_the_review():
@@ -395,7 +405,7 @@ def naive(models):
             conditional[int(abs(offset[i]))].append(bool(table.right[i]))
         wrong = [not m.right[i] for m in models]
         near[a].append((-sum(wrong), abs(offset[i]), offset[i], wrong))
-    static = np.array([min(each, key=lambda c: c[:3])[3] for each in near.values()])
+    static = np.array([min(candidates, key=lambda c: c[:3])[3] for candidates in near.values()])
     others = [
         np.mean(
             [not min(e, key=lambda c, m=m: (c[0] + c[3][m], *c[1:3]))[3][m] for e in near.values()]
@@ -410,27 +420,29 @@ def test_random_tables_over_the_released_metadata(released, seed):
     frames = as_predictions(released, random_table(released, 0))
     frames = replace(frames, fingerprint="released")
     models = []
-    for which in range(3):
-        scores = random_table(released, 100 + 3 * seed + which)
+    for number in range(3):
+        scores = random_table(released, 100 + 3 * seed + number)
         models.append(replace(frames, scores=np.stack([scores[id_] for id_ in frames.ids])))
     errors, conditional, static, others = naive(models)
-    given = [Evaluated(replace(m, model=str(i)), {}) for i, m in enumerate(models)]
+    evaluated_models = [Evaluated(replace(m, model=str(i)), {}) for i, m in enumerate(models)]
 
-    values = offset_errors(given).figures[0].spec["data"]["values"]
-    found = {v["offset"]: (v["value"], v["frames"]) for v in values if v["line"] == "all models"}
-    assert found == {o: (np.mean(e), len(e)) for o, e in errors.items()}
+    values = offset_errors(evaluated_models).figures[0].spec["data"]["values"]
+    points = {v["offset"]: (v["value"], v["frames"]) for v in values if v["line"] == "all models"}
+    assert points == {o: (np.mean(e), len(e)) for o, e in errors.items()}
 
     cells = conditional_robustness(models[0]).cells
     assert [(c.value, c.n) for c in cells] == [
         (np.mean(conditional[d]), len(conditional[d])) for d in range(1, 11)
     ]
 
-    values = static_transfer(given).figures[0].spec["data"]["values"]
-    found = {(v["model"], v["frames"]): v["value"] for v in values}
-    assert [found[str(i), "worst for all models"] for i in range(3)] == pytest.approx(list(static))
-    assert [found[str(i), "worst for the other models"] for i in range(3)] == pytest.approx(others)
+    values = static_transfer(evaluated_models).figures[0].spec["data"]["values"]
+    points = {(v["model"], v["frames"]): v["value"] for v in values}
+    assert [points[str(i), "worst for all models"] for i in range(3)] == pytest.approx(list(static))
+    assert [points[str(i), "worst for the other models"] for i in range(3)] == pytest.approx(others)
     for i in range(3):
-        assert found[str(i), "worst for this model (pm-k)"] <= found[str(i), "worst for all models"]
+        assert (
+            points[str(i), "worst for this model (pm-k)"] <= points[str(i), "worst for all models"]
+        )
 
 
 def full():
@@ -453,11 +465,11 @@ ALL = (
 
 @pytest.mark.parametrize("analysis", ALL, ids=lambda a: a.__name__)
 def test_sections_repeat_change_nothing_and_draw(analysis):
-    given = full()
-    before = given[0].predictions.scores.copy()
-    section = analysis(given)
-    assert analysis(given) == section
-    np.testing.assert_array_equal(given[0].predictions.scores, before)
+    models = full()
+    before = models[0].predictions.scores.copy()
+    section = analysis(models)
+    assert analysis(models) == section
+    np.testing.assert_array_equal(models[0].predictions.scores, before)
     assert section.text
     assert section.tables
     (figure,) = section.figures
@@ -468,7 +480,7 @@ def test_sections_repeat_change_nothing_and_draw(analysis):
 
 @pytest.mark.parametrize("analysis", ALL, ids=lambda a: a.__name__)
 def test_the_order_of_the_rows_does_not_count(analysis):
-    given = full()
+    models = full()
     order = np.random.default_rng(0).permutation(10)
     keys = list(THREE)
     tags = {"frame_type": TYPES, "fps": [25.0] * 4 + [30.0] * 6, "accepted": [1, 1, 1, 0] + [1] * 6}
@@ -481,7 +493,7 @@ def test_the_order_of_the_rows_does_not_count(analysis):
         evaluated(again(THREE), "one"),
         evaluated(again({**THREE, ("b", 2): False}), "two <b>"),
     ]
-    assert analysis(other).tables == analysis(given).tables
+    assert analysis(other).tables == analysis(models).tables
 
 
 def test_empty_tables_make_no_section():
@@ -493,5 +505,5 @@ def test_empty_tables_make_no_section():
 
 def test_the_hand_table_of_the_metrics():
     # anchors a and b right: a's ±1 right, b's +1 right and +2 wrong
-    found = conditional_robustness(table(**HAND))
-    assert [(cell.value, cell.n) for cell in found.cells] == [(1, 3), (0, 1)]
+    robustness = conditional_robustness(table(**HAND))
+    assert [(cell.value, cell.n) for cell in robustness.cells] == [(1, 3), (0, 1)]

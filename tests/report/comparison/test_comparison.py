@@ -42,19 +42,21 @@ from steadyeye.runner.collect import ask, evaluate_metrics
 
 
 @pytest.mark.parametrize(
-    ("ahead", "behind", "p"),
+    ("only_one", "only_other", "p"),
     [(0, 0, 1), (5, 0, 2 / 32), (1, 7, 18 / 256), (3, 1, 10 / 16), (4, 4, 1)],
 )
-def test_mcnemar_by_hand(ahead, behind, p):
+def test_mcnemar_by_hand(only_one, only_other, p):
     """Of 1 against 7, nine outcomes in 256 are as one-sided, and as many the other way."""
-    assert mcnemar(ahead, behind) == pytest.approx(p)
+    assert mcnemar(only_one, only_other) == pytest.approx(p)
 
 
 def test_mcnemar_is_the_binomial_sum():
-    for ahead in range(15):
-        for behind in range(15):
-            n, few = ahead + behind, min(ahead, behind)
-            assert mcnemar(ahead, behind) == pytest.approx(min(1, 2 * binom.cdf(few, n, 0.5)))
+    for only_one in range(15):
+        for only_other in range(15):
+            n, few = only_one + only_other, min(only_one, only_other)
+            assert mcnemar(only_one, only_other) == pytest.approx(
+                min(1, 2 * binom.cdf(few, n, 0.5))
+            )
 
 
 def test_tango_as_published():
@@ -66,21 +68,21 @@ def test_tango_by_the_likelihood():
     """The ends are where the score test, its variance maximising the likelihood, just rejects."""
     z = norm.ppf(0.975)
 
-    def score(d, ahead, behind, n):
+    def score(d, only_one, only_other, n):
         # d/dq of ahead·log(q + d) + behind·log(q) + same·log(1 − 2q − d)
-        same = n - ahead - behind
+        same = n - only_one - only_other
 
         def slope(q):
-            return ahead / (q + d) + behind / q - 2 * same / (1 - 2 * q - d)
+            return only_one / (q + d) + only_other / q - 2 * same / (1 - 2 * q - d)
 
         q = brentq(slope, max(0, -d) + 1e-13, (1 - d) / 2 - 1e-13)
-        return (ahead - behind - n * d) / np.sqrt(n * (2 * q + d - d * d))
+        return (only_one - only_other - n * d) / np.sqrt(n * (2 * q + d - d * d))
 
-    for ahead, behind, n in [(12, 2, 50), (3, 4, 20), (30, 55, 300), (1, 1, 6)]:
-        low, high = tango(ahead, behind, n)
-        assert score(low, ahead, behind, n) == pytest.approx(z, abs=1e-5)
-        assert score(high, ahead, behind, n) == pytest.approx(-z, abs=1e-5)
-        assert tango(behind, ahead, n) == pytest.approx((-high, -low))
+    for better, worse, n in [(12, 2, 50), (3, 4, 20), (30, 55, 300), (1, 1, 6)]:
+        low, high = tango(better, worse, n)
+        assert score(low, better, worse, n) == pytest.approx(z, abs=1e-5)
+        assert score(high, better, worse, n) == pytest.approx(-z, abs=1e-5)
+        assert tango(worse, better, n) == pytest.approx((-high, -low))
 
 
 def test_tango_where_none_or_all_differ():
@@ -96,9 +98,9 @@ def test_tango_covers(n):
     outcomes = [(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)]
     ends = np.array([tango(a, b, n) for a, b, _ in outcomes])
     covered = []
-    for ahead, behind in [(0.1, 0.1), (0.3, 0.1), (0.5, 0.05), (0.05, 0.02), (0.2, 0.4)]:
-        chance = multinomial.pmf(outcomes, n, [ahead, behind, 1 - ahead - behind])
-        true = ahead - behind
+    for only_one, only_other in [(0.1, 0.1), (0.3, 0.1), (0.5, 0.05), (0.05, 0.02), (0.2, 0.4)]:
+        chance = multinomial.pmf(outcomes, n, [only_one, only_other, 1 - only_one - only_other])
+        true = only_one - only_other
         covered.append(chance[(ends[:, 0] <= true) & (true <= ends[:, 1])].sum())
     assert min(covered) > 0.925
     assert np.mean(covered) > 0.945
@@ -107,64 +109,66 @@ def test_tango_covers(n):
 # ---------------------------------------------------------------- clusters
 
 
-def clustered(rng, videos, each, shift=0.0):
+def clustered(rng, videos, trial_count, shift=0.0):
     """Two models on several trials a video, both helped by what the video is like."""
-    names = np.repeat([f"v{i:03}" for i in range(videos)], each)
+    names = np.repeat([f"v{i:03}" for i in range(videos)], trial_count)
     hard = rng.normal(0, 1.5, videos)
     chances = [1 / (1 + np.exp(-(hard + rng.normal(0, 0.5, videos) + s))) for s in (shift, 0)]
-    return [Trials(rng.random(len(names)) < np.repeat(c, each), names) for c in chances]
+    return [Trials(rng.random(len(names)) < np.repeat(c, trial_count), names) for c in chances]
 
 
 def test_exchanging_models_is_the_sum_over_all_ways_to_exchange_them():
     rng = np.random.default_rng(0)
     for videos in (1, 2, 6, 10):
-        ahead = rng.integers(-4, 6, videos).astype(float)
+        lead = rng.integers(-4, 6, videos).astype(float)
         signs = np.array(list(product([-1, 1], repeat=videos)))
-        sums = signs @ ahead
-        expected = np.mean(sums >= ahead.sum()), np.mean(sums <= ahead.sum())
-        assert exchange_chances(ahead) == pytest.approx(expected)
+        sums = signs @ lead
+        expected = np.mean(sums >= lead.sum()), np.mean(sums <= lead.sum())
+        assert exchange_chances(lead) == pytest.approx(expected)
 
 
 def test_one_trial_a_video_is_mcnemars_test():
-    for ahead, behind in [(5, 0), (7, 2), (3, 3), (0, 9)]:
-        each = np.repeat([1.0, -1.0, 0.0], [ahead, behind, 6])
-        assert min(1, 2 * min(exchange_chances(each))) == pytest.approx(mcnemar(ahead, behind))
+    for only_one, only_other in [(5, 0), (7, 2), (3, 3), (0, 9)]:
+        lead = np.repeat([1.0, -1.0, 0.0], [only_one, only_other, 6])
+        assert min(1, 2 * min(exchange_chances(lead))) == pytest.approx(
+            mcnemar(only_one, only_other)
+        )
 
 
 def test_many_and_long_videos_are_counted_nearly():
     rng = np.random.default_rng(0)
-    ahead = rng.integers(-300, 305, 3000).astype(float)
-    z = ahead.sum() / np.sqrt(np.sum(ahead**2))
-    assert exchange_chances(ahead) == pytest.approx((norm.sf(z), norm.cdf(z)), rel=0.02)
+    lead = rng.integers(-300, 305, 3000).astype(float)
+    z = lead.sum() / np.sqrt(np.sum(lead**2))
+    assert exchange_chances(lead) == pytest.approx((norm.sf(z), norm.cdf(z)), rel=0.02)
 
 
 def test_clusters_by_hand():
     """Two trials each in eight videos, one ahead in seven of them and none in the last."""
     names = np.repeat([f"v{i}" for i in range(8)], 2)
-    one = Trials(np.arange(16) % 2 < np.repeat([1] * 7 + [0], 2), names)
-    found = difference(
-        prepare_outcomes(one), prepare_outcomes(Trials(np.zeros(16, dtype=bool), names))
+    trials = Trials(np.arange(16) % 2 < np.repeat([1] * 7 + [0], 2), names)
+    change = difference(
+        prepare_outcomes(trials), prepare_outcomes(Trials(np.zeros(16, dtype=bool), names))
     )
-    assert found.p == pytest.approx(2 / 2**7)
-    assert (found.value, found.n, found.units) == (7 / 16, 16, 8)
+    assert change.p == pytest.approx(2 / 2**7)
+    assert (change.value, change.n, change.units) == (7 / 16, 16, 8)
     # of the 256 subsets the means in order: seven are 0.25 or less
     subsets = [np.mean(s) / 2 for r in range(1, 9) for s in combinations([1] * 7 + [0], r)]
-    assert found.low == pytest.approx(sorted([-1, *subsets])[int(0.025 * 256)])
+    assert change.low == pytest.approx(sorted([-1, *subsets])[int(0.025 * 256)])
     # no video is known that differs by less: the other end is Gaffke's
     upper = -2 * lower_bounds(np.array([[0.25] * 7 + [0.5]]), np.ones((1, 8)))[0] + 1
-    assert found.high == pytest.approx(upper)
-    assert found.method == (
+    assert change.high == pytest.approx(upper)
+    assert change.method == (
         "exact permutation test over 8 videos, higher in 7 and lower in 0; Gaffke's bounds"
     )
 
 
 def test_five_videos_tell_nothing_apart_and_say_so():
     names = np.repeat([f"v{i}" for i in range(5)], 4)
-    one, other = (Trials(np.full(20, right), names) for right in (True, False))
-    found = difference(prepare_outcomes(one), prepare_outcomes(other))
-    assert found.p == pytest.approx(2 / 2**5)
-    assert found.low <= 0
-    assert found.method.endswith("; 5 are too few for a clear difference")
+    all_right, all_wrong = (Trials(np.full(20, right), names) for right in (True, False))
+    change = difference(prepare_outcomes(all_right), prepare_outcomes(all_wrong))
+    assert change.p == pytest.approx(2 / 2**5)
+    assert change.low <= 0
+    assert change.method.endswith("; 5 are too few for a clear difference")
 
 
 @st.composite
@@ -177,56 +181,56 @@ def pairs(draw):
 
 @given(pairs(), st.data())
 def test_a_right_answer_more_never_lowers_an_end_and_p_agrees(both, data):
-    one, other = both
-    found = difference(prepare_outcomes(one), prepare_outcomes(other))
-    assert -1 <= found.low <= found.value <= found.high <= 1
-    back = difference(prepare_outcomes(other), prepare_outcomes(one))
-    assert (-back.high, -back.low, back.p) == pytest.approx((found.low, found.high, found.p))
-    if found.method.startswith("exact"):
-        assert (found.p <= 0.05) >= (found.low > 0 or found.high < 0)
-        assert found.p > 0.05 or found.low >= 0 or found.high <= 0
-    if one.success.all():
+    first, second = both
+    change = difference(prepare_outcomes(first), prepare_outcomes(second))
+    assert -1 <= change.low <= change.value <= change.high <= 1
+    back = difference(prepare_outcomes(second), prepare_outcomes(first))
+    assert (-back.high, -back.low, back.p) == pytest.approx((change.low, change.high, change.p))
+    if change.method.startswith("exact"):
+        assert (change.p <= 0.05) >= (change.low > 0 or change.high < 0)
+        assert change.p > 0.05 or change.low >= 0 or change.high <= 0
+    if first.success.all():
         return
-    more = one.success.copy()
+    more = first.success.copy()
     more[data.draw(st.sampled_from(np.flatnonzero(~more).tolist()))] = True
-    better = difference(prepare_outcomes(Trials(more, one.videos)), prepare_outcomes(other))
-    assert better.low >= found.low - 1e-7
-    assert better.high >= found.high - 1e-7
+    better = difference(prepare_outcomes(Trials(more, first.videos)), prepare_outcomes(second))
+    assert better.low >= change.low - 1e-7
+    assert better.high >= change.high - 1e-7
 
 
 @pytest.mark.parametrize("videos", [5, 12, 40])
 def test_the_clustered_interval_covers_and_the_test_keeps_its_level(videos):
     rng = np.random.default_rng(videos)
-    found = [difference(*map(prepare_outcomes, clustered(rng, videos, 5))) for _ in range(300)]
+    changes = [difference(*map(prepare_outcomes, clustered(rng, videos, 5))) for _ in range(300)]
     # of 300, 0.92 and 0.08 lie more than two standard deviations from 0.95 and 0.05
-    assert np.mean([each.low <= 0 <= each.high for each in found]) > 0.92
-    assert np.mean([each.p <= 0.05 for each in found]) < 0.08
+    assert np.mean([change.low <= 0 <= change.high for change in changes]) > 0.92
+    assert np.mean([change.p <= 0.05 for change in changes]) < 0.08
 
 
 def test_the_interval_and_the_p_value_of_clusters_agree():
     rng = np.random.default_rng(1)
     for _ in range(60):
-        found = difference(*(prepare_outcomes(each) for each in clustered(rng, 15, 3, 0.8)))
-        if abs(found.p - 0.05) > 0.005:
-            assert (found.p < 0.05) == (found.low > 0 or found.high < 0)
+        change = difference(*(prepare_outcomes(trials) for trials in clustered(rng, 15, 3, 0.8)))
+        if abs(change.p - 0.05) > 0.005:
+            assert (change.p < 0.05) == (change.low > 0 or change.high < 0)
 
 
 def test_one_video_says_so():
     success = np.array([True, True, False, True])
-    one = Trials(success, np.array(["v"] * 4))
-    found = difference(prepare_outcomes(one), prepare_outcomes(Trials(~success, one.videos)))
-    assert found.value == pytest.approx(0.5)
-    assert found.method.endswith("3 against 1 of 4; Tango's interval, within this one video only")
+    trials = Trials(success, np.array(["v"] * 4))
+    change = difference(prepare_outcomes(trials), prepare_outcomes(Trials(~success, trials.videos)))
+    assert change.value == pytest.approx(0.5)
+    assert change.method.endswith("3 against 1 of 4; Tango's interval, within this one video only")
 
 
-@pytest.mark.parametrize("each", [1, 3])
-def test_a_model_and_itself_do_not_differ(each):
-    one, _ = clustered(np.random.default_rng(0), 20, each)
-    found = difference(prepare_outcomes(one), prepare_outcomes(one))
-    assert (found.value, found.p) == (0, 1)
+@pytest.mark.parametrize("trial_count", [1, 3])
+def test_a_model_and_itself_do_not_differ(trial_count):
+    model, _ = clustered(np.random.default_rng(0), 20, trial_count)
+    change = difference(prepare_outcomes(model), prepare_outcomes(model))
+    assert (change.value, change.p) == (0, 1)
     # which does not show that they never will
-    wide = tango(0, 0, 20)[1] if each == 1 else 1 - 0.025 ** (1 / 20)
-    assert (found.low, found.high) == pytest.approx((-wide, wide))
+    wide = tango(0, 0, 20)[1] if trial_count == 1 else 1 - 0.025 ** (1 / 20)
+    assert (change.low, change.high) == pytest.approx((-wide, wide))
 
 
 # ---------------------------------------------------------------- statistics
@@ -235,11 +239,11 @@ def test_a_model_and_itself_do_not_differ(each):
 def test_a_sweep_is_resampled_as_its_metric_is():
     predictions = sweep({"blur": BLUR, "fog": FOG})
     for images in ("right", "all"):
-        asked = ask(parse(f"degraded_accuracy(images='{images}')"))
-        result, found = asked.metric(predictions), asked.outcomes(predictions)
-        assert found.value == pytest.approx(result.value)
+        bound_metric = ask(parse(f"degraded_accuracy(images='{images}')"))
+        result, outcomes = bound_metric.metric(predictions), bound_metric.outcomes(predictions)
+        assert outcomes.value == pytest.approx(result.value)
         if images == "all":
-            own = found.interval()
+            own = outcomes.interval()
             assert (own.low, own.high) == pytest.approx((result.low, result.high), abs=1e-6)
     once = np.ones((1, 4), dtype=np.float32)
     assert ask(parse("degraded_accuracy")).outcomes(predictions).resampled(once) == pytest.approx(
@@ -254,21 +258,23 @@ def detected(rng, miss, videos=60, model="m"):
     n = 2 * videos
     corners = np.tile([0.0, 0, 10, 10], (n, 1))
     label = np.arange(n) // 2 % 2
-    shown = rng.random(n) >= miss
+    is_detected = rng.random(n) >= miss
     area = np.full(n, 100.0)
     image = np.arange(n)
     crowd = np.zeros(n, dtype=bool)
     truth = BoxTable(image, label, corners, np.ones(n), crowd, area)
-    said = BoxTable(*(a[shown] for a in (image, label, corners, 1 - image / 999, crowd, area)))
+    detections = BoxTable(
+        *(a[is_detected] for a in (image, label, corners, 1 - image / 999, crowd, area))
+    )
     plain = table(
         np.eye(2)[label],
-        [[each] for each in label],
+        [[number] for number in label],
         [f"g{i // 2:02}" for i in range(n)],
         [0, 1] * videos,
     )
     columns = (*plain.columns, "boxes", "detections")
     return replace(
-        plain, columns=columns, boxes=truth, detections=said, fingerprint="f", model=model
+        plain, columns=columns, boxes=truth, detections=detections, fingerprint="f", model=model
     )
 
 
@@ -276,14 +282,18 @@ def detected(rng, miss, videos=60, model="m"):
 def test_detectors_are_compared_in_pairs(name):
     rng = np.random.default_rng(0)
     good, bad = detected(rng, 0.05), detected(rng, 0.5)
-    asked = ask(parse(name))
-    for each in (good, bad):
-        assert asked.outcomes(each).value == pytest.approx(asked.metric(each).value)
-    first, second = (prepare_outcomes(asked.outcomes(each)) for each in (good, bad))
-    found = difference(first, second)
-    assert found.low < found.value < found.high
-    assert found.p < 0.05
-    assert found.method.startswith("paired jackknife over 60 images, Student's t, ")
+    bound_metric = ask(parse(name))
+    for predictions in (good, bad):
+        assert bound_metric.outcomes(predictions).value == pytest.approx(
+            bound_metric.metric(predictions).value
+        )
+    first, second = (
+        prepare_outcomes(bound_metric.outcomes(predictions)) for predictions in (good, bad)
+    )
+    change = difference(first, second)
+    assert change.low < change.value < change.high
+    assert change.p < 0.05
+    assert change.method.startswith("paired jackknife over 60 images, Student's t, ")
     again = difference(first, first)
     assert (again.value, again.p) == (0, 1)
     assert again.low < 0 < again.high
@@ -291,11 +301,14 @@ def test_detectors_are_compared_in_pairs(name):
     same = detected(np.random.default_rng(0), 0.5)
     worse = detected(np.random.default_rng(0), 0.52)
     close, apart = (
-        difference(prepare_outcomes(asked.outcomes(same)), prepare_outcomes(asked.outcomes(each)))
-        for each in (worse, bad)
+        difference(
+            prepare_outcomes(bound_metric.outcomes(same)),
+            prepare_outcomes(bound_metric.outcomes(predictions)),
+        )
+        for predictions in (worse, bad)
     )
     assert close.high - close.low < (apart.high - apart.low) / 2
-    few = [prepare_outcomes(asked.outcomes(detected(rng, miss, 4))) for miss in (0.0, 0.9)]
+    few = [prepare_outcomes(bound_metric.outcomes(detected(rng, miss, 4))) for miss in (0.0, 0.9)]
     nothing = difference(*few)
     assert (nothing.low, nothing.high, nothing.p) == (-1, 1, 1)
     assert "too few images" in nothing.method
@@ -315,7 +328,7 @@ def test_holm_from_its_closed_form():
     rng = np.random.default_rng(0)
     for size in (1, 2, 7):
         p = rng.random(size)
-        expected = [min(1, max((size - np.sum(p < q)) * q for q in p if q <= each)) for each in p]
+        expected = [min(1, max((size - np.sum(p < q)) * q for q in p if q <= value)) for value in p]
         assert holm(p) == pytest.approx(expected)
 
 
@@ -328,7 +341,7 @@ def entry(model, right, n=100):
 
 
 def ranks(board):
-    return [(rank(board, place), each.model) for place, each in enumerate(board.standings)]
+    return [(rank(board, place), standing.model) for place, standing in enumerate(board.standings)]
 
 
 def test_models_told_apart_are_ordered():
@@ -357,7 +370,7 @@ def test_not_being_told_apart_does_not_carry_over():
     board = leaderboard("accuracy", [entry("a", 59), entry("b", 55), entry("c", 50)])
     assert ranks(board) == [("1=", "a"), ("1=", "b"), ("2", "c")]
     assert board.open_triple == ("a", "b", "c")
-    assert [each.tied for each in board.standings] == [("b",), ("a", "c"), ("b",)]
+    assert [standing.tied for standing in board.standings] == [("b",), ("a", "c"), ("b",)]
     assert headline(board) == "a has a better accuracy than c"
 
 
@@ -401,24 +414,24 @@ def test_what_one_model_could_not_predict_counts_for_none():
     whole = steady("whole")
     # the anchor of set b and a neighbour in set a
     broken = steady("broken", errors=["x", "", "", "y", "", "", "", ""])
-    found = boards([whole, broken])
-    assert found.left_out == 2
-    for board in found.boards:
-        assert len({each.result.n for each in board.standings}) == 1
-    assert {b.metric: b.standings[0].result.n for b in found.boards}["accuracy"] == 2
-    one, two = common([whole.predictions, broken.predictions])
-    assert one.valid.tolist() == two.valid.tolist() == broken.predictions.valid.tolist()
+    leaderboards = boards([whole, broken])
+    assert leaderboards.left_out == 2
+    for board in leaderboards.boards:
+        assert len({standing.result.n for standing in board.standings}) == 1
+    assert {b.metric: b.standings[0].result.n for b in leaderboards.boards}["accuracy"] == 2
+    first, second = common([whole.predictions, broken.predictions])
+    assert first.valid.tolist() == second.valid.tolist() == broken.predictions.valid.tolist()
     assert "2 samples without a prediction from every model" in " ".join(
         comparison([whole, broken]).text
     )
 
 
 def test_other_samples_are_not_compared():
-    one = steady("one")
-    other = evaluate_metrics(replace(one.predictions, fingerprint="g"))
-    assert boards([one, other]) is None
-    assert boards([one]) is None
-    assert comparison([one, other]) is None
+    original = steady("one")
+    other = evaluate_metrics(replace(original.predictions, fingerprint="g"))
+    assert boards([original, other]) is None
+    assert boards([original]) is None
+    assert comparison([original, other]) is None
 
 
 def test_the_section_says_what_was_found():
@@ -442,9 +455,9 @@ def test_sweeps_are_compared_too():
     tables = [
         replace(sweep({"fog": block}, model=m), fingerprint="f") for m, block in models.items()
     ]
-    found = boards([evaluate_metrics(each) for each in tables])
-    assert found.boards[0].metric == "degraded_accuracy"
-    rank_board = next(b for b in found.boards if b.metric == "degraded_rank")
+    leaderboards = boards([evaluate_metrics(predictions) for predictions in tables])
+    assert leaderboards.boards[0].metric == "degraded_accuracy"
+    rank_board = next(b for b in leaderboards.boards if b.metric == "degraded_rank")
     assert rank_board.lower
     assert rank_board.standings[0].model == "a"
 
@@ -464,8 +477,8 @@ def saved_runs(test_data, tmp_path_factory):
     for model, share in {"good": 0.9, "close": 0.895, "poor": 0.6}.items():
         wrong = {a for a, chance in hard.items() if chance > share}
         lost = wrong | {frame for anchor in wrong for frame in sets[anchor]}
-        said = {f: (own[0] + 1) % 30 if f in lost else own[0] for f, own in labels.items()}
-        (root / f"{model}.json").write_text(json.dumps(said))
+        predicted = {f: (own[0] + 1) % 30 if f in lost else own[0] for f, own in labels.items()}
+        (root / f"{model}.json").write_text(json.dumps(predicted))
         score(root / f"{model}.json", data, root / model)
     return root
 
@@ -476,8 +489,8 @@ def test_compare_from_the_command_line(saved_runs):
         "--out", "c.html", "--format", "html,md", cwd=saved_runs,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    said = " ".join(done.stdout.split())
-    assert 0 <= said.index("has a better pm-10 than poor, by") < said.index("rank model")
+    output = " ".join(done.stdout.split())
+    assert 0 <= output.index("has a better pm-10 than poor, by") < output.index("rank model")
     page = (saved_runs / "c.md").read_text()
     assert "Paired differences" in page
     assert page.index("Paired differences") < page.index("### All numbers")
@@ -486,10 +499,10 @@ def test_compare_from_the_command_line(saved_runs):
 
 
 def test_compare_from_python(saved_runs):
-    (found,) = se.compare(*(saved_runs / m for m in ("good", "close", "poor")))
-    pm = found.boards[0]
+    (leaderboards,) = se.compare(*(saved_runs / m for m in ("good", "close", "poor")))
+    pm = leaderboards.boards[0]
     assert name_metric(pm.metric) == "pm-10"
-    assert [each.model for each in pm.standings] == ["good", "close", "poor"]
+    assert [standing.model for standing in pm.standings] == ["good", "close", "poor"]
     for pair, names in zip(
         sorted(pm.pairs, key=lambda p: (p.better, p.worse)),
         sorted(combinations(("good", "close", "poor"), 2)),
@@ -525,8 +538,10 @@ def test_runs_in_folders_of_one_name_are_told_apart(saved_runs, tmp_path):
     for place, model in (("base", "good"), ("head", "close")):
         (tmp_path / place).mkdir()
         (tmp_path / place / "run").symlink_to(saved_runs / model)
-    (found,) = se.compare(tmp_path / "base" / "run", tmp_path / "head" / "run", metrics="accuracy")
-    assert len({each.model for each in found.boards[0].standings}) == 2
+    (leaderboards,) = se.compare(
+        tmp_path / "base" / "run", tmp_path / "head" / "run", metrics="accuracy"
+    )
+    assert len({standing.model for standing in leaderboards.boards[0].standings}) == 2
 
 
 def test_statistics_without_a_value_have_no_difference():

@@ -34,7 +34,7 @@ def test_costs_are_the_differences_of_both_models():
     first, second = (run.predictions for run in runs)
     assert deployment.changed.value == np.mean(first.own != second.own)
     assert 0 < deployment.changed.value < 1
-    cost = {each.metric: each.difference for each in deployment.costs}
+    cost = {cost.metric: cost.difference for cost in deployment.costs}
     better, worse = runs
     assert cost["accuracy"].value == pytest.approx(better.accuracy().value - worse.accuracy().value)
     assert cost["pm_k(k=1)"].value == pytest.approx(better.pm_k(1).value - worse.pm_k(1).value)

@@ -272,8 +272,8 @@ def test_names_of_cards_are_no_paths_and_differ(site, monkeypatch):
 
 def test_a_model_has_one_name_on_all_data(site):
     first, second = site.models
-    named = leaderboard_site.unify_names([first, second])
-    assert [m.predictions.model for m in named[1]] == [m.predictions.model for m in second]
+    model_groups = leaderboard_site.unify_names([first, second])
+    assert [m.predictions.model for m in model_groups[1]] == [m.predictions.model for m in second]
     marks = {m.predictions.model: m.predictions.model_mark for m in (*first, *second)}
     assert len(set(marks.values())) == len(marks)
 
@@ -323,9 +323,9 @@ def test_the_page_and_a_card_in_a_browser(browser, site, tmp_path):
     for page in ("index.html", "cards/low--b.html"):
         address = (tmp_path / page).as_uri()
         for look in page_checks.LOOKS[:2]:
-            opened = page_checks.open_page(browser, address, look, offline=True)
-            page_checks.unfold(opened.page)
-            faults = page_checks.find_faults(opened)
-            violations = page_checks.find_violations(opened.page)
-            opened.page.context.close()
+            window = page_checks.open_page(browser, address, look, offline=True)
+            page_checks.unfold(window.page)
+            faults = page_checks.find_faults(window)
+            violations = page_checks.find_violations(window.page)
+            window.page.context.close()
             assert faults + violations == [], (page, look)

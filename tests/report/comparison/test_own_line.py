@@ -74,7 +74,7 @@ def test_why_there_is_no_line():
     assert "there are none" in explain_no_line(outcomes([(0, 0)] * 3, n=0))
     assert fit_own_lines(outcomes([(5, 4), (6, 5)]), VIDEOS) == ()
     own = fit_own_lines(outcomes([(50, 40), (60, 30), (70, 20)]), VIDEOS)
-    assert [each.line.space.name for each in own] == ["probit", "logit"]
+    assert [own_line.line.space.name for own_line in own] == ["probit", "logit"]
 
 
 def test_few_videos_have_no_interval_and_one_video_says_so():

@@ -64,8 +64,8 @@ def results(form, out):
 
 def taken(review, form, file, prefix="", annotator=""):
     with review.db.writing() as c:
-        given = FORMS[form].read_annotations(review.folder, file, annotator)
-        return import_annotations(c, review.rules, given, prefix)
+        annotations = FORMS[form].read_annotations(review.folder, file, annotator)
+        return import_annotations(c, review.rules, annotations, prefix)
 
 
 def standing(review, timed=True):
@@ -73,13 +73,13 @@ def standing(review, timed=True):
     with review.db.reading() as c:
         rows = [row for stage in review.plan.votes for row in list_answered(c, stage)]
     return {
-        (row.stage, row.key, said.name): (
-            said.answer,
-            said.comment,
-            *((said.seconds, round(said.made_at, 3)) if timed else ()),
+        (row.stage, row.key, decision.name): (
+            decision.answer,
+            decision.comment,
+            *((decision.seconds, round(decision.made_at, 3)) if timed else ()),
         )
         for row in rows
-        for said in row.decisions
+        for decision in row.decisions
     }
 
 
@@ -91,9 +91,9 @@ def argued(folder):
         while served := review.next("anchors", number):
             review.say(served[0], GOOD, number, comment="good & <clear>", seconds=2.5 + number)
     for number in range(2):
-        review.everything("pairs", lambda shown: rng.choice([YES, YES, NO]), number)
+        review.everything("pairs", lambda payload: rng.choice([YES, YES, NO]), number)
     for number in range(2):
-        review.everything("joint", lambda shown: rng.choice([YES, NO]), number)
+        review.everything("joint", lambda payload: rng.choice([YES, NO]), number)
     return review
 
 
@@ -119,15 +119,15 @@ def test_a_review_of_frames_comes_back_as_it_was(folder, tmp_path, form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_review_of_boxes_comes_back_as_it_was(boxes, tmp_path, form):
-    said = {"classification": 2, "boxes": 1}
-    first = Boxes(boxes, 2, stages=said)
+    votes = {"classification": 2, "boxes": 1}
+    first = Boxes(boxes, 2, stages=votes)
     for number in range(2):
-        first.everything("classification", lambda shown: FINE, number)
+        first.everything("classification", lambda payload: FINE, number)
     odd = {"box": [0.37, 1.13, 39.99, 31.01], "label": "dog"}
-    first.everything("boxes", lambda shown: {"boxes": [BOX, odd]}, 0)
-    first.everything("box_check", lambda shown: {"boxes": [*shown["boxes"][1:], BOX]}, 1)
+    first.everything("boxes", lambda payload: {"boxes": [BOX, odd]}, 0)
+    first.everything("box_check", lambda payload: {"boxes": [*payload["boxes"][1:], BOX]}, 1)
     written(first, form, tmp_path / "out")
-    second = Boxes(copied(boxes, tmp_path / "again"), 0, stages=said)
+    second = Boxes(copied(boxes, tmp_path / "again"), 0, stages=votes)
     for file in results(form, tmp_path / "out"):
         assert taken(second, form, file)["decisions"] > 0
     assert standing(second, timed=False) == standing(first, timed=False)
@@ -157,8 +157,8 @@ def test_percent_and_pixels_agree():
         xs = sorted(rng.uniform(0, shape[0]) for _ in range(2))
         ys = sorted(rng.uniform(0, shape[1]) for _ in range(2))
         box = [xs[0], ys[0], xs[1], ys[1]]
-        there = label_studio.to_percent(box, shape)
-        assert label_studio.to_pixels(there, shape) == pytest.approx(box, abs=1e-6)
+        percent = label_studio.to_percent(box, shape)
+        assert label_studio.to_pixels(percent, shape) == pytest.approx(box, abs=1e-6)
     assert label_studio.to_percent([10, 20, 60, 30], (200, 50)) == {
         "x": 5,
         "y": 40,
@@ -212,21 +212,21 @@ def project(folder, tmp_path):
 def test_an_annotation_becomes_a_decision_of_its_annotator(project):
     review, tasks, send = project
     assert len(tasks) == 8
-    said = (("correct", "yes"), ("similar", "no"), ("reasons", "blur", "motion"))
-    counts = send([annotation(tasks[0], *said)], prefix="ls ")
+    choices = (("correct", "yes"), ("similar", "no"), ("reasons", "blur", "motion"))
+    counts = send([annotation(tasks[0], *choices)], prefix="ls ")
     assert counts == {
         "decisions": 1,
         "there_already": 0,
         "older_than_what_stands": 0,
         "skipped_by_their_annotator": 0,
     }
-    ((where, what),) = standing(review).items()
-    assert where == ("pairs", tasks[0]["data"]["key"], "ls ann@example.org")
+    ((question, decision),) = standing(review).items()
+    assert question == ("pairs", tasks[0]["data"]["key"], "ls ann@example.org")
     answer = {"correct": "yes", "similar": "no", "reasons": ["motion", "blur"]}
-    assert what == (answer, "", 4.288, 1615328169.728)
+    assert decision == (answer, "", 4.288, 1615328169.728)
     joint = review.next("joint", 0)
     assert joint[0].payload["image"] in tasks[0]["data"]["image"]
-    assert len(review.everything("pairs", lambda shown: YES)) == 7
+    assert len(review.everything("pairs", lambda payload: YES)) == 7
 
 
 def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
@@ -246,7 +246,7 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"completed_by": None}, "1 annotations cannot be read, first .*does not say who made it"),
         ({"data": {"stage": "pairs", "key": "v9", "image": "x"}}, "this set has no 'v9'"),
@@ -260,7 +260,9 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
         ({"completed_by": "r0"}, "r0 is paused: late"),
     ],
 )
-def test_what_cannot_be_taken_is_refused_with_the_first_and_nothing_is_taken(project, change, told):
+def test_what_cannot_be_taken_is_refused_with_the_first_and_nothing_is_taken(
+    project, change, message
+):
     review, tasks, send = project
     with review.db.writing() as c:
         reviewers.add_reviewer(c, "boss", admin=True)
@@ -270,12 +272,12 @@ def test_what_cannot_be_taken_is_refused_with_the_first_and_nothing_is_taken(pro
     data = {"data": change.pop("data", tasks[1]["data"])}
     choices = change.pop("choices", [("correct", "yes"), ("similar", "yes")])
     good = annotation(tasks[0], ("correct", "yes"), ("similar", "yes"), completed_by=7)
-    with pytest.raises(UsageError, match=told) as refused:
+    with pytest.raises(UsageError, match=message) as refused:
         send([good, annotation(data, *choices, **change)])
     assert "\n" not in str(refused.value)
     assert standing(review) == {}
     with review.db.reading() as c:
-        assert [one.name for one in reviewers.list_reviewers(c)] == ["r0", "boss"]
+        assert [reviewer.name for reviewer in reviewers.list_reviewers(c)] == ["r0", "boss"]
     assert send([good])["decisions"] == 1
     assert next(iter(standing(review)))[2] == "annotator 7"
 
@@ -302,25 +304,25 @@ def test_who_drew_boxes_elsewhere_does_not_decide_them(boxes, tmp_path):
     written(review, "label_studio", tmp_path / "out")
     form = tmp_path / "out/label_studio"
     tasks = json.loads((form / "boxes.tasks.json").read_text())
-    drawn = [
+    annotated_tasks = [
         annotation(t, id=n) | {"annotations": [{**annotation(t)["annotations"][0], "id": n}]}
         for n, t in enumerate(tasks)
     ]
-    for task in drawn:
+    for task in annotated_tasks:
         task["annotations"][0]["result"] = task["predictions"][0]["result"]
-    (tmp_path / "a.json").write_text(json.dumps(drawn))
+    (tmp_path / "a.json").write_text(json.dumps(annotated_tasks))
     assert taken(review, "label_studio", tmp_path / "a.json")["decisions"] == 3
     written(review, "label_studio", tmp_path / "out")
     checks = json.loads((form / "box_check.tasks.json").read_text())
-    for task in drawn:
+    for task in annotated_tasks:
         match = next(c for c in checks if c["data"]["key"] == task["data"]["key"])
         task["data"] = match["data"]
         task["annotations"][0]["id"] += 100
-    (tmp_path / "b.json").write_text(json.dumps(drawn))
+    (tmp_path / "b.json").write_text(json.dumps(annotated_tasks))
     with pytest.raises(UsageError, match=r"3 annotations cannot be taken, .*another reviewer must"):
         taken(review, "label_studio", tmp_path / "b.json")
-    drawn[0]["annotations"][0]["result"][0]["value"]["rotation"] = 30
-    (tmp_path / "b.json").write_text(json.dumps(drawn))
+    annotated_tasks[0]["annotations"][0]["result"][0]["value"]["rotation"] = 30
+    (tmp_path / "b.json").write_text(json.dumps(annotated_tasks))
     with pytest.raises(UsageError, match="the box box0 is rotated or outside the image"):
         taken(review, "label_studio", tmp_path / "b.json")
 
@@ -349,12 +351,12 @@ def test_cvat_tasks_hold_one_picture_an_item_with_its_anchor_beside(folder, tmp_
     ]
 
 
-def answered(root, number, **said):
+def answered(root, number, **words):
     """The file of a task of CVAT after somebody answered the first `number` pictures."""
     tree = ElementTree.parse(root / "annotations.xml").getroot()
     for image in tree.findall("image")[:number]:
         tag = ElementTree.SubElement(image, "tag", {"label": "steadyeye", "source": "manual"})
-        for name, word in said.items():
+        for name, word in words.items():
             ElementTree.SubElement(tag, "attribute", {"name": name}).text = word
     return tree
 
@@ -375,13 +377,13 @@ def test_cvat_answers_are_taken_and_the_unanswered_counted(folder, tmp_path):
     counts = send(answered(root, 3, **yes), annotator="ann")
     assert (counts["decisions"], counts["not_answered"]) == (3, 5)
     assert {key[2] for key in standing(review)} == {"ann"}
-    for said, told in [
+    for words, message in [
         ({**yes, "similar": "-"}, "3 pictures cannot be read, first .* 'similar' was not answered"),
         ({**yes, "mood": "bad"}, "no question named 'mood'"),
         ({**yes, "similar": "no"}, "say why it is not similar"),
     ]:
-        with pytest.raises(UsageError, match=told):
-            send(answered(root, 3, **said), annotator="ann")
+        with pytest.raises(UsageError, match=message):
+            send(answered(root, 3, **words), annotator="ann")
     stray = answered(root, 1, **yes)
     stray.find("image").set("name", "other.jpg")
     with pytest.raises(UsageError, match=r"1 picture cannot be read, .*it belongs to no item"):
@@ -398,7 +400,7 @@ def test_boxes_drawn_in_cvat_must_be_upright_and_inside(boxes, tmp_path):
     review = Boxes(boxes, 0, stages={"boxes": 1})
     written(review, "cvat", tmp_path / "out")
     path = tmp_path / "job.xml"
-    for change, told in [
+    for change, message in [
         ({"rotation": "12"}, "its box 1 is rotated or outside"),
         ({"xbr": "99"}, "its box 1 is rotated or outside"),
         ({"ytl": "high"}, "its box 1 is rotated or outside"),
@@ -408,13 +410,13 @@ def test_boxes_drawn_in_cvat_must_be_upright_and_inside(boxes, tmp_path):
         for key, text in change.items():
             tree.find("image/box").set(key, text)
         path.write_bytes(ElementTree.tostring(tree))
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=message):
             taken(review, "cvat", path, annotator="ann")
     path.write_bytes(ElementTree.tostring(answered(tmp_path / "out/cvat/boxes", 3)))
     assert taken(review, "cvat", path, annotator="ann")["decisions"] == 3
     suggested = {row["id"]: row for row in boxes.boxes.to_pylist()}
-    drawn = [box for said in standing(review).values() for box in said[0]["boxes"]]
-    assert sorted(box["box"] for box in drawn) == sorted(
+    saved_boxes = [box for decision in standing(review).values() for box in decision[0]["boxes"]]
+    assert sorted(box["box"] for box in saved_boxes) == sorted(
         [[row[c] for c in ("x0", "y0", "x1", "y1")] for row in suggested.values()]
     )
 
@@ -433,21 +435,21 @@ def test_the_command_line_takes_what_it_wrote(folder, tmp_path):
     for root in (folder.root, again):
         (root / "set.json").write_text(json.dumps(content))
     formats = "set,label_studio,cvat"
-    code, told = run("review-export", again, "--out", "asked", "--format", "cvat")
-    assert (code, told.splitlines()[:2]) == (0, ["pictures: 2", "answers: 0"])
+    code, output = run("review-export", again, "--out", "asked", "--format", "cvat")
+    assert (code, output.splitlines()[:2]) == (0, ["pictures: 2", "answers: 0"])
     first = (folder.root, *review.option)
-    code, told = run("review-export", *first, "--out", "out", "--format", formats)
-    assert code == 0, told
+    code, output = run("review-export", *first, "--out", "out", "--format", formats)
+    assert code == 0, output
     for stage in ("anchors", "pairs", "joint"):
         file = f"out/label_studio/{stage}.results.json"
-        code, told = run("review-import", again, file, "--from", "label_studio")
-        assert code == 0, told
-        assert "decisions: " in told
-    told = run("review-import", again, "out/set.json", "--from", "label_studio")[1]
-    assert told.startswith("steadyeye: 'out/set.json' is no list of tasks")
-    told = run("review-import", again, "out/set.json", "--from", "labelbox")[1]
-    assert "no tool named 'labelbox'" in told
-    one = json.loads(run("review-status", *first, "--format", "json")[1])
+        code, output = run("review-import", again, file, "--from", "label_studio")
+        assert code == 0, output
+        assert "decisions: " in output
+    output = run("review-import", again, "out/set.json", "--from", "label_studio")[1]
+    assert output.startswith("steadyeye: 'out/set.json' is no list of tasks")
+    output = run("review-import", again, "out/set.json", "--from", "labelbox")[1]
+    assert "no tool named 'labelbox'" in output
+    status = json.loads(run("review-status", *first, "--format", "json")[1])
     other = json.loads(run("review-status", again, "--format", "json")[1])
     for key in ("table", "table_one", "agreement", "reviewers"):
-        assert one[key] == other[key]
+        assert status[key] == other[key]

@@ -38,12 +38,12 @@ def spread(rng, images=400, sources=80, classes=8):
     of = rng.integers(0, sources, images)
     chance = 0.5 / 2 ** np.arange(classes)
     labels = [{f"c{c}" for c in np.flatnonzero(rng.random(classes) < chance)} for _ in of]
-    return labels, [f"v{each:02}/0.jpg" for each in of]
+    return labels, [f"v{number:02}/0.jpg" for number in of]
 
 
 def shares(labels, splits, name):
     """The share of the images with a class in each split."""
-    having = [part for found, part in zip(labels, splits, strict=True) if name in found]
+    having = [part for names, part in zip(labels, splits, strict=True) if name in names]
     return np.array([having.count(part) for part in SHARES]) / len(having)
 
 
@@ -56,13 +56,13 @@ def test_splits_keep_sources_whole_and_classes_balanced():
             assert len({p for p, s in zip(splits, sources, strict=True) if s == source}) == 1
         sizes = np.array([splits.count(part) for part in SHARES]) / len(splits)
         assert np.abs(sizes - aimed).max() < 0.05
-        counts = Counter(each for found in labels for each in found)
+        counts = Counter(name for names in labels for name in names)
         counts = {name: n for name, n in counts.items() if n >= 10}
         off = [np.abs(shares(labels, splits, name) - aimed).max() for name in counts]
         # what chance alone leaves, sources placed without looking at their classes
         rng = np.random.default_rng(100 + seed)
-        drawn = dict(zip(sorted(set(sources)), rng.choice(3, 80, p=aimed), strict=False))
-        blind = [list(SHARES)[drawn[source]] for source in sources]
+        split_of = dict(zip(sorted(set(sources)), rng.choice(3, 80, p=aimed), strict=False))
+        blind = [list(SHARES)[split_of[source]] for source in sources]
         chance = [np.abs(shares(labels, blind, name) - aimed).max() for name in counts]
         assert np.mean(off) < 0.6 * np.mean(chance)
 
@@ -138,14 +138,14 @@ def test_statistics_are_those_of_the_public_release(test_data):
         "categories": [{"id": number, "name": name} for number, name in enumerate(names)],
         "annotations": [{"image_id": row[2], "category_id": names.index(row[1])} for row in rows],
     }
-    found = count_objects(content)
-    assert (found.images, found.annotated, found.objects) == (3009, 3009, 13604)
+    counts = count_objects(content)
+    assert (counts.images, counts.annotated, counts.objects) == (3009, 3009, 13604)
     balance = json.loads((folder / "class_balance.json").read_text())["data"]
-    assert {(each.name, each.images, each.objects) for each in found.classes} == {
+    assert {(count.name, count.images, count.objects) for count in counts.classes} == {
         (name, images, objects) for name, images, objects, *_ in balance if objects
     }
     # the first two of the paper's Table 1; the release has more objects than the paper
-    assert [each.name for each in found.classes[:2]] == ["person", "cup"]
+    assert [count.name for count in counts.classes[:2]] == ["person", "cup"]
 
 
 def test_objects_outside_and_crowds_are_no_objects_of_a_class():
@@ -159,8 +159,8 @@ def test_objects_outside_and_crowds_are_no_objects_of_a_class():
             {"image_id": 2, "category_id": 2},
         ],
     }
-    found = count_objects(content, "ood")
-    assert (found.images, found.annotated, found.objects, found.outside) == (3, 1, 1, 2)
+    counts = count_objects(content, "ood")
+    assert (counts.images, counts.annotated, counts.objects, counts.outside) == (3, 1, 1, 2)
     assert count_objects(content).objects == 3
 
 
@@ -172,9 +172,9 @@ def test_boxes_can_be_called_ood_where_they_are_drawn():
     assert list_labels("boxes", names) == list_labels("box_check", names) == ("cat", "dog", "ood")
     assert list_labels("classification", names) == names
     assert list_labels("boxes", ("ood", "cat")) == ("ood", "cat")
-    drawn = {"boxes": [{**BOX, "label": "ood"}]}
+    answer = {"boxes": [{**BOX, "label": "ood"}]}
     for stage in ("boxes", "box_check"):
-        assert STAGES[stage].check(drawn, names) == drawn
+        assert STAGES[stage].check(answer, names) == answer
     with pytest.raises(UsageError, match="no class named 'odd'"):
         STAGES["boxes"].check({"boxes": [{**BOX, "label": "odd"}]}, names)
     assert '<Label value="ood"/>' in label_studio.build_config("boxes", names)
@@ -187,22 +187,22 @@ def test_boxes_can_be_called_ood_where_they_are_drawn():
 def exported(tmp_path):
     """The toy candidates reviewed: every dog is called an object outside the classes."""
     sample_boxes(*write(tmp_path, candidates()))
-    made = Boxes(review_set.read(tmp_path / "set"), 3, stages={"classification": 3, "boxes": 1})
+    review = Boxes(review_set.read(tmp_path / "set"), 3, stages={"classification": 3, "boxes": 1})
     for number in range(3):
-        made.everything("classification", fine, number)
+        review.everything("classification", fine, number)
 
-    def renamed(shown):
+    def renamed(payload):
         return {
             "boxes": [
                 {**box, "label": "ood" if box["label"] == "dog" else box["label"]}
-                for box in shown["boxes"]
+                for box in payload["boxes"]
             ]
         }
 
-    made.everything("boxes", renamed, 0)
-    made.everything("box_check", lambda shown: {"boxes": shown["boxes"]}, 1)
-    with made.db.reading() as c:
-        counts = export_coco(c, made.folder, made.plan, tmp_path / "out")
+    review.everything("boxes", renamed, 0)
+    review.everything("box_check", lambda payload: {"boxes": payload["boxes"]}, 1)
+    with review.db.reading() as c:
+        counts = export_coco(c, review.folder, review.plan, tmp_path / "out")
     return tmp_path / "out", counts
 
 
@@ -233,10 +233,10 @@ def test_images_that_nearly_equal_each_other_are_in_one_split(tmp_path):
     again = image_file.decode(first.read_bytes(), "").astype(int) + 1
     second.write_bytes(image_file.encode(again.clip(0, 255).astype(np.uint8), ".jpg"))
     sample_boxes(*arguments)
-    made = Boxes(review_set.read(tmp_path / "set"), stages={"classification": 1})
-    made.everything("classification", fine)
-    with made.db.reading() as c:
-        export_coco(c, made.folder, made.plan, tmp_path / "out")
+    review = Boxes(review_set.read(tmp_path / "set"), stages={"classification": 1})
+    review.everything("classification", fine)
+    with review.db.reading() as c:
+        export_coco(c, review.folder, review.plan, tmp_path / "out")
     images = json.loads((tmp_path / "out" / "annotations.json").read_text())["images"]
     assert [image["source"] for image in images] == ["in/a.jpg", "in/a.jpg", "in/c.png.jpg"]
     assert images[0]["split"] == images[1]["split"]
@@ -262,32 +262,32 @@ def mistakes(run, annotations, most=30):
     predictions = run.predictions
     content = json.loads(annotations.read_text())
     ids = [category["id"] for category in content["categories"]]
-    said, truth = predictions.detections, in_classes(predictions.boxes)
-    order = np.argsort(-said.score)[:200]
+    detections, truth = predictions.detections, in_classes(predictions.boxes)
+    order = np.argsort(-detections.score)[:200]
     results, wrong = [], set()
     for row in order:
-        own = np.flatnonzero(truth.image == said.image[row])
-        near = own[iou(said.boxes[row : row + 1], truth.boxes[own])[0] > 0.5]
+        own = np.flatnonzero(truth.image == detections.image[row])
+        near = own[iou(detections.boxes[row : row + 1], truth.boxes[own])[0] > 0.5]
         false = not len(near)
         if false or len(results) - len(wrong) < most // 2:
-            x0, y0, x1, y1 = said.boxes[row].clip(min=0).tolist()
+            x0, y0, x1, y1 = detections.boxes[row].clip(min=0).tolist()
             wrong |= {str(row)} if false else set()
             results.append(
                 {
                     "id": int(row),
-                    "image_id": int(predictions.ids[said.image[row]]),
-                    "category_id": ids[said.label[row]],
+                    "image_id": int(predictions.ids[detections.image[row]]),
+                    "category_id": ids[detections.label[row]],
                     "bbox": [x0, y0, x1 - x0, y1 - y0],
-                    "score": float(said.score[row]),
+                    "score": float(detections.score[row]),
                 }
             )
     sizes = {image["id"]: (image["width"], image["height"]) for image in content["images"]}
-    for each in results:
-        x, y, w, h = each["bbox"]
-        width, height = sizes[each["image_id"]]
-        each["bbox"] = [x, y, min(w, width - x), min(h, height - y)]
-    kept = {"images": content["images"], "categories": content["categories"]}
-    return {**kept, "results": results}, wrong
+    for result in results:
+        x, y, w, h = result["bbox"]
+        width, height = sizes[result["image_id"]]
+        result["bbox"] = [x, y, min(w, width - x), min(h, height - y)]
+    tables = {"images": content["images"], "categories": content["categories"]}
+    return {**tables, "results": results}, wrong
 
 
 def reviewer(site, token):
@@ -300,9 +300,9 @@ def answered(session, stage, answer):
     """Answers a stage through the app until nothing is asked; returns how often."""
     count = 0
     while items := session.get(f"/stages/{stage}.json").json()["next"]:
-        said = {"assignment": items[0]["assignment"], "nonce": items[0]["nonce"], "seconds": 1.0}
-        said |= {"key": next(keys), "answer": answer(items[0]["payload"])}
-        assert session.post("/decisions", json=said).status_code == 200
+        body = {"assignment": items[0]["assignment"], "nonce": items[0]["nonce"], "seconds": 1.0}
+        body |= {"key": next(keys), "answer": answer(items[0]["payload"])}
+        assert session.post("/decisions", json=body).status_code == 200
         count += 1
     return count
 
@@ -310,9 +310,9 @@ def answered(session, stage, answer):
 def name_by(boxed, wrong):
     """The answers of people who know which boxes are of nothing that the classes name."""
 
-    def name(shown):
-        said = fine(shown)
-        return {**said, "object": "thing"} if boxed[tuple(shown["box"])] in wrong else said
+    def name(payload):
+        answer = fine(payload)
+        return {**answer, "object": "thing"} if boxed[tuple(payload["box"])] in wrong else answer
 
     return name
 
@@ -344,20 +344,20 @@ def test_a_detectors_boxes_become_a_set_it_is_measured_on(test_data, tmp_path):
 
     truths = coco(str(annotations), str(images))
     file_of = {row["image"]: row["name"] for row in folder.boxes.to_pylist()}
-    there = {image.path.name: image.boxes for image in truths.images}
+    true_boxes = {image.path.name: image.boxes for image in truths.images}
 
-    def everything(shown):
+    def everything(payload):
         """COCO's boxes, and what lies on none of them as an object outside, whatever it is."""
-        true = there[file_of[shown["image"]]]
-        drawn = [
+        true = true_boxes[file_of[payload["image"]]]
+        own = [
             {"box": box.tolist(), "label": truths.classes.names[label]}
             for box, label in zip(true.boxes, true.labels, strict=True)
         ]
-        outside = [box for box in shown["boxes"] if boxed[tuple(box["box"])] in wrong]
-        return {"boxes": [*drawn, *({**box, "label": "ood"} for box in outside)]}
+        outside = [box for box in payload["boxes"] if boxed[tuple(box["box"])] in wrong]
+        return {"boxes": [*own, *({**box, "label": "ood"} for box in outside)]}
 
     pictures = answered(sessions[0], "boxes", everything)
-    same = answered(sessions[1], "box_check", lambda shown: {"boxes": shown["boxes"]})
+    same = answered(sessions[1], "box_check", lambda payload: {"boxes": payload["boxes"]})
     mistaken = {row["image"] for row in folder.boxes.to_pylist() if row["id"] in wrong}
     assert pictures == same == len(mistaken)
 
@@ -366,19 +366,22 @@ def test_a_detectors_boxes_become_a_set_it_is_measured_on(test_data, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    told = run("review-export", "mined", "--out", "nao").splitlines()
-    assert f"boxes outside the classes: {len(wrong)}" in told
-    asked = '"map, map_without_ood, mar"'
-    assert told[-1] == f"next: steadyeye run --model … --data \"nao(root='nao')\" --metrics {asked}"
+    lines = run("review-export", "mined", "--out", "nao").splitlines()
+    assert f"boxes outside the classes: {len(wrong)}" in lines
+    metric_names = '"map, map_without_ood, mar"'
+    assert (
+        lines[-1]
+        == f"next: steadyeye run --model … --data \"nao(root='nao')\" --metrics {metric_names}"
+    )
     metrics = ("--metrics", "map, map_without_ood, mar", "--quiet")
     run("run", "--model", yolox, "--data", "nao(root='nao')", "--out", "a", *metrics)
     again = "coco(annotations='nao/annotations.json', images='nao/images')"
     run("run", "--model", yolox, "--data", again, "--out", "b", *metrics)
-    found, same_again = (se.open_run(tmp_path / name) for name in "ab")
-    assert (found.predictions.boxes.label == OOD).sum() == len(wrong)
-    assert found.map_without_ood().value > found.map().value
-    assert found.map_without_ood().value == same_again.map_without_ood().value
-    assert found.mar().value < 0.9
+    run_a, run_b = (se.open_run(tmp_path / name) for name in "ab")
+    assert (run_a.predictions.boxes.label == OOD).sum() == len(wrong)
+    assert run_a.map_without_ood().value > run_a.map().value
+    assert run_a.map_without_ood().value == run_b.map_without_ood().value
+    assert run_a.mar().value < 0.9
     run("report", "a", "--out", "report.md")
     assert "Natural adversarial objects, compared with published detectors" in (
         tmp_path / "report.md"

@@ -66,7 +66,7 @@ def judge(review, answers):
 
 
 def choose(bad):
-    return lambda shown: bad if is_bad(shown["box"]) else KEEP
+    return lambda payload: bad if is_bad(payload["box"]) else KEEP
 
 
 def is_bad(box):
@@ -199,10 +199,10 @@ def test_what_was_rejected_is_copied_to_no_other_frame(folder):
 def test_rejected_frames_are_flagged_in_a_set_and_absent_from_pm_sets(tmp_path):
     draw([source()], tmp_path / "set")
     review = Review(review_set.read(tmp_path / "set"), 3, stages={"anchors": 1, "pairs": 1})
-    review.everything("anchors", lambda shown: GOOD)
-    review.everything("pairs", lambda shown: NO if shown["offset"] == 1 else YES)
+    review.everything("anchors", lambda payload: GOOD)
+    review.everything("pairs", lambda payload: NO if payload["offset"] == 1 else YES)
     for number in range(3):
-        review.everything("joint", lambda shown: NO, number)
+        review.everything("joint", lambda payload: NO, number)
     with review.db.reading() as c:
         names = ["set", "pmsets"]
         export_formats(c, review.folder, review.plan, tmp_path / "out", names=names, partial=False)
@@ -217,5 +217,5 @@ def test_rejected_frames_are_flagged_in_a_set_and_absent_from_pm_sets(tmp_path):
     assert {files[name]["offset"] for name in labelled} == {-2, -1, 0, 2}
     sets = json.loads((metadata / "pmsets.json").read_text())
     assert {files[name]["offset"] for own in sets.values() for name in own} == {-2, -1, 2}
-    kept = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.JPEG")}
-    assert kept == set(labelled)
+    pictures = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.JPEG")}
+    assert pictures == set(labelled)

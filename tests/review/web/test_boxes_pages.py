@@ -46,7 +46,7 @@ def filmed(tmp_path):
     """Starts a site over one video, of whose frames a suggestion misses the object by far."""
     started = []
 
-    def start(classes=CLASSES, videos=("clip",), **said):
+    def start(classes=CLASSES, videos=("clip",), **settings):
         files = [file for video in videos for file in film(tmp_path, video)]
         content = {
             "images": [{"id": n, "file_name": file} for n, file in enumerate(files)],
@@ -59,12 +59,12 @@ def filmed(tmp_path):
         (tmp_path / "boxes.json").write_text(json.dumps(content))
         out = tmp_path / "set"
         sample_boxes(tmp_path / "boxes.json", tmp_path / "images", out, lambda done: None)
-        started.append(Site(review_set.read(out), **{"stages": {"boxes": 1}, **said}))
+        started.append(Site(review_set.read(out), **{"stages": {"boxes": 1}, **settings}))
         return started[-1]
 
     yield start
-    for one in started:
-        one.stop()
+    for site in started:
+        site.stop()
 
 
 def entries(person):
@@ -106,8 +106,8 @@ def test_a_class_among_600_is_found_by_typing_and_keeps_its_digit(filmed, visit)
     assert entries(ann)[0].startswith("1. truck")
     ann.press("2", "l")
     ann.page.keyboard.type("thing 59")
-    shown = options.all_inner_texts()
-    assert shown == ["thing 59", *(f"thing {n}" for n in range(590, 598))]
+    class_names = options.all_inner_texts()
+    assert class_names == ["thing 59", *(f"thing {n}" for n in range(590, 598))]
     ann.press("ArrowDown", "ArrowDown", "Escape")
     assert entries(ann)[0].startswith("1. Zamboni")
     assert box.input_value() == "Zamboni"
@@ -146,16 +146,16 @@ def test_edges_and_the_view_by_keyboard_and_what_was_taken_back(filmed, visit):
     ann.page.mouse.up(button="middle")
     assert ann.page.evaluate(transform) != panned
     assert len(boxes_on(ann)) == 2
-    drawn = boxes_on(ann)
+    boxes = boxes_on(ann)
     ann.decide("s")
     ann.press("z")
     ann.page.wait_for_selector(f"{READY}[data-assignment='{first}']")
-    assert boxes_on(ann) == drawn
+    assert boxes_on(ann) == boxes
 
 
 def test_a_video_by_keyboard_from_key_frame_to_key_frame(filmed, visit):
-    here = filmed(key_frames=5)
-    ann = visit(here.join("ann")).stage("boxes")
+    site = filmed(key_frames=5)
+    ann = visit(site.join("ann")).stage("boxes")
     assert ann.text("#away") == "320 × 240 pixels · clip, frame 1 of 6, key frame"
     ann.press("p")
     ann.wait_text("#between", "No such frame is answered yet")
@@ -189,17 +189,19 @@ def test_a_video_by_keyboard_from_key_frame_to_key_frame(filmed, visit):
         ann.press("Escape")
         ann.decide("s")
     ann.saved()
-    drawn = [one.answer["boxes"] for one in outcomes(here, "boxes").values()]
-    assert [{(b["track"], b["label"]) for b in boxes} for boxes in drawn] == [{(1, "car")}] * FRAMES
+    saved_boxes = [outcome.answer["boxes"] for outcome in outcomes(site, "boxes").values()]
+    assert [{(b["track"], b["label"]) for b in boxes} for boxes in saved_boxes] == [
+        {(1, "car")}
+    ] * FRAMES
 
 
 def test_boxes_that_nobody_saw_are_not_saved(filmed, visit):
-    here = filmed(key_frames=5)
-    ann = visit(here.join("ann")).stage("boxes")
-    held = []
+    site = filmed(key_frames=5)
+    ann = visit(site.join("ann")).stage("boxes")
+    routes = []
 
     def hold(route):
-        held.append(route)
+        routes.append(route)
 
     ann.decide("s")
     ann.press("p")
@@ -208,16 +210,16 @@ def test_boxes_that_nobody_saw_are_not_saved(filmed, visit):
     ann.decide("s")
     # between two key frames: saved before what lies between them is here
     ann.press("s")
-    while not held:  # what was decided before is sent first
+    while not routes:  # what was decided before is sent first
         ann.page.wait_for_timeout(10)
     assert "frame 2 of 6" in ann.text("#away")
-    held[0].continue_()
+    routes[0].continue_()
     ann.wait_text("#trouble", "Boxes were filled in just now")
     ann.page.unroute("**/nearby.json")
     ann.decide("s")
     assert ann.text("#trouble") == ""
     ann.saved()
-    assert [row.answer["boxes"][0]["track"] for row in here.said()] == [1, 1, 1]
+    assert [row.answer["boxes"][0]["track"] for row in site.list_decisions()] == [1, 1, 1]
 
 
 def test_corners_of_any_box_are_dragged_and_boxes_begin_beside_others(filmed, visit):
@@ -249,20 +251,20 @@ def test_a_suggestion_near_a_track_continues_it_and_a_number_corrects_it(filmed,
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: f"{look.width} {look.theme}")
 @pytest.mark.slow
 def test_no_page_of_boxes_is_cut_or_refused_by_axe(filmed, visit, look):
-    here = filmed(key_frames=2)
+    site = filmed(key_frames=2)
     touch = look.width < 900
     # axe is put into the page, which its policy does not allow
-    ann = visit(here.join("ann"), look, has_touch=touch, bypass_csp=True).stage("boxes")
+    ann = visit(site.join("ann"), look, has_touch=touch, bypass_csp=True).stage("boxes")
     show_as(ann.page, look)
-    found = [*find_faults(Opened(ann.page)), *find_violations(ann.page)]
+    faults = [*find_faults(Opened(ann.page)), *find_violations(ann.page)]
     ann.press("l")
     ann.page.keyboard.type("thing")
-    found += [*find_faults(Opened(ann.page)), *find_violations(ann.page)]
+    faults += [*find_faults(Opened(ann.page)), *find_violations(ann.page)]
     ann.press("Escape")
     for control in ann.page.locator("#item button:visible, #item input:visible").all():
         box = control.bounding_box()
         assert min(box["width"], box["height"]) >= 44, control.inner_text()
-    assert found == []
+    assert faults == []
 
 
 def test_boxes_by_fingers(filmed, visit):
@@ -337,9 +339,9 @@ def take_turns(people, stage, edit):
 @pytest.mark.slow
 def test_three_people_draw_and_check_boxes_and_what_holds_is_what_was_counted(filmed, visit):
     """Every answer is kept here too, as the page showed it; what holds is counted from that."""
-    said = {"classification": 3, "boxes": 1, "box_check": 1}
-    here = filmed(("car", "truck", "bus"), ("clip", "other"), stages=said)
-    people = [visit(here.join(name)) for name in ("ann", "bob", "cy")]
+    votes_needed = {"classification": 3, "boxes": 1, "box_check": 1}
+    site = filmed(("car", "truck", "bus"), ("clip", "other"), stages=votes_needed)
+    people = [visit(site.join(name)) for name in ("ann", "bob", "cy")]
 
     def draw(person, image):
         if int(image[1], 16) % 2:
@@ -349,7 +351,7 @@ def test_three_people_draw_and_check_boxes_and_what_holds_is_what_was_counted(fi
             person.press("Tab", "Control+ArrowRight", "1")
 
     def mend(person, image):
-        who, boxes, _ = drawn[image]
+        who, boxes, _ = drawings[image]
         assert boxes_on(person) == boxes
         assert person.text(".who") != who
         if int(image[2], 16) % 3 == 0:
@@ -358,19 +360,21 @@ def test_three_people_draw_and_check_boxes_and_what_holds_is_what_was_counted(fi
     votes = judge_objects(people)
     good = {image for image, blurry in votes.items() if sum(blurry) < 2}
     assert 0 < len(good) < len(votes) == 2 * FRAMES
-    drawn = take_turns(people, "boxes", draw)
+    drawings = take_turns(people, "boxes", draw)
     checked = take_turns(people, "box_check", mend)
-    assert set(drawn) == set(checked) == good
-    assert {who for who, *_ in drawn.values()} == {"ann", "bob", "cy"}
-    found = {
+    assert set(drawings) == set(checked) == good
+    assert {who for who, *_ in drawings.values()} == {"ann", "bob", "cy"}
+    final_boxes = {
         image: [(box["box"], box["label"]) for box in outcome.answer["boxes"]]
-        for image, outcome in outcomes(here, "box_check").items()
+        for image, outcome in outcomes(site, "box_check").items()
     }
-    shown = {image: list(zip(*answer[1:], strict=True)) for image, answer in checked.items()}
-    assert found == shown
-    boss = visit(here.join("boss", admin=True))
-    told = {row["stage"]: row for row in boss.json("dashboard")["table"]}
-    assert {stage: (row["reviewed"], row["accepted"]) for stage, row in told.items()} == {
+    checked_boxes = {
+        image: list(zip(*answer[1:], strict=True)) for image, answer in checked.items()
+    }
+    assert final_boxes == checked_boxes
+    boss = visit(site.join("boss", admin=True))
+    rows = {row["stage"]: row for row in boss.json("dashboard")["table"]}
+    assert {stage: (row["reviewed"], row["accepted"]) for stage, row in rows.items()} == {
         "classification": (len(votes), len(good)),
         "boxes": (len(good), len(good)),
         "box_check": (len(good), len(good)),

@@ -27,7 +27,7 @@ def detected(tmp_path):
     """
     started = []
 
-    def start(pictures=6, **said):
+    def start(pictures=6, **settings):
         content = {
             "images": [{"id": n, "file_name": f"in/{n}"} for n in range(pictures)],
             "categories": [
@@ -40,12 +40,12 @@ def detected(tmp_path):
             ],
         }
         sample_boxes(*write(tmp_path, content, ["jpg"] * pictures))
-        started.append(Site(review_set.read(tmp_path / "set"), **said))
+        started.append(Site(review_set.read(tmp_path / "set"), **settings))
         return started[-1]
 
     yield start
-    for one in started:
-        one.stop()
+    for site in started:
+        site.stop()
 
 
 def ask_quiz(size=2, questions=4):
@@ -67,45 +67,47 @@ def proceed(person):
     person.page.wait_for_selector("#quiz button", state="hidden")
 
 
-def see(page, name, found):
+def see(page, name, faults):
     """Adds what is wrong with a page in each look; keeps pictures where a folder is given."""
     for look in LOOKS:
         show_as(page, look)
-        found[name, look] = [*find_faults(Opened(page)), *find_violations(page)]
+        faults[name, look] = [*find_faults(Opened(page)), *find_violations(page)]
         if SHOTS:
             page.screenshot(path=f"{SHOTS}/{name}-{look.width}-{look.theme}.png", full_page=True)
 
 
 def test_what_is_in_the_box_after_a_quiz_that_is_no_vote(detected, visit):
-    here = detected(**ask_quiz())
-    ann = visit(here.join("ann"), bypass_csp=True).stage("classification")
-    found = {}
+    site = detected(**ask_quiz())
+    ann = visit(site.join("ann"), bypass_csp=True).stage("classification")
+    faults = {}
     assert ann.text("#quiz .headline").startswith("Entry quiz, question 1 of 2.")
     assert ann.json("stages/classification")["next"] == []
     assert "predicted" not in ann.page.locator("#setup").inner_text()
     assert answer_quiz(ann, "dog") == "Right: dog, well sized."
     proceed(ann)
-    said = answer_quiz(ann, "cat")
-    assert said.startswith("Not right. You said: cat, well sized. The answer is: dog, well sized.")
-    assert "1 of 2 were right: too few." in said
+    headline = answer_quiz(ann, "cat")
+    assert headline.startswith(
+        "Not right. You said: cat, well sized. The answer is: dog, well sized."
+    )
+    assert "1 of 2 were right: too few." in headline
     assert ann.text("#quiz ul") == "You said: cat, well sized. The answer is: dog, well sized."
-    see(ann.page, "quiz", found)
+    see(ann.page, "quiz", faults)
     proceed(ann)
     answer_quiz(ann, "dog")
     proceed(ann)
     assert "2 of 2 were right: you passed." in answer_quiz(ann, "dog")
-    assert here.said() == []
+    assert site.list_decisions() == []
     assert ann.json("index")["stages"][0]["mine"] == 0
     ann.press("Enter")
     ann.page.wait_for_selector("#quiz", state="hidden")
     ann.stage("classification")
-    see(ann.page, "object", found)
+    see(ann.page, "object", faults)
 
     choose(ann, "cat")
-    see(ann.page, "criteria", found)
+    see(ann.page, "criteria", faults)
     ann.press("p")
     ann.press("o")
-    see(ann.page, "naming", found)
+    see(ann.page, "naming", faults)
     ann.press("Escape")
     choose(ann, "cat")
     ann.decide("a")
@@ -118,16 +120,20 @@ def test_what_is_in_the_box_after_a_quiz_that_is_no_vote(detected, visit):
     assert ann.saved() == "Saved: Goat, well sized, occluded"
     assert not ann.decide("t")
     assert ann.saved() == "Saved: cannot tell"
-    told = sorted(one.reason for key, one in outcomes(here, "classification").items() if one.reason)
-    assert told == ["cannot tell what it is", "occluded", "the detector was right"]
-    assert found == {name: [] for name in found}
+    reasons = sorted(
+        outcome.reason
+        for key, outcome in outcomes(site, "classification").items()
+        if outcome.reason
+    )
+    assert reasons == ["cannot tell what it is", "occluded", "the detector was right"]
+    assert faults == {name: [] for name in faults}
 
 
 def test_a_quiz_goes_on_without_a_question_whose_picture_is_missing(detected, visit):
-    here = detected(**ask_quiz())
-    ann = visit(here.join("ann"))
+    site = detected(**ask_quiz())
+    ann = visit(site.join("ann"))
     first = ann.json("stages/classification")["quiz"]
-    path = image_path(here.folder.root, first["payload"]["image"])
+    path = image_path(site.folder.root, first["payload"]["image"])
     path.rename(path.with_suffix(".away"))
     ann.stage("classification")
     assert ann.page.get_attribute("#item", "data-assignment") != f"quiz {first['item']}"
@@ -139,8 +145,8 @@ def test_a_quiz_goes_on_without_a_question_whose_picture_is_missing(detected, vi
 
 
 def test_who_fails_the_quiz_asks_the_admin_and_goes_on(detected, visit):
-    here = detected(**ask_quiz(questions=3))
-    ann, boss = visit(here.join("ann")), visit(here.join("boss", admin=True))
+    site = detected(**ask_quiz(questions=3))
+    ann, boss = visit(site.join("ann")), visit(site.join("boss", admin=True))
     ann.stage("classification")
     answer_quiz(ann, "cat")
     proceed(ann)
@@ -148,7 +154,7 @@ def test_who_fails_the_quiz_asks_the_admin_and_goes_on(detected, visit):
     proceed(ann)
     why = "0 of 2 questions of the entry quiz of Objects were right; ask the admin"
     assert ann.text("#rest .headline") == f"You are paused: {why}"
-    boss.page.goto(f"{here.base}/dashboard")
+    boss.page.goto(f"{site.base}/dashboard")
     assert why in boss.text("[data-label=State]")
     boss.page.get_by_role("button", name="Let ann continue").click()
     boss.page.get_by_role("button", name="Pause ann").wait_for()
@@ -157,17 +163,17 @@ def test_who_fails_the_quiz_asks_the_admin_and_goes_on(detected, visit):
     choose(ann, "dog")
     ann.decide("a")
     ann.saved()
-    (only,) = here.said()
+    (only,) = site.list_decisions()
     assert only.answer == {**DOG, "listed": True}
-    with here.db.reading() as c:
+    with site.db.reading() as c:
         assert [row.right for row in c.execute(quiz_answers.select())] == [False, False]
     (person,) = boss.json("dashboard")["reviewers"]
     assert (person["decisions"], tuple(person["gold"])) == (1, (0, 0))
 
 
 def test_rejected_suggestions_are_seen_and_not_saved(detected, visit):
-    here = detected(pictures=1, stages={"classification": 1, "boxes": 1})
-    ann = visit(here.join("ann"), bypass_csp=True).stage("classification")
+    site = detected(pictures=1, stages={"classification": 1, "boxes": 1})
+    ann = visit(site.join("ann"), bypass_csp=True).stage("classification")
     while not ann.page.locator(REST).count():
         wide = ann.page.locator("rect.chosen").get_attribute("x") == "17"
         choose(ann, "dog", *("y", "y", "n", "n") if wide else ("a",))
@@ -177,10 +183,10 @@ def test_rejected_suggestions_are_seen_and_not_saved(detected, visit):
     assert boxes_on(ann) == [[2, 3, 16, 23]]
     assert ann.page.locator("rect.rejected").count() == 1
     assert ann.text("#rejected") == "Rejected, dotted, not saved: dog (blurry)"
-    found = {}
-    see(ann.page, "rejected", found)
+    faults = {}
+    see(ann.page, "rejected", faults)
     ann.decide("s")
     ann.saved()
-    (answer,) = [one.answer for one in outcomes(here, "boxes").values()]
+    (answer,) = [outcome.answer for outcome in outcomes(site, "boxes").values()]
     assert answer == {"boxes": [{"box": [2.0, 3.0, 16.0, 23.0], "label": "dog"}]}
-    assert found == {name: [] for name in found}
+    assert faults == {name: [] for name in faults}

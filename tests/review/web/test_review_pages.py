@@ -47,9 +47,9 @@ ANN = f"ann {EVIL}"
 class Person:
     """A reviewer at a browser of their own; `complaints`: what the browser said against pages."""
 
-    def __init__(self, opened, link):
-        self.page, self.context = opened.page, opened.page.context
-        self.complaints = opened.complaints
+    def __init__(self, window, link):
+        self.page, self.context = window.page, window.page.context
+        self.complaints = window.complaints
         open_link(self.page, link)
         self.base = re.match(r"http://[^/]+", link)[0]
 
@@ -97,9 +97,9 @@ def visit(windows):
 
 
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    with socket.socket() as endpoint:
+        endpoint.bind(("127.0.0.1", 0))
+        return endpoint.getsockname()[1]
 
 
 # ---- a server of this process, for what needs no restart
@@ -108,17 +108,17 @@ def free_port():
 class Site:
     """A toy set under review; `join` adds a reviewer and gives their link."""
 
-    def __init__(self, folder, **said):
+    def __init__(self, folder, **settings):
         self.folder = folder
-        self.plan = read_plan({"kind": folder.content["kind"], "review": said})
+        self.plan = read_plan({"kind": folder.content["kind"], "review": settings})
         path = folder.root / "set.json"
-        path.write_text(json.dumps({**folder.content, "review": said}))
+        path.write_text(json.dumps({**folder.content, "review": settings}))
         self.db = database.connect(database.default_url(folder.root))
-        made = build_app(review_set.read(folder.root), self.db, ["127.0.0.1"])
+        app = build_app(review_set.read(folder.root), self.db, ["127.0.0.1"])
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
         self.base = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        self.server = uvicorn.Server(uvicorn.Config(made, log_level="error"))
+        self.server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
         self.thread = threading.Thread(target=self.server.run, args=([listening],))
         self.thread.start()
         while not self.server.started:
@@ -131,7 +131,7 @@ class Site:
             token = reviewers.add_reviewer(c, name, admin=admin, joint=everyone)
         return f"{self.base}/r#{token}"
 
-    def said(self):
+    def list_decisions(self):
         with self.db.reading() as c:
             return c.execute(decisions.select().order_by(decisions.c.id)).all()
 
@@ -141,32 +141,32 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path):
+def start_site(tmp_path):
     """Starts a site over two toy anchors with two neighbours on each side."""
     started = []
 
-    def start(classes=("cat", "dog"), **said):
+    def start(classes=("cat", "dog"), **settings):
         how = Sampling("set", {"k": 2}, Classes(classes))
         draw([source()], tmp_path / "set", how)
-        started.append(Site(review_set.read(tmp_path / "set"), **said))
+        started.append(Site(review_set.read(tmp_path / "set"), **settings))
         return started[-1]
 
     yield start
-    for one in started:
-        one.stop()
+    for site in started:
+        site.stop()
 
 
-def test_every_page_is_json_too(site, visit):
-    here = site()
-    boss = visit(here.join("boss", admin=True))
+def test_every_page_is_json_too(start_site, visit):
+    site = start_site()
+    boss = visit(site.join("boss", admin=True))
     assert [stage["left"] for stage in boss.json("index")["stages"]] == [2, 0, 0]
     assert boss.json("stages/anchors")["classes"] == ["cat", "dog"]
     assert boss.json("dashboard")["table"][0]["reviewed"] == 0
 
 
-def test_labels_names_and_comments_are_never_html(site, visit):
-    here = site(classes=(EVIL, "dog"))
-    ann = visit(here.join(ANN)).stage("anchors")
+def test_labels_names_and_comments_are_never_html(start_site, visit):
+    site = start_site(classes=(EVIL, "dog"))
+    ann = visit(site.join(ANN)).stage("anchors")
     assert ann.text(".who") == ANN
     assert ann.text("#labels") == EVIL
     assert ann.text("[data-label] >> nth=0").startswith(EVIL)
@@ -178,28 +178,28 @@ def test_labels_names_and_comments_are_never_html(site, visit):
     ann.stage("pairs")
     assert ann.text("#labels") == EVIL
     assert ann.page.locator("img[src=x]").count() == 0
-    assert here.said()[0].comment == EVIL
-    boss = visit(here.join("boss", admin=True))
-    boss.page.goto(f"{here.base}/dashboard")
+    assert site.list_decisions()[0].comment == EVIL
+    boss = visit(site.join("boss", admin=True))
+    boss.page.goto(f"{site.base}/dashboard")
     assert boss.text("tbody th >> nth=0") == ANN
     assert boss.page.locator("img").count() == 0
 
 
-def test_a_key_held_down_decides_once(site, visit):
-    here = site(stages={"pairs": 1})
-    ann = visit(here.join("ann")).stage("pairs")
+def test_a_key_held_down_decides_once(start_site, visit):
+    site = start_site(stages={"pairs": 1})
+    ann = visit(site.join("ann")).stage("pairs")
     for _ in range(4):
         ann.page.keyboard.down("y")
         ann.page.wait_for_timeout(120)
     ann.page.keyboard.up("y")
     assert ann.saved() == "Saved: similar"
-    assert len(here.said()) == 1
+    assert len(site.list_decisions()) == 1
 
 
-def test_time_counts_only_while_the_page_is_seen(site, visit):
-    here = site(stages={"pairs": 1})
+def test_time_counts_only_while_the_page_is_seen(start_site, visit):
+    site = start_site(stages={"pairs": 1})
     started = time.monotonic()
-    ann = visit(here.join("ann")).stage("pairs")
+    ann = visit(site.join("ann")).stage("pairs")
     # longer than the loading, of which some counts
     hidden = 1.5 + time.monotonic() - started
     hide = """hidden => {
@@ -211,12 +211,12 @@ def test_time_counts_only_while_the_page_is_seen(site, visit):
     ann.page.evaluate(hide, False)
     ann.decide("y")
     ann.saved()
-    assert 0 < here.said()[0].seconds < time.monotonic() - started - hidden + 0.1
+    assert 0 < site.list_decisions()[0].seconds < time.monotonic() - started - hidden + 0.1
 
 
-def test_pairs_are_told_apart_by_every_key(site, visit):
-    here = site(stages={"pairs": 1})
-    ann = visit(here.join("ann")).stage("pairs")
+def test_pairs_are_told_apart_by_every_key(start_site, visit):
+    site = start_site(stages={"pairs": 1})
+    ann = visit(site.join("ann")).stage("pairs")
     chips = ann.page.locator(".reason").evaluate_all("all => all.map(one => one.dataset.do)")
     assert tuple(chips) == REASONS
     ann.decide("y")
@@ -228,8 +228,8 @@ def test_pairs_are_told_apart_by_every_key(site, visit):
     ann.wait_text("#now", "Choose at least one reason")
     ann.decide("d")
     ann.saved()
-    said = [row.answer for row in here.said()]
-    assert [(a["correct"], a["similar"], tuple(a["reasons"])) for a in said] == [
+    answers = [row.answer for row in site.list_decisions()]
+    assert [(a["correct"], a["similar"], tuple(a["reasons"])) for a in answers] == [
         ("yes", "yes", ()),
         ("unsure", "unsure", ()),
         ("yes", "no", ("blur",)),
@@ -239,9 +239,9 @@ def test_pairs_are_told_apart_by_every_key(site, visit):
     ]
 
 
-def test_undo_brings_the_last_ones_back(site, visit):
-    here = site(stages={"pairs": 1})
-    ann = visit(here.join("ann")).stage("pairs")
+def test_undo_brings_the_last_ones_back(start_site, visit):
+    site = start_site(stages={"pairs": 1})
+    ann = visit(site.join("ann")).stage("pairs")
     first = ann.page.get_attribute("#item", "data-assignment")
     ann.decide("y")
     second = ann.page.get_attribute("#item", "data-assignment")
@@ -255,19 +255,19 @@ def test_undo_brings_the_last_ones_back(site, visit):
     ann.wait_text("#saved", "No decision of yours to undo")
     ann.decide("u")
     ann.saved()
-    kinds = [row.kind for row in here.said()]
+    kinds = [row.kind for row in site.list_decisions()]
     assert kinds == ["answer", "answer", "undo", "undo", "answer"]
 
 
-def test_both_frames_zoom_together_and_flip_in_place(site, visit):
-    ann = visit(site(stages={"pairs": 1}).join("ann")).stage("pairs")
+def test_both_frames_zoom_together_and_flip_in_place(start_site, visit):
+    ann = visit(start_site(stages={"pairs": 1}).join("ann")).stage("pairs")
     layers = ann.page.locator(".layer")
     moved = "all => all.map(one => getComputedStyle(one).transform)"
     ann.press("+", "+")
-    one, other = layers.evaluate_all(moved)
-    assert one == other != "matrix(1, 0, 0, 1, 0, 0)"
+    first, second = layers.evaluate_all(moved)
+    assert first == second != "matrix(1, 0, 0, 1, 0, 0)"
     ann.press("ArrowRight")
-    assert len(set(layers.evaluate_all(moved)) | {one}) == 2
+    assert len(set(layers.evaluate_all(moved)) | {first}) == 2
     ann.page.hover("[data-frame=anchor] .canvas")
     ann.page.mouse.wheel(0, -300)
     assert float(ann.page.get_attribute(".frames", "data-scale")) > 2
@@ -276,16 +276,16 @@ def test_both_frames_zoom_together_and_flip_in_place(site, visit):
     for front in ("anchor", "neighbour"):
         ann.press("Space")
         assert ann.text("#now") == f"The {front} is shown"
-        seen = "all => all.filter(o => getComputedStyle(o).visibility === 'visible').length"
-        assert ann.page.locator("figure").evaluate_all(seen) == 1
+        visible = "all => all.filter(o => getComputedStyle(o).visibility === 'visible').length"
+        assert ann.page.locator("figure").evaluate_all(visible) == 1
     ann.press("s")
     assert ann.page.get_attribute(".frames", "data-layout") == "side"
 
 
-def test_labels_by_digit_and_by_typing(site, visit):
+def test_labels_by_digit_and_by_typing(start_site, visit):
     classes = (*(f"animal {n}" for n in range(1, 30)), "zebra")
-    here = site(classes=classes)
-    ann = visit(here.join("ann")).stage("anchors")
+    site = start_site(classes=classes)
+    ann = visit(site.join("ann")).stage("anchors")
     assert ann.text("#labels") == "animal 1"
     ann.press("1", "g")
     assert "needs at least one label" in ann.text("#trouble")
@@ -299,80 +299,82 @@ def test_labels_by_digit_and_by_typing(site, visit):
     assert ann.saved() == "Saved: good, animal 1, animal 3, zebra"
 
 
-def test_a_stale_page_is_told_and_goes_on(site, visit):
-    here = site(stages={"pairs": 1})
-    ann = visit(here.join("ann")).stage("pairs")
+def test_a_stale_page_is_told_and_goes_on(start_site, visit):
+    site = start_site(stages={"pairs": 1})
+    ann = visit(site.join("ann")).stage("pairs")
     other = ann.context.new_page()
-    other.goto(f"{here.base}/stages/pairs")
+    other.goto(f"{site.base}/stages/pairs")
     other.wait_for_selector(READY)
     ann.decide("y")
     ann.saved()
     other.keyboard.press("u")
-    told = other.locator("#trouble", has_text="decided already")
-    told.wait_for()
+    refusal = other.locator("#trouble", has_text="decided already")
+    refusal.wait_for()
     # it stays to be read beside the next item, until that is answered
     other.wait_for_selector("html[data-loaded='2']")
     other.wait_for_selector(READY)
-    assert told.count() == 1
+    assert refusal.count() == 1
     assert other.locator("#count").inner_text() == "1 decided by you, 7 left"
     other.keyboard.press("y")
     other.locator("#saved", has_text="Saved: similar").wait_for()
     assert other.locator("#trouble").inner_text() == ""
-    assert [row.answer["similar"] for row in here.said()] == ["yes", "yes"]
+    assert [row.answer["similar"] for row in site.list_decisions()] == ["yes", "yes"]
     # the browser itself logs the refused request
     ann.complaints[:] = [text for text in ann.complaints if "409" not in text]
 
 
-def test_a_renewed_link_loses_nothing(site, visit):
-    here = site(stages={"pairs": 1})
-    ann = visit(here.join("ann")).stage("pairs")
-    with here.db.writing() as c:
+def test_a_renewed_link_loses_nothing(start_site, visit):
+    site = start_site(stages={"pairs": 1})
+    ann = visit(site.join("ann")).stage("pairs")
+    with site.db.writing() as c:
         token = reviewers.renew_token(c, "ann")
     ann.decide("y")
     ann.wait_text("#trouble", "Open your link in this tab")
-    assert here.said() == []
-    open_link(ann.page, f"{here.base}/r#{token}")
+    assert site.list_decisions() == []
+    open_link(ann.page, f"{site.base}/r#{token}")
     ann.stage("pairs")
     assert ann.saved() == "Saved: similar"
-    assert len(here.said()) == 1
+    assert len(site.list_decisions()) == 1
     ann.complaints[:] = [text for text in ann.complaints if "401" not in text]
 
 
-def test_a_database_that_is_held_is_waited_for_and_pages_say_so(site, visit, monkeypatch):
+def test_a_database_that_is_held_is_waited_for_and_pages_say_so(start_site, visit, monkeypatch):
     monkeypatch.setattr(database, "WAIT", 0.2)
-    here = site(stages={"pairs": 1})
-    ann = visit(here.join("ann")).stage("pairs")
+    site = start_site(stages={"pairs": 1})
+    ann = visit(site.join("ann")).stage("pairs")
     late = ann.context.new_page()
-    with closing(sqlite3.connect(here.folder.root / "review.sqlite", isolation_level=None)) as db:
+    with closing(sqlite3.connect(site.folder.root / "review.sqlite", isolation_level=None)) as db:
         db.execute("begin immediate")
         ann.decide("y")
         ann.wait_text("#trouble", "Not saved yet: another program holds the database. Trying again")
-        late.goto(f"{here.base}/stages/pairs")
+        late.goto(f"{site.base}/stages/pairs")
         late.locator("h1", has_text="Not available now").wait_for()
         late.locator(".headline", has_text="Another program holds the database").wait_for()
         assert find_violations(late) == []
-        assert here.said() == []
+        assert site.list_decisions() == []
         db.execute("rollback")
     assert ann.saved() == "Saved: similar"
-    assert len(here.said()) == 1
+    assert len(site.list_decisions()) == 1
     late.wait_for_selector(READY)  # it loaded again by itself
     # the browser itself logs what was not available
     ann.complaints[:] = [text for text in ann.complaints if "503" not in text]
 
 
-def test_what_has_no_picture_is_left_out_until_it_has(site, visit):
+def test_what_has_no_picture_is_left_out_until_it_has(start_site, visit):
     """Of four of eight pairs both pictures are missing or damaged: the others come without them."""
-    here = site(stages={"pairs": 1})
-    boss = visit(here.join("boss", admin=True))
-    ann = visit(here.join("ann"))
+    site = start_site(stages={"pairs": 1})
+    boss = visit(site.join("boss", admin=True))
+    ann = visit(site.join("ann"))
     first, _ = ann.json("stages/pairs")["next"]
     own = first["payload"]["video"]
-    rows = [row for row in here.folder.frames.to_pylist() if row["video"] == own]
-    kept = {row["image"]: image_path(here.folder.root, row["image"]).read_bytes() for row in rows}
-    for name in kept:
-        image_path(here.folder.root, name).unlink()
+    rows = [row for row in site.folder.frames.to_pylist() if row["video"] == own]
+    contents = {
+        row["image"]: image_path(site.folder.root, row["image"]).read_bytes() for row in rows
+    }
+    for name in contents:
+        image_path(site.folder.root, name).unlink()
     damaged = first["payload"]["image"]
-    image_path(here.folder.root, damaged).write_bytes(kept[damaged][:-1])
+    image_path(site.folder.root, damaged).write_bytes(contents[damaged][:-1])
     ann.stage("pairs")
     for number in range(4):
         ann.page.wait_for_selector(READY)
@@ -380,22 +382,22 @@ def test_what_has_no_picture_is_left_out_until_it_has(site, visit):
     ann.wait_text("#rest .headline", "What is next for you cannot be shown")
     ann.wait_text("#trouble", "the set's folder. Tell the admin.")
     ann.saved()
-    assert len(here.said()) == 4
-    boss.page.goto(f"{here.base}/dashboard")
+    assert len(site.list_decisions()) == 4
+    boss.page.goto(f"{site.base}/dashboard")
     faults = boss.text("section[aria-labelledby=pictures] ul").splitlines()
     assert f"the image {damaged} is damaged in the set's folder" in faults
     assert f"the image {first['payload']['anchor']} is missing from the set's folder" in faults
-    assert {re.search("[0-9a-f]{64}.jpg", line)[0] for line in faults} <= set(kept)
-    for name, content in kept.items():
-        image_path(here.folder.root, name).write_bytes(content)
+    assert {re.search("[0-9a-f]{64}.jpg", line)[0] for line in faults} <= set(contents)
+    for name, content in contents.items():
+        image_path(site.folder.root, name).write_bytes(content)
     ann.press("r")
     ann.page.wait_for_selector(f"{READY}[data-assignment='{first['assignment']}']")
     for number in range(4):
         assert ann.decide("y") is (number < 3)
     ann.wait_text("#rest .headline", "Done: nothing is left for anybody")
-    boss.page.goto(f"{here.base}/dashboard")
+    boss.page.goto(f"{site.base}/dashboard")
     assert boss.page.locator("section[aria-labelledby=pictures]").count() == 0
-    assert len(here.said()) == 8
+    assert len(site.list_decisions()) == 8
     ann.complaints[:] = [text for text in ann.complaints if "404" not in text]
 
 
@@ -405,32 +407,32 @@ def test_the_time_of_an_anchor_counts_from_the_first_frame(tmp_path, visit):
     path = encoded.write(tmp_path / "late.mkv", "mpeg4", count=6, group=3, times=times)
     how = Sampling("set", {"k": 0}, Classes(("cat",)))
     draw([video(path=str(path), labels="cat", anchors="all", k=0)], tmp_path / "set", how)
-    here = Site(review_set.read(tmp_path / "set"), stages={"anchors": 1})
+    site = Site(review_set.read(tmp_path / "set"), stages={"anchors": 1})
     try:
-        ann = visit(here.join("ann")).stage("anchors")
-        seen = []
+        ann = visit(site.join("ann")).stage("anchors")
+        captions = []
         while ann.page.locator(READY).count():
-            seen.append(ann.text("#away"))
+            captions.append(ann.text("#away"))
             ann.decide("g")
         ann.saved()
-        with here.db.reading() as c:
-            export_set(c, here.folder, here.plan, tmp_path / "out")
+        with site.db.reading() as c:
+            export_set(c, site.folder, site.plan, tmp_path / "out")
     finally:
-        here.stop()
+        site.stop()
     expected = {n: 2 * n / encoded.RATE for n in range(6)}
     lines = [f"late.mkv, frame {n}, {seconds:.2f} s" for n, seconds in expected.items()]
-    assert sorted(seen) == lines
+    assert sorted(captions) == lines
     exported = review_set.read(tmp_path / "out").frames.to_pylist()
     assert {row["frame"]: row["seconds"] for row in exported} == pytest.approx(expected)
 
 
-def test_the_admin_adds_pauses_and_lets_go_on(site, visit):
-    here = site(stages={"pairs": 1})
-    boss = visit(here.join("boss", admin=True))
-    held = []
+def test_the_admin_adds_pauses_and_lets_go_on(start_site, visit):
+    site = start_site(stages={"pairs": 1})
+    boss = visit(site.join("boss", admin=True))
+    routes = []
 
     def hold(route):
-        held.append(route)
+        routes.append(route)
 
     boss.page.route("**/dashboard.js", hold, times=1)
     boss.page.get_by_role("link", name="Dashboard").click()
@@ -439,7 +441,7 @@ def test_the_admin_adds_pauses_and_lets_go_on(site, visit):
     name.wait_for()
     assert name.is_disabled()
     assert boss.page.locator("main button:enabled").count() == 0
-    held[0].continue_()
+    routes[0].continue_()
     name.fill("ann")
     boss.press("Enter")
     boss.page.get_by_role("button", name="Copy").click()
@@ -456,15 +458,15 @@ def test_the_admin_adds_pauses_and_lets_go_on(site, visit):
     ann.press("r")
     ann.page.wait_for_selector(READY)
     ann.decide("y")
-    stranger = visit(f"{here.base}/")
+    stranger = visit(f"{site.base}/")
     assert stranger.text(".headline").startswith("Open your private link first")
     stranger.complaints.clear()
-    assert ann.page.goto(f"{here.base}/dashboard").status == 403
+    assert ann.page.goto(f"{site.base}/dashboard").status == 403
     ann.complaints.clear()
 
 
-def test_offline_the_page_says_so_and_nothing_is_lost(site, visit):
-    ann = visit((here := site(stages={"pairs": 1})).join("ann")).stage("pairs")
+def test_offline_the_page_says_so_and_nothing_is_lost(start_site, visit):
+    ann = visit((site := start_site(stages={"pairs": 1})).join("ann")).stage("pairs")
     ann.page.wait_for_selector("html[data-loaded='2']")
     ann.context.set_offline(True)
     ann.wait_text("#offline", "Offline: answers wait in this tab and are sent later.")
@@ -478,15 +480,15 @@ def test_offline_the_page_says_so_and_nothing_is_lost(site, visit):
     ann.page.wait_for_selector(READY)
     assert similar.is_enabled()
     assert ann.text("#offline") == ""
-    assert [row.answer["similar"] for row in here.said()] == ["yes", "yes"]
+    assert [row.answer["similar"] for row in site.list_decisions()] == ["yes", "yes"]
     offline = [text for text in ann.complaints if "ERR_INTERNET_DISCONNECTED" in text]
     ann.complaints[:] = [text for text in ann.complaints if text not in offline]
 
 
 @pytest.mark.parametrize(("width", "height"), [(844, 390), (320, 568)])
-def test_a_phone_reaches_answers_and_undo_without_scrolling(site, visit, width, height):
-    here = site()
-    ann = visit(here.join("ann"), Look(width, "light"), height=height)
+def test_a_phone_reaches_answers_and_undo_without_scrolling(start_site, visit, width, height):
+    site = start_site()
+    ann = visit(site.join("ann"), Look(width, "light"), height=height)
     ann.stage("anchors").decide("g")
     for stage, keys in (("anchors", ""), ("pairs", ""), ("pairs", "n")):
         ann.stage(stage).press(*keys)
@@ -500,22 +502,22 @@ def test_a_phone_reaches_answers_and_undo_without_scrolling(site, visit, width, 
         assert ann.page.evaluate("scrollY + document.querySelector('#item').scrollTop") == 0
 
 
-@pytest.mark.parametrize("shown", [False, True])
-def test_how_far_a_neighbour_is_is_hidden_unless_the_plan_shows_it(site, visit, shown):
-    here = site(stages={"pairs": 1}, show_offset=shown)
-    ann = visit(here.join("ann")).stage("pairs")
+@pytest.mark.parametrize("is_shown", [False, True])
+def test_how_far_a_neighbour_is_is_hidden_unless_the_plan_shows_it(start_site, visit, is_shown):
+    site = start_site(stages={"pairs": 1}, show_offset=is_shown)
+    ann = visit(site.join("ann")).stage("pairs")
     payload = ann.json("stages/pairs")["next"][0]["payload"]
-    assert ("offset" in payload, "seconds" in payload) == (shown, shown)
-    assert ("the anchor" in ann.text("#away")) == shown
+    assert ("offset" in payload, "seconds" in payload) == (is_shown, is_shown)
+    assert ("the anchor" in ann.text("#away")) == is_shown
 
 
-def test_guidelines_open_beside_the_item_and_close_again(site, visit):
-    here = site(stages={"pairs": 1})
-    own = here.folder.root / "guidelines"
+def test_guidelines_open_beside_the_item_and_close_again(start_site, visit):
+    site = start_site(stages={"pairs": 1})
+    own = site.folder.root / "guidelines"
     own.mkdir()
     (own / "pairs.md").write_text("# Our rules\n\n![Two cats](cats.jpg)\n\n<b>not bold</b>")
     (own / "cats.jpg").write_bytes(simplejpeg.encode_jpeg(np.zeros((8, 8, 3), np.uint8)))
-    ann = visit(here.join("ann")).stage("pairs")
+    ann = visit(site.join("ann")).stage("pairs")
     assert not ann.page.locator("#guide").is_visible()
     ann.press("h")
     assert ann.text("#guide h2") == "Our rules"
@@ -530,9 +532,9 @@ def test_guidelines_open_beside_the_item_and_close_again(site, visit):
     assert ann.saved() == "Saved: similar"
 
 
-def test_ones_own_decisions_are_found_changed_and_taken_back(site, visit):
-    here = site(stages={"pairs": 1})
-    ann = visit(here.join("ann")).stage("pairs")
+def test_ones_own_decisions_are_found_changed_and_taken_back(start_site, visit):
+    site = start_site(stages={"pairs": 1})
+    ann = visit(site.join("ann")).stage("pairs")
     for keys in (["y"], ["n", "b"], ["w", "y"]):
         ann.decide(*keys)
     ann.saved()
@@ -556,14 +558,14 @@ def test_ones_own_decisions_are_found_changed_and_taken_back(site, visit):
     page.wait_for_selector(READY)
     ann.decide("u")
     ann.saved()
-    said = [(row.kind, row.answer.get("similar"), row.replaces) for row in here.said()]
-    assert said[2:] == [
+    history = [(row.kind, row.answer.get("similar"), row.replaces) for row in site.list_decisions()]
+    assert history[2:] == [
         ("answer", "yes", None),
-        ("answer", "yes", here.said()[1].id),
-        ("undo", None, here.said()[2].id),
+        ("answer", "yes", site.list_decisions()[1].id),
+        ("undo", None, site.list_decisions()[2].id),
         ("answer", "unsure", None),
     ]
-    assert page.goto(f"{here.base}/items").status == 403
+    assert page.goto(f"{site.base}/items").status == 403
     ann.complaints.clear()
 
 
@@ -580,9 +582,9 @@ def pinch(page):
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (820, 1180), (375, 760)])
-def test_what_assistive_technology_and_fingers_need(site, visit, width, height):
-    here = site()
-    ann = visit(here.join("ann"), Look(width, "light"), height=height, has_touch=width < 900)
+def test_what_assistive_technology_and_fingers_need(start_site, visit, width, height):
+    site = start_site()
+    ann = visit(site.join("ann"), Look(width, "light"), height=height, has_touch=width < 900)
     ann.stage("anchors").decide("g")
     for stage in ("anchors", "pairs"):
         page = ann.stage(stage).page
@@ -599,11 +601,11 @@ def test_what_assistive_technology_and_fingers_need(site, visit, width, height):
     assert page.get_by_role("status").count() == 3
     assert page.get_by_role("alert").count() == 1
     assert ann.text("#now") == "Next: cat"
-    seen = []
-    while len(seen) < 20 and "Undo" not in seen:
+    words = []
+    while len(words) < 20 and "Undo" not in words:
         ann.press("Tab")
-        seen.append(page.evaluate("document.activeElement.innerText.split(/\\s/)[0]"))
-    wanted = [
+        words.append(page.evaluate("document.activeElement.innerText.split(/\\s/)[0]"))
+    expected = [
         "Flip",
         layout.split(maxsplit=1)[0],
         "Whole",
@@ -613,7 +615,7 @@ def test_what_assistive_technology_and_fingers_need(site, visit, width, height):
         "Label",
         "Undo",
     ]
-    assert [word for word in seen if word in wanted] == wanted
+    assert [word for word in words if word in expected] == expected
     outline = "getComputedStyle(document.activeElement).outlineStyle"
     assert page.evaluate(outline) == "solid"
     if width < 900:
@@ -625,11 +627,11 @@ def test_what_assistive_technology_and_fingers_need(site, visit, width, height):
 
 
 @pytest.mark.slow
-def test_no_page_of_a_review_is_cut_or_refused_by_axe(site, visit):
-    here = site()
+def test_no_page_of_a_review_is_cut_or_refused_by_axe(start_site, visit):
+    site = start_site()
     # axe is put into the page, which its policy does not allow
-    boss = visit(here.join("boss", admin=True), bypass_csp=True)
-    found = {}
+    boss = visit(site.join("boss", admin=True), bypass_csp=True)
+    faults = {}
     page = boss.page
     boss.stage("anchors").press("c")
     page.keyboard.type("look at the left")
@@ -647,11 +649,11 @@ def test_no_page_of_a_review_is_cut_or_refused_by_axe(site, visit):
             boss.press("Enter")
             page.get_by_role("button", name="Copy").wait_for()
         else:
-            page.goto(f"{here.base}/{name.replace('overview', '')}")
+            page.goto(f"{site.base}/{name.replace('overview', '')}")
         for look in LOOKS:
             show_as(page, look)
-            found[name, look] = [*find_faults(Opened(page)), *find_violations(page)]
-    assert found == {name: [] for name in found}
+            faults[name, look] = [*find_faults(Opened(page)), *find_violations(page)]
+    assert faults == {name: [] for name in faults}
 
 
 # ---- the real thing: commands, a process that is killed, a model
@@ -664,14 +666,14 @@ class Served:
         self.port = port or free_port()
         names = [word for name in reviewers for word in ("--reviewer", name)]
         self.process = forked.Command("review", root, "--port", self.port, *names)
-        while "\nreviewing" not in (said := f"\n{self.printed()}"):
+        while "\nreviewing" not in (output := f"\n{self.printed()}"):
             assert self.process.poll() is None, self.process.communicate()
             time.sleep(0.02)
-        lines = said.partition("\nreviewing")[0].strip().splitlines()
+        lines = output.partition("\nreviewing")[0].strip().splitlines()
         self.links = {name: link for name, _, link in (line.rpartition(": ") for line in lines)}
         while self.process.poll() is None:
-            with socket.socket() as one:
-                if one.connect_ex(("127.0.0.1", self.port)) == 0:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.02)
         raise RuntimeError("the server did not start")
@@ -695,9 +697,9 @@ def serve():
         return started[-1]
 
     yield start
-    for one in started:
-        if one.process.poll() is None:
-            one.kill()
+    for server in started:
+        if server.process.poll() is None:
+            server.kill()
 
 
 def steadyeye(*words):
@@ -727,11 +729,11 @@ def bikes(root):
 def to_the_end(person, stage, *keys):
     """Answers a stage until nothing is left; returns how many decisions that took."""
     person.stage(stage)
-    made = 0
+    count = 0
     while not person.page.locator(REST).count():
         person.decide(*keys)
-        made += 1
-    return made
+        count += 1
+    return count
 
 
 def ordered(root):
@@ -740,24 +742,24 @@ def ordered(root):
         return c.execute(decisions.select()).all(), c.execute(items.select()).all()
 
 
-def every_decision_once(root, made, gold):
+def every_decision_once(root, count, gold):
     """Nothing that was said is lost or doubled, and everything is decided."""
-    rows, asked = ordered(root)
-    assert len(rows) == len({(row.item, row.reviewer) for row in rows}) == made
-    assert {row.state for row in asked if row.gold is None} == {"done"}
-    assert [row.key for row in asked if row.gold] == [gold]
+    rows, item_rows = ordered(root)
+    assert len(rows) == len({(row.item, row.reviewer) for row in rows}) == count
+    assert {row.state for row in item_rows if row.gold is None} == {"done"}
+    assert [row.key for row in item_rows if row.gold] == [gold]
 
 
 def to_next_pairs(person, count):
     """Accepts pairs; returns how many milliseconds passed until each next one was painted."""
-    found = []
+    milliseconds = []
     for _ in range(count):
         person.decide("y")
         person.page.wait_for_selector("html[data-next-ms]")
-        found.append(float(person.page.get_attribute("html", "data-next-ms")))
+        milliseconds.append(float(person.page.get_attribute("html", "data-next-ms")))
     person.saved()
     person.page.wait_for_selector("html[data-loaded='2']")
-    return found
+    return milliseconds
 
 
 @pytest.mark.slow
@@ -768,9 +770,9 @@ def test_from_videos_to_a_number_with_the_server_killed(tmp_path, visit, serve):
     ann.page.wait_for_selector(".go")
     ann.press("Enter")
     ann.page.wait_for_selector(READY)
-    made = 1
+    count = 1
     while ann.decide("g"):
-        made += 1
+        count += 1
     ann.page.locator(".go", has_text="Continue: Pairs").wait_for()
     ann.press("Enter")
     ann.page.wait_for_url("**/stages/pairs")
@@ -781,29 +783,29 @@ def test_from_videos_to_a_number_with_the_server_killed(tmp_path, visit, serve):
     ann.wait_text("#trouble", "Not saved yet: the server does not answer. Trying again")
     ann.press("y")
     ann.page.wait_for_selector("html[data-unsaved='2']")
-    assert len(ordered(root)[0]) == made + 4
+    assert len(ordered(root)[0]) == count + 4
     server = serve(root, port=server.port)
     ann.page.wait_for_selector("html[data-unsaved='0']")
     assert ann.text("#trouble") == ""
-    made += 6
+    count += 6
 
     # each doubted one pair; of two votes one against is no majority
     bob.stage("pairs")
     while sum(row.stage == "joint" for row in ordered(root)[1]) < 2:  # gold ones open none
         bob.decide("u")
         bob.saved()
-        made += 1
-    made += to_the_end(bob, "pairs", "y") + to_the_end(ann, "pairs", "y")
+        count += 1
+    count += to_the_end(bob, "pairs", "y") + to_the_end(ann, "pairs", "y")
     ann.stage("joint").decide("n", "d")
-    made += 1 + to_the_end(ann, "joint", "y") + to_the_end(bob, "joint", "y")
+    count += 1 + to_the_end(ann, "joint", "y") + to_the_end(bob, "joint", "y")
     for person in (ann, bob):
         person.saved()
         refusals = [text for text in person.complaints if "ERR_CONNECTION_REFUSED" in text]
         person.complaints[:] = [text for text in person.complaints if text not in refusals]
-    every_decision_once(root, made, gold)
-    told = json.loads(steadyeye("review-status", root, "--format", "json"))
-    assert {one["name"] for one in told["reviewers"]} == {ANN, "bob"}
-    pairs, joint = told["table"][1:]
+    every_decision_once(root, count, gold)
+    status = json.loads(steadyeye("review-status", root, "--format", "json"))
+    assert {person["name"] for person in status["reviewers"]} == {ANN, "bob"}
+    pairs, joint = status["table"][1:]
     assert (joint["reviewed"], joint["accepted"]) == (2, 1)
     printed = steadyeye("review-export", root, "--out", tmp_path / "reviewed")
     assert "undecided: 0" in printed
@@ -845,15 +847,15 @@ def boxed(root):
 
 @pytest.fixture
 def boxes_site(tmp_path):
-    made = []
+    started = []
 
-    def start(**said):
-        made.append(Site(boxed(tmp_path), **said))
-        return made[-1]
+    def start(**settings):
+        started.append(Site(boxed(tmp_path), **settings))
+        return started[-1]
 
     yield start
-    for one in made:
-        one.stop()
+    for site in started:
+        site.stop()
 
 
 def outcomes(site, stage):
@@ -863,8 +865,8 @@ def outcomes(site, stage):
 
 @pytest.mark.slow
 def test_objects_by_five_then_boxes_by_one_and_decided_by_another(boxes_site, visit):
-    here = boxes_site()
-    links = [here.join(f"r{number}") for number in range(5)]
+    site = boxes_site()
+    links = [site.join(f"r{number}") for number in range(5)]
     first, second, third = map(visit, links[:3])
     for number, person in enumerate((first, second, third, third, third)):
         # the window of the third becomes that of the next, whose link is opened there
@@ -879,28 +881,28 @@ def test_objects_by_five_then_boxes_by_one_and_decided_by_another(boxes_site, vi
                 choose(person, "truck")
                 person.decide("a")
         person.saved()
-    kept = outcomes(here, "classification")
-    assert {key: (one.accepted, one.reason) for key, one in kept.items()} == {
+    objects = outcomes(site, "classification")
+    assert {key: (outcome.accepted, outcome.reason) for key, outcome in objects.items()} == {
         "b00": (True, ""),
         "b10": (True, ""),
         "b11": (False, "depiction"),
     }
 
-    drawn = edit(first.stage("boxes"))
+    edited_boxes = edit(first.stage("boxes"))
     first.decide("s")
     first.saved()
     first.decide("s")
     assert first.stage("box_check").page.locator(REST).count(), "never one's own"
     second.stage("box_check")
-    seen = []
+    box_lists = []
     while not second.page.locator(REST).count():
-        seen.append(boxes_on(second))
-        second.press("Tab", "Delete") if seen[-1] == drawn else None
+        box_lists.append(boxes_on(second))
+        second.press("Tab", "Delete") if box_lists[-1] == edited_boxes else None
         second.decide("s")
     second.saved()
-    assert drawn in seen
-    decided = [one.answer["boxes"] for one in outcomes(here, "box_check").values()]
-    (mended,) = [boxes for boxes in decided if [one["box"] for one in boxes] == drawn[1:]]
+    assert edited_boxes in box_lists
+    decided = [outcome.answer["boxes"] for outcome in outcomes(site, "box_check").values()]
+    (mended,) = [boxes for boxes in decided if [box["box"] for box in boxes] == edited_boxes[1:]]
     assert mended[-1]["label"] == "truck"
 
 
@@ -953,8 +955,8 @@ def edit(person):
 
 @pytest.mark.slow
 def test_a_suggested_object_of_no_class_is_called_ood(boxes_site, visit):
-    here = boxes_site(stages={"boxes": 1})
-    person = visit(here.join("r0"))
+    site = boxes_site(stages={"boxes": 1})
+    person = visit(site.join("r0"))
     person.stage("boxes")
     person.press("Tab", "o")
     assert "ood" in person.page.evaluate("document.activeElement.innerText")
@@ -965,14 +967,14 @@ def test_a_suggested_object_of_no_class_is_called_ood(boxes_site, visit):
     person.press("Escape")
     person.decide("s")
     person.saved()
-    (answer,) = [each.answer for each in outcomes(here, "boxes").values() if each]
+    (answer,) = [outcome.answer for outcome in outcomes(site, "boxes").values() if outcome]
     assert answer["boxes"][0]["label"] == "ood"
 
 
 @pytest.mark.slow
-def test_three_people_in_browsers_decide_what_their_votes_count_to(site, visit):
-    here = site(stages={"anchors": 3, "pairs": 2, "joint": 0})
-    people = [visit(here.join(name)) for name in ("ann", "bob", "cas")]
+def test_three_people_in_browsers_decide_what_their_votes_count_to(start_site, visit):
+    site = start_site(stages={"anchors": 3, "pairs": 2, "joint": 0})
+    people = [visit(site.join(name)) for name in ("ann", "bob", "cas")]
     # the keys that each presses in turn; what becomes of them is counted from the answers below
     keys = {
         "anchors": (["g"], ["g", "b"], ["g"]),
@@ -983,28 +985,30 @@ def test_three_people_in_browsers_decide_what_their_votes_count_to(site, visit):
     for stage, turns in keys.items():
         for person, turn in zip(people, turns, strict=True):
             person.stage(stage)
-            given = itertools.cycle(turn)
+            key_cycle = itertools.cycle(turn)
             while not person.page.locator(REST).count():
-                key = next(given)
+                key = next(key_cycle)
                 person.decide(*ends.get(key, key))
             person.saved()
-    with here.db.reading() as c:
-        asked = {row.id: row for row in c.execute(items.select())}
-        verdicts = judge_frames(c, here.folder, here.plan)
-    said = {}
-    for row in here.said():
-        said.setdefault((asked[row.item].stage, asked[row.item].key), []).append(row.answer)
+    with site.db.reading() as c:
+        item_rows = {row.id: row for row in c.execute(items.select())}
+        verdicts = judge_frames(c, site.folder, site.plan)
+    answers = {}
+    for row in site.list_decisions():
+        answers.setdefault((item_rows[row.item].stage, item_rows[row.item].key), []).append(
+            row.answer
+        )
     counted = {}
-    for frame in here.folder.frames.to_pylist():
-        good = [one["quality"] == "good" for one in said["anchors", frame["group"]]]
+    for frame in site.folder.frames.to_pylist():
+        good = [answer["quality"] == "good" for answer in answers["anchors", frame["group"]]]
         accepted = 2 * sum(good) > len(good)
         if accepted and frame["offset"]:
-            votes_on = said["pairs", frame["id"]]
-            if any((one["similar"], one["correct"]) != ("yes", "yes") for one in votes_on):
-                votes_on = said["joint", frame["id"]]
+            votes_on = answers["pairs", frame["id"]]
+            if any((answer["similar"], answer["correct"]) != ("yes", "yes") for answer in votes_on):
+                votes_on = answers["joint", frame["id"]]
                 assert len(votes_on) == 3
-            wanted = [[one[q] == "yes" for one in votes_on] for q in ("similar", "correct")]
-            accepted = all(2 * sum(each) > len(each) for each in wanted)
+            ballots = [[answer[q] == "yes" for answer in votes_on] for q in ("similar", "correct")]
+            accepted = all(2 * sum(ballot) > len(ballot) for ballot in ballots)
         counted[frame["id"]] = accepted
     assert {key: verdict.accepted for key, verdict in verdicts.items()} == counted
     assert 2 < sum(counted.values()) < len(counted), "both must occur"

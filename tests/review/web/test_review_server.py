@@ -37,15 +37,15 @@ PATIENCE = 60
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def plain_set(tmp_path_factory):
     root = tmp_path_factory.mktemp("made") / "set"
     review_load.make_set(root, 20)
     return root
 
 
 @pytest.fixture
-def root(made, tmp_path):
-    return shutil.copytree(made, tmp_path / "set")
+def root(plain_set, tmp_path):
+    return shutil.copytree(plain_set, tmp_path / "set")
 
 
 # ---- the command
@@ -195,7 +195,7 @@ def test_addresses_of_ipv6_stand_in_brackets():
 def test_a_name_listens_on_all_its_addresses():
     listener = server.listen("localhost", 0)
     try:
-        ports = {one.getsockname()[1] for one in listener.sockets}
+        ports = {endpoint.getsockname()[1] for endpoint in listener.sockets}
         assert ports == {listener.port}
         assert listener.urls == [f"http://localhost:{listener.port}"]
         assert not listener.public
@@ -204,22 +204,22 @@ def test_a_name_listens_on_all_its_addresses():
 
 
 def close(listener):
-    for one in listener.sockets:
-        one.close()
+    for endpoint in listener.sockets:
+        endpoint.close()
 
 
 # ---- patience
 
 
 @contextmanager
-def running(root, reach=None, *, proxy=False):
+def running(root, site_access=None, *, proxy=False):
     """The base of a server of this process over a set, and the token of its reviewer."""
     listener = server.listen("127.0.0.1", 0)
     data = database.connect(database.default_url(root))
     with data.writing() as c:
         token = reviewers.add_reviewer(c, "ann")
     hosts = [*listener.trusted_hosts, "review.example.org"]
-    app = build_app(review_set.read(root), data, hosts, reach)
+    app = build_app(review_set.read(root), data, hosts, site_access)
     web = uvicorn.Server(server.configure(app, proxy=proxy))
     thread = threading.Thread(target=web.run, kwargs={"sockets": listener.sockets})
     thread.start()
@@ -302,8 +302,8 @@ def test_more_connections_than_one_process_can_have_are_refused(root, monkeypatc
     with running(root) as (port, _):
         idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
         assert httpx.get(f"http://127.0.0.1:{port}/r").status_code == 503
-        for one in idle:
-            one.close()
+        for connection in idle:
+            connection.close()
 
 
 def test_a_made_up_address_is_believed_without_a_proxy_by_nobody(root):
@@ -324,18 +324,18 @@ def test_a_made_up_address_is_believed_without_a_proxy_by_nobody(root):
 def test_the_link_leaves_address_bar_and_history(root, windows):
     with running(root) as (port, token):
         base = f"http://127.0.0.1:{port}"
-        opened = windows.open(f"{base}/static/icon.svg")
-        page = opened.page
-        asked = []
-        page.on("request", lambda request: asked.append(request.url))
+        window = windows.open(f"{base}/static/icon.svg")
+        page = window.page
+        urls = []
+        page.on("request", lambda request: urls.append(request.url))
         open_link(page, f"{base}/r#{token}")
-        seen = [page.url]
+        history = [page.url]
         while page.url != f"{base}/static/icon.svg":
             page.go_back()
-            seen.append(page.url)
-        assert seen == [f"{base}/", f"{base}/static/icon.svg"]
+            history.append(page.url)
+        assert history == [f"{base}/", f"{base}/static/icon.svg"]
         # the browser itself has the # of the link only; nothing that was sent has it
-        assert [url for url in asked if token in url.partition("#")[0]] == []
+        assert [url for url in urls if token in url.partition("#")[0]] == []
         page.goto(f"{base}/")
         page.get_by_role("button", name="Sign out").click()
         page.get_by_text("Open your private link first").wait_for()
@@ -345,8 +345,8 @@ def test_the_link_leaves_address_bar_and_history(root, windows):
         assert page.url == f"{base}/r"
         page.goto(f"{base}/r")
         page.get_by_text("This address lacks the end of your link").wait_for()
-        opened.complaints[:] = [text for text in opened.complaints if "401" not in text]
-        assert opened.complaints == []
+        window.complaints[:] = [text for text in window.complaints if "401" not in text]
+        assert window.complaints == []
 
 
 # ---- behind nginx, with the file of the docs
@@ -395,8 +395,8 @@ def wait_open(process, port):
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         assert process.poll() is None
-        with socket.socket() as one:
-            if one.connect_ex(("127.0.0.1", port)) == 0:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.02)
     raise AssertionError("nginx does not answer")
@@ -413,8 +413,8 @@ PUBLIC = {"host": "review.example.org"}
 
 @needs_nginx
 def test_behind_nginx_people_are_told_apart_and_cookies_are_for_tls(root, tmp_path):
-    reach = Access(url="https://review.example.org")
-    with running(root, reach, proxy=True) as (port, token), proxied(tmp_path, port) as public:
+    site_access = Access(url="https://review.example.org")
+    with running(root, site_access, proxy=True) as (port, token), proxied(tmp_path, port) as public:
         with httpx.Client(
             base_url=f"https://127.0.0.1:{public}", verify=False, headers=PUBLIC
         ) as client:
@@ -428,15 +428,18 @@ def test_behind_nginx_people_are_told_apart_and_cookies_are_for_tls(root, tmp_pa
                 assert answer.status_code == 401
             assert client.post("/sign-in", json={"token": token}).status_code == 429
         # another address, here as another proxy on this machine would pass it on
-        elsewhere = httpx.post(
+        other_answer = httpx.post(
             f"http://127.0.0.1:{port}/sign-in",
             json={"token": token},
             headers={**PUBLIC, "x-forwarded-for": "192.0.2.9"},
         )
-        assert elsewhere.status_code == 200
-        assert "; secure" in elsewhere.headers["set-cookie"].lower()
-        session = {"cookie": f"{access.COOKIE}={elsewhere.cookies[access.COOKIE]}", **PUBLIC}
-        origin = {"origin": "https://review.example.org", "x-csrf-token": elsewhere.json()["csrf"]}
+        assert other_answer.status_code == 200
+        assert "; secure" in other_answer.headers["set-cookie"].lower()
+        session = {"cookie": f"{access.COOKIE}={other_answer.cookies[access.COOKIE]}", **PUBLIC}
+        origin = {
+            "origin": "https://review.example.org",
+            "x-csrf-token": other_answer.json()["csrf"],
+        }
         signed_out = httpx.post(
             f"https://127.0.0.1:{public}/sign-out",
             json={},
@@ -465,10 +468,10 @@ def test_nginx_ends_what_is_slow_large_or_too_much(root, tmp_path):
             large.sendall(head + b"Content-Length: 1000000\r\n\r\n")
             assert large.recv(1 << 16).startswith(b"HTTP/1.1 413")
         waiting = [connect_tls(public) for _ in range(2)]
-        for one in waiting:
-            one.sendall(head + b"Content-Length: 50\r\n\r\n{")
+        for connection in waiting:
+            connection.sendall(head + b"Content-Length: 50\r\n\r\n{")
         with connect_tls(public) as third:
             third.sendall(b"GET /r HTTP/1.1\r\nHost: review.example.org\r\n\r\n")
             assert third.recv(1 << 16).startswith(b"HTTP/1.1 503")
-        for one in waiting:
-            one.close()
+        for connection in waiting:
+            connection.close()

@@ -104,7 +104,7 @@ def test_the_decoder_of_a_source_counts_and_how_it_lists_its_files_does_not(copy
 def sweep(names):
     """A sweep of one grey image over operators."""
 
-    class One:
+    class OneImage:
         name, classes, columns, notes, fingerprint = "one", None, ("truth",), (), "one"
         ids, truths = ("a",), ((0,),)
 
@@ -115,7 +115,7 @@ def sweep(names):
             return Sample("a", _grey, (0,), key=lambda: "a")
 
     how = Degrading(operators(names, gradients=False), (0, 1))
-    return Sweep(One(), AtInput(np.asarray, None, None), how, how.grid([0]), [[0]])
+    return Sweep(OneImage(), AtInput(np.asarray, None, None), how, how.grid([0]), [[0]])
 
 
 def _grey():
@@ -123,21 +123,21 @@ def _grey():
 
 
 def test_an_operator_counts_for_its_own_images_alone(copy):
-    made = sweep("jpeg, posterize, gaussian_noise, shot_noise")
-    shapes = {answer_code.image_shape(made[row]) for row in range(len(made))}
-    assert len(shapes) == len(made) == 5
-    symbols = [answer_code.parts([made[row]])[0] for row in range(len(made))]
-    before = [digest(each) for each in symbols]
+    grey_sweep = sweep("jpeg, posterize, gaussian_noise, shot_noise")
+    shapes = {answer_code.image_shape(grey_sweep[row]) for row in range(len(grey_sweep))}
+    assert len(shapes) == len(grey_sweep) == 5
+    symbols = [answer_code.parts([grey_sweep[row]])[0] for row in range(len(grey_sweep))]
+    before = [digest(symbol) for symbol in symbols]
     copy("degradation/operators/jpeg.py", "return", "return None or")
-    after = [digest(each) for each in symbols]
+    after = [digest(symbol) for symbol in symbols]
     assert [x != y for x, y in zip(before, after, strict=True)] == [False, True, *3 * [False]]
 
 
 def test_versions_are_of_the_packages_that_the_code_imports():
-    found = closure(ONNX, plugins.EXTRAS, leave=answer_code.NO_ANSWER).packages
-    assert {"numpy", "onnxruntime"} <= found
-    assert not {"torch", "transformers", "av", "ray"} & found
-    assert "onnxruntime" in answer_code.versions(found)
+    packages = closure(ONNX, plugins.EXTRAS, leave=answer_code.NO_ANSWER).packages
+    assert {"numpy", "onnxruntime"} <= packages
+    assert not {"torch", "transformers", "av", "ray"} & packages
+    assert "onnxruntime" in answer_code.versions(packages)
 
 
 def test_what_was_found_out_is_kept_until_a_file_changes(tmp_path, monkeypatch):
@@ -152,18 +152,18 @@ def test_what_was_found_out_is_kept_until_a_file_changes(tmp_path, monkeypatch):
 def test_one_thread_reads_code_at_a_time(monkeypatch):
     inside, most = [], []
 
-    def slow(*given, **named):
+    def slow(*arguments, **options):
         inside.append(1)
         most.append(len(inside))
         time.sleep(0.01)
-        code = closure(*given, **named)
+        code = closure(*arguments, **options)
         inside.pop()
         return code
 
     monkeypatch.setattr(answer_code, "closure", slow)
     source_code._parse.cache_clear()
     with ThreadPoolExecutor(8) as threads:
-        asked = ([], ["steadyeye.models.backends.onnx"], None)
-        marks = set(threads.map(lambda _: answer_code.mark(*asked), range(8)))
+        mark_arguments = ([], ["steadyeye.models.backends.onnx"], None)
+        marks = set(threads.map(lambda _: answer_code.mark(*mark_arguments), range(8)))
     assert len(marks) == 1
     assert max(most) == 1

@@ -50,7 +50,7 @@ def light(images):
     return np.stack([bright, 1 - bright], axis=1)
 
 
-def asked(action):
+def count_images(action):
     """How many images `light` was given by an action."""
     CALLS.clear()
     action()
@@ -91,7 +91,7 @@ def test_with_a_cache_and_without_the_bytes_are_the_same(davis, tmp_path):
 
 def test_frames_that_several_sets_share_are_asked_about_once(clip, declared, tmp_path):
     for workers in (1, 4):
-        rows = asked(
+        rows = count_images(
             lambda w=workers: se.evaluate(
                 light, clip, out=tmp_path / f"run{w}", cache=str(tmp_path / f"c{w}"), workers=w
             )
@@ -104,9 +104,9 @@ def test_another_k_map_or_seed_asks_nothing_again(clip, declared, tmp_path):
     cache = str(tmp_path / "cache")
     se.evaluate(light, clip, out=tmp_path / "a", cache=cache)
     other = clip.replace("anchors=40, k=5", "anchors=7, k=9, seed=3")
-    assert asked(lambda: se.evaluate(light, other, out=tmp_path / "b", cache=cache)) == 0
+    assert count_images(lambda: se.evaluate(light, other, out=tmp_path / "b", cache=cache)) == 0
     labelled = f"image_folder(root='{tmp_path / 'clip'}')"
-    assert asked(lambda: se.evaluate(light, labelled, out=tmp_path / "c", cache=cache)) == 0
+    assert count_images(lambda: se.evaluate(light, labelled, out=tmp_path / "c", cache=cache)) == 0
 
 
 def test_a_file_that_is_as_it_was_is_not_read_again(clip, declared, tmp_path, monkeypatch):
@@ -122,7 +122,7 @@ def test_a_file_that_is_as_it_was_is_not_read_again(clip, declared, tmp_path, mo
 
     def again(name):
         hashed.clear()
-        rows = asked(lambda: se.evaluate(light, clip, out=tmp_path / name, cache=cache))
+        rows = count_images(lambda: se.evaluate(light, clip, out=tmp_path / name, cache=cache))
         return rows, len(set(hashed))
 
     different = len({path.read_bytes() for path in (tmp_path / "clip").iterdir()})
@@ -144,7 +144,7 @@ def test_another_model_image_or_version_is_another_answer(clip, declared, tmp_pa
     cache = str(tmp_path / "cache")
 
     def again(name):
-        return asked(lambda: se.evaluate(light, clip, out=tmp_path / name, cache=cache))
+        return count_images(lambda: se.evaluate(light, clip, out=tmp_path / name, cache=cache))
 
     assert again("a") == 40
     monkeypatch.setattr(light, "fingerprint", "light 2", raising=False)
@@ -163,7 +163,7 @@ def test_another_model_image_or_version_is_another_answer(clip, declared, tmp_pa
 def test_a_function_without_a_fingerprint_is_always_asked(clip, tmp_path):
     cache = str(tmp_path / "cache")
     for name in ("a", "b"):
-        rows = asked(lambda n=name: se.evaluate(light, clip, out=tmp_path / n, cache=cache))
+        rows = count_images(lambda n=name: se.evaluate(light, clip, out=tmp_path / n, cache=cache))
         assert rows == 410  # 40 anchors, 11 frames each but at the ends
     assert not eviction.groups(tmp_path / "cache")
 
@@ -174,10 +174,10 @@ def test_a_module_of_the_users_own_is_kept_only_with_a_fingerprint():
 
     assert is_covered(nn.Sequential(nn.ReLU()))
     assert not is_covered(nn.Sequential(Own()))
-    one, other = Own(), Own()
-    one.fingerprint, other.fingerprint = "1", "2"
-    assert is_covered(one)
-    assert weights_fingerprint(one) != weights_fingerprint(other)
+    first, second = Own(), Own()
+    first.fingerprint, second.fingerprint = "1", "2"
+    assert is_covered(first)
+    assert weights_fingerprint(first) != weights_fingerprint(second)
 
 
 def test_video_frames_keep_their_type(test_data, tmp_path):
@@ -233,11 +233,13 @@ def test_a_detector_with_a_cache_and_without(test_data, tmp_path):
 
 
 def test_images_without_a_key_are_told_by_their_pixels(declared, tmp_path, clip):
-    found = plugins.build("sources", parse(clip))
-    plain = replace(found, sample=lambda member: replace(found.sample(member), key=None))
+    frames_source = plugins.build("sources", parse(clip))
+    plain = replace(
+        frames_source, sample=lambda member: replace(frames_source.sample(member), key=None)
+    )
 
     def again(name, cache):
-        return asked(lambda: se.evaluate(light, plain, out=tmp_path / name, cache=cache))
+        return count_images(lambda: se.evaluate(light, plain, out=tmp_path / name, cache=cache))
 
     again("off", "off")
     # one worker, as two may come to the same picture at once
@@ -254,7 +256,7 @@ def test_what_fails_is_not_kept(clip, declared, tmp_path):
     done = se.evaluate(light, clip, out=tmp_path / "a", cache=cache, on_error="skip")
     assert (done.predictions.errors != "").sum() == 11
     victim.write_bytes(whole)
-    assert asked(lambda: se.evaluate(light, clip, out=tmp_path / "b", cache=cache)) == 1
+    assert count_images(lambda: se.evaluate(light, clip, out=tmp_path / "b", cache=cache)) == 1
 
 
 def entry(n, width=10):
@@ -264,31 +266,31 @@ def entry(n, width=10):
 
 
 def test_an_entry_comes_back_as_it_was():
-    key, kept = entry(7)
-    found = decode(key, encode(key, kept))
-    np.testing.assert_array_equal(found.answer, kept.answer)
-    assert (found.tags, found.size) == ({"n": 7}, (3, 4))
+    key, cached_answer = entry(7)
+    decoded_answer = decode(key, encode(key, cached_answer))
+    np.testing.assert_array_equal(decoded_answer.answer, cached_answer.answer)
+    assert (decoded_answer.tags, decoded_answer.size) == ({"n": 7}, (3, 4))
     boxes = Detections(np.random.rand(0, 4), np.zeros(0, dtype=np.int32), np.zeros(0))
     tags = {"changed": float("nan"), "kind": "P", "brightness": 0.1 + 0.2}
-    found = decode(key, encode(key, CachedAnswer(boxes, tags)))
-    assert found.answer.boxes.shape == (0, 4)
-    assert repr(found.tags) == repr(tags)
+    decoded_answer = decode(key, encode(key, CachedAnswer(boxes, tags)))
+    assert decoded_answer.answer.boxes.shape == (0, 4)
+    assert repr(decoded_answer.tags) == repr(tags)
 
 
 def test_a_vector_that_was_measured_comes_back_from_an_entry():
     measured = np.array([0.1, np.nan, -1e-38, 16777217], dtype=np.float32)
     key = bytes(32)
-    found = decode(
+    decoded_answer = decode(
         key, encode(key, CachedAnswer(np.zeros(2, np.float32), {"shares": measured, "n": 3}))
     )
-    assert found.tags["n"] == 3
-    assert found.tags["shares"].dtype == np.float32
-    np.testing.assert_array_equal(found.tags["shares"], measured)
+    assert decoded_answer.tags["n"] == 3
+    assert decoded_answer.tags["shares"].dtype == np.float32
+    np.testing.assert_array_equal(decoded_answer.tags["shares"], measured)
 
 
 def test_a_flipped_bit_anywhere_makes_an_entry_none():
-    key, kept = entry(7)
-    data = encode(key, kept)
+    key, cached_answer = entry(7)
+    data = encode(key, cached_answer)
     for place_ in range(len(data)):
         flipped = bytearray(data)
         flipped[place_] ^= 1
@@ -302,8 +304,8 @@ def test_an_altered_entry_is_asked_about_again(clip, declared, tmp_path):
     se.evaluate(light, clip, out=tmp_path / "a", cache=str(cache))
     with connect(cache) as db:
         db.execute("update answers set value = zeroblob(length(value)) where rowid in (3, 9)")
-    assert asked(lambda: se.evaluate(light, clip, out=tmp_path / "b", cache=str(cache))) == 2
-    assert asked(lambda: se.evaluate(light, clip, out=tmp_path / "c", cache=str(cache))) == 0
+    assert count_images(lambda: se.evaluate(light, clip, out=tmp_path / "b", cache=str(cache))) == 2
+    assert count_images(lambda: se.evaluate(light, clip, out=tmp_path / "c", cache=str(cache))) == 0
     assert everything(tmp_path / "a") == everything(tmp_path / "b")
 
 
@@ -313,15 +315,17 @@ def test_a_file_that_is_no_store_costs_a_line_and_nothing_else(clip, declared, t
     (cache / FILE).write_bytes(b"no database at all" * 1000)
     watcher = Watcher()
     job = Job(models=("light",), data=(clip,), out=str(tmp_path / "a"), cache=str(cache))
-    found = plugins.build("sources", parse(clip))
-    run(validate.of_objects(job, [FunctionClassifier(light)], [(clip, found)]), watcher)
+    source = plugins.build("sources", parse(clip))
+    run(validate.of_objects(job, [FunctionClassifier(light)], [(clip, source)]), watcher)
     assert len(watcher.said) == 1
     assert "cache prune --all` clears it" in watcher.said[0]
     with pytest.raises(se.UsageError, match="cannot open"):
         eviction.groups(cache)
     assert eviction.clear(cache)
-    assert asked(lambda: se.evaluate(light, clip, out=tmp_path / "b", cache=str(cache))) == 40
-    assert asked(lambda: se.evaluate(light, clip, out=tmp_path / "c", cache=str(cache))) == 0
+    assert (
+        count_images(lambda: se.evaluate(light, clip, out=tmp_path / "b", cache=str(cache))) == 40
+    )
+    assert count_images(lambda: se.evaluate(light, clip, out=tmp_path / "c", cache=str(cache))) == 0
 
 
 def test_a_full_disk_costs_the_cache_and_not_the_run(davis, small_disk, tmp_path):
@@ -355,15 +359,15 @@ def writer(folder, first, last, name):
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
-def kept(folder, numbers):
+def count_stored(folder, numbers):
     store = Store(folder)
-    found = {}
+    answers = {}
     for start in range(0, len(numbers), 100):
-        found |= store.get([n.to_bytes(32, "big") for n in numbers[start : start + 100]])
+        answers |= store.get([n.to_bytes(32, "big") for n in numbers[start : start + 100]])
     assert not store.problem
-    for key, one in found.items():
-        assert (one.answer == int.from_bytes(key, "big")).all()
-    return len(found)
+    for key, cached_answer in answers.items():
+        assert (cached_answer.answer == int.from_bytes(key, "big")).all()
+    return len(answers)
 
 
 def test_several_processes_write_at_once_and_one_is_killed(tmp_path):
@@ -375,11 +379,11 @@ def test_several_processes_write_at_once_and_one_is_killed(tmp_path):
     time.sleep(pause)
     victim.kill()
     victim.wait()
-    assert [each.communicate()[0].splitlines() for each in writers] == [["ready", ""]] * 3
-    assert kept(tmp_path, list(range(6000))) == 6000
-    assert kept(tmp_path, list(range(100_000, 100_010))) in (0, 10)
-    listed = {group.data: group.entries for group in eviction.groups(tmp_path)}
-    assert {name: listed[name] for name in "012"} == {"0": 3000, "1": 3000, "2": 3000}
+    assert [process.communicate()[0].splitlines() for process in writers] == [["ready", ""]] * 3
+    assert count_stored(tmp_path, list(range(6000))) == 6000
+    assert count_stored(tmp_path, list(range(100_000, 100_010))) in (0, 10)
+    entries_of = {group.data: group.entries for group in eviction.groups(tmp_path)}
+    assert {name: entries_of[name] for name in "012"} == {"0": 3000, "1": 3000, "2": 3000}
     check = sqlite3.connect(tmp_path / FILE).execute("pragma integrity_check").fetchall()
     assert check == [("ok",)]
 
@@ -417,9 +421,9 @@ def test_a_reader_and_a_pruner_beside_a_writer(tmp_path):
     assert not store.problem
     store.put(OF, dict([entry(1)]))
     # what was written after the group was pruned is listed again
-    listed = sum(group.entries for group in eviction.groups(tmp_path))
+    entry_count = sum(group.entries for group in eviction.groups(tmp_path))
     counted = connect(tmp_path).execute("select count(*) from answers").fetchone()[0]
-    assert listed >= counted > 0
+    assert entry_count >= counted > 0
 
 
 def test_what_was_used_last_stays(tmp_path, monkeypatch):
@@ -446,7 +450,7 @@ def test_a_run_keeps_the_cache_at_its_limit(clip, declared, tmp_path, monkeypatc
         monkeypatch.setattr(light, "fingerprint", f"light {version}", raising=False)
         se.evaluate(light, clip, out=tmp_path / str(version), cache=str(cache))
     assert 0 < sum(group.bytes for group in eviction.groups(cache)) <= 6000
-    last = asked(lambda: se.evaluate(light, clip, out=tmp_path / "again", cache=str(cache)))
+    last = count_images(lambda: se.evaluate(light, clip, out=tmp_path / "again", cache=str(cache)))
     assert last < 40
 
 
@@ -493,9 +497,9 @@ def test_the_commands(davis, tmp_path):
     cell = next(line for line in log if line["event"] == "cell")
     assert cell["hits"] == cell["rows"] == rows
     assert set(cell["stages"]) == {"decode", "cache", "prepare", "infer", "write"}
-    listed = steadyeye("cache", "ls", "--cache", "kept")
-    assert "efficientnet_lite0" in listed.stdout
-    assert " answers, " in listed.stdout
+    listing = steadyeye("cache", "ls", "--cache", "kept")
+    assert "efficientnet_lite0" in listing.stdout
+    assert " answers, " in listing.stdout
     assert steadyeye("cache", "prune", "--cache", "kept").returncode == 2
     taken = steadyeye("cache", "prune", "--cache", "kept", "--model", "efficientnet_lite0")
     assert "taken out" in taken.stdout

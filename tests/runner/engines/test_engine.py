@@ -33,12 +33,12 @@ def test_workers_get_stretches_and_then_half_of_the_longest():
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
 def test_every_shard_is_handed_out_once(workers):
     turns = Turns(range(5, 25), workers)
-    found = []
+    shard_numbers = []
     for turn in range(100):
         # worker 0 is asked twice as often as the others together
         shard = turns.next(0 if turn % 3 else turn % workers)
-        found += [] if shard is None else [shard]
-    assert sorted(found) == list(range(5, 25))
+        shard_numbers += [] if shard is None else [shard]
+    assert sorted(shard_numbers) == list(range(5, 25))
 
 
 def worker(prefetches):
@@ -46,37 +46,37 @@ def worker(prefetches):
 
 
 def test_a_second_thread_makes_what_was_begun_in_its_order():
-    made = []
+    results = []
 
     def make(i, stopwatch):
-        made.append((i, threading.current_thread()))
+        results.append((i, threading.current_thread()))
         with stopwatch.time_stage("decode"):
             return i
 
-    with worker(True) as here:
-        begun = [here.start(partial(make, i)) for i in range(20)]
-        values = [each.result(here.stopwatch) for each in begun]
-        assert values == list(range(20)) == [i for i, _ in made]
-    assert len({thread for _, thread in made} - {threading.current_thread()}) == 1
-    assert here.stopwatch.take_sums()["decode"] > 0
-    assert here.stopwatch.take_sums()["decode"] == 0
+    with worker(True) as worker_thread:
+        begun = [worker_thread.start(partial(make, i)) for i in range(20)]
+        values = [task.result(worker_thread.stopwatch) for task in begun]
+        assert values == list(range(20)) == [i for i, _ in results]
+    assert len({thread for _, thread in results} - {threading.current_thread()}) == 1
+    assert worker_thread.stopwatch.take_sums()["decode"] > 0
+    assert worker_thread.stopwatch.take_sums()["decode"] == 0
 
 
 def test_without_a_second_thread_nothing_is_made_before_it_is_due():
-    made = []
-    with worker(False) as here:
-        begun = [here.start(lambda _, i=i: made.append(i)) for i in range(3)]
-        begun[1].result(here.stopwatch)
-    assert made == [1]
+    results = []
+    with worker(False) as worker_thread:
+        begun = [worker_thread.start(lambda _, i=i: results.append(i)) for i in range(3)]
+        begun[1].result(worker_thread.stopwatch)
+    assert results == [1]
 
 
 def test_what_a_second_thread_raises_is_raised_where_its_result_is_due():
-    with worker(True) as here:
-        begun = [here.start(lambda _, i=i: 1 // (1 - i)) for i in range(3)]
-        assert begun[0].result(here.stopwatch) == 1
+    with worker(True) as worker_thread:
+        begun = [worker_thread.start(lambda _, i=i: 1 // (1 - i)) for i in range(3)]
+        assert begun[0].result(worker_thread.stopwatch) == 1
         with pytest.raises(ZeroDivisionError):
-            begun[1].result(here.stopwatch)
-        assert begun[2].result(here.stopwatch) == -1
+            begun[1].result(worker_thread.stopwatch)
+        assert begun[2].result(worker_thread.stopwatch) == -1
 
 
 def test_time_of_a_second_thread_is_not_taken_from_the_time_that_passed():
@@ -84,20 +84,23 @@ def test_time_of_a_second_thread_is_not_taken_from_the_time_that_passed():
         with stopwatch.time_stage("decode"):
             time.sleep(0.02)
 
-    with worker(True) as here, here.stopwatch.time_remainder("infer"):
-        here.start(make).result(here.stopwatch)
-    took = here.stopwatch.take_sums()
+    with worker(True) as worker_thread, worker_thread.stopwatch.time_remainder("infer"):
+        worker_thread.start(make).result(worker_thread.stopwatch)
+    took = worker_thread.stopwatch.take_sums()
     assert took["decode"] >= 0.02
     # the model waited for it, and nothing else passed
     assert took["infer"] >= 0.02
 
 
 def test_what_is_prefetched_beyond_a_span_is_handed_on_once_and_ends_with_the_worker():
-    with worker(True) as here:
-        here.prefetched = {7: "seven"}
-        assert [here.take_prefetched(), here.take_prefetched()] == [{7: "seven"}, {}]
-        here.prefetched = {8: "eight"}
-    assert here.take_prefetched() == {}
+    with worker(True) as worker_thread:
+        worker_thread.prefetched = {7: "seven"}
+        assert [worker_thread.take_prefetched(), worker_thread.take_prefetched()] == [
+            {7: "seven"},
+            {},
+        ]
+        worker_thread.prefetched = {8: "eight"}
+    assert worker_thread.take_prefetched() == {}
 
 
 @pytest.fixture
@@ -112,9 +115,9 @@ def greys(tmp_path, one_lite0):
 
 def ran(data, out, **options):
     """The shards of a run with one worker, by name."""
-    given = {"workers": 1, "batch": 8, "cache": "off"} | options
+    settings = {"workers": 1, "batch": 8, "cache": "off"} | options
     source = f"image_folder(root='{data}')"
-    job = Job(models=("efficientnet_lite0",), data=(source,), out=str(out), **given)
+    job = Job(models=("efficientnet_lite0",), data=(source,), out=str(out), **settings)
     run(validate.check(job), Silent())
     return {path.name: path.read_bytes() for path in Path(out).glob("cells/*/*.arrow")}
 
@@ -131,9 +134,9 @@ def watched(monkeypatch):
         return decode(path)
 
     def waiting():
-        there = [event for event in events if event >= 0]
-        due = min(events[events.index(0) :].count(-1) + 1 + AHEAD, 80) if there else 0
-        return len(there) < due
+        decoded_files = [event for event in events if event >= 0]
+        due = min(events[events.index(0) :].count(-1) + 1 + AHEAD, 80) if decoded_files else 0
+        return len(decoded_files) < due
 
     def call(session, batch):
         until = time.monotonic() + 120
@@ -196,7 +199,9 @@ def test_a_worker_goes_on_while_its_last_shards_are_written(tmp_path, monkeypatc
     # two are on their way at most
     assert events.index("wrote 0") < events.index("work 2")
     assert events.index("wrote 1") < events.index("work 3")
-    assert sorted(each for each in events if each[:2] == "wr") == [f"wrote {i}" for i in range(4)]
+    assert sorted(event for event in events if event[:2] == "wr") == [
+        f"wrote {i}" for i in range(4)
+    ]
 
 
 def test_a_shard_that_cannot_be_written_stops_the_run(tmp_path):
@@ -242,11 +247,13 @@ def light(images):
 
 def test_a_model_that_answers_otherwise_than_its_parts_is_asked_itself(greys, tmp_path):
     source = f"image_folder(root='{greys}')"
-    one = se.evaluate(FunctionClassifier(light, size=32), source, out=tmp_path / "one", cache="off")
-    two = se.evaluate(Doubled(light, size=32), source, out=tmp_path / "two", cache="off")
+    plain_run = se.evaluate(
+        FunctionClassifier(light, size=32), source, out=tmp_path / "one", cache="off"
+    )
+    doubled_run = se.evaluate(Doubled(light, size=32), source, out=tmp_path / "two", cache="off")
     inner = FunctionClassifier(light, size=32)
-    three = se.evaluate(Passing(inner), source, out=tmp_path / "three", cache="off")
-    scores = [each.predictions.scores for each in (one, two, three)]
+    passing_run = se.evaluate(Passing(inner), source, out=tmp_path / "three", cache="off")
+    scores = [model_run.predictions.scores for model_run in (plain_run, doubled_run, passing_run)]
     np.testing.assert_array_equal(scores[1], 2 * scores[0])
     np.testing.assert_array_equal(scores[2], 3 * scores[0])
 
@@ -264,12 +271,12 @@ def test_a_sample_beyond_a_shard_that_cannot_be_told_is_told_at_its_turn(
     )
     checked = validate.check(job)
     (task,) = checked.tasks
-    given = type(task.source).__getitem__
+    read_sample = type(task.source).__getitem__
 
     def telling(source, index):
         if index == 33:
             raise SampleError("the header of number 33 is damaged")
-        return given(source, index)
+        return read_sample(source, index)
 
     monkeypatch.setattr(type(task.source), "__getitem__", telling)
     with pytest.raises(SampleError, match="number 33"):

@@ -88,8 +88,8 @@ def compute(out, data, **options):
 
 def events(out):
     return {
-        each["event"]: each
-        for each in map(json.loads, (out / "log.jsonl").read_text().splitlines())
+        entry["event"]: entry
+        for entry in map(json.loads, (out / "log.jsonl").read_text().splitlines())
     }
 
 
@@ -99,10 +99,10 @@ def workers(toy):
 
 def until(condition):
     deadline = time.monotonic() + 120
-    while not (found := condition()):
+    while not (outcome := condition()):
         assert time.monotonic() < deadline, "nothing came"
         time.sleep(0.01)
-    return found
+    return outcome
 
 
 def gone(process):
@@ -154,8 +154,8 @@ def test_a_shard_that_kills_its_workers_ends_in_one_line(data, toy, whole, tmp_p
     assert "\n" not in str(error.value)
     assert len(workers(toy)) == 3
     (toy / "deadly").unlink()
-    found = compute(tmp_path / "run", data, engine="local").found
-    assert list(found.values()) == [4]  # the four shards of bright pictures come first
+    shards_found = compute(tmp_path / "run", data, engine="local").found
+    assert list(shards_found.values()) == [4]  # the four shards of bright pictures come first
     assert tree(tmp_path / "run") == whole
 
 
@@ -178,12 +178,12 @@ def words(data, out):
 
 def test_an_interrupt_or_a_killed_driver_ends_the_workers(data, toy, whole, tmp_path):
     (toy / "slow").touch()
-    told = {**os.environ, "PYTHONPATH": os.pathsep.join([str(toy), *sys.path])}
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(toy), *sys.path])}
     for turn, sent in enumerate((signal.SIGINT, signal.SIGKILL)):
         driver = subprocess.Popen(
             words(data, "run"),
             cwd=tmp_path,
-            env=told,
+            env=surroundings,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -198,8 +198,8 @@ def test_an_interrupt_or_a_killed_driver_ends_the_workers(data, toy, whole, tmp_
             assert stderr == b"steadyeye: stopped; run the same command again to go on\n"
     (toy / "slow").unlink()
     assert next(iter(compute(tmp_path / "run", data).found.values())) >= 2
-    ours = {name: content for name, content in tree(tmp_path / "run").items() if name in whole}
-    assert ours == whole
+    own_files = {name: content for name, content in tree(tmp_path / "run").items() if name in whole}
+    assert own_files == whole
 
 
 def test_objects_go_along_if_another_process_can_import_them(data, toy, tmp_path):
@@ -238,9 +238,13 @@ print(len(se.evaluate(lit_toy.light, data, out="run", engine=engine).predictions
 
 def test_a_script_needs_no_guard_and_what_it_defines_itself_is_refused(data, toy, tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
-    told = {**os.environ, "PYTHONPATH": os.pathsep.join([str(toy), *sys.path])}
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(toy), *sys.path])}
     done = subprocess.run(
-        [sys.executable, "script.py", data], cwd=tmp_path, env=told, capture_output=True, text=True
+        [sys.executable, "script.py", data],
+        cwd=tmp_path,
+        env=surroundings,
+        capture_output=True,
+        text=True,
     )
     refused, rows = done.stdout.splitlines()
     assert "'mine' cannot be sent to another process (it is defined in the script" in refused
@@ -253,14 +257,14 @@ def test_workers_write_to_a_store_themselves(data, toy, whole, tmp_path):
     with s3_server.server() as url:
         out = f"{s3_server.bucket(url, 'processes')}/run"
         compute(out, data)
-        found = {
-            str(each.relative_to(place(out))): each.read_bytes() for each in place(out).below()
+        files = {
+            str(file.relative_to(place(out))): file.read_bytes() for file in place(out).below()
         }
-    log = [json.loads(line) for line in found["log.jsonl"].splitlines()]
-    (told,) = (each for each in log if each["event"] == "processes")
-    assert (told["written"], told["sent"]) == (8, 0)
-    assert {name: found.get(name) for name in whole} == whole
-    assert not [name for name in found if name.endswith(".tmp")]
+    log = [json.loads(line) for line in files["log.jsonl"].splitlines()]
+    (process_entry,) = (entry for entry in log if entry["event"] == "processes")
+    assert (process_entry["written"], process_entry["sent"]) == (8, 0)
+    assert {name: files.get(name) for name in whole} == whole
+    assert not [name for name in files if name.endswith(".tmp")]
 
 
 def test_rows_come_through_the_driver_where_the_folder_is_not_reached(data, toy, whole, tmp_path):

@@ -121,14 +121,14 @@ def connected(cluster, engine):
 
 def same(out, whole):
     assert shards(out) == shards(whole)
-    told, before = ((each / "run.json").read_text() for each in (out, whole))
-    assert told == before
+    record, before = ((folder / "run.json").read_text() for folder in (out, whole))
+    assert record == before
     assert not list(out.rglob("*.tmp"))
 
 
 def events(out):
     lines = (out / "log.jsonl").read_text().splitlines()
-    return {each["event"]: each for each in map(json.loads, lines)}
+    return {entry["event"]: entry for entry in map(json.loads, lines)}
 
 
 def begun(model, already=()):
@@ -151,23 +151,23 @@ def test_actors_write_their_shards_and_keep_their_answers(model, bucket, data, w
     run(plan_of(data, tmp_path / "run", "ray(least=2)", str(tmp_path / "kept")), Silent())
     same(tmp_path / "run", whole)
     assert len(processes(model) - before) == 2
-    told = events(tmp_path / "run")
+    log_entries = events(tmp_path / "run")
     count = len(shards(whole))
-    assert (told["cluster"]["written"], told["cluster"]["sent"]) == (count, 0)
-    assert sum(told["cluster"]["nodes"].values()) == count
-    assert len(told["cluster"]["nodes"]) == 2
-    assert told["cell"]["stages"]["infer"] > 0
+    assert (log_entries["cluster"]["written"], log_entries["cluster"]["sent"]) == (count, 0)
+    assert sum(log_entries["cluster"]["nodes"].values()) == count
+    assert len(log_entries["cluster"]["nodes"]) == 2
+    assert log_entries["cell"]["stages"]["infer"] > 0
     # again from what was kept, into a store that the actors write to themselves
     out, watcher = place(f"{bucket}/run"), Watcher()
     run(plan_of(data, out, "ray", str(tmp_path / "kept")), watcher)
-    found = {each.name: each.read_bytes() for each in out.below()}
-    log = {each["event"]: each for each in map(json.loads, found["log.jsonl"].splitlines())}
+    files = {file.name: file.read_bytes() for file in out.below()}
+    log = {entry["event"]: entry for entry in map(json.loads, files["log.jsonl"].splitlines())}
     assert (log["cluster"]["written"], log["cluster"]["sent"]) == (count, 0)
-    assert log["cell"]["hits"] == told["cell"]["rows"] == watcher.rows
+    assert log["cell"]["hits"] == log_entries["cell"]["rows"] == watcher.rows
     assert not watcher.said
     (cell,) = (whole / "cells").iterdir()
-    assert {each.name: found[each.name] for each in cell.iterdir()} == {
-        each.name: each.read_bytes() for each in cell.iterdir()
+    assert {file.name: files[file.name] for file in cell.iterdir()} == {
+        file.name: file.read_bytes() for file in cell.iterdir()
     }
 
 
@@ -182,10 +182,10 @@ def test_from_another_machine_rows_come_through_the_driver_and_nothing_is_kept(
     watcher = Watcher()
     run(plan_of(data, tmp_path / "run", "ray", str(tmp_path / "kept")), watcher)
     same(tmp_path / "run", whole)
-    told = events(tmp_path / "run")
+    log_entries = events(tmp_path / "run")
     size = sum(map(len, shards(whole).values()))
-    assert (told["cluster"]["written"], told["cluster"]["sent"]) == (0, size)
-    assert told["cell"]["hits"] == 0
+    assert (log_entries["cluster"]["written"], log_entries["cluster"]["sent"]) == (0, size)
+    assert log_entries["cell"]["hits"] == 0
     assert watcher.said == [
         f"the cache '{tmp_path / 'kept'}' is a file of one machine: workers on other "
         "machines do not use it"
@@ -201,8 +201,8 @@ def test_a_local_run_is_finished_on_the_cluster_though_an_actor_is_killed(
     run(plan_of(data, out), Silent())
     (cell,) = (out / "cells").iterdir()
     (cell / "seal.json").unlink()
-    kept = sorted(cell.glob("*.arrow"))
-    for path in kept[2:]:
+    shard_files = sorted(cell.glob("*.arrow"))
+    for path in shard_files[2:]:
         path.unlink()
     before = processes(model)
 
@@ -214,7 +214,7 @@ def test_a_local_run_is_finished_on_the_cluster_though_an_actor_is_killed(
     run(plan_of(data, out, "ray(most=2)"), Silent())
     killer.join()
     same(out, whole)
-    assert sum(events(out)["cluster"]["nodes"].values()) == len(kept) - 2
+    assert sum(events(out)["cluster"]["nodes"].values()) == len(shard_files) - 2
 
 
 @pytest.mark.slow
@@ -256,9 +256,9 @@ def test_a_shard_that_always_kills_its_actor_ends_the_run(engine, model, tmp_pat
 def test_a_killed_driver_goes_on_where_it_was(cluster, model, data, whole, tmp_path):
     words = ["run", "--model", "callable(path='py:slowly:slow')", "--data", data, "--quiet"]
     words += ["--engine", "ray(most=2)", "--out", "run"]
-    there = command(*words, "--address", cluster[0].address)
-    with (tmp_path / "said").open("wb") as said:
-        running = subprocess.Popen(there, cwd=tmp_path, stdout=said, stderr=said)
+    cluster_command = command(*words, "--address", cluster[0].address)
+    with (tmp_path / "said").open("wb") as output:
+        running = subprocess.Popen(cluster_command, cwd=tmp_path, stdout=output, stderr=output)
     folder = tmp_path / "run" / "cells"
     deadline = time.monotonic() + 300
     while not list(folder.glob("*/*.arrow")):
@@ -267,13 +267,13 @@ def test_a_killed_driver_goes_on_where_it_was(cluster, model, data, whole, tmp_p
         time.sleep(0.02)
     running.kill()
     running.wait()
-    found = len(list(folder.glob("*/*.arrow")))
+    shard_count = len(list(folder.glob("*/*.arrow")))
     assert not list(folder.glob("*/seal.json")), "the run was over before it could be killed"
     # and now with a Ray of its own, which has nothing of its own to say
     done = subprocess.run(command(*words), cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert found <= events(tmp_path / "run")["cell"]["found"]
+    assert shard_count <= events(tmp_path / "run")["cell"]["found"]
     same(tmp_path / "run", whole)
     assert set(tree(tmp_path / "run")) > set(tree(whole))
 
