@@ -67,11 +67,11 @@ def test_an_order_that_much_data_shows_is_said():
     assert same.value == 1
     assert same.low > 0
     assert same.high == 1
-    sentence = describe_correlation(same)
-    assert sentence.startswith(
+    text = describe_correlation(same)
+    assert text.startswith(
         "Models with a better accuracy on a have a better accuracy on b too: τ"
     )
-    assert "3 models" in sentence
+    assert "3 models" in text
     assert (opposite.value, opposite.low) == (-1, -1)
     assert opposite.high < 0
     assert "have a worse one on c" in describe_correlation(opposite)
