@@ -68,9 +68,7 @@ def test_an_order_that_much_data_shows_is_said():
     assert same.low > 0
     assert same.high == 1
     text = describe_correlation(same)
-    assert text.startswith(
-        "Models with a better accuracy on a have a better accuracy on b too: τ"
-    )
+    assert text.startswith("Models with a better accuracy on a have a better accuracy on b too: τ")
     assert "3 models" in text
     assert (opposite.value, opposite.low) == (-1, -1)
     assert opposite.high < 0
