@@ -196,11 +196,12 @@ def select(table: BoxTable, images: NDArray[np.integer]) -> BoxTable:
     place = np.full(int(max(table.image.max(initial=-1), images.max(initial=-1))) + 1, -1)
     place[images] = np.arange(len(images))
     image = place[table.image]
-    return _take_where(replace(table, image=image), image >= 0)
+    return take_where(replace(table, image=image), image >= 0)
 
 
-def _take_where(table: BoxTable, is_wanted: NDArray[np.bool_]) -> BoxTable:
-    # most often those are all, and millions of rows are not copied
+def take_where(table: BoxTable, is_wanted: NDArray[np.bool_]) -> BoxTable:
+    """The rows of a table that are wanted, (n,) bool: the table itself where those are all."""
+    # most often they are, and millions of rows are not copied
     return table if is_wanted.all() else take(table, np.flatnonzero(is_wanted))
 
 
@@ -231,7 +232,7 @@ def take(table: BoxTable, rows: NDArray[np.integer] | slice) -> BoxTable:
 
 def in_classes(table: BoxTable) -> BoxTable:
     """The true boxes without those of objects outside the classes."""
-    return _take_where(table, table.label != OOD)
+    return take_where(table, table.label != OOD)
 
 
 def _join_columns(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
