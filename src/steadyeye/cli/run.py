@@ -222,6 +222,7 @@ def score(
     display: ProgressOptions,
 ) -> None:
     """Score saved predictions, without the model and the images."""
+    from steadyeye.core.free_memory import return_free_memory
     from steadyeye.data.classes.class_lists import read
     from steadyeye.runner import job, saved_detections, saved_scores, validate
     from steadyeye.runner.run import run as complete
@@ -246,6 +247,7 @@ def score(
         folder = complete(checked, watcher, form.predict(answers))
     # the report reads what was sealed, and the columns of the file take as much memory
     del answers, matched, checked
+    return_free_memory()
     finish_run(folder, sources)
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import OOD
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.json_lists import split_pieces
+from steadyeye.core.storage.json_lists import list_pieces
 from steadyeye.core.types import Source
 from steadyeye.runner.saved_entries import Grouping, SavedEntries
 
@@ -62,7 +62,7 @@ def check_sides(entries: SavedEntries, of_sample: Grouping, source: Source, name
     """
     if not len(entries):
         return
-    if 0 < max(_ends(part).max() for part in split_pieces(entries.sides)) <= 1:
+    if 0 < max(_ends(entries.sides[part]).max() for part in list_pieces(len(entries))) <= 1:
         raise UsageError(
             f"'{name}': all boxes are within 1 × 1 pixel, as if they were shares of the image's "
             "sides; give pixels"

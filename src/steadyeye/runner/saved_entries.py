@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import from_sides
-from steadyeye.core.storage.json_lists import PIECE, ListFile, decode_in_pieces, split_pieces
+from steadyeye.core.storage.json_lists import (
+    PIECE,
+    ListFile,
+    decode_in_pieces,
+    list_pieces,
+    split_pieces,
+)
 
 NAMES = ("category_name", "class_name", "name")
 """Keys under which tools write the name of a category."""
@@ -137,10 +143,13 @@ def parse(text: str) -> SavedEntries | None:
 
 def _are_in_range(entries: SavedEntries) -> bool:
     """Whether sides are finite, none is negative, and scores are in 0…1."""
-    sides, score = split_pieces(entries.sides), split_pieces(entries.score)
-    return all(np.isfinite(part).all() and (part[:, 2:] >= 0).all() for part in sides) and all(
-        ((part >= 0) & (part <= 1)).all() for part in score
-    )
+
+    def is_in_range(piece: slice) -> bool:
+        sides, score = entries.sides[piece], entries.score[piece]
+        in_order = np.isfinite(sides).all() and (sides[:, 2:] >= 0).all()
+        return bool(in_order and ((score >= 0) & (score <= 1)).all())
+
+    return all(map(is_in_range, list_pieces(len(entries))))
 
 
 def text(value: object) -> str:
@@ -177,7 +186,7 @@ def _collect(pieces: Iterable[Sequence[_Entry]]) -> SavedEntries:
                 names[key] = None
             else:
                 pairs.update(dict.fromkeys((e.category_id, getattr(e, key)) for e in piece))
-        parts = (
+        parts: tuple[NDArray[Any], ...] = (
             images.number([entry.image_id for entry in piece]),
             files.number([entry.file_name for entry in piece if has_files]),
             np.array([entry.category_id for entry in piece], dtype=np.int64),

@@ -37,7 +37,12 @@ def decode_in_pieces(raw: Sequence[msgspec.Raw], kind: type[Entry]) -> Iterator[
 
 def split_pieces(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
     """A sequence in pieces of `PIECE`."""
-    return (entries[start : start + PIECE] for start in range(0, len(entries), PIECE))
+    return (entries[place] for place in list_pieces(len(entries)))
+
+
+def list_pieces(length: int) -> Iterator[slice]:
+    """The pieces of `PIECE` of so many entries."""
+    return (slice(start, start + PIECE) for start in range(0, length, PIECE))
 
 
 class ListFile:
@@ -64,7 +69,9 @@ class ListFile:
             if b"\0" in piece or MARK in piece:
                 raise ValueError("a zero byte or a mark within the list")
             # JSON is read from the left: what is a list once it is closed ends between two entries
-            yield decoder.decode(piece)
+            entries = decoder.decode(piece)
+            if entries:
+                yield entries
 
     def _split(self) -> Iterator[bytes]:
         """The list cut between objects, each part closed with brackets of its own."""
