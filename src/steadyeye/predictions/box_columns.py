@@ -18,7 +18,7 @@ Parts = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class CellBoxes:
     """All boxes of a cell; None: its shards have none of that kind.
 
     `detections`: over the classes of the data, `raw_detections`: over the detector's own. Columns
@@ -30,7 +30,7 @@ class Boxes:
     raw_detections: BoxTable | None
 
 
-def split_boxes(shards: list[pa.Table]) -> tuple[pa.Table, Boxes]:
+def split_boxes(shards: list[pa.Table]) -> tuple[pa.Table, CellBoxes]:
     """The columns of shards that are not of boxes, as one table, and the boxes.
 
     `shards`: of one cell, all with the same boxes; the list is empty afterwards, and what was
@@ -58,7 +58,7 @@ def split_boxes(shards: list[pa.Table]) -> tuple[pa.Table, Boxes]:
     tables = {name: column.table() for name, column in columns.items()}
     # a shard whose images all failed lacks the tags that the others measured
     joined = pa.concat_tables(rest, promote_options="default")
-    return joined, Boxes(tables.get(TRUE), tables.get(OF_DATA), tables.get(OF_MODEL))
+    return joined, CellBoxes(tables.get(TRUE), tables.get(OF_DATA), tables.get(OF_MODEL))
 
 
 def _find_unequal(parts: Mapping[str, Parts], names: Iterable[str]) -> list[str]:

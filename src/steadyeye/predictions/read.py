@@ -18,7 +18,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.files import Place, map_requests, sha256
-from steadyeye.predictions.box_columns import Boxes, split_boxes
+from steadyeye.predictions.box_columns import CellBoxes, split_boxes
 from steadyeye.predictions.json_record import CELL, RUN, SEAL, is_protected, read_record
 from steadyeye.predictions.schema import (
     ANSWERS,
@@ -116,7 +116,7 @@ def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:
     return read_arrow(path, content)
 
 
-def _predictions(cell: Cell, table: pa.Table, boxes: Boxes) -> Predictions:
+def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     """The predictions of a cell; `table`: its columns that are not of boxes."""
     ids = table["id"].to_pylist()
     if len(set(ids)) != len(ids):
@@ -186,7 +186,7 @@ def _tag(column: pa.ChunkedArray) -> Any:
 def _list_caveats(
     table: pa.Table,
     ids: Sequence[str],
-    boxes: Boxes,
+    boxes: CellBoxes,
     model_classes: Sequence[str],
 ) -> tuple[str, ...]:
     """The notes on boxes beyond their images and on detections left out, a sentence each.

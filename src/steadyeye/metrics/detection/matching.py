@@ -194,13 +194,7 @@ def _order_best(ranked: Rows, rows: Rows, is_best: Mask) -> tuple[Rows, Rows]:
         if place[ranked_row] == 0:
             row[count], place[ranked_row] = ranked_row, count
             count += 1
-    members = np.empty(count, dtype=np.int32)
-    count = 0
-    for i in range(len(rows)):
-        if is_best[i]:
-            members[count] = place[rows[i]]
-            count += 1
-    return row, members
+    return row, place[rows[is_best]]
 
 
 @njit(nogil=True, cache=True)
