@@ -222,6 +222,7 @@ def score(
     display: ProgressOptions,
 ) -> None:
     """Score saved predictions, without the model and the images."""
+    from steadyeye.core.abilities import may_have_files
     from steadyeye.core.free_memory import give_arrays_own_pages, return_free_memory
     from steadyeye.data.classes.class_lists import read
     from steadyeye.runner import job, validate
@@ -238,7 +239,8 @@ def score(
     score_job = score_job if score_job.out else replace(score_job, out=default_folder(score_job))
     matched = validate.with_models(score_job, [answers])
     checked = replace(matched, tasks=tuple(form.ready(answers, task) for task in matched.tasks))
-    sources = [task.source for task in checked.tasks]
+    # of the others the report takes no pictures, and annotations take memory
+    sources = [task.source for task in checked.tasks if may_have_files(task.source)]
     with progress as watcher:
         folder = complete(checked, watcher, form.predict(answers))
     # the report reads what was sealed, and the columns of the file take as much memory
