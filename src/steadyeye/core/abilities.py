@@ -136,6 +136,11 @@ class OfFiles(Protocol):
     def files(self) -> Sequence[Any] | None: ...
 
 
+def may_have_files(source: object) -> bool:
+    """Whether images of a source may be read: not where it reads files and knows of no file."""
+    return not isinstance(source, OfFiles) or source.files() is None or bool(source.files())
+
+
 class Samples(Protocol):
     """The samples of a source by their index."""
 

@@ -187,6 +187,9 @@ def select(table: BoxTable, images: NDArray[np.integer]) -> BoxTable:
 
     An image that is named several times is there as often.
     """
+    everything = len(images) > int(table.image.max(initial=-1))
+    if everything and np.array_equal(images, np.arange(len(images))):
+        return table
     if len(np.unique(images)) < len(images):
         order = np.argsort(table.image, kind="stable")
         first, last = (np.searchsorted(table.image[order], images, side) for side in _SIDES)
@@ -196,11 +199,12 @@ def select(table: BoxTable, images: NDArray[np.integer]) -> BoxTable:
     place = np.full(int(max(table.image.max(initial=-1), images.max(initial=-1))) + 1, -1)
     place[images] = np.arange(len(images))
     image = place[table.image]
-    return _take_where(replace(table, image=image), image >= 0)
+    return take_where(replace(table, image=image), image >= 0)
 
 
-def _take_where(table: BoxTable, is_wanted: NDArray[np.bool_]) -> BoxTable:
-    # most often those are all, and millions of rows are not copied
+def take_where(table: BoxTable, is_wanted: NDArray[np.bool_]) -> BoxTable:
+    """The rows of a table that are wanted, (n,) bool: the table itself where those are all."""
+    # most often they are, and millions of rows are not copied
     return table if is_wanted.all() else take(table, np.flatnonzero(is_wanted))
 
 
@@ -231,7 +235,7 @@ def take(table: BoxTable, rows: NDArray[np.integer] | slice) -> BoxTable:
 
 def in_classes(table: BoxTable) -> BoxTable:
     """The true boxes without those of objects outside the classes."""
-    return _take_where(table, table.label != OOD)
+    return take_where(table, table.label != OOD)
 
 
 def _join_columns(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:

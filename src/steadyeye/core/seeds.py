@@ -4,6 +4,8 @@ import hashlib
 
 import numpy as np
 
+DIGITS = 16  # of a fingerprint
+
 
 def stream(seed: int, *names: str) -> np.random.Generator:
     """The generator of (`seed`, `names`); other names give independent streams."""
@@ -18,4 +20,18 @@ def fingerprint(*parts: str | bytes) -> str:
         data = part.encode() if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:DIGITS]
+
+
+class BlockFingerprint:
+    """The `fingerprint` of one part that comes in blocks; `length`: of all of them, in bytes."""
+
+    def __init__(self, length: int) -> None:
+        self._digest = hashlib.sha256(length.to_bytes(8, "little"))
+
+    def add(self, block: bytes) -> None:
+        """Adds the next block."""
+        self._digest.update(block)
+
+    def __str__(self) -> str:
+        return self._digest.hexdigest()[:DIGITS]

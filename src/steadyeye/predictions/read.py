@@ -12,23 +12,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable
+from steadyeye.core.boxes import BoxTable, take
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.files import Place, map_requests, sha256
+from steadyeye.predictions.box_columns import CellBoxes, split_boxes
 from steadyeye.predictions.json_record import CELL, RUN, SEAL, is_protected, read_record
 from steadyeye.predictions.schema import (
     ANSWERS,
-    boxes_from_arrow,
-    detections_from_arrow,
     in_all,
     list_values,
     matrix,
     membership,
     numbers,
-    raw_detections_from_arrow,
     verified_from_arrow,
 )
 from steadyeye.predictions.shard_store import Cell, open_cell
@@ -38,6 +36,8 @@ MEND = "run the same command again that made it, to compute it anew"
 SLACK = 0.05
 """Pixels by which a box may reach out of its image unmentioned: COCO rounds to hundredths."""
 
+PIECE = 100_000  # boxes that are looked at together
+
 
 def read(*folders: Place) -> Predictions:
     """The predictions of a sealed cell, or of the rounds of one, in their order.
@@ -45,8 +45,8 @@ def read(*folders: Place) -> Predictions:
     Raises `UsageError` for a cell that is not sealed, a shard that is missing or altered, and ids
     that occur twice.
     """
-    tables = [read_sealed(folder) for folder in folders]
-    predictions = _predictions(open_cell(folders[0]), pa.concat_tables(in_all(tables)))
+    shards = in_all([shard for folder in folders for shard in _read_shards(folder)])
+    predictions = _predictions(open_cell(folders[0]), *split_boxes(shards))
     return replace(predictions, notes=(*predictions.notes, *_note_missing_checksums(folders)))
 
 
@@ -67,6 +67,12 @@ def read_sealed(folder: Place) -> pa.Table:
 
     Raises `UsageError` where it is not sealed, or a shard is missing or altered.
     """
+    # a shard whose images all failed lacks the tags that the others measured
+    return pa.concat_tables(in_all(_read_shards(folder)), promote_options="default")
+
+
+def _read_shards(folder: Place) -> list[pa.Table]:
+    """The shards of a sealed cell. Raises `UsageError` as `read_sealed` does."""
     if not (folder / "cell.json").is_file():
         raise UsageError(f"no predictions in '{folder}'; give the --out folder of a run")
     cell = open_cell(folder)
@@ -77,9 +83,7 @@ def read_sealed(folder: Place) -> pa.Table:
     # a seal of an earlier version may say nothing of its cell
     if seal.get("cell", cell.fingerprint) != cell.fingerprint:
         raise UsageError(f"'{folder / 'cell.json'}' was changed after it was written; {CELL}")
-    shards = map_requests(folder, partial(_shard, folder), seal["shards"])
-    # a shard whose images all failed lacks the tags that the others measured
-    return pa.concat_tables(in_all(list(shards)), promote_options="default")
+    return list(map_requests(folder, partial(_shard, folder), seal["shards"]))
 
 
 def cells(run: Place) -> list[tuple[Place, ...]]:
@@ -112,7 +116,8 @@ def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:
     return read_arrow(path, content)
 
 
-def _predictions(cell: Cell, table: pa.Table) -> Predictions:
+def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
+    """The predictions of a cell; `table`: its columns that are not of boxes."""
     ids = table["id"].to_pylist()
     if len(set(ids)) != len(ids):
         twice = [id_ for id_, times in Counter(ids).items() if times > 1]
@@ -121,7 +126,6 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
             "give every sample its own id"
         )
     identity = cell.identity
-    truth, detections = boxes_from_arrow(table), detections_from_arrow(table)
     tags = [name for name in table.column_names if name.startswith("tag:")]
     return Predictions(
         model=identity["model"]["name"],
@@ -140,9 +144,9 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         fingerprint=identity["data"]["fingerprint"],
         sweep=identity.get("sweep", {}),
         probe=identity.get("probe", {}),
-        boxes=truth,
-        detections=detections,
-        raw_detections=raw_detections_from_arrow(table),
+        boxes=boxes.truth,
+        detections=boxes.detections,
+        raw_detections=boxes.raw_detections,
         model_to_data_class=_read_class_of(identity),
         content=identity.get("content", ""),
         others=np.array(identity.get("others", []), dtype=np.int64),
@@ -154,7 +158,7 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         notes=(
             *identity["data"]["notes"],
             *identity["model"].get("notes", ()),
-            *_list_caveats(table, ids, (truth, detections), identity["model"]["classes"]),
+            *_list_caveats(table, ids, boxes, identity["model"]["classes"]),
         ),
     )
 
@@ -182,18 +186,17 @@ def _tag(column: pa.ChunkedArray) -> Any:
 def _list_caveats(
     table: pa.Table,
     ids: Sequence[str],
-    boxes: tuple[BoxTable | None, BoxTable | None],
+    boxes: CellBoxes,
     model_classes: Sequence[str],
 ) -> tuple[str, ...]:
     """The notes on boxes beyond their images and on detections left out, a sentence each.
 
-    Each with how many there are and the first. `boxes`: the true ones and the detections of the
-    table. A table of an earlier version says nothing.
+    Each with how many there are and the first. A table of an earlier version says nothing.
     """
     if "size" not in table.column_names:
         return ()
     sizes = matrix(table["size"], np.float64)
-    kinds = zip(("true boxes", "detections"), boxes, strict=True)
+    kinds = (("true boxes", boxes.truth), ("detections", boxes.detections))
     several = [(kind, some) for kind, some in kinds if some is not None]
     notes = [_note_beyond_images(kind, some, sizes, ids) for kind, some in several]
     notes.append(_note_unknown_sizes(sizes, ids, [some for _, some in several]))
@@ -205,22 +208,38 @@ def _list_caveats(
 def _note_beyond_images(
     kind: str, table: BoxTable, sizes: NDArray[np.float64], ids: Sequence[str]
 ) -> str | None:
+    total = completely = 0
+    first = None
+    for start in range(0, len(table), PIECE):
+        piece = take(table, slice(start, start + PIECE))
+        out, outside = _find_beyond_images(piece, sizes[piece.image])
+        if first is None and out.any():
+            first = start + int(out.argmax())
+        total, completely = total + int(out.sum()), completely + int(outside.sum())
+    if first is None:
+        return None
+    box = ", ".join(f"{value:g}" for value in np.round(table.boxes[first], 2))
+    height, width = sizes[table.image[first]]
+    return (
+        f"{total:,} of {len(table):,} {kind} extend beyond their image, "
+        f"{completely:,} of them completely, first ({box}) in '{ids[table.image[first]]}' of "
+        f"{width:.0f} × {height:.0f} pixels; all are included unchanged"
+    )
+
+
+def _find_beyond_images(
+    table: BoxTable, sizes: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(n,) each: the boxes that extend beyond their image, and those that lie beyond it.
+
+    `sizes`: (n, 2) height and width of the image of each, 0 where they are not known.
+    """
     # a side at a time: an any over a last axis of two takes several times as long
-    height, width = sizes[table.image].T
-    known = height > 0
+    height, width = sizes.T
     left, top, right, bottom = table.boxes.T
     out = (left < -SLACK) | (top < -SLACK) | (right > width + SLACK) | (bottom > height + SLACK)
-    out &= known
-    if not out.any():
-        return None
-    outside = out & ((right <= 0) | (bottom <= 0) | (left >= width) | (top >= height))
-    row = int(out.argmax())
-    box = ", ".join(f"{value:g}" for value in np.round(table.boxes[row], 2))
-    return (
-        f"{int(out.sum()):,} of {len(table):,} {kind} extend beyond their image, "
-        f"{int(outside.sum()):,} of them completely, first ({box}) in '{ids[table.image[row]]}' of "
-        f"{width[row]:.0f} × {height[row]:.0f} pixels; all are included unchanged"
-    )
+    out &= height > 0
+    return out, out & ((right <= 0) | (bottom <= 0) | (left >= width) | (top >= height))
 
 
 def _note_unknown_sizes(

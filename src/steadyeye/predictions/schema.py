@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from steadyeye.core.boxes import Boxes, BoxTable, Verified, areas
+from steadyeye.core.boxes import Boxes, BoxTable, Verified
 from steadyeye.core.types import Labels, Tag
 
 TOP = 5  # the model's own best classes kept for the pictures
@@ -211,32 +211,6 @@ def _matrix(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(width, len(values), [None], children=[flat])
 
 
-def boxes_from_arrow(table: pa.Table) -> BoxTable | None:
-    """The true boxes of a table; None where it has none."""
-    if "box" not in table.column_names:
-        return None
-    image, label = _labels(table, "box_label")
-    return BoxTable(
-        image,
-        label,
-        _values(table, "box", np.float64).reshape(-1, 4),
-        np.ones(len(image)),
-        _values(table, "box_crowd", np.bool_),
-        _values(table, "box_area", np.float64),
-        _values(table, "box_track", np.int64) if "box_track" in table.column_names else None,
-    )
-
-
-def detections_from_arrow(table: pa.Table) -> BoxTable | None:
-    """The detections of a table over the data's classes; None where it has none."""
-    return _detections(table, "found")
-
-
-def raw_detections_from_arrow(table: pa.Table) -> BoxTable | None:
-    """All detections of a table over the detector's own classes; None where they were not kept."""
-    return _detections(table, "said")
-
-
 def in_all(shards: Sequence[pa.Table]) -> list[pa.Table]:
     """The shards of a cell, without what is said where some of them do not have it.
 
@@ -246,26 +220,6 @@ def in_all(shards: Sequence[pa.Table]) -> list[pa.Table]:
         return list(shards)
     extra = {"said", "said_label", "said_score"}
     return [shard.drop_columns(sorted(extra & set(shard.column_names))) for shard in shards]
-
-
-def _detections(table: pa.Table, name: str) -> BoxTable | None:
-    if name not in table.column_names:
-        return None
-    image, label = _labels(table, f"{name}_label")
-    corners = _values(table, name, np.float64).reshape(-1, 4)
-    crowd = np.zeros(len(image), dtype=np.bool_)
-    score = _values(table, f"{name}_score", np.float64)
-    return BoxTable(image, label, corners, score, crowd, areas(corners))
-
-
-def _labels(table: pa.Table, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    counts = np.diff(numbers(table[name].combine_chunks().offsets))
-    image = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    return image, _values(table, name, np.int64)
-
-
-def _values(table: pa.Table, name: str, dtype: type) -> NDArray[Any]:
-    return list_values(table[name].combine_chunks()).astype(dtype)
 
 
 def verified_from_arrow(table: pa.Table) -> Verified | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import quote_word
+from steadyeye.core.free_memory import return_free_memory
 from steadyeye.core.storage.files import Place, place, write_output
 from steadyeye.core.types import Evaluated, Source
 from steadyeye.predictions.covariate_table import state
@@ -39,7 +40,9 @@ def document(
     `metrics`: a list of specs; None: those of each run's job. `more`: analyses beside the default
     ones.
     """
-    return build_report(runs, collect(runs, metrics), more=more)
+    evaluated = collect(runs, metrics)
+    return_free_memory()
+    return build_report(runs, evaluated, more=more)
 
 
 def build_report(

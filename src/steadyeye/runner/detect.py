@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import EMPTY, BoxTable, Detections, detection_table, take
+from steadyeye.core.boxes import EMPTY, BoxTable, Detections, detection_table, take, take_where
 from steadyeye.core.types import Sample
 from steadyeye.predictions.schema import Rows
 from steadyeye.runner.infer import InferenceItem
@@ -66,7 +66,7 @@ def _map_classes(table: BoxTable, places: Sequence[int]) -> BoxTable:
 
 
 def _drop_unmapped(table: BoxTable) -> BoxTable:
-    return take(table, np.flatnonzero(table.label >= 0))
+    return take_where(table, table.label >= 0)
 
 
 def _summarize_scores(images: int) -> dict[str, NDArray[Any]]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import OOD
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.core.storage.json_lists import list_pieces
 from steadyeye.core.types import Source
 from steadyeye.runner.saved_entries import Grouping, SavedEntries
 
@@ -22,7 +23,6 @@ ENOUGH, IOU = 5, 0.5  # detections on true boxes from which something can be tol
 
 def on_true_boxes(entries: SavedEntries, of_sample: Grouping, source: Source) -> Matches:
     """Which detections lie on a true box, by their category id and that box's class."""
-    corners = entries.corners
     numbers: list[NDArray[np.int64]] = []
     labels: list[NDArray[np.int64]] = []
     for sample in of_sample.samples.tolist():
@@ -30,7 +30,7 @@ def on_true_boxes(entries: SavedEntries, of_sample: Grouping, source: Source) ->
         if truth is None:
             continue
         real = ~truth.crowd & (truth.labels != OOD)
-        best, share = _overlaps(corners[places], truth.boxes[real])
+        best, share = _overlaps(entries.corners(places), truth.boxes[real])
         on_one = share > IOU
         numbers.append(entries.category[places[on_one]])
         labels.append(truth.labels[real][best[on_one]].astype(np.int64))
@@ -62,59 +62,65 @@ def check_sides(entries: SavedEntries, of_sample: Grouping, source: Source, name
     """
     if not len(entries):
         return
-    raw = entries.sides
-    if 0 < (raw[:, :2] + raw[:, 2:]).max() <= 1:
+    if 0 < max(_ends(entries.sides[part]).max() for part in list_pieces(len(entries))) <= 1:
         raise UsageError(
             f"'{name}': all boxes are within 1 × 1 pixel, as if they were shares of the image's "
             "sides; give pixels"
         )
-    if _has_no_corners(raw, of_sample, source):
-        return
-    corners = entries.corners
-    ends = np.full((len(of_sample.bounds) - 1, 2), np.nan)
-    for sample in of_sample.samples.tolist():
-        size = source[sample].size
-        if size:
-            ends[sample] = size[1] + 1, size[0] + 1
-    limit = np.repeat(ends, np.diff(of_sample.bounds), axis=0)
-    known = ~np.isnan(limit[:, 0])
-    limit, places = limit[known], of_sample.order[known]
-    total, out = len(places), int((corners[places, 2:] > limit).any(axis=1).sum())
-    last = raw[places, 2:]
-    as_corners = ((last <= limit) & (last >= raw[places, :2])).all()
-    if total >= 2 * ENOUGH and out >= total / 10 and as_corners:
+    total = out = 0
+    for samples in of_sample.split():
+        limit = _limits(of_sample, samples, source)
+        known = ~np.isnan(limit[:, 0])
+        limit, places = limit[known], of_sample.places(samples)[known]
+        raw = entries.sides[places]
+        if not ((raw[:, 2:] <= limit) & (raw[:, 2:] >= raw[:, :2])).all():
+            return  # one that is none as x0 y0 x1 y1 settles most files
+        total += len(places)
+        out += int((_ends(raw) > limit).any(axis=1).sum())
+    if total >= 2 * ENOUGH and out >= total / 10:
         raise UsageError(
             f"'{name}': {out:,} of {number_of(total, 'box')} extend beyond their image as x, y, "
             "width, height and none as x0, y0, x1, y1; write width and height"
         )
 
 
-def _has_no_corners(raw: NDArray[np.float64], of_sample: Grouping, source: Source) -> bool:
-    """Whether a box of an image of known size is none as x0 y0 x1 y1: that settles most files."""
-    sample = np.empty(len(raw), dtype=np.int64)
-    sample[of_sample.order] = np.repeat(
-        np.arange(len(of_sample.bounds) - 1), np.diff(of_sample.bounds)
-    )
-    images = np.unique(sample[(raw[:, 2:] < raw[:, :2]).any(axis=1)])
-    return any(source[image].size for image in images.tolist())
+def _ends(sides: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, 2) x1 y1 of boxes given as x y width height."""
+    return sides[:, :2] + sides[:, 2:]
 
 
-def doubles(entries: SavedEntries) -> tuple[str, ...]:
+def _limits(of_sample: Grouping, samples: slice, source: Source) -> NDArray[np.float64]:
+    """(n, 2) how far boxes of consecutive samples may reach, x and y; NaN where it is not known."""
+    ends = np.full((samples.stop - samples.start, 2), np.nan)
+    counts = of_sample.counts(samples)
+    for row in np.flatnonzero(counts).tolist():
+        size = source[samples.start + row].size
+        if size:
+            ends[row] = size[1] + 1, size[0] + 1
+    return np.repeat(ends, counts, axis=0)
+
+
+def doubles(entries: SavedEntries, of_sample: Grouping) -> tuple[str, ...]:
     """The note of detections that stand in a file twice; none where none does."""
-    # 0 and −0 are one number
-    numbers = [entries.image.astype(np.int64), entries.category]
-    sides = np.ascontiguousarray((entries.sides + 0.0).T)
-    columns = [column.view(np.uint64) for column in (*numbers, *sides, entries.score + 0.0)]
-    marks = np.zeros(len(entries), dtype=np.uint64)
-    for column, factor in zip(columns, FACTORS, strict=True):
-        marks += (column ^ (column >> np.uint64(32))) * factor
-    ordered = np.sort(marks)
-    # all but those of these marks are different
-    alike = np.flatnonzero(np.isin(marks, ordered[1:][ordered[1:] == ordered[:-1]]))
-    more = len(alike) - len(np.unique(np.stack([column[alike] for column in columns]), axis=1).T)
+    more = sum(_count_doubles(entries, of_sample.places(part)) for part in of_sample.split())
     if not more:
         return ()
     return (
         f"{more:,} of {number_of(len(entries), 'detection')} are in the file twice; each counts, "
         "as a false positive if the other one found the object",
     )
+
+
+def _count_doubles(entries: SavedEntries, places: NDArray[np.int32]) -> int:
+    """How many of the entries of some samples stand there once more."""
+    # 0 and −0 are one number
+    numbers = [entries.image[places].astype(np.int64), entries.category[places]]
+    sides = np.ascontiguousarray((entries.sides[places] + 0.0).T)
+    columns = [column.view(np.uint64) for column in (*numbers, *sides, entries.score[places] + 0.0)]
+    marks = np.zeros(len(places), dtype=np.uint64)
+    for column, factor in zip(columns, FACTORS, strict=True):
+        marks += (column ^ (column >> np.uint64(32))) * factor
+    ordered = np.sort(marks)
+    # all but those of these marks are different
+    alike = np.flatnonzero(np.isin(marks, ordered[1:][ordered[1:] == ordered[:-1]]))
+    return len(alike) - len(np.unique(np.stack([column[alike] for column in columns]), axis=1).T)

@@ -5,13 +5,14 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.abilities import Numbered
-from steadyeye.core.boxes import BoxTable, Detections, areas, from_sides, take
+from steadyeye.core.boxes import BoxTable, Detections, areas
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
@@ -33,14 +34,14 @@ KEYS = ("image_id", "category_id", "bbox", "score")
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """The detections of a file, matched to a source.
+    """How the detections of a file are matched to a source.
 
-    `detections`: all of them, over the model's classes, sample by sample; `bounds`: (samples + 1,)
-    where those of each begin; `notes`: how images and classes were matched.
+    `of_sample`: the detections of each sample; `classes`: the different category ids, rising, and
+    the class of the model that each stands for; `notes`: how images and classes were matched.
     """
 
-    detections: BoxTable
-    bounds: NDArray[np.int64]
+    of_sample: Grouping
+    classes: tuple[NDArray[np.int64], NDArray[np.int64]]
     notes: tuple[str, ...]
 
 
@@ -88,12 +89,21 @@ def load(path: Place, classes: Classes | None, base: str | None = None) -> Saved
     `saved_ids`. `base`: as in `SavedDetections`. Raises `UsageError` for entries that are none,
     with how many and the first.
     """
+    recipe = {"saved predictions": path.name, **({"category ids": base} if base else {})}
+    entries, mark = _read_entries(path)
+    return SavedDetections(path.stem, classes, mark, recipe, entries, base)
+
+
+def _read_entries(path: Place) -> tuple[SavedEntries, str]:
+    """The entries of a file and its fingerprint. Raises `UsageError` as `load` does."""
+    known = saved_entries.read(path) if isinstance(path, Path) and path.is_file() else None
+    if known is not None:
+        return known
     text = read_text(path, "file of detections")
     entries = saved_entries.parse(text)
     if entries is None:
         entries = _check_entries(path, parse_json(text, f"the detections '{path}'"))
-    recipe = {"saved predictions": path.name, **({"category ids": base} if base else {})}
-    return SavedDetections(path.stem, classes, fingerprint(text), recipe, entries, base)
+    return entries, fingerprint(text)
 
 
 def _check_entries(path: Place, entries: Any) -> SavedEntries:
@@ -131,12 +141,25 @@ def predict(saved: SavedDetections) -> Callable[[Task, range, WorkerThread], Row
         reading = _read_against(saved, task.source, task.class_map)
         samples = [task.source[place] for place in span]
         items = [InferenceItem(sample, dict(sample.tags), None) for sample in samples]
-        places = slice(reading.bounds[span.start], reading.bounds[span.stop])
-        table = take(reading.detections, places)
-        table = replace(table, image=table.image - span.start)
+        table = _build_table(saved.entries, reading, slice(span.start, span.stop))
         return detect.build_rows_of_table(task, items, table)
 
     return look_up
+
+
+def _build_table(entries: SavedEntries, reading: Reading, samples: slice) -> BoxTable:
+    """The detections of consecutive samples over the model's classes; image 0 is the first."""
+    places, counts = reading.of_sample.places(samples), reading.of_sample.counts(samples)
+    ids, classes = reading.classes
+    corners = entries.corners(places)
+    return BoxTable(
+        np.repeat(np.arange(len(counts), dtype=np.int64), counts),
+        classes[np.searchsorted(ids, entries.category[places])],
+        corners,
+        entries.score[places],
+        np.zeros(len(places), dtype=np.bool_),
+        areas(corners),
+    )
 
 
 def _read_against(saved: SavedDetections, source: Source, class_map: ClassMap) -> Reading:
@@ -155,20 +178,10 @@ def _find_reading(saved: SavedDetections, source: Source, class_map: ClassMap) -
     of_sample = entries.group_by_sample(images.sample, len(source))
     saved_boxes.check_sides(entries, of_sample, source, saved.name)
     places, class_notes = _places(saved, source, class_map, of_sample)
-    notes = (*images.notes, *class_notes, *saved_boxes.doubles(entries))
-    numbers, kind = np.unique(entries.category, return_inverse=True)
-    labels = np.array([places[number] for number in numbers.tolist()], np.int64)[kind]
-    order, bounds = of_sample.order, of_sample.bounds
-    corners = from_sides(entries.sides[order])
-    detections = BoxTable(
-        np.repeat(np.arange(len(source), dtype=np.int64), np.diff(bounds)),
-        labels[order],
-        corners,
-        entries.score[order],
-        np.zeros(len(order), dtype=np.bool_),
-        areas(corners),
-    )
-    return Reading(detections, bounds, notes)
+    notes = (*images.notes, *class_notes, *saved_boxes.doubles(entries, of_sample))
+    ids = np.unique(entries.category)
+    classes = np.array([places[number] for number in ids.tolist()], np.int64)
+    return Reading(of_sample, (ids, classes), notes)
 
 
 def _places(

@@ -1,8 +1,9 @@
 """The detections of a file of results as columns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import from_sides
-from steadyeye.core.storage.json_lists import decode_in_pieces, split_pieces
+from steadyeye.core.storage.json_lists import (
+    PIECE,
+    ListFile,
+    decode_in_pieces,
+    list_pieces,
+    split_pieces,
+)
 
 NAMES = ("category_name", "class_name", "name")
 """Keys under which tools write the name of a category."""
@@ -33,10 +40,10 @@ class _Entry(msgspec.Struct, gc=False):
 class Grouping:
     """Entries by sample: `order`: (n,) places in the file; `bounds`: (samples + 1,) in `order`."""
 
-    order: NDArray[np.int64]
+    order: NDArray[np.int32]
     bounds: NDArray[np.int64]
 
-    def of(self, sample: int) -> NDArray[np.int64]:
+    def of(self, sample: int) -> NDArray[np.int32]:
         """The places of a sample's entries, in the order of the file."""
         return self.order[self.bounds[sample] : self.bounds[sample + 1]]
 
@@ -44,6 +51,23 @@ class Grouping:
     def samples(self) -> NDArray[np.int64]:
         """The samples that have an entry, rising."""
         return np.flatnonzero(np.diff(self.bounds))
+
+    def split(self) -> Iterator[slice]:
+        """Consecutive samples in pieces of about `PIECE` entries or one sample."""
+        start, samples = 0, len(self.bounds) - 1
+        while start < samples:
+            stop = int(np.searchsorted(self.bounds, self.bounds[start] + PIECE, side="right")) - 1
+            stop = max(stop, start + 1)
+            yield slice(start, stop)
+            start = stop
+
+    def places(self, samples: slice) -> NDArray[np.int32]:
+        """The places of the entries of consecutive samples."""
+        return self.order[self.bounds[samples.start] : self.bounds[samples.stop]]
+
+    def counts(self, samples: slice) -> NDArray[np.int64]:
+        """(samples,) how many entries consecutive samples have."""
+        return np.diff(self.bounds[samples.start : samples.stop + 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +94,19 @@ class SavedEntries:
     def __len__(self) -> int:
         return len(self.score)
 
-    def group_by_sample(self, sample: NDArray[np.int64], samples: int) -> Grouping:
-        """The entries by sample; `sample`: (n,) which sample each entry is of."""
-        order = np.argsort(sample, kind="stable")
-        return Grouping(order, np.searchsorted(sample[order], np.arange(samples + 1)))
+    def group_by_sample(self, sample: NDArray[np.int32], samples: int) -> Grouping:
+        """The entries by sample; `sample`: (n,) which sample each entry is of, −1: none."""
+        if (sample[1:] >= sample[:-1]).all():
+            order = np.arange(len(sample), dtype=np.int32)
+        else:
+            order = np.argsort(sample, kind="stable").astype(np.int32)
+        counts = np.bincount(sample[sample >= 0], minlength=samples)
+        first = len(sample) - counts.sum()
+        return Grouping(order, np.concatenate([[first], first + np.cumsum(counts)]))
 
-    @property
-    def corners(self) -> NDArray[np.float64]:
-        """(n, 4) x0 y0 x1 y1."""
-        return from_sides(self.sides)
+    def corners(self, places: NDArray[np.int32]) -> NDArray[np.float64]:
+        """(m, 4) x0 y0 x1 y1 of the entries at some places."""
+        return from_sides(self.sides[places])
 
     def entry(self, place: int) -> Mapping[str, Any]:
         """An entry as its file has it, for messages."""
@@ -90,6 +118,19 @@ class SavedEntries:
         }
 
 
+def read(path: Path) -> tuple[SavedEntries, str] | None:
+    """The entries of a file of this machine and its fingerprint; None where it needs a closer look.
+
+    The file is never held as a whole.
+    """
+    try:
+        file = ListFile(path)
+        entries = _collect(file.decode(_Entry))
+    except (msgspec.MsgspecError, ValueError, RecursionError, OSError):
+        return None
+    return (entries, str(file.fingerprint)) if _are_in_range(entries) else None
+
+
 def parse(text: str) -> SavedEntries | None:
     """The entries of a JSON list; None where any of it is not as it should be."""
     try:
@@ -97,9 +138,18 @@ def parse(text: str) -> SavedEntries | None:
         entries = _collect(decode_in_pieces(raw, _Entry))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    in_order = np.isfinite(entries.sides).all() and (entries.sides[:, 2:] >= 0).all()
-    in_range = ((entries.score >= 0) & (entries.score <= 1)).all()
-    return entries if in_order and in_range else None
+    return entries if _are_in_range(entries) else None
+
+
+def _are_in_range(entries: SavedEntries) -> bool:
+    """Whether sides are finite, none is negative, and scores are in 0…1."""
+
+    def is_in_range(piece: slice) -> bool:
+        sides, score = entries.sides[piece], entries.score[piece]
+        in_order = np.isfinite(sides).all() and (sides[:, 2:] >= 0).all()
+        return bool(in_order and ((score >= 0) & (score <= 1)).all())
+
+    return all(map(is_in_range, list_pieces(len(entries))))
 
 
 def text(value: object) -> str:
@@ -127,7 +177,7 @@ def _collect(pieces: Iterable[Sequence[_Entry]]) -> SavedEntries:
     """The columns of entries that come in pieces."""
     images, files = _Codes(), _Codes()
     names: dict[str, dict[tuple[int, str], None] | None] = {key: {} for key in NAMES}
-    columns: list[tuple[NDArray[Any], ...]] = []
+    columns: tuple[list[NDArray[Any]], ...] = ([], [], [], [], [])
     has_files = True
     for piece in pieces:
         has_files = has_files and all(entry.file_name is not None for entry in piece)
@@ -136,19 +186,19 @@ def _collect(pieces: Iterable[Sequence[_Entry]]) -> SavedEntries:
                 names[key] = None
             else:
                 pairs.update(dict.fromkeys((e.category_id, getattr(e, key)) for e in piece))
-        columns.append(
-            (
-                images.number([entry.image_id for entry in piece]),
-                files.number([entry.file_name for entry in piece if has_files]),
-                np.array([entry.category_id for entry in piece], dtype=np.int64),
-                _read_numbers(chain.from_iterable(entry.bbox for entry in piece)).reshape(-1, 4),
-                _read_numbers(entry.score for entry in piece),
-            )
+        parts: tuple[NDArray[Any], ...] = (
+            images.number([entry.image_id for entry in piece]),
+            files.number([entry.file_name for entry in piece if has_files]),
+            np.array([entry.category_id for entry in piece], dtype=np.int64),
+            _read_numbers(chain.from_iterable(entry.bbox for entry in piece)).reshape(-1, 4),
+            _read_numbers(entry.score for entry in piece),
         )
-    if not columns:
+        for column, part in zip(columns, parts, strict=True):
+            column.append(part)
+    if not columns[0]:
         none = np.zeros(0, dtype=np.int32)
         return SavedEntries((), none, none.astype(np.int64), np.zeros((0, 4)), np.zeros(0))
-    image, file, category, sides, score = map(np.concatenate, zip(*columns, strict=True))
+    image, file, category, sides, score = map(_join, columns)
     key = next((key for key, pairs in names.items() if pairs), "")
     return SavedEntries(
         images.texts,
@@ -161,6 +211,13 @@ def _collect(pieces: Iterable[Sequence[_Entry]]) -> SavedEntries:
         key,
         list(names.get(key) or ()),
     )
+
+
+def _join(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """The parts of a column as a whole; they are let go, so that only one column is there twice."""
+    whole = np.concatenate(parts)
+    parts.clear()
+    return whole
 
 
 def _read_numbers(values: Iterable[float]) -> NDArray[np.float64]:

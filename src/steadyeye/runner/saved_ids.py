@@ -29,7 +29,7 @@ COCO_NUMBERS = tuple(number for number in range(1, 91) if number not in GAPS)
 class Images:
     """`sample`: (n,) the index of each entry's sample, −1 for none; `notes`: how it was found."""
 
-    sample: NDArray[np.int64]
+    sample: NDArray[np.int32]
     notes: tuple[str, ...]
 
 
@@ -42,9 +42,9 @@ def images(entries: SavedEntries, source: Source) -> Images:
     place_of = {id_: place for place, id_ in enumerate(source.ids)}
     by_file = _by_file(source)
 
-    def look_up(find: Callable[[str], str | None], texts: Sequence[str]) -> NDArray[np.int64]:
+    def look_up(find: Callable[[str], str | None], texts: Sequence[str]) -> NDArray[np.int32]:
         ids = (find(text) for text in texts)
-        return np.array([-1 if id_ is None else place_of[id_] for id_ in ids], dtype=np.int64)
+        return np.array([-1 if id_ is None else place_of[id_] for id_ in ids], dtype=np.int32)
 
     by_id = look_up(lambda text: text if text in place_of else None, entries.image_ids)
     by_stem = look_up(by_file, entries.image_ids)
@@ -64,13 +64,13 @@ def images(entries: SavedEntries, source: Source) -> Images:
     return Images(sample, (*_way_notes(words, ways), *_lack_notes(sample, source)))
 
 
-def _count_on_boxes(entries: SavedEntries, sample: NDArray[np.int64], source: Source) -> int:
+def _count_on_boxes(entries: SavedEntries, sample: NDArray[np.int32], source: Source) -> int:
     """How many detections lie on a true box of the images that they are taken to be of."""
     grouping = entries.group_by_sample(sample, len(source))
     return len(on_true_boxes(entries, grouping, source)[0])
 
 
-def _way_notes(words: str, ways: Sequence[tuple[str, NDArray[np.int64]]]) -> tuple[str, ...]:
+def _way_notes(words: str, ways: Sequence[tuple[str, NDArray[np.int32]]]) -> tuple[str, ...]:
     if words == "image_id":
         return ()
     own, plain = (dict(ways)[key] for key in (words, "image_id"))
@@ -81,7 +81,7 @@ def _way_notes(words: str, ways: Sequence[tuple[str, NDArray[np.int64]]]) -> tup
     return (f"{len(own):,} detections are matched to images by {words}{more}",)
 
 
-def _lack_notes(sample: NDArray[np.int64], source: Source) -> tuple[str, ...]:
+def _lack_notes(sample: NDArray[np.int32], source: Source) -> tuple[str, ...]:
     has_one = np.zeros(len(source), dtype=np.bool_)
     has_one[sample[sample >= 0]] = True
     lacking = np.flatnonzero(~has_one)

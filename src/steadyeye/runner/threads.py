@@ -177,6 +177,9 @@ Predict = Callable[[range, WorkerThread], Rows | None]
 BEHIND = 8
 """Shards that a worker may have on their way to the disk: a disk syncs several at a time."""
 
+ROWS_BEHIND = 4096
+"""Rows in them, unless a shard alone has more: what is on its way takes memory."""
+
 Finish = Callable[[], None]
 
 Work = Callable[[int, WorkerThread], Finish | None]
@@ -221,14 +224,15 @@ def share(cell: Cell, work: Work, workers: int) -> None:
     """Hands the shards of a cell that are not there yet to threads: `work(shard, worker)`.
 
     What it returns is called by another thread while this one works on, so that none waits for a
-    disk; at most `BEHIND` a worker are on their way. Where there are two processors a worker, each
-    worker has a second thread that decodes ahead. An error or an interrupt turns
-    `worker.stopped()` true for the other threads and is raised here.
+    disk; at most `BEHIND` a worker, of `ROWS_BEHIND` together, are on their way. Where there are
+    two processors a worker, each worker has a second thread that decodes ahead. An error or an
+    interrupt turns `worker.stopped()` true for the other threads and is raised here.
     """
     finished = set(cell.list_finished())
     left = [shard for shard in range(cell.shards) if shard not in finished]
     count = max(min(workers or cores(), len(left)), 1)
     turns, stop = Turns(left, count), threading.Event()
+    most = min(max(ROWS_BEHIND // len(cell.span(0)), 1), BEHIND) if left else 1
 
     def loop(number: int) -> None:
         behind: deque[Future[None]] = deque()
@@ -237,12 +241,12 @@ def share(cell: Cell, work: Work, workers: int) -> None:
                 finish = work(shard, worker)
                 if finish:
                     behind.append(writers.submit(finish))
-                while behind and (behind[0].done() or len(behind) >= BEHIND):
+                while behind and (behind[0].done() or len(behind) >= most):
                     behind.popleft().result()
         for future in behind:
             future.result()
 
-    with ThreadPoolExecutor(BEHIND * count) as writers, ThreadPoolExecutor(count) as pool:
+    with ThreadPoolExecutor(most * count) as writers, ThreadPoolExecutor(count) as pool:
         futures = [pool.submit(loop, number) for number in range(count)]
         try:
             for future in as_completed(futures):

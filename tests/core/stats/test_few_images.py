@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steadyeye.core.boxes import BoxTable, take
-from steadyeye.core.stats import bootstrap
-from steadyeye.core.stats.class_means import less, mean_difference, mean_of_classes
+from steadyeye.core.stats import bootstrap, class_means
+from steadyeye.core.stats.class_means import less, mean_difference, mean_of_classes, spread
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.explain.effects import ProbeEffects, difference, mean
 from steadyeye.metrics.detection.frame_ap import ap, spread_of
@@ -206,3 +206,17 @@ def test_a_requirement_of_exactly_the_true_map_rarely_passes(monkeypatch):
         passed.append(low is not None and low > truths[moved.is_present].mean())
     # three standard deviations of 400 tries above 2.5 %
     assert np.mean(passed) < 0.05
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_parts_of_images_sum_up_alike_in_pieces(piece, monkeypatch):
+    """To the last bit, for what is in the interval of a report must not depend on the pieces."""
+    monkeypatch.setattr(class_means, "PIECE", piece)
+    rng = np.random.default_rng(piece)
+    for classes in (1, 2, 3, 80):
+        presence = rng.random((301, classes)) < 0.3
+        videos = rng.integers(0, 60, 301).astype(str)
+        in_video = np.array([presence[videos == video].any(axis=0) for video in np.unique(videos)])
+        own = spread(lambda weight, n=classes: np.zeros(n), presence, videos)
+        parts = in_video / np.maximum(in_video.sum(axis=1, keepdims=True), 1)
+        assert own.share.tobytes() == parts.sum(axis=0).tobytes()

@@ -4,6 +4,7 @@ import json
 import re
 from copy import deepcopy
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -215,3 +216,32 @@ def test_what_the_kernel_cannot_answer():
     for column, wrong in (("image", 1), ("label", -1), ("score", np.nan)):
         with pytest.raises(AssertionError):
             match(row, replace(row, **{column: np.array([wrong])}), 1, 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_groups_are_as_sorted_by_hand(seed):
+    truth, found, images, classes = random_set(seed)
+    objects, detections = table(truth), table(found)
+    groups = match(objects, detections, images, classes).groups
+    keys = [
+        list(zip(t.image.tolist(), t.label.tolist(), strict=True)) for t in (objects, detections)
+    ]
+    pairs = sorted({*keys[0], *keys[1]})
+    assert list(zip(groups.image.tolist(), groups.label.tolist(), strict=True)) == pairs
+    rows = []
+    for g, pair in enumerate(pairs):
+        own = [t for t, key in enumerate(keys[0]) if key == pair]
+        assert groups.truth[groups.truth_first[g] : groups.truth_first[g + 1]].tolist() == own
+        best = [d for d, key in enumerate(keys[1]) if key == pair]
+        best = sorted(best, key=lambda d: -detections.score[d])[:MOST]
+        places = groups.members[groups.first[g] : groups.first[g + 1]]
+        assert groups.row[places].tolist() == best
+        rows += best
+    order = sorted(rows, key=lambda d: (keys[1][d][1], -detections.score[d], keys[1][d][0], d))
+    assert groups.row.tolist() == order
+    assert groups.row_image.tolist() == [keys[1][d][0] for d in order]
+    assert groups.row_score.tolist() == [detections.score[d] for d in order]
+    alike = [(keys[1][d], detections.score[d]) for d in order]
+    assert groups.tied.tolist() == [*(a == b for a, b in pairwise(alike)), *([False] * bool(order))]
+    labels = [keys[1][d][1] for d in order]
+    assert groups.bounds.tolist() == [sum(x < c for x in labels) for c in range(classes + 1)]

@@ -175,8 +175,8 @@ def test_where_answers_are_kept_no_image_is_made_ready(greys, tmp_path, monkeypa
     assert [event for event in events if event >= 0] == []
 
 
-def shards(folder, count):
-    return Cell(folder, {"rows": count, "shard_rows": 1})
+def shards(folder, count, rows=1):
+    return Cell(folder, {"rows": count * rows, "shard_rows": rows})
 
 
 def test_a_worker_goes_on_while_its_last_shards_are_written(tmp_path, monkeypatch):
@@ -202,6 +202,31 @@ def test_a_worker_goes_on_while_its_last_shards_are_written(tmp_path, monkeypatc
     assert sorted(event for event in events if event[:2] == "wr") == [
         f"wrote {i}" for i in range(4)
     ]
+
+
+@pytest.mark.parametrize(("rows", "most"), [(100, 8), (1000, 4), (4096, 1), (9000, 1)])
+def test_as_few_shards_are_on_their_way_as_their_rows_allow(tmp_path, rows, most):
+    """Those of many rows take much memory."""
+    counts, worked = [], threading.Semaphore(0)
+    written = []
+
+    def work(shard, worker):
+        counts.append(shard - len(written))
+        worked.release()
+
+        def finish():
+            # not before the worker has as many behind it as it may
+            if shard == 0:
+                for _ in range(most):
+                    worked.acquire(timeout=120)
+            written.append(shard)
+
+        return finish
+
+    threads.share(shards(tmp_path, 20, rows), work, 1)
+    assert sorted(written) == list(range(20))
+    # the worker itself has one more
+    assert max(counts) <= most
 
 
 def test_a_shard_that_cannot_be_written_stops_the_run(tmp_path):

@@ -38,6 +38,7 @@ from steadyeye.core.stats.intervals import LEVEL, Interval, korn_graubard, numbe
 FEWEST = 5
 """How many images, or videos, the median class must stand on for an interval."""
 
+PIECE = 1000  # videos that are counted together
 SINGLY = 50  # videos, up to which each is left out in turn
 HALVES = 100  # random halves, beyond that
 SPLITS = 10  # random halves both ways, up to that, for the bias alone
@@ -98,7 +99,6 @@ def spread(evaluate: Evaluate, presence: NDArray[np.bool_], videos: NDArray[np.s
     units = int(video.max(initial=-1)) + 1
     in_video = np.zeros((units, presence.shape[1]), dtype=np.bool_)
     np.logical_or.at(in_video, video, presence)
-    parts = in_video / np.maximum(in_video.sum(axis=1, keepdims=True), 1)
     values = evaluate(None)
     if units <= SINGLY:
         left_in = (video != np.arange(units)[:, None]).astype(np.int64)
@@ -115,12 +115,24 @@ def spread(evaluate: Evaluate, presence: NDArray[np.bool_], videos: NDArray[np.s
         values,
         np.nan_to_num(moves),
         np.asarray(np.nansum(rises, axis=0) / halves, dtype=np.float64),
-        parts.sum(axis=0),
+        _sum_parts(in_video),
         in_video.sum(axis=0),
         presence.sum(axis=0),
         units,
         of,
     )
+
+
+def _sum_parts(in_video: NDArray[np.bool_]) -> Floats:
+    """(k,) how many videos each class stands on, a video of several classes in equal parts."""
+    total = np.zeros(in_video.shape[1])
+    for start in range(0, len(in_video), PIECE):
+        piece = in_video[start : start + PIECE]
+        parts = piece / np.maximum(piece.sum(axis=1, keepdims=True), 1)
+        # rows are added one after the other, so that pieces give the sum of all to the last bit
+        parts[0] += total
+        total = parts.sum(axis=0)
+    return total
 
 
 def _rises(

@@ -42,6 +42,8 @@ WORDS = {
 
 RIGHT, IN_CROWD = -1, -2
 
+PIECE = 200_000  # detections that are judged together
+
 
 @dataclass(frozen=True, eq=False)
 class Kin:
@@ -193,8 +195,19 @@ def judge_detections(predictions: Predictions, score: float = SCORE, iou: float 
 
 
 def _judge(predictions: Predictions, score: float, iou: float) -> Judged:
+    rows = np.flatnonzero(_tables(predictions)[0].score > score)
+    # all columns of a piece at a time: there may be millions of detections
+    pieces = [rows[start : start + PIECE] for start in range(0, len(rows), PIECE)] or [rows]
+    judged = [_judge_rows(predictions, piece, iou) for piece in pieces]
+    cause, best, share = map(np.concatenate, zip(*judged, strict=True))
+    return Judged(rows, cause, best, share)
+
+
+def _judge_rows(
+    predictions: Predictions, rows: NDArray[np.intp], iou: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """The cause, the object and the IoU of some detections, as `Judged` has them."""
     raw, truth = _tables(predictions)
-    rows = np.flatnonzero(raw.score > score)
     confident = take(raw, rows)
     model_to_data = (
         np.full(len(predictions.model_classes), -1)
@@ -217,7 +230,7 @@ def _judge(predictions: Predictions, score: float, iou: float) -> Judged:
             CAUSES.index("background"),
         ),
     )
-    return Judged(rows, np.asarray(cause, dtype=np.int64), best, share)
+    return np.asarray(cause, dtype=np.int64), best, share
 
 
 def _tables(predictions: Predictions) -> tuple[BoxTable, BoxTable]:

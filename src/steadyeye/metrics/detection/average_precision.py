@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from steadyeye.metrics.detection.matching import IOUS, MOST, Flags, Floats, Ints, Matched
+from steadyeye.metrics.detection.matching import IOUS, MOST, Flags, Floats, Ints, Matched, Rows
 
 RECALLS = np.linspace(0, 1, 101)
 BLOCK = 512
@@ -112,11 +112,11 @@ def _positives(matched: Matched, times: Ints) -> Ints:
     return np.asarray(_sums(positives, image, label, times, matched.groups.classes))
 
 
-_POSITIVES: WeakKeyDictionary[Matched, tuple[Ints, Ints, Ints]] = WeakKeyDictionary()
+_POSITIVES: WeakKeyDictionary[Matched, tuple[Rows, Rows, Rows]] = WeakKeyDictionary()
 """What `_list_positives` returned: of most groups there are detections alone."""
 
 
-def _list_positives(matched: Matched) -> tuple[Ints, Ints, Ints]:
+def _list_positives(matched: Matched) -> tuple[Rows, Rows, Rows]:
     """Image, class and number of objects of the groups that have objects to be found."""
     if matched not in _POSITIVES:
         groups, some = matched.groups, np.flatnonzero(matched.positives)
@@ -125,7 +125,7 @@ def _list_positives(matched: Matched) -> tuple[Ints, Ints, Ints]:
 
 
 @njit(nogil=True, cache=True)
-def _sums(values: Ints, image: Ints, label: Ints, times: Ints, classes: int) -> Ints:
+def _sums(values: Rows, image: Rows, label: Rows, times: Ints, classes: int) -> Ints:
     out = np.zeros(classes, dtype=np.int64)
     for g in range(len(values)):
         out[label[g]] += values[g] * times[image[g]]
@@ -148,7 +148,7 @@ def _rank_set(matched: Matched, bits: Flags) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _rank(image: Ints, flags: Any, bounds: Ints, positives: Ints, bits: Flags, images: int) -> Any:
+def _rank(image: Rows, flags: Any, bounds: Any, positives: Any, bits: Flags, images: int) -> Any:
     """Detections that fall in score within each span of `bounds`, as `_aps` reads them.
 
     `flags`: hit, ignored and tied; `positives`: (spans,); a span without any is left out. Returns
@@ -344,7 +344,7 @@ def _find_hits(matched: Matched, most: int) -> tuple[NDArray[np.intp], Flags]:
 
 
 @njit(nogil=True, cache=True)
-def _count_hits(hit: Flags, first: Ints, members: Ints, most: int, bits: int) -> Flags:
+def _count_hits(hit: Flags, first: Rows, members: Rows, most: int, bits: int) -> Flags:
     """(groups, bits) true positives among the first `most`, at most `MOST`, of each group."""
     out = np.zeros((len(first) - 1, bits), dtype=np.uint16)
     for g in range(len(first) - 1):
@@ -355,7 +355,7 @@ def _count_hits(hit: Flags, first: Ints, members: Ints, most: int, bits: int) ->
 
 
 @njit(nogil=True, cache=True)
-def _sum_hits(counts: Flags, image: Ints, label: Ints, times: Ints, classes: int) -> Ints:
+def _sum_hits(counts: Flags, image: Rows, label: Rows, times: Ints, classes: int) -> Ints:
     """(bits, classes) true positives, an image counted so many times."""
     out = np.zeros((counts.shape[1], classes), dtype=np.int64)
     for g in range(len(counts)):

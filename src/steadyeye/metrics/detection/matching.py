@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import BoxTable
 
 Ints: TypeAlias = NDArray[np.int64]
+Rows: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Keys: TypeAlias = tuple[Ints, Ints]
@@ -39,31 +40,31 @@ class Groups:
     """Two tables of boxes by image and category, by row number; the tables are not held.
 
     Of each of g groups, those of one image and one category that either table has, by image and
-    then category: `image`, `label`: (g,) int64.
-    `truth`: (t,) int64, rows of the ground truth, group by group, in the order of the table;
+    then category: `image`, `label`: (g,) int32.
+    `truth`: (t,) int32, rows of the ground truth, group by group, in the order of the table;
     group i has those from `truth_first[i]` to `truth_first[i + 1]`.
 
     Of each of m detections, the best `MOST` of each group, by category, then falling score, then
-    image, then row: `row`, `row_image`: (m,) int64. `row_score`: (m,) float64. `tied`: (m,) bool,
+    image, then row: `row`, `row_image`: (m,) int32. `row_score`: (m,) float64. `tied`: (m,) bool,
     whether the next one has the same category, score and image. Category i has those from
     `bounds[i]` to `bounds[i + 1]`.
-    `members`: (m,) int64, their places in `row`, group by group, best first; group i has those
+    `members`: (m,) int32, their places in `row`, group by group, best first; group i has those
     from `first[i]` to `first[i + 1]`.
     """
 
     images: int
     classes: int
-    image: Ints
-    label: Ints
-    truth: Ints
-    truth_first: Ints
-    row: Ints
-    row_image: Ints
+    image: Rows
+    label: Rows
+    truth: Rows
+    truth_first: Rows
+    row: Rows
+    row_image: Rows
     row_score: Floats
     tied: Mask
     bounds: Ints
-    members: Ints
-    first: Ints
+    members: Rows
+    first: Rows
 
 
 def group_boxes(truth: Keys, detections: Keys, score: Floats, images: int, classes: int) -> Groups:
@@ -71,19 +72,25 @@ def group_boxes(truth: Keys, detections: Keys, score: Floats, images: int, class
 
     `score`: (n,) float64 of the detections. Equal scores keep the order of the table.
     """
+    assert max(len(truth[0]), len(score)) < 2**31, "rows are counted in 32 bits"
     # every sort is stable, so that the one before decides between equals
     truth_order = _sort_by_counting(
-        _sort_by_counting(np.arange(len(truth[0])), truth[1], classes), truth[0], images
+        _sort_by_counting(np.arange(len(truth[0]), dtype=np.int32), truth[1], classes),
+        truth[0],
+        images,
     )
-    falling = _falling(score, _sort_by_counting(np.arange(len(score)), detections[0], images))
-    ranked = _sort_by_counting(falling, detections[1], classes)
+    by_image = _sort_by_counting(np.arange(len(score), dtype=np.int32), detections[0], images)
+    ranked = _sort_by_counting(_falling(score, by_image), detections[1], classes)
+    del by_image
     rows = _sort_by_counting(ranked, detections[0], images)
-    groups, begins, is_best = _merge_groups(
-        (truth[0][truth_order], truth[1][truth_order]), (detections[0][rows], detections[1][rows])
-    )
+    groups, begins, is_best = _merge_groups((*truth, truth_order), (*detections, rows))
     row, members = _order_best(ranked, rows, is_best)
-    image, label, ordered = detections[0][row], detections[1][row], score[row]
-    same = (image[1:] == image[:-1]) & (ordered[1:] == ordered[:-1]) & (label[1:] == label[:-1])
+    del ranked, rows, is_best
+    image, bounds = _gather_images(detections, row, classes)
+    ordered = score[row]
+    tied = np.zeros(len(row), dtype=np.bool_)
+    tied[:-1] = (image[1:] == image[:-1]) & (ordered[1:] == ordered[:-1])
+    tied[bounds[1:][bounds[1:] > 0] - 1] = False  # the next one has another category
     return Groups(
         images,
         classes,
@@ -94,36 +101,35 @@ def group_boxes(truth: Keys, detections: Keys, score: Floats, images: int, class
         row=row,
         row_image=image,
         row_score=ordered,
-        tied=np.append(same, np.zeros(len(row) - len(same), dtype=np.bool_)),
-        bounds=np.searchsorted(label, np.arange(classes + 1)),
+        tied=tied,
+        bounds=bounds,
         members=members,
         first=begins[1],
     )
 
 
-def _falling(score: Floats, rows: Ints) -> Ints:
+def _falling(score: Floats, rows: Rows) -> Rows:
     """`rows` by falling score, stable."""
     keys = -score[rows]
     # repairing the ties of an unstable sort takes a fifth of the time of a stable one
     order = np.argsort(keys)
-    return np.asarray(rows[_sort_ties(order, keys[order])])
+    _sort_ties(order, keys)
+    return np.asarray(rows[order])
 
 
 @njit(nogil=True, cache=True)
-def _sort_ties(order: Ints, keys: Floats) -> Ints:
-    """`order` with the places of equal keys rising."""
-    out = order.copy()
+def _sort_ties(order: Ints, keys: Floats) -> None:
+    """Sorts the places of equal keys in `order`."""
     begin = 0
     for i in range(1, len(keys) + 1):
-        if i == len(keys) or keys[i] != keys[begin]:
+        if i == len(keys) or keys[order[i]] != keys[order[begin]]:
             if i > begin + 1:
-                out[begin:i] = np.sort(out[begin:i])
+                order[begin:i] = np.sort(order[begin:i])
             begin = i
-    return out
 
 
 @njit(nogil=True, cache=True)
-def _sort_by_counting(rows: Ints, key: Ints, end: int) -> Ints:
+def _sort_by_counting(rows: Rows, key: Ints, end: int) -> Rows:
     """`rows` by `key[row]`, all below `end`, stable: a counting sort."""
     at = np.zeros(end + 1, dtype=np.int64)
     for row in rows:
@@ -138,26 +144,35 @@ def _sort_by_counting(rows: Ints, key: Ints, end: int) -> Ints:
 
 
 @njit(nogil=True, cache=True)
-def _merge_groups(truth: Keys, detections: Keys) -> tuple[Keys, Keys, Mask]:
-    """The groups of sorted keys, where each begins in both, and which detections are its best."""
-    most = len(truth[0]) + len(detections[0])
-    image, label = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
-    truth_first, first = np.zeros(most + 1, dtype=np.int64), np.zeros(most + 1, dtype=np.int64)
-    is_best = np.zeros(len(detections[0]), dtype=np.bool_)
+def _merge_groups(truth: Any, detections: Any) -> tuple[Any, Any, Mask]:
+    """The groups of two tables, where each begins in both, and which detections are its best.
+
+    `truth`, `detections`: image and category of each row, and the rows by both.
+    """
+    (truth_image, truth_label, truth_rows), (row_image, row_label, rows) = truth, detections
+    most = len(truth_rows) + len(rows)
+    image, label = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
+    truth_first = np.zeros(most + 1, dtype=np.int32)
+    first = np.zeros(most + 1, dtype=np.int32)
+    is_best = np.zeros(len(rows), dtype=np.bool_)
     g = t = d = 0
-    while t < len(truth[0]) or d < len(detections[0]):
-        if t < len(truth[0]):
-            image[g], label[g] = truth[0][t], truth[1][t]
-        if d < len(detections[0]) and (
-            t == len(truth[0]) or (detections[0][d], detections[1][d]) < (image[g], label[g])
+    while t < len(truth_rows) or d < len(rows):
+        of = own = 0
+        if t < len(truth_rows):
+            of, own = truth_image[truth_rows[t]], truth_label[truth_rows[t]]
+        if d < len(rows) and (
+            t == len(truth_rows) or (row_image[rows[d]], row_label[rows[d]]) < (of, own)
         ):
-            image[g], label[g] = detections[0][d], detections[1][d]
-        while t < len(truth[0]) and truth[0][t] == image[g] and truth[1][t] == label[g]:
+            of, own = row_image[rows[d]], row_label[rows[d]]
+        image[g], label[g] = of, own
+        while (
+            t < len(truth_rows)
+            and truth_image[truth_rows[t]] == of
+            and truth_label[truth_rows[t]] == own
+        ):
             t += 1
         rank = 0
-        while (
-            d < len(detections[0]) and detections[0][d] == image[g] and detections[1][d] == label[g]
-        ):
+        while d < len(rows) and row_image[rows[d]] == of and row_label[rows[d]] == own:
             is_best[d] = rank < MOST
             rank += 1
             d += 1
@@ -167,19 +182,31 @@ def _merge_groups(truth: Keys, detections: Keys) -> tuple[Keys, Keys, Mask]:
 
 
 @njit(nogil=True, cache=True)
-def _order_best(ranked: Ints, rows: Ints, is_best: Mask) -> Keys:
+def _order_best(ranked: Rows, rows: Rows, is_best: Mask) -> tuple[Rows, Rows]:
     """Those of `ranked` that are kept, and the places there of those of `rows`, which say it."""
-    place = np.full(len(rows), -1, dtype=np.int64)
+    place = np.full(len(rows), -1, dtype=np.int32)
     for i in range(len(rows)):
         if is_best[i]:
             place[rows[i]] = 0
-    row = np.empty(np.count_nonzero(is_best), dtype=np.int64)
+    row = np.empty(np.count_nonzero(is_best), dtype=np.int32)
     count = 0
     for ranked_row in ranked:
         if place[ranked_row] == 0:
             row[count], place[ranked_row] = ranked_row, count
             count += 1
     return row, place[rows[is_best]]
+
+
+@njit(nogil=True, cache=True)
+def _gather_images(detections: Keys, row: Rows, classes: int) -> tuple[Rows, Ints]:
+    """The image of each row, and where those of each category begin, by which they are sorted."""
+    image, bounds = np.empty(len(row), dtype=np.int32), np.zeros(classes + 1, dtype=np.int64)
+    for i in range(len(row)):
+        image[i] = detections[0][row[i]]
+        bounds[detections[1][row[i]] + 1] += 1
+    for i in range(classes):
+        bounds[i + 1] += bounds[i]
+    return image, bounds
 
 
 IOUS = tuple(float(iou) for iou in np.linspace(0.5, 0.95, 10))
@@ -198,13 +225,13 @@ class Matched:
     `ignored`: (m,) uint16, bit i set where it is neither true nor false: matched to a crowd or to
     an object outside the area range, or itself outside and unmatched, or excused. Neither: a false
     positive.
-    `positives`: (g,) int64, objects of each group to be found: no crowds, all within the range.
+    `positives`: (g,) int32, objects of each group to be found: no crowds, all within the range.
     """
 
     groups: Groups
     hit: Flags
     ignored: Flags
-    positives: Ints
+    positives: Rows
 
 
 def match(
@@ -238,14 +265,13 @@ def by_area(
     crowd, extents = truth.crowd[groups.truth], truth.area[groups.truth]
     objects = (truth.boxes.take(groups.truth, axis=0), crowd, groups.truth_first)
     rows = groups.row[groups.members]
-    boxes = (detections.boxes.take(rows, axis=0), groups.members, groups.first)
-    sizes = detections.area[groups.row]
+    boxes = (detections.boxes, rows, groups.members, groups.first)
     matches = []
     for least, most in areas:
         beside = crowd | (extents < least) | (extents > most)
         order, positives = _ignored_last(beside, groups.truth_first)
         hit, matched = _assign_objects(objects, boxes, order, positives)
-        outside = (sizes < least) | (sizes > most)
+        outside = ((detections.area < least) | (detections.area > most))[groups.row]
         ignored = np.where(outside, EVERY ^ hit, matched ^ hit)
         matches.append(Matched(groups, hit, ignored, positives))
     return tuple(matches)
@@ -261,7 +287,7 @@ def ignore_detections_on(matched: Matched, detections: BoxTable, outside: BoxTab
     order = np.argsort(outside.image, kind="stable")
     first = np.searchsorted(outside.image[order], np.arange(groups.images + 1))
     objects = (outside.boxes.take(order, axis=0), outside.crowd[order], first)
-    covered = _flag_covered(detections.boxes.take(groups.row, axis=0), groups.row_image, objects)
+    covered = _flag_covered((detections.boxes, groups.row), groups.row_image, objects)
     return replace(matched, ignored=matched.ignored | (covered & ~matched.hit))
 
 
@@ -273,10 +299,10 @@ def _indices(column: Ints, end: int) -> Ints:
 
 
 @njit(nogil=True, cache=True)
-def _ignored_last(ignored: Mask, first: Ints) -> tuple[Ints, Ints]:
+def _ignored_last(ignored: Mask, first: Rows) -> tuple[Rows, Rows]:
     """Places of objects, in each group the ignored after the others, and how many others."""
-    order = np.empty(len(ignored), dtype=np.int64)
-    positives = np.zeros(len(first) - 1, dtype=np.int64)
+    order = np.empty(len(ignored), dtype=np.int32)
+    positives = np.zeros(len(first) - 1, dtype=np.int32)
     for g in range(len(positives)):
         place = first[g]
         for t in range(first[g], first[g + 1]):
@@ -295,21 +321,25 @@ def _ignored_last(ignored: Mask, first: Ints) -> tuple[Ints, Ints]:
 # which made this six times slower
 @njit(nogil=True, cache=True)
 def _assign_objects(
-    objects: Any, detections: Any, order: Ints, positives: Ints
+    objects: Any, detections: Any, order: Rows, positives: Rows
 ) -> tuple[Flags, Flags]:
     """Thresholds at which each detection takes an object that counts, and any."""
-    (corners, crowd, truth_first), (boxes, members, first) = objects, detections
+    (corners, crowd, truth_first), (boxes, rows, members, first) = objects, detections
     right = np.zeros(len(members), dtype=np.uint16)
     matched = np.zeros(len(members), dtype=np.uint16)
-    taken, rival, won = np.zeros((3, len(crowd)), dtype=np.int64)
-    overlap = np.empty(len(crowd))
+    taken = np.zeros(len(crowd), dtype=np.int64)
+    most = 0
+    for g in range(len(positives)):
+        most = max(most, truth_first[g + 1] - truth_first[g])
+    rival, won = np.zeros((2, most), dtype=np.int64)
+    overlap = np.empty(most)
     for g in range(len(positives)):
         middle = truth_first[g] + positives[g]
         for d in range(first[g], first[g + 1]):
             rivals = 0
             for k in range(truth_first[g], truth_first[g + 1]):
                 t = order[k]
-                iou = _iou(boxes, d, corners, t, crowd[t])
+                iou = _iou(boxes, rows[d], corners, t, crowd[t])
                 if iou < BARS[0]:
                     continue
                 free = 0
@@ -334,14 +364,17 @@ def _assign_objects(
 
 
 @njit(nogil=True, cache=True)
-def _flag_covered(boxes: Floats, image: Ints, objects: Any) -> Flags:
-    """Thresholds at which each detection overlaps an object of its image by as much."""
-    corners, crowd, first = objects
-    covered = np.zeros(len(boxes), dtype=np.uint16)
-    for d in range(len(boxes)):
+def _flag_covered(detections: Any, image: Rows, objects: Any) -> Flags:
+    """Thresholds at which each detection overlaps an object of its image by as much.
+
+    `detections`: boxes, and the rows of those that are looked at.
+    """
+    (boxes, rows), (corners, crowd, first) = detections, objects
+    covered = np.zeros(len(rows), dtype=np.uint16)
+    for d in range(len(rows)):
         best = 0.0
         for t in range(first[image[d]], first[image[d] + 1]):
-            best = max(best, _iou(boxes, d, corners, t, crowd[t]))
+            best = max(best, _iou(boxes, rows[d], corners, t, crowd[t]))
         for i in range(len(BARS)):
             if best >= BARS[i]:
                 covered[d] |= np.uint16(1 << i)

@@ -114,11 +114,11 @@ def rank_detections(images: Frames, iou: float) -> Ranked:
     label = np.repeat(np.arange(groups.classes), np.diff(groups.bounds))
     return Ranked(
         groups.row_score[order],
-        groups.row_image[order],
+        groups.row_image[order].astype(np.int64),
         label[order],
         (matched.hit[order] & bit) > 0,
-        np.repeat(groups.image, matched.positives),
-        np.repeat(groups.label, matched.positives),
+        np.repeat(groups.image.astype(np.int64), matched.positives),
+        np.repeat(groups.label.astype(np.int64), matched.positives),
         images.videos,
     )
 

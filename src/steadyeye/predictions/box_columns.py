@@ -1,0 +1,149 @@
+"""The boxes of shards as tables, copied shard by shard, so that no file stays in memory."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import BoxTable, areas
+from steadyeye.predictions.schema import list_values, numbers
+
+TRUE, OF_DATA, OF_MODEL = "box", "found", "said"
+"""How the columns of true boxes begin, and of detections over either list of classes."""
+
+Parts = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class CellBoxes:
+    """All boxes of a cell; None: its shards have none of that kind.
+
+    `detections`: over the classes of the data, `raw_detections`: over the detector's own. Columns
+    in which they are equal are the same array.
+    """
+
+    truth: BoxTable | None
+    detections: BoxTable | None
+    raw_detections: BoxTable | None
+
+
+def split_boxes(shards: list[pa.Table]) -> tuple[pa.Table, CellBoxes]:
+    """The columns of shards that are not of boxes, as one table, and the boxes.
+
+    `shards`: of one cell, all with the same boxes; the list is empty afterwards, and what was
+    mapped of their files is let go.
+    """
+    columns = {
+        name: _Columns(shards, name)
+        for name in (TRUE, OF_DATA, OF_MODEL)
+        if name in shards[0].column_names
+    }
+    equal = set(columns[OF_MODEL].arrays) if {OF_DATA, OF_MODEL} <= set(columns) else set()
+    rest, rows = [], 0
+    while shards:
+        shard = shards.pop(0)
+        parts = {name: _read_parts(shard, name, rows) for name in columns}
+        for name in _find_unequal(parts, equal):
+            equal.remove(name)
+            columns[OF_MODEL].copy_from(columns[OF_DATA], name)
+        for kind, part in parts.items():
+            columns[kind].add(part, equal if kind == OF_MODEL else ())
+        rows += len(shard)
+        rest.append(_copy(shard.drop_columns(_list_names(shard, columns))))
+    for name in equal:
+        columns[OF_MODEL].arrays[name] = columns[OF_DATA].arrays[name]
+    tables = {name: column.table() for name, column in columns.items()}
+    # a shard whose images all failed lacks the tags that the others measured
+    joined = pa.concat_tables(rest, promote_options="default")
+    return joined, CellBoxes(tables.get(TRUE), tables.get(OF_DATA), tables.get(OF_MODEL))
+
+
+def _find_unequal(parts: Mapping[str, Parts], names: Iterable[str]) -> list[str]:
+    """The columns in which both tables of detections differ."""
+    return [
+        name for name in names if not np.array_equal(parts[OF_DATA][name], parts[OF_MODEL][name])
+    ]
+
+
+class _Columns:
+    """The columns of n boxes, filled shard by shard; `arrays`: those of `BoxTable` by name."""
+
+    def __init__(self, shards: Sequence[pa.Table], name: str) -> None:
+        n = sum(int(_count(shard, name).sum()) for shard in shards)
+        # memory that is not written to yet takes none
+        self.arrays: dict[str, NDArray[Any]] = {
+            "image": np.empty(n, dtype=np.int64),
+            "label": np.empty(n, dtype=np.int64),
+            "boxes": np.empty((n, 4)),
+            "area": np.empty(n),
+        }
+        if name == TRUE:
+            self.arrays["crowd"] = np.empty(n, dtype=np.bool_)
+        else:
+            self.arrays["score"] = np.empty(n)
+        if f"{name}_track" in shards[0].column_names:
+            self.arrays["track"] = np.empty(n, dtype=np.int64)
+        self.filled = 0
+
+    def add(self, parts: Parts, without: Iterable[str] = ()) -> None:
+        """Adds the boxes of the next shard, but for some columns."""
+        stop = self.filled + len(parts["image"])
+        for name in self.arrays.keys() - set(without):
+            self.arrays[name][self.filled : stop] = parts[name]
+        self.filled = stop
+
+    def copy_from(self, other: "_Columns", name: str) -> None:
+        """Fills a column, as far as the others are, with another table's."""
+        self.arrays[name][: self.filled] = other.arrays[name][: self.filled]
+
+    def table(self) -> BoxTable:
+        """The boxes; what is true has no score in a file, and what was detected is no crowd."""
+        columns = dict(self.arrays)
+        if "score" not in columns:
+            columns["score"] = np.ones(self.filled)
+        if "crowd" not in columns:
+            columns["crowd"] = np.zeros(self.filled, dtype=np.bool_)
+        return BoxTable(**columns)
+
+
+def _read_parts(shard: pa.Table, name: str, first: int) -> Parts:
+    """The columns of a shard's boxes; `first`: the number of its first image."""
+    counts = _count(shard, name)
+    boxes = _values(shard, name).reshape(-1, 4)
+    parts = {
+        "image": np.repeat(np.arange(first, first + len(counts), dtype=np.int64), counts),
+        "label": _values(shard, f"{name}_label"),
+        "boxes": boxes,
+        "area": _values(shard, f"{name}_area") if name == TRUE else areas(boxes),
+    }
+    own = ("crowd", "track", "score")
+    return parts | {
+        column: _values(shard, f"{name}_{column}")
+        for column in own
+        if f"{name}_{column}" in shard.column_names
+    }
+
+
+def _count(shard: pa.Table, name: str) -> NDArray[np.integer]:
+    """(images,) how many boxes each image has."""
+    return np.diff(numbers(shard[f"{name}_label"].combine_chunks().offsets))
+
+
+def _values(shard: pa.Table, name: str) -> NDArray[Any]:
+    return list_values(shard[name].combine_chunks())
+
+
+def _list_names(shard: pa.Table, kinds: Mapping[str, object]) -> list[str]:
+    """The columns of a shard that are of boxes of some kinds."""
+    return [name for name in shard.column_names if name.partition("_")[0] in kinds]
+
+
+def _copy(table: pa.Table) -> pa.Table:
+    """A table that holds memory of its own."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return pa.ipc.open_stream(sink.getvalue()).read_all()
