@@ -6,7 +6,7 @@ import pytest
 from forked import steadyeye
 from page_checks import LOOKS, Opened, find_faults, find_violations, show_as
 from shown_classes import read_pictures
-from test_label_pages import Server
+from test_label_pages import Server, find_image
 from test_review_pages import free_port, visit
 
 import steadyeye as se
@@ -36,12 +36,6 @@ def name_all(person, classes):
     words = person.page.inner_text("[data-do=yes] span")
     assert words == ("These are all" if classes else "No object")
     person.decide("y")
-
-
-def find_image(person, strips):
-    """The id of the image that a person looks at."""
-    sources = person.page.locator("#item img").evaluate_all("all => all.map((one) => one.src)")
-    return next(name for name, strip in strips.items() if any(strip.image in s for s in sources))
 
 
 def test_a_detector_is_judged_by_the_classes_that_people_name(test_data, tmp_path, visit):
