@@ -223,10 +223,12 @@ def _serve_earlier(predictions: Any, options: StudyOptions, gold: Any) -> "Serve
     if not options.labels:
         return earlier_labels.ServedStudy(plan_question(predictions, options), {}, {})
     studies = [read_labelled_study(folder) for folder in options.labels]
+    options = replace(options, seed=earlier_labels.find_seed(studies, options.seed))
     stated = studies[0].record.premise
-    premise = options.premise or (stated.name if stated else None)
-    seed = earlier_labels.find_seed(studies, options.seed)
-    study = plan_question(predictions, replace(options, premise=premise, seed=seed))
+    if stated and not options.premise:
+        checks = options.check_premise or stated.checks or None
+        options = replace(options, premise=stated.name, check_premise=checks)
+    study = plan_question(predictions, options)
     served = earlier_labels.serve_study(study, predictions, studies)
     if left := earlier_labels.say_left(served):
         say(left)

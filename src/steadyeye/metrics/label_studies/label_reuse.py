@@ -167,8 +167,8 @@ def read_sample(
     """
     if record.checks:
         raise UsageError(
-            f"the labels rest on a premise that was checked for {record.model} alone, so they do "
-            "not serve another model; label its run with `steadyeye label --check-premise`"
+            f"the labels rest on a premise that was checked for {record.model} alone; give them to "
+            "`steadyeye label --labels` with the run of the other model, which checks it for that"
         )
     by_scene = record.premise is not None and record.premise.of_scenes
     joined_labels = {**(others or {}), **labels}
