@@ -9,12 +9,22 @@ without replacement, and a verdict is looked for after every label.
 
 import argparse
 from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from steadyeye.core.stats.label_budget import ERROR, RequiredShare, count_ends, require
+from steadyeye.core.stats.label_budget import (
+    ERROR,
+    RequiredShare,
+    count_ends,
+    count_ends_any_time,
+    require,
+)
+from steadyeye.metrics.label_studies.judge import LEAST
 from steadyeye.metrics.label_studies.premise_checks import CHECK_ERROR
 
 TOTAL = 2_000
@@ -23,6 +33,12 @@ DISTANCES = (-0.2, -0.1, -0.05, 0.0, 0.05, 0.1)  # of the true pm-k from the thr
 SIZES = (50, 100, 200, 400)
 BROKEN = (0.0, 0.01, 0.02, 0.072)  # share of sets that change their class
 CHECKS = 100  # sets that need no label if the premise holds, and are looked at all the same
+TARGETS = {0.05: 200, 0.1: 100}
+"""Half-widths at which a study stops, and how many sets it then checks."""
+WIDTHS = ((40, 60, 0.1), (100, 140, 0.08), (200, 300, 0.1), (200, 300, 0.05))
+RIGHT = (0.1, 0.5, 0.8, 0.95)  # of the consistent sets
+MOST_LABELS = 800  # by which each of these studies has stopped
+STUDIES_OF_A_WIDTH = 2_000
 CHUNK = 250
 
 Ints = NDArray[np.int64]
@@ -133,6 +149,118 @@ def print_checks(tries: int) -> None:
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 
+@cache
+def tabulate_ends(most: int, error: float) -> tuple[Ints, Ints]:
+    """(most + 1, most + 1) twice: the ends of `count_ends` by labels and right ones.
+
+    All right counts of a number of labels at once, from the chances of all truths.
+    """
+    consistent, _ = pool(0.0)
+    logs = np.append(0.0, np.cumsum(np.log(np.arange(1, consistent + 1))))
+    truth = np.arange(consistent + 1)[:, None]
+    low, high = np.zeros((2, most + 1, most + 1), dtype=np.int64)
+    high[0] = consistent
+    for labelled in range(1, most + 1):
+        right = np.arange(labelled + 1)
+        others, wrong = consistent - truth, labelled - right
+        possible = (right <= truth) & (wrong <= others)
+        chosen = logs[truth] - logs[right] - logs[np.maximum(truth - right, 0)]
+        chosen += logs[others] - logs[wrong] - logs[np.maximum(others - wrong, 0)]
+        chosen -= logs[consistent] - logs[labelled] - logs[consistent - labelled]
+        chance = np.exp(np.where(possible, chosen, -np.inf))
+        few = np.cumsum(chance, axis=1)
+        low[labelled, : labelled + 1] = (1 - few + chance > error).argmax(axis=0)
+        high[labelled, : labelled + 1] = consistent - (few > error)[::-1].argmax(axis=0)
+    return low, high
+
+
+find_ends_any_time = cache(count_ends_any_time)
+
+
+def stop_at_width(
+    rng: np.random.Generator, target: float, right: int, moved: int
+) -> tuple[int, int, int]:
+    """Labels and checks of a study that stops as its interval is narrow, with the ends of this.
+
+    `right`: of the consistent sets. `moved`: sets with several predictions that are right all the
+    same. Checks are mixed at random among as many labels, as in the package.
+    """
+    consistent, _ = pool(0.0)
+    exempt, checks = TOTAL - consistent, TARGETS[target]
+    is_check = np.append(rng.permutation(2 * checks) < checks, np.zeros(MOST_LABELS, dtype=bool))
+    checked, labelled = np.cumsum(is_check), np.cumsum(~is_check)
+    is_check, checked, labelled = (
+        column[labelled <= MOST_LABELS] for column in (is_check, checked, labelled)
+    )
+    correct = np.append(0, np.cumsum(rng.permutation(consistent) < right))[labelled]
+    doubtful = np.append(0, np.cumsum(rng.permutation(exempt)[:checks] < moved))[checked]
+    allowed = [
+        find_ends_any_time(*counts, exempt, CHECK_ERROR)[1]
+        for counts in zip(doubtful.tolist(), checked.tolist(), strict=True)
+    ]
+    low = tabulate_ends(MOST_LABELS, ERROR)[0][labelled, correct]
+    high = tabulate_ends(MOST_LABELS, CHECK_ERROR)[1][labelled, correct] + allowed
+    stops = (labelled >= LEAST) & (high - low <= 2 * target * TOTAL)
+    assert stops.any(), "no interval is narrow enough"
+    at = int(stops.argmax())
+    return at + 1, int(low[at]), int(high[at])
+
+
+def print_targets(tries: int) -> None:
+    """Coverage where a study with checks of the premise stops at a width, and what it takes."""
+    rng = np.random.default_rng(3)
+    heads = [f"± {100 * target:g} pp, {checks} checks" for target, checks in TARGETS.items()]
+    print("\n| right, of consistent sets | change their class | " + " | ".join(heads) + " |")
+    print("|---|---|" + "---|" * len(heads))
+    consistent, _ = pool(0.0)
+    for share, broken in product(RIGHT, BROKEN[:3]):
+        right, moved, cells = round(share * consistent), round(broken * TOTAL), []
+        for target in TARGETS:
+            studies = [stop_at_width(rng, target, right, moved) for _ in range(tries)]
+            taken, low, high = np.array(studies).T
+            held = float(np.mean((low <= right + moved) & (right + moved <= high)))
+            cells.append(f"{held:.1%} ({np.median(taken):.0f})")
+        print(f"| {share:.0%} | {broken:.1%} | " + " | ".join(cells) + " |", flush=True)
+
+
+def find_worst_at_width(consistent: int, sets: int, target: float) -> tuple[float, float]:
+    """How often a study without checks is wrong at its width, for the worst number of right sets.
+
+    Exact: of both ends together, and of either. All labels are right and no set changes its class.
+    """
+    truth, ways = np.arange(consistent + 1), {0: 1}
+    logs = np.append(0.0, np.cumsum(np.log(np.arange(1, consistent + 1))))
+    missed = np.zeros((2, consistent + 1))
+    for labelled in range(1, consistent + 1):
+        grown: dict[int, int] = {}
+        for right, number in ways.items():
+            for more in (0, 1):
+                grown[right + more] = grown.get(right + more, 0) + number
+        ways = {}
+        for right, number in grown.items():
+            low, high = count_ends(right, labelled, consistent)
+            if labelled < LEAST or high - low > 2 * target * sets:
+                ways[right] = number
+                continue
+            left, wrong = truth - right, consistent - truth - (labelled - right)
+            possible = (left >= 0) & (wrong >= 0)
+            chance = logs[truth] - logs[np.maximum(left, 0)] - logs[consistent]
+            chance += logs[consistent - truth] - logs[np.maximum(wrong, 0)]
+            chance += logs[consistent - labelled] + log(number)
+            chance = np.where(possible, np.exp(np.where(possible, chance, 0.0)), 0.0)
+            missed[0] += chance * (truth < low)
+            missed[1] += chance * (truth > high)
+    return float(missed.sum(axis=0).max()), float(missed.max())
+
+
+def print_worst_widths() -> None:
+    """What stopping at a width without checks costs at worst."""
+    print("\n| consistent sets, of all | width | wrong at worst | at one end |\n|---|---|---|---|")
+    for consistent, sets, target in WIDTHS:
+        both, end = find_worst_at_width(consistent, sets, target)
+        print(f"| {consistent} of {sets} | ± {100 * target:g} pp | {both:.1%} | {end:.1%} |")
+
+
 def print_decisions(tries: int) -> None:
     """Labels until decided and wrong verdicts, by distance from the threshold."""
     rng = np.random.default_rng(0)
@@ -175,6 +303,8 @@ def main() -> None:
     print_decisions(arguments.tries)
     print_coverage(arguments.tries)
     print_checks(arguments.tries)
+    print_worst_widths()
+    print_targets(min(arguments.tries, STUDIES_OF_A_WIDTH))
 
 
 if __name__ == "__main__":

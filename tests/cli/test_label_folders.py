@@ -10,9 +10,15 @@ from forked import refusal, steadyeye
 from tiny_files import FUNCTION
 
 from steadyeye.core.storage.files import place
-from steadyeye.metrics.label_studies.files import LABELS, STUDY, write_labels, write_study
+from steadyeye.metrics.label_studies.files import (
+    LABELS,
+    STUDY,
+    read_study,
+    write_labels,
+    write_study,
+)
 from steadyeye.metrics.label_studies.question import parse_question
-from steadyeye.metrics.label_studies.study import Premise, plan_study
+from steadyeye.metrics.label_studies.study import Premise, parse_premise, plan_study
 from steadyeye.review.studies.run_cell import find_cell
 
 SECOND = """
@@ -89,6 +95,29 @@ def test_earlier_labels_alone_decide_it_and_the_gate_says_the_same(root):
     first = (root / "exported" / LABELS).read_bytes()
     run(root, "review-export", "b-labels", "--out", "exported")
     assert (root / "exported" / LABELS).read_bytes() == first
+
+
+def test_labels_of_a_checked_study_begin_one_with_as_many_checks(root):
+    tables = [find_cell(place(str(root / name))).predictions for name in ("a", "b")]
+    question, premise = parse_question("pm_k(k=2) >= 20%"), parse_premise("constant-class", 3)
+    first, second = (plan_study(table, question, premise) for table in tables)
+    (root / "checked").mkdir()
+    (root / "checked" / STUDY).write_bytes(write_study(first))
+    labels = dict.fromkeys(first.order, ("light",)) | dict.fromkeys(first.checks, ())
+    (root / "checked" / LABELS).write_bytes(write_labels(labels))
+    words = ("label", "b", "--labels", "checked", "--decide", "pm_k(k=2) >= 20%", "--out", "d")
+    text = run(root, *words)
+    assert "premise constant-class, checked on a sample: " in text
+    run(root, "review-export", "d", "--out", "of-d")
+    record = read_study(root / "of-d" / STUDY)
+    assert (record.checks, record.premise) == (second.checks, premise)
+    assert set(record.earlier) == set(second.order) & set(labels)
+    assert set(second.checks) & set(record.earlier)
+    # who states the premise has no checks
+    stated = run(root, *words[:-1], "e", "--premise", "constant-class")
+    assert "premise constant-class, stated" in stated
+    done = steadyeye("gate", "b", "--labels", "checked", cwd=root)
+    assert "checked for predict alone; give them to `steadyeye label --labels`" in refusal(done)
 
 
 def test_the_metrics_of_the_gate_have_the_videos_too(root):

@@ -1,5 +1,6 @@
 """Runs without labels on the command line: two compared, and labels of one that serve another."""
 
+import re
 import shutil
 from dataclasses import dataclass, field
 
@@ -109,6 +110,7 @@ def test_the_labels_of_a_model_serve_another(runs):
     assert "labels collected for good serve; 8 sets that it did not ask about are a" in text
     assert "a new stratum, none labelled" in text
     assert "prior-posterior ratio, at every look, of these sets only" in text
+    assert re.search(r"Videos like these \d+: .*% interval", text)
 
 
 def test_the_difference_of_two_runs(runs, tmp_path):

@@ -83,7 +83,10 @@ class LabelOptions:
     ] = 1
     gold: Annotated[
         Path | None,
-        typer.Option(help="Sets with known classes, as labels.csv, to check people by."),
+        typer.Option(
+            help="Sets or images with known classes, as labels.csv, to check people by; of an "
+            "image none: no object."
+        ),
     ] = None
     go_on: Annotated[
         bool, typer.Option("--continue", help="Ask for labels also when they are enough.")
@@ -129,7 +132,7 @@ def label(
     if len(runs) == 2:
         pairs = name_models([(cell.run, cell.predictions) for cell in cells])
         tables = [predictions for _, predictions in pairs]
-        labelling = Labelling(how.votes, _read_gold(how))
+        labelling = Labelling(how.votes, _read_gold(how, options))
         study = open_difference(root, tables, options, _read_stop(options), labelling)
         is_enough = say_difference_before(study)
     else:
@@ -184,7 +187,7 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
                 "whole command that it was begun with"
             )
         return study_folder.resume_study(root, predictions, None)
-    gold = _read_gold(how)
+    gold = _read_gold(how, options)
     served = _serve_earlier(predictions, options, gold)
     if begun:
         return study_folder.resume_study(root, predictions, served.study, served.labels)
@@ -193,10 +196,16 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
     return served.study
 
 
-def _read_gold(how: LabelOptions) -> Any:
+def _read_gold(how: LabelOptions, options: StudyOptions) -> Any:
     from steadyeye.review.studies.study_folder import read_gold
 
-    return read_gold(how.gold) if how.gold else {}
+    return read_gold(how.gold, _read_question(options).of_images) if how.gold else {}
+
+
+def _read_question(options: StudyOptions) -> Any:
+    from steadyeye.metrics.label_studies.question import parse_question
+
+    return parse_question(options.decide or options.metric or "pm_k")
 
 
 def _read_stop(options: StudyOptions) -> Any:
@@ -214,10 +223,12 @@ def _serve_earlier(predictions: Any, options: StudyOptions, gold: Any) -> "Serve
     if not options.labels:
         return earlier_labels.ServedStudy(plan_question(predictions, options), {}, {})
     studies = [read_labelled_study(folder) for folder in options.labels]
+    options = replace(options, seed=earlier_labels.find_seed(studies, options.seed))
     stated = studies[0].record.premise
-    premise = options.premise or (stated.name if stated else None)
-    seed = earlier_labels.find_seed(studies, options.seed)
-    study = plan_question(predictions, replace(options, premise=premise, seed=seed))
+    if stated and not options.premise:
+        checks = options.check_premise or stated.checks or None
+        options = replace(options, premise=stated.name, check_premise=checks)
+    study = plan_question(predictions, options)
     served = earlier_labels.serve_study(study, predictions, studies)
     if left := earlier_labels.say_left(served):
         say(left)
@@ -229,12 +240,11 @@ def _serve_earlier(predictions: Any, options: StudyOptions, gold: Any) -> "Serve
 
 def plan_question(predictions: Any, options: StudyOptions) -> Any:
     """The study that the options ask for. Raises `UsageError` where they do not go together."""
-    from steadyeye.metrics.label_studies.question import parse_question
     from steadyeye.metrics.label_studies.study import CONSTANT_CLASS, parse_premise, plan_study
 
     if options.decide and (options.metric or options.target):
         raise UsageError("--decide stops by itself; leave --metric and --target out")
-    question = parse_question(options.decide or options.metric or "pm_k")
+    question = _read_question(options)
     if options.decide and question.share is None:
         raise UsageError(f"--decide '{options.decide}' has no number; write 'pm_k(k=10) >= 70%'")
     if options.metric and question.share is not None:

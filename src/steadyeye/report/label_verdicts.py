@@ -35,7 +35,11 @@ from steadyeye.metrics.label_studies.study import (
     parse_premise,
     plan_study,
 )
-from steadyeye.metrics.label_studies.video_share import find_video_share, say_videos
+from steadyeye.metrics.label_studies.video_share import (
+    find_share_of_other,
+    find_video_share,
+    say_videos,
+)
 from steadyeye.report.gate_verdict import FAILS, HOLDS, OPEN, GateVerdict
 
 OUTCOMES = {True: HOLDS, False: FAILS, None: OPEN}
@@ -112,7 +116,9 @@ def _word_other(result: ReuseResult, least: int) -> GateVerdict:
     """The verdict on a model that the labels were not collected for."""
     premise = result.study.premise
     words = say_numbers(result.interval), say_reuse(result), str(premise or "")
-    return _make_verdict(result.study, result.holds, result.interval, words, result.labels, least)
+    videos, share = find_share_of_other(result), result.interval
+    verdict = _make_verdict(result.study, result.holds, share, words, result.labels, least)
+    return replace(verdict, videos=videos.interval, about_videos=say_videos(videos, result))
 
 
 def _word_verdict(study: LabelStudy, result: StudyResult, least: int) -> GateVerdict:

@@ -29,7 +29,7 @@ from steadyeye.metrics.label_studies.judge import judge, next_sets
 from steadyeye.metrics.label_studies.label_reuse import judge_other_model
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.sentences import say_earlier, say_result
-from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
+from steadyeye.metrics.label_studies.study import Premise, StopRule, parse_premise, plan_study
 
 ONE_CLASS = Premise("constant-class")
 STUDIES = 400
@@ -96,6 +96,94 @@ def test_the_study_is_a_fresh_one_whose_first_labels_are_known(collect, seed, fi
     third = serve_study(plan(b, second[0], seed=seed), b, [again])
     assert {third.study.earlier[name] for name in served.labels} <= {"A"}
     assert {third.study.earlier[name] for name in asked} <= {"B"}
+
+
+def is_same(result, fresh):
+    """Whether two results differ at most in the labels that are not used."""
+    return replace(result, counts=replace(result.counts, later=fresh.counts.later)) == fresh
+
+
+CHECKED = [
+    ("pm_k(k=2) >= 35%", StopRule(), 5),
+    ("pm_k(k=2) >= 70%", StopRule(), 30),
+    ("pm_k(k=2)", StopRule(budget=14), 6),
+    ("pm_k(k=2)", StopRule(target=0.3), 20),
+    ("drop(k=2) <= 40%", StopRule(budget=20), 9),
+    ("pm_k(k=2) >= 35%", StopRule(), 0),
+]
+
+
+@given(st.integers(0, 10_000), st.sampled_from(CHECKED), st.sampled_from(CHECKED))
+@settings(max_examples=15, deadline=None)
+def test_labels_of_a_checked_study_make_a_fresh_one_wherever_it_was_stopped(
+    collect, seed, first, second
+):
+    """Every number of answers of the first study, of sets whose class changes too: small pools."""
+    a, b, truth, _ = make_models(sets=24, seed=seed % 20)
+    unclear = np.random.default_rng(seed).random(24) < 0.2
+    said = {n: () if u else c for (n, c), u in zip(truth.items(), unclear, strict=True)}
+
+    def plan_checked(model, how):
+        premise = parse_premise("constant-class", how[2])
+        return plan_study(model, parse_question(how[0]), premise, seed=seed, stop=how[1])
+
+    old, fresh = plan_checked(a, first), plan_checked(b, second)
+    of_fresh, asked_fresh = ask(fresh, said)
+    expected = judge(fresh, of_fresh)
+    record = collect(old, {}).record
+    for number in range(len(old.order) + 1):
+        known = {name: said[name] for name in old.order[:number]}
+        served = serve_study(fresh, b, [LabelledStudy(record, known)])
+        assert set(served.labels) == set(fresh.order) & set(known)
+        labels, asked = ask(served.study, said, served.labels)
+        assert asked == [name for name in asked_fresh if name not in known]
+        if set(fresh.order) <= set(known):
+            # nobody is asked, and all that is known counts
+            assert is_same(judge(served.study, labels), judge(fresh, labels))
+        else:
+            assert is_same(judge(served.study, labels), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [StopRule(budget=30), StopRule(target=0.2)])
+def test_after_a_checked_study_that_stopped_the_truth_is_held(collect, stop):
+    """Of sets that break the premise all are right of the second model: 100 orders of a pool."""
+    a, b, truth, (_, right) = make_models(sets=60, seed=3)
+    steady = set(plan(b, "pm_k(k=2)").candidates)
+    broken = [name for name in truth if name not in steady][:6]
+    said = truth | dict.fromkeys(broken, ())
+    premise = parse_premise("constant-class", 20)
+    covered = interim = 0
+    for seed in range(100):
+        old = plan(a, "pm_k(k=2) >= 35%", premise, seed=seed)
+        labels, _ = ask(old, said)
+        record = replace(collect(old, {}).record, seed=seed)
+        fresh = plan(b, "pm_k(k=2)", premise, seed=seed, stop=stop)
+        served = serve_study(fresh, b, [LabelledStudy(record, labels)])
+        share = judge(served.study, served.labels).interval
+        interim += holds_truth(share, right + len(broken))
+        labels, _ = ask(served.study, said, served.labels)
+        share = judge(served.study, labels).interval
+        covered += holds_truth(share, right + len(broken))
+    assert covered >= 95
+    assert interim >= 95
+
+
+def test_what_was_checked_for_another_model_is_said(collect):
+    a, b, truth, _ = make_models(sets=60, seed=1)
+    premise = parse_premise("constant-class", 8)
+    old = plan(a, "pm_k(k=2)", premise)
+    fresh = plan(b, "pm_k(k=2)", premise, stop=StopRule(budget=30))
+    served = serve_study(fresh, b, [collect(old, {name: truth[name] for name in old.order})])
+    labels, _ = ask(served.study, truth, served.labels)
+    result = judge(served.study, labels)
+    shared = [name for name in fresh.checks if name in old.order]
+    assert shared
+    text = say_result(served.study, result)
+    assert f"and 8 checks, {len(shared)} of them collected for A" in text
+    assert say_left(served).endswith("can neither count nor are among the checks")
+    with pytest.raises(UsageError, match="give them to `steadyeye label --labels`"):
+        judge_other_model(collect(old, {}).record, b, {})
 
 
 def holds_truth(share, right):

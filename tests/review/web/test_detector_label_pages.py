@@ -6,8 +6,8 @@ import pytest
 from forked import steadyeye
 from page_checks import LOOKS, Opened, find_faults, find_violations, show_as
 from shown_classes import read_pictures
-from test_label_pages import Server
-from test_review_pages import free_port, visit
+from test_label_pages import Server, find_image
+from test_review_pages import REST, free_port, visit
 
 import steadyeye as se
 from steadyeye.metrics.label_studies.files import plan_again, read_labels, read_study
@@ -36,12 +36,6 @@ def name_all(person, classes):
     words = person.page.inner_text("[data-do=yes] span")
     assert words == ("These are all" if classes else "No object")
     person.decide("y")
-
-
-def find_image(person, strips):
-    """The id of the image that a person looks at."""
-    sources = person.page.locator("#item img").evaluate_all("all => all.map((one) => one.src)")
-    return next(name for name, strip in strips.items() if any(strip.image in s for s in sources))
 
 
 def test_a_detector_is_judged_by_the_classes_that_people_name(test_data, tmp_path, visit):
@@ -83,3 +77,28 @@ def test_a_detector_is_judged_by_the_classes_that_people_name(test_data, tmp_pat
     assert result.holds is False
     assert result.counts.unknown == 1
     assert steadyeye("gate", "runs/a", "--labels", "labels", cwd=tmp_path).returncode == 1
+
+
+def test_gold_questions_of_images_without_objects(test_data, tmp_path, visit):
+    """Somebody says of one that it shows none, of the other that it shows a dog."""
+    data, shows = read_pictures(test_data)
+    detector = f"onnx_detector(path='{test_data / 'models' / 'yolox_nano.onnx'}', decoder='yolox')"
+    se.evaluate(detector, data, out=tmp_path / "runs" / "a")
+    empty = sorted(name for name in shows if not shows[name])
+    (tmp_path / "gold.csv").write_text("set,labels\n" + "".join(f"{name},\n" for name in empty))
+    options = ("--metric", "image_error_rate(score=0.4)", "--budget", "32", "--seed", "21")
+    server = Server(tmp_path, free_port(), ("runs/a", *options, "--gold", "gold.csv"))
+    person = visit(server.links["ann"], bypass_csp=True).stage("labels")
+    answered = {}
+    while is_asked(person) and not person.page.locator(REST).count():
+        name = find_image(person, read_strips(tmp_path / "runs" / "a-labels"))
+        answered[name] = {"dog"} if name == empty[-1] else shows[name]
+        name_all(person, sorted(answered[name]))
+    study = person.json("study")
+    server.end(signal.SIGINT)
+    assert set(empty) <= set(answered)
+    assert (study["people"]["gold_wrong"], study["people"]["gold_asked"]) == (1, 2)
+    assert "wrong in 1 of 2" in " ".join(study["remarks"])
+    steadyeye("review-export", "runs/a-labels", "--out", "labels", cwd=tmp_path, check=True)
+    labels = read_labels(tmp_path / "labels" / "labels.csv")
+    assert {name: set(classes) for name, classes in labels.items()} == shows

@@ -1,22 +1,28 @@
 """A folder of clips without labels, three people in browsers, a decision: the whole way."""
 
+import json
 import re
 import signal
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 from label_clips import cut_clips
 from page_checks import LOOKS, Opened, find_faults, find_violations, show_as
 from test_review_pages import REST, free_port, visit
 
+from steadyeye.metrics.label_studies.difference_study import plan_difference
 from steadyeye.metrics.label_studies.files import plan_again, read_labels, read_study
 from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.judge_difference import (
     judge_difference,
     plan_difference_again,
 )
+from steadyeye.metrics.label_studies.question import parse_question
+from steadyeye.metrics.label_studies.study import Premise
 from steadyeye.predictions.read import cells, read
+from steadyeye.review.studies.film_strips import read_strips
 
 __all__ = ["visit"]
 
@@ -57,6 +63,22 @@ class Server:
         self.process.send_signal(how)
         self.process.wait()
         self.process.stdout.close()
+
+
+def find_image(person, strips):
+    """The id of the set, or of the image, that a person looks at."""
+    sources = person.page.locator("#item img").evaluate_all("all => all.map((one) => one.src)")
+    return next(name for name, strip in strips.items() if any(strip.image in s for s in sources))
+
+
+def run_two_models(folder):
+    """Runs of two models on clips in `runs/a` and `runs/b`, and what each predicts."""
+    tables = []
+    for name, model in (("a", "efficientnet_lite2"), ("b", "efficientnet_lite0")):
+        data = "video(path='clips', k=2)"
+        steadyeye(folder, "run", "--model", model, "--data", data, "--out", f"runs/{name}")
+        tables.append(read(*cells(folder / "runs" / name)[0]))
+    return tables
 
 
 def label(person, word):
@@ -131,12 +153,7 @@ def test_three_people_decide_a_question_on_clips_without_labels(test_data, tmp_p
 def test_people_decide_which_of_two_models_is_better(test_data, tmp_path, visit):
     """They say of every set what neither predicts, so that all that can differ are asked."""
     assert cut_clips(test_data, tmp_path / "clips", frames=5, most=3) >= 12
-    data = "video(path='clips', k=2)"
-    tables = []
-    for name, model in (("a", "efficientnet_lite0"), ("b", "efficientnet_lite2")):
-        words = ("run", "--model", model, "--data", data, "--out", f"runs/{name}")
-        steadyeye(tmp_path, *words)
-        tables.append(read(*cells(tmp_path / "runs" / name)[0]))
+    tables = run_two_models(tmp_path)
     two = ("runs/a", "runs/b", "--metric", "pm_k(k=2)")
     port = free_port()
     server = Server(tmp_path, port, two)
@@ -173,3 +190,48 @@ def test_people_decide_which_of_two_models_is_better(test_data, tmp_path, visit)
     for person in people:
         # of requests while the server was away
         person.complaints[:] = [text for text in person.complaints if "Failed to load" not in text]
+
+
+@pytest.mark.slow
+def test_a_clear_difference_ends_with_sets_left(test_data, tmp_path, visit):
+    """They name what the first model predicts wherever it can be right, and else what neither."""
+    assert cut_clips(test_data, tmp_path / "clips", frames=5) >= 24
+    tables = run_two_models(tmp_path)
+    study = plan_difference(*tables, parse_question("pm_k(k=2)"), Premise("constant-class"))
+    predicted, can_be_right = study.shared.answers[0], study.shared.pools[0]
+    port = free_port()
+    server = Server(tmp_path, port, ("runs/a", "runs/b", "--metric", "pm_k(k=2)"))
+    people = [visit(server.links[name], bypass_csp=True).stage("labels") for name in PEOPLE[:2]]
+    going = list(people)
+    while going:
+        for person in tuple(going):
+            name = find_image(person, read_strips(tmp_path / "runs" / "a-b-labels"))
+            assert name in study.candidates
+            word = predicted[name][0] if name in can_be_right else "tench"
+            if not label(person, word):
+                going.remove(person)
+    after = people[0].json("study")
+    labelled = after["people"]["labelled"]
+    assert labelled < len(study.candidates) - len(PEOPLE)
+    assert (after["state"], after["asks"]) == ("better", False)
+    for person in people:
+        person.stage("labels")
+        person.wait_text(REST, "Enough labels: no more are asked for.")
+        assert person.page.is_hidden("#item")
+    page = people[0].page
+    page.goto(f"http://127.0.0.1:{port}/study")
+    page.wait_for_selector("#closing svg")
+    headline = "efficientnet_lite2 has a better pm_k(k=2) than efficientnet_lite0"
+    assert page.text_content("#headline").startswith(headline)
+    assert page.text_content("#headline") == after["sentences"]["headline"]
+    assert people[1].json("study")["people"]["labelled"] == labelled
+    server.end(signal.SIGINT)
+    steadyeye(tmp_path, "review-export", "runs/a-b-labels", "--out", "labels")
+    record = read_study(tmp_path / "labels" / "study.json")
+    labels = read_labels(tmp_path / "labels" / "labels.csv")
+    assert len(labels) == labelled
+    result = judge_difference(plan_difference_again(record, *tables), labels)
+    assert json.dumps(asdict(result)) == json.dumps(after["result"])
+    assert result.better == "efficientnet_lite2"
+    done = steadyeye(tmp_path, "compare", "runs/a", "runs/b", "--labels", "labels")
+    assert after["sentences"]["headline"] in done.splitlines()

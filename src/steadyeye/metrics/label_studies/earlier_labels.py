@@ -2,7 +2,7 @@
 
 What is stored is the class of each set, and the order of a seed is the same for every model. So the
 new study is one of the new model whose first labels are known: it counts them in its own order, up
-to the first candidate without a label and to where its own labels are enough. When the earlier
+to the first set without a label and to where its own labels are enough. When the earlier
 study stopped decides which labels are known, and not which count.
 """
 
@@ -29,8 +29,8 @@ from steadyeye.metrics.label_studies.study import LabelStudy
 class ServedStudy:
     """A `study` with the labels of earlier ones that serve it.
 
-    `labels`: candidate of the study → its classes. `collected`: model → how many labels were
-    collected for it, those that serve and the others.
+    `labels`: candidate or check of the study → its classes. `collected`: model → how many labels
+    were collected for it, those that serve and the others.
     """
 
     study: LabelStudy
@@ -61,7 +61,7 @@ def find_seed(studies: Sequence[LabelledStudy], seed: int | None = None) -> int:
 def serve_study(
     study: LabelStudy, predictions: Predictions, studies: Sequence[LabelledStudy]
 ) -> ServedStudy:
-    """The study with the labels of earlier ones on the same data, of those sets that can count.
+    """The study with the labels of earlier ones on the same data, of those sets that it asks about.
 
     `study`: planned on `predictions` with their seed. Raises `UsageError` for labels of other
     samples, of another premise or kind of question, in an order by strata, and for those that
@@ -83,7 +83,7 @@ def serve_study(
     sources = {name: name for name in labels}
     if study.scenes:
         sources = spread_over_scenes(find_sets(predictions, study.question), labels)
-    serving = [name for name in study.candidates if name in sources]
+    serving = [name for name in study.order if name in sources]
     return ServedStudy(
         study=replace(study, earlier={name: models[sources[name]] for name in serving}),
         labels={name: tuple(labels[sources[name]]) for name in serving},
@@ -132,4 +132,7 @@ def say_left(served: ServedStudy) -> str:
     if serving == collected:
         return ""
     left = number_of(collected - serving, "label")
-    return f"{left} of {collected:,} are not needed: whatever is in their sets changes nothing"
+    why = "whatever is in their sets changes nothing"
+    if served.study.checks:
+        why = "they are of sets that can neither count nor are among the checks"
+    return f"{left} of {collected:,} are not needed: {why}"

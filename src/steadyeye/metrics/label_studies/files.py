@@ -33,7 +33,7 @@ class StudyRecord:
 
     `order`: the candidates that people were asked about, `checks`: the sets that check the premise,
     each in its own order. `fingerprint`: of the sets and answers. `samples`: of the data and its
-    images, ('', '') where the study was planned before they were recorded. `earlier`: candidates
+    images, ('', '') where the study was planned before they were recorded. `earlier`: sets
     whose label was there before → the model that it was collected for. `against`: of a study of two
     models the second, '' of a study of one.
     """

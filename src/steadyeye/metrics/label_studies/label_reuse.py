@@ -77,7 +77,9 @@ class ReuseResult:
     `study`: of the other model, as if it were planned for it. `interval`, `bound`, `holds`: as of
     `StudyResult`. `labels`: how many serve, of `collected` ones. `apart`: how many of the sets that
     can count are a stratum of their own, `apart_labels` of which have a label. `collected_for`: the
-    model that the labels were collected for.
+    model that the labels were collected for. `sampled`: of the sets that can count those of which
+    the labels are a uniform sample; none where one label does for a scene. `serving`: the sets
+    whose labels are counted → their classes.
     """
 
     study: LabelStudy
@@ -89,6 +91,8 @@ class ReuseResult:
     apart: int
     apart_labels: int
     collected_for: str
+    sampled: frozenset[str]
+    serving: Labels
 
 
 def judge_other_model(record: StudyRecord, predictions: Predictions, labels: Labels) -> ReuseResult:
@@ -107,7 +111,8 @@ def judge_other_model(record: StudyRecord, predictions: Predictions, labels: Lab
     def count(name: str) -> tuple[bool, bool]:
         return count_at_least_and_most(metric, answers[name], sample.labels[name])
 
-    counted = count_pools(sets.ids[sets.candidates].tolist(), count, sample)
+    names = sets.ids[sets.candidates].tolist()
+    counted = count_pools(names, count, sample)
     low, high = bound_difference(counted.pools)
     total = len(sets.ids)
     mean = estimate_right(counted.pools)
@@ -125,6 +130,8 @@ def judge_other_model(record: StudyRecord, predictions: Predictions, labels: Lab
         apart=apart.consistent if sample.sources is None else 0,
         apart_labels=apart.labelled,
         collected_for=record.model,
+        sampled=sample.candidates & set(names) if sample.sources is None else frozenset(),
+        serving={name: sample.labels[name] for name in counted.serving},
     )
 
 
@@ -160,8 +167,8 @@ def read_sample(
     """
     if record.checks:
         raise UsageError(
-            f"the labels rest on a premise that was checked for {record.model} alone, so they do "
-            "not serve another model; label its run with `steadyeye label --check-premise`"
+            f"the labels rest on a premise that was checked for {record.model} alone; give them to "
+            "`steadyeye label --labels` with the run of the other model, which checks it for that"
         )
     by_scene = record.premise is not None and record.premise.of_scenes
     joined_labels = {**(others or {}), **labels}

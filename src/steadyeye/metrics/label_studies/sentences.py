@@ -1,6 +1,7 @@
 """What a study shows, in words: of these sets, and never of other videos."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.stats.intervals import Interval
@@ -93,11 +94,17 @@ def say_labels(study: LabelStudy, result: StudyResult) -> str:
     labels = number_of(result.labels, "label")
     # of scenes all labels count, of sets the first of the order
     counted = study.candidates if study.scenes else study.candidates[: result.labels]
-    models = Counter(study.earlier[name] for name in counted if name in study.earlier)
-    parts = [f"{number:,} of them collected for {model}" for model, number in models.items()]
-    text = ", ".join([labels, *parts])
+    text = f"{labels}{_say_origins(study, counted)}"
     checked = result.counts.checks.checked
-    return f"{text} and {number_of(checked, 'check')}" if checked else text
+    if not checked:
+        return text
+    return f"{text} and {number_of(checked, 'check')}{_say_origins(study, study.checks[:checked])}"
+
+
+def _say_origins(study: LabelStudy, names: Sequence[str]) -> str:
+    """For which other models the labels of some sets were collected; '' where for none."""
+    models = Counter(study.earlier[name] for name in names if name in study.earlier)
+    return "".join(f", {number:,} of them collected for {m}" for m, number in models.items())
 
 
 def _sets(study: LabelStudy) -> str:

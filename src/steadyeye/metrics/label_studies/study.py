@@ -71,7 +71,7 @@ class LabelStudy:
     to strata; else empty.
     `videos`: set → its video. `fingerprint`: changes with the sets and what the model answers.
     `samples`: the fingerprint of the data, and what the images held, '' where nobody looked.
-    `earlier`: candidates whose label was there before → the model that it was collected for.
+    `earlier`: sets whose label was there before → the model that it was collected for.
     """
 
     question: Question

@@ -8,7 +8,8 @@ bounds, which with all labels are those of a run whose every set is labelled.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from steadyeye.core.stats.bounded_means import lower_bounds
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.metrics.label_studies.answered_sets import count_at_least_and_most
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult
+from steadyeye.metrics.label_studies.label_reuse import ReuseResult
 from steadyeye.metrics.label_studies.sentences import say_numbers
 from steadyeye.metrics.label_studies.study import LabelStudy
 
@@ -58,41 +60,100 @@ def find_video_share(study: LabelStudy, labels: Labels, result: StudyResult) -> 
     scene, so does every set of a scene without a label. Where the premise is checked, the sets that
     may break it are added to the upper end.
     """
+    share = _describe_videos(study)
+    if not result.labels:
+        return replace(share, why="")
+    if share.why:
+        return share
+    if study.scenes:
+        counts = _count_scenes(study, labels, result.labels)
+    else:
+        counted = study.candidates[: result.labels]
+        counts = _count_sets(study, labels, study.candidates, counted)
+    allowed = result.counts.checks.allow(any_time=True).sets / len(study.sets)
+    return replace(share, interval=_find_interval(share, counts, result.interval, allowed))
+
+
+def find_share_of_other(reuse: ReuseResult) -> VideoShare:
+    """The share of sets that count in videos like these, for a model without labels of its own.
+
+    Labels of sets that can count for both models stand for the others of these, as in
+    `find_video_share`. Sets that can count for this model alone, which nobody was asked about,
+    count as nothing at the lower end and as ones that count at the upper end, unless they have a
+    label.
+    """
+    study = reuse.study
+    share = _describe_videos(study)
+    if not reuse.labels:
+        return replace(share, why="")
+    if share.why:
+        return share
+    candidates = [name for names in study.scenes.values() for name in names] or study.candidates
+    sampled = [name for name in candidates if name in reuse.sampled]
+    counted = [name for name in sampled if name in reuse.serving]
+    if sampled and not counted:
+        why = (
+            f"No label is of a random sample, so the labels say nothing about other {share.unit}s."
+        )
+        return replace(share, why=why)
+    apart = [name for name in candidates if name not in reuse.sampled]
+    counts = _count_sets(study, reuse.serving, sampled, counted, apart)
+    return replace(share, interval=_find_interval(share, counts, reuse.interval))
+
+
+def _describe_videos(study: LabelStudy) -> VideoShare:
+    """How many videos there are, and why labels say nothing of others, where they do not."""
     videos = len(set(study.videos.values()))
     unit = "image" if study.question.of_images and videos == len(study.sets) else "video"
-    if not result.labels:
-        return VideoShare(videos, unit, None)
+    why = ""
     if videos < 2:
         why = f"All sets are of one {unit}, so the labels say nothing about other {unit}s."
-        return VideoShare(videos, unit, None, why)
-    if study.strata:
+    elif study.strata:
         why = f"The order is by {study.strata_by}, so nothing is said about other {unit}s."
-        return VideoShare(videos, unit, None, why)
-    counts = (_count_scenes if study.scenes else _count_sets)(study, labels, result.labels)
-    own = result.interval
+    return VideoShare(videos, unit, None, why)
+
+
+def _find_interval(
+    share: VideoShare, counts: _Counts, own: Interval, allowed: float = 0.0
+) -> Interval:
+    """The interval over videos, never within `own`, that of these sets.
+
+    `allowed`: what is added to the upper end, a share of all sets.
+    """
     assert own.low is not None, "a count has an interval"
     assert own.high is not None, "a count has an interval"
-    sums = np.vstack([counts.least, counts.sets - counts.most])
+    sums = np.vstack([counts.least, np.maximum(counts.sets - counts.most, 0.0)])
     low, missing = lower_bounds(sums, np.vstack([counts.sets, counts.sets])).tolist()
-    allowed = result.counts.checks.allow(any_time=True).sets / len(study.sets)
     ends = min(low, own.low), min(max(1 - missing + allowed, own.high), 1.0)
-    method = f"Gaffke's bounds over {number_of(videos, unit)}"
-    return VideoShare(videos, unit, Interval(own.value, *ends, result.labels, method))
+    method = f"Gaffke's bounds over {number_of(share.videos, share.unit)}"
+    return Interval(own.value, *ends, own.n, method)
 
 
-def _count_sets(study: LabelStudy, labels: Labels, labelled: int) -> _Counts:
-    """The labelled candidates and, of the sets that count nothing, the same part."""
-    counted = study.candidates[:labelled]
-    part = labelled / len(study.candidates)
+def _count_sets(
+    study: LabelStudy,
+    labels: Labels,
+    sampled: Collection[str],
+    counted: Collection[str],
+    apart: Collection[str] = (),
+) -> _Counts:
+    """The labelled candidates and, of the sets that count nothing, the same part.
+
+    `counted`: the labelled ones of `sampled`. `apart`: other candidates, of which the same part is
+    taken; one without a label may count.
+    """
+    part = len(counted) / len(sampled) if sampled else 1.0
     sets = Counter(study.videos.values())
-    candidates = Counter(study.videos[name] for name in study.candidates)
+    candidates = Counter(study.videos[name] for name in sampled)
     of_video = Counter(study.videos[name] for name in counted)
-    right, possible, metric = Counter[str](), Counter[str](), study.question.metric
-    for name in counted:
-        video = study.videos[name]
-        least, most = count_at_least_and_most(metric, study.answers[name], labels[name])
-        right[video] += least
-        possible[video] += most
+    right, possible = dict.fromkeys(sets, 0.0), dict.fromkeys(sets, 0.0)
+    for names, weight in ((counted, 1.0), (apart, part)):
+        for name in names:
+            least, most = False, True
+            if name in labels:
+                metric, answers = study.question.metric, study.answers[name]
+                least, most = count_at_least_and_most(metric, answers, labels[name])
+            right[study.videos[name]] += least * weight
+            possible[study.videos[name]] += most * weight
     sizes = {v: of_video[v] + part * (sets[v] - candidates[v]) for v in sets}
     present = [v for v, size in sizes.items() if size]
     columns = ([count[v] for v in present] for count in (right, possible, sizes))
@@ -115,7 +176,7 @@ def _count_scenes(study: LabelStudy, labels: Labels, labelled: int) -> _Counts:
     return _Counts(fewest, highest, sizes)
 
 
-def say_videos(share: VideoShare, result: StudyResult) -> str:
+def say_videos(share: VideoShare, result: StudyResult | ReuseResult) -> str:
     """What holds for videos like these, in words; '' where there is no label."""
     if share.interval is None:
         return share.why
@@ -123,7 +184,7 @@ def say_videos(share: VideoShare, result: StudyResult) -> str:
     return f"{among}: {say_numbers(share.interval)}; {_say_more(share, result)}."
 
 
-def _say_more(share: VideoShare, result: StudyResult) -> str:
+def _say_more(share: VideoShare, result: StudyResult | ReuseResult) -> str:
     own, videos = result.interval, share.interval
     assert videos is not None, "there is one"
     widths = [(ends.high or 0.0) - (ends.low or 0.0) for ends in (own, videos)]

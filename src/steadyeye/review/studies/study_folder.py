@@ -21,6 +21,7 @@ from steadyeye.core.provenance import provenance
 from steadyeye.core.storage.files import write_output
 from steadyeye.data.annotations import review_set
 from steadyeye.data.annotations.review_set import VERSION, SetFolder, write_manifest
+from steadyeye.metrics.label_studies.answered_sets import UNKNOWN
 from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.files import (
     STUDY,
@@ -40,7 +41,7 @@ from steadyeye.review.studies.study_items import STAGE
 
 @dataclass(frozen=True)
 class Labelling:
-    """How people label: `votes` a set, and the known `gold` answers, set → its classes.
+    """How people label: `votes` a set, and the known `gold` answers, as `read_gold` has them.
 
     `earlier`: the labels of earlier studies, candidate → its classes; nobody is asked about these.
     """
@@ -93,17 +94,24 @@ def _list_gold(study: LabelStudy | DifferenceStudy, how: Labelling) -> Mapping[s
         )
     whole = COMPLETE if study.question.of_images else "yes"
     return {
-        name: {"labels": list(labels), "whole": whole}
-        for name, labels in (how.gold or {}).items()
-        if labels
+        name: {"labels": list(labels), "whole": whole} for name, labels in (how.gold or {}).items()
     }
 
 
-def read_gold(path: Path) -> dict[str, tuple[str, ...]]:
-    """The sets of a label file whose classes are known. Raises `UsageError` where none is."""
-    gold = {name: labels for name, labels in read_labels(path).items() if labels}
+def read_gold(path: Path, of_images: bool = False) -> dict[str, tuple[str, ...]]:
+    """The sets of a label file whose classes are known; none: it is known to show no object.
+
+    `of_images`: of single images, of which `UNKNOWN` ones are left out, and of sets those without a
+    class. Raises `UsageError` where none is known.
+    """
+    gold = {
+        name: labels
+        for name, labels in read_labels(path).items()
+        if (UNKNOWN not in labels if of_images else labels)
+    }
     if not gold:
-        raise UsageError(f"'{path}' has no set with a class; write some, as in labels.csv")
+        lacks = "image whose classes are known" if of_images else "set with a class"
+        raise UsageError(f"'{path}' has no {lacks}; write some, as in labels.csv")
     return gold
 
 
