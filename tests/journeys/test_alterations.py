@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from review_boxes import BOX, FINE, Boxes, candidates, write
 from review_toys import CLASSES, NO, YES, Review, draw, source
-from toy_classifiers import NET, made
+from toy_classifiers import NET, build_examples
 
 import steadyeye as se
 from steadyeye.core import plugins
@@ -146,7 +146,7 @@ def made_model(root):
     (root / "ten.txt").write_text("\n".join(f"class {i}" for i in range(10)))
     spec = NET.format(root / "ten.txt")
     network = plugins.build("models", parse(spec))
-    task = classification(network, spec, made([[0], [1], [2]]))
+    task = classification(network, spec, build_examples([[0], [1], [2]]))
     checkpoint_format.write(root / "model", task.record(), task.module.state_dict())
     return root / "model"
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from conftest import ROOT, TESTS
 from forked import Command, find_wide_lines, on_terminal, steadyeye
-from toy_training import BIKES, SCENES, Said
+from toy_training import BIKES, SCENES, RecordingWatcher
 
 from steadyeye.cli.finetune import TrainingOptions, finetune
 from steadyeye.cli.options import ProgressOptions
@@ -35,10 +35,10 @@ FIXTURES = ROOT / "tests" / "fixtures"
 FILES = ("run.json", "history.json", "model.json", "weights.pt", "report.html")
 
 
-class Watcher(Said, Silent):
+class Watcher(RecordingWatcher, Silent):
     """Remembers what it is told, of a training and of runs."""
 
-    begin, show_loss, say = Said.begin, Said.show_loss, Said.say
+    begin, show_loss, say = RecordingWatcher.begin, RecordingWatcher.show_loss, RecordingWatcher.say
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import torch
 import toy_networks
 from forged_records import forge_record
 from tiny_vit import save_vit
-from toy_classifiers import NET, made, noise
+from toy_classifiers import NET, build_examples, noise
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
@@ -160,14 +160,14 @@ LIBRARIES = [
 def test_heads_of_libraries_are_replaced_and_read_back(spec, layers, tmp_path, photos):
     base = build_model(spec.replace(")", ", runtime='torch')"))
     before = {name: weight.clone() for name, weight in base.gradient.module.state_dict().items()}
-    task = classification(base, spec, made([[0], [1], [2]]))
+    task = classification(base, spec, build_examples([[0], [1], [2]]))
     assert task.record()["head"]["layers"] == layers
     assert {
         name for name, weight in task.module.state_dict().items() if weight.shape[:1] == (3,)
     } >= {f"{layer}.weight" for layer in layers}
     after = base.gradient.module.state_dict()
     assert all(torch.equal(after[name], before[name]) for name in before), "the base stays"
-    again = classification(base, spec, made([[0], [1], [2]])).module.state_dict()
+    again = classification(base, spec, build_examples([[0], [1], [2]])).module.state_dict()
     assert all(
         torch.equal(weight, again[name]) for name, weight in task.module.state_dict().items()
     )
@@ -181,7 +181,7 @@ def test_heads_of_libraries_are_replaced_and_read_back(spec, layers, tmp_path, p
 
 
 def _input(task, photo):
-    return task.prepare(made([[0]]).items[0], task.fit(photo))[0].numpy()
+    return task.prepare(build_examples([[0]]).items[0], task.fit(photo))[0].numpy()
 
 
 @pytest.mark.slow
@@ -197,7 +197,7 @@ def test_a_network_that_its_weights_change_is_built_with_them(
     entry = torchvision.models.get_model_weights("googlenet").DEFAULT
     torch.save(library.state_dict(), cache / entry.url.rpartition("/")[2])
     spec = "torchvision(name='googlenet', runtime='torch')"
-    training_set = made([[0], [1], [2]])
+    training_set = build_examples([[0], [1], [2]])
     task = classification(build_model(spec), spec, training_set)
     assert task.record()["bare"] is False
     checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
@@ -216,7 +216,7 @@ def test_a_network_that_its_weights_change_is_built_with_them(
 def test_a_network_that_cannot_be_built_again_is_refused_at_once(net):
     spec = toy("moody", net)
     with pytest.raises(UsageError, match="cannot be built again after training: it is anoth"):
-        classification(build_model(spec), spec, made([[0], [1]]))
+        classification(build_model(spec), spec, build_examples([[0], [1]]))
 
 
 def test_transformers_learn_are_read_back_and_begin_from_scratch(tmp_path, photos):
@@ -224,7 +224,7 @@ def test_transformers_learn_are_read_back_and_begin_from_scratch(tmp_path, photo
     folder = save_vit(tmp_path / "tiny", processor, ("ant", "bee", "cow", "doe"))
     spec = f"hf(name='{folder}', runtime='torch')"
     base = build_model(spec)
-    training_set = made([[i % 3] for i in range(12)])
+    training_set = build_examples([[i % 3] for i in range(12)])
     task = classification(base, spec, training_set)
     assert task.record()["head"]["layers"] == ["model.classifier"]
     batch = prepare_batch(task, training_set)
@@ -251,7 +251,7 @@ def test_transformers_learn_are_read_back_and_begin_from_scratch(tmp_path, photo
 
 def test_a_base_that_answers_in_the_classes_keeps_its_head(net, tmp_path):
     base = build_model(net)
-    task = classification(base, net, made([[0], [1]], base.classes))
+    task = classification(base, net, build_examples([[0], [1]], base.classes))
     assert task.record()["head"] == {"layers": ["linear"], "kept": True}
     own = base.gradient.module
     assert torch.equal(task.module.linear.weight, own.linear.weight)
@@ -259,10 +259,10 @@ def test_a_base_that_answers_in_the_classes_keeps_its_head(net, tmp_path):
 
 
 def test_a_tuned_model_is_trained_further_and_remembers_its_first_base(net, tmp_path, photos):
-    first = classification(build_model(net), net, made([[0], [1], [2]]))
+    first = classification(build_model(net), net, build_examples([[0], [1], [2]]))
     checkpoint_format.write(tmp_path / "one", first.record(), first.module.state_dict())
     spec = f"torch(path='{tmp_path}/one', runtime='torch')"
-    four = made([[0], [3]], Classes(("a", "b", "c", "d")))
+    four = build_examples([[0], [3]], Classes(("a", "b", "c", "d")))
     second = classification(build_model(spec), spec, four, Learning(several=True))
     assert second.record()["build"] == net
     assert second.record()["base"]["name"] == "one"
@@ -272,7 +272,7 @@ def test_a_tuned_model_is_trained_further_and_remembers_its_first_base(net, tmp_
     assert scores.shape == (2, 4)
     # and from independent probabilities back to one label
     spec = f"torch(path='{tmp_path}/two', runtime='torch')"
-    third = classification(build_model(spec), spec, made([[0], [1], [2]]))
+    third = classification(build_model(spec), spec, build_examples([[0], [1], [2]]))
     assert third.output == "logits"
     checkpoint_format.write(tmp_path / "three", third.record(), third.module.state_dict())
     np.testing.assert_allclose(
@@ -281,7 +281,7 @@ def test_a_tuned_model_is_trained_further_and_remembers_its_first_base(net, tmp_
 
 
 def test_several_labels_are_learned_as_probabilities_of_their_own(net, tmp_path):
-    training_set = made([[0, 1], [1], [2, 0], [0]] * 3)
+    training_set = build_examples([[0, 1], [1], [2, 0], [0]] * 3)
     task = classification(build_model(net), net, training_set, Learning(several=True))
     batch = prepare_batch(task, training_set)
     with torch.no_grad():
@@ -305,7 +305,7 @@ def test_several_labels_are_learned_as_probabilities_of_their_own(net, tmp_path)
 
 
 def test_a_class_that_nobody_verified_counts_for_nothing(net):
-    training_set = made([[0]], verified=(0, 2))
+    training_set = build_examples([[0]], verified=(0, 2))
     task = classification(build_model(net), net, training_set, Learning(several=True))
     batch = prepare_batch(task, training_set)
     with torch.no_grad():
@@ -315,7 +315,7 @@ def test_a_class_that_nobody_verified_counts_for_nothing(net):
 
 
 def test_any_label_of_an_image_is_right(net):
-    training_set = made([[0, 1], [2]])
+    training_set = build_examples([[0, 1], [2]])
     task = classification(build_model(net), net, training_set)
     with torch.no_grad():
         task.module.linear.weight.zero_()
@@ -329,7 +329,7 @@ def test_any_label_of_an_image_is_right(net):
 def test_the_new_head_is_drawn_by_its_seed_alone(net):
     def head(seed):
         return classification(
-            build_model(net), net, made([[0], [1]]), Learning(seed=seed)
+            build_model(net), net, build_examples([[0], [1]]), Learning(seed=seed)
         ).module.linear
 
     torch.manual_seed(1)
@@ -352,7 +352,7 @@ def toy(name, net):
 
 def test_small_batches_leave_batch_normalisation_as_it_is(net):
     spec = toy("normed", net)
-    training_set = made([[0], [1]] * FEWEST)
+    training_set = build_examples([[0], [1]] * FEWEST)
     task = classification(build_model(spec), spec, training_set)
     batch = prepare_batch(task, training_set)
     norm = task.module.train().norm
@@ -379,7 +379,7 @@ def test_from_scratch_every_weight_is_drawn_anew_by_the_seed(spec, net):
 
     def fresh(seed):
         learning = Learning(from_scratch=True, seed=seed)
-        return classification(base, spec, made([[0], [1]]), learning).module
+        return classification(base, spec, build_examples([[0], [1]]), learning).module
 
     module, again, other = fresh(0), fresh(0), fresh(1)
     before = base.gradient.module.state_dict()
@@ -395,7 +395,7 @@ def test_from_scratch_every_weight_is_drawn_anew_by_the_seed(spec, net):
 
 
 def test_bases_that_cannot_be_trained_are_refused(net, tmp_path, lite0):
-    training_set = made([[0], [1]])
+    training_set = build_examples([[0], [1]])
 
     def read_refusal(model, spec=net, **learning):
         with pytest.raises(UsageError) as error:
@@ -435,12 +435,12 @@ def test_bases_that_cannot_be_trained_are_refused(net, tmp_path, lite0):
 def test_a_detector_is_no_classifier(net):
     spec = "torchvision(name='ssdlite320_mobilenet_v3_large', weights=None)"
     with pytest.raises(UsageError, match="is a detector, and 'noise' has no boxes to train it on"):
-        classification(build_model(spec), spec, made([[0], [1]]))
+        classification(build_model(spec), spec, build_examples([[0], [1]]))
 
 
 def test_networks_that_end_in_a_softmax_learn_too(net, tmp_path):
     spec = toy("softmaxed", net).replace("'size': 64", "'size': 64, 'output': 'probabilities'")
-    training_set = made([[0], [1], [2]])
+    training_set = build_examples([[0], [1], [2]])
     task = classification(build_model(spec), spec, training_set)
     batch = prepare_batch(task, training_set)
     with torch.no_grad():
@@ -466,7 +466,7 @@ def test_folders_that_hold_no_model_are_refused(net, tmp_path):
     assert f"the folder '{folder}' has no model.json; give one that finetune wrote" in read_refusal(
         spec
     )
-    task = classification(build_model(net), net, made([[0], [1]]))
+    task = classification(build_model(net), net, build_examples([[0], [1]]))
     checkpoint_format.write(folder, task.record(), task.module.state_dict())
     assert "sets its classes itself; leave out classes=" in read_refusal(
         f"torch(path='{folder}', classes='vid30')"

@@ -512,7 +512,7 @@ def test_frames_of_davis_are_examples_with_boxes(davis_examples):
 @pytest.mark.slow
 def test_a_detector_learns_the_boxes_of_davis(davis_examples, specs, tmp_path):
     """From random weights in 100 steps: AP on its training frames rises clearly."""
-    from toy_training import Said
+    from toy_training import RecordingWatcher
 
     spec = specs["Yolos"]
     task = detection(build_model(spec), spec, davis_examples)
@@ -520,7 +520,10 @@ def test_a_detector_learns_the_boxes_of_davis(davis_examples, specs, tmp_path):
         iterations=100, batch=8, optimizer="adam", rate=5e-4, schedule=Constant(), round=50
     )
     went = train(
-        Lesson(task, davis_examples, davis_examples), course, tmp_path / "checkpoints", Said()
+        Lesson(task, davis_examples, davis_examples),
+        course,
+        tmp_path / "checkpoints",
+        RecordingWatcher(),
     )
     assert went.start["ap"] < 0.02
     assert went.best.measures["ap"] > 0.2

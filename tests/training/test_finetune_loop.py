@@ -14,7 +14,7 @@ import pytest
 import torch
 import toy_training
 from forked import Command
-from toy_training import COURSE, Said, lesson, scenes
+from toy_training import COURSE, RecordingWatcher, lesson, scenes
 
 from steadyeye.core.errors import UsageError
 from steadyeye.training import batches, checkpoint, hyperparameters
@@ -80,7 +80,7 @@ def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path):
 
 
 def test_a_checkpoint_cut_short_gives_way_to_the_one_before_it(whole, tmp_path):
-    watcher = Said()
+    watcher = RecordingWatcher()
     with pytest.raises(KeyboardInterrupt):
         train(interrupt_lesson(lesson(), 7), COURSE, tmp_path / "checkpoints", watcher)
     assert checkpoints(tmp_path)[-2:] == ["step-0000006.pt", "step-0000007.pt"]
@@ -110,12 +110,12 @@ def interrupt_lesson(toy_lesson, after):
 
 def test_an_altered_checkpoint_is_told_and_all_gone_it_begins_anew(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        train(interrupt_lesson(lesson(), 3), COURSE, tmp_path, Said())
+        train(interrupt_lesson(lesson(), 3), COURSE, tmp_path, RecordingWatcher())
     for file in tmp_path.glob("step-*.pt"):
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 1
         file.write_bytes(content)
-    watcher = Said()
+    watcher = RecordingWatcher()
     went = train(lesson(), COURSE, tmp_path, watcher)
     assert [line.rpartition("; ")[2] for line in watcher.lines[:2]] == [
         "going on from step-0000002.pt",
@@ -125,14 +125,14 @@ def test_an_altered_checkpoint_is_told_and_all_gone_it_begins_anew(tmp_path):
 
 
 def test_finished_it_is_read_and_not_trained_again(tmp_path):
-    went = train(lesson(), COURSE, tmp_path, Said())
-    watcher = Said()
+    went = train(lesson(), COURSE, tmp_path, RecordingWatcher())
+    watcher = RecordingWatcher()
     assert train(interrupt_lesson(lesson(), 1), COURSE, tmp_path, watcher) == went
     assert watcher.lines == []
 
 
 def test_the_last_two_checkpoints_and_the_best_are_kept(tmp_path):
-    went = train(lesson(), COURSE, tmp_path, Said())
+    went = train(lesson(), COURSE, tmp_path, RecordingWatcher())
     assert went.best is not None
     steps = {int(file.stem[5:]) for file in tmp_path.glob("step-*.pt")}
     assert steps == {went.best.step, 14, 16}
@@ -143,7 +143,7 @@ def test_the_last_two_checkpoints_and_the_best_are_kept(tmp_path):
 def test_32_frames_are_learned_by_heart(tmp_path):
     frames = scenes(8)
     toy_lesson = Lesson(toy_training.Scenes(), frames, frames, workers=2)
-    went = train(toy_lesson, Course(epochs=12, batch=8, rate=3e-3), tmp_path, Said())
+    went = train(toy_lesson, Course(epochs=12, batch=8, rate=3e-3), tmp_path, RecordingWatcher())
     assert went.start["accuracy"] < 0.5
     assert went.rounds[-1].measures["accuracy"] == 1.0
     assert went.rounds[-1].loss < 0.1 < went.rounds[0].loss
@@ -155,7 +155,7 @@ def test_a_loss_that_is_no_number_stops_it_and_says_where(tmp_path):
     index = [example.id for example in toy_lesson.learn.items].index("bikes.mp4/000031")
     at = next(i for i in range(4) if index in steps.batch(i))
     with pytest.raises(DivergedError) as caught:
-        train(toy_lesson, replace(COURSE, every=1), tmp_path, Said())
+        train(toy_lesson, replace(COURSE, every=1), tmp_path, RecordingWatcher())
     line = str(caught.value)
     assert line.startswith(f"the loss is nan in epoch 1, step {at + 1}; ")
     ids = {toy_lesson.learn.items[i].id for i in steps.batch(at)}
@@ -175,7 +175,7 @@ def test_weights_that_overflow_are_never_kept(tmp_path):
     course = replace(COURSE, rate=9.0, optimizer="sgd", momentum=0.99, every=1, batch=20)
     course = replace(course, epochs=400)
     with pytest.raises(DivergedError, match=r"is (nan|inf|no finite number) in epoch|a weight"):
-        train(overflow_gradient(lesson()), course, tmp_path, Said())
+        train(overflow_gradient(lesson()), course, tmp_path, RecordingWatcher())
     for file in tmp_path.glob("step-*.pt"):
         assert all(torch.isfinite(v.double()).all() for v in checkpoint.read(file).module.values())
 
@@ -195,7 +195,7 @@ def overflow_gradient(toy_lesson):
 
 def test_it_stops_where_nothing_gets_better(tmp_path):
     course = replace(COURSE, epochs=30, rate=1e-9, patience=2, schedule=Constant())
-    went = train(lesson(), course, tmp_path, Said())
+    went = train(lesson(), course, tmp_path, RecordingWatcher())
     assert went.ended == "stopped early: accuracy no better in 2 rounds"
     assert went.best is not None
     assert len(went.rounds) == went.rounds.index(went.best) + 3
@@ -203,7 +203,7 @@ def test_it_stops_where_nothing_gets_better(tmp_path):
 
 def test_a_rate_search_tries_each_from_the_same_start_and_goes_on(tmp_path):
     course = replace(COURSE, epochs=3)
-    search_result = search(lesson(), course, tmp_path, Said(), (3e-3, 1e-9))
+    search_result = search(lesson(), course, tmp_path, RecordingWatcher(), (3e-3, 1e-9))
     assert [trial.rate for trial in search_result.tried] == [3e-3, 1e-9]
     assert search_result.steps == 4, "a tenth of 12 steps is less than an epoch"
     first, second = search_result.tried
@@ -213,13 +213,13 @@ def test_a_rate_search_tries_each_from_the_same_start_and_goes_on(tmp_path):
     # what is there is not trained again, what is not is
     (tmp_path / "lr-1e-09" / "trial.json").unlink()
     untouched = interrupt_lesson(lesson(), 5)
-    assert search(untouched, course, tmp_path, Said(), (3e-3, 1e-9)) == search_result
+    assert search(untouched, course, tmp_path, RecordingWatcher(), (3e-3, 1e-9)) == search_result
 
 
 def test_a_rate_that_diverges_is_recorded_and_not_taken(tmp_path):
     toy_lesson = lesson(broken_at="bikes.mp4/000031")
     with pytest.raises(UsageError, match="not finite at any learning rate"):
-        search(toy_lesson, COURSE, tmp_path, Said(), (1e-3, 1e-4))
+        search(toy_lesson, COURSE, tmp_path, RecordingWatcher(), (1e-3, 1e-4))
     tried = json.loads((tmp_path / "lr-0.0001" / "trial.json").read_text())["tried"]
     assert tried["fault"].startswith("the loss is nan in epoch 1, step ")
 
@@ -298,12 +298,14 @@ def test_half_precision_is_refused_where_it_does_not_run(tmp_path):
     if torch.cuda.is_available():
         pytest.skip("a GPU has it")
     with pytest.raises(UsageError, match="--precision fp16"):
-        train(lesson(), replace(COURSE, precision="fp16"), tmp_path, Said())
+        train(lesson(), replace(COURSE, precision="fp16"), tmp_path, RecordingWatcher())
 
 
 def test_bfloat16_trains_with_weights_in_fp32(tmp_path):
-    went = train(lesson(), replace(COURSE, epochs=1, precision="bf16"), tmp_path, Said())
-    plain = train(lesson(), replace(COURSE, epochs=1), tmp_path / "plain", Said())
+    went = train(
+        lesson(), replace(COURSE, epochs=1, precision="bf16"), tmp_path, RecordingWatcher()
+    )
+    plain = train(lesson(), replace(COURSE, epochs=1), tmp_path / "plain", RecordingWatcher())
     assert went.losses != plain.losses
     assert went.losses == pytest.approx(plain.losses, rel=0.2)
     state = checkpoint.read(checkpoint.path(tmp_path, 4))
@@ -350,14 +352,14 @@ def test_no_more_is_made_ahead_than_asked_for():
 
 def test_the_threads_of_torch_are_those_it_began_with(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        train(interrupt_lesson(lesson(), 3), COURSE, tmp_path, Said())
+        train(interrupt_lesson(lesson(), 3), COURSE, tmp_path, RecordingWatcher())
     before, state = torch.get_num_threads(), torch.random.get_rng_state()
     torch.set_num_threads(before + 1)
     toy_lesson, thread_counts = lesson(), set()
     loss = toy_lesson.task.loss
     toy_lesson.task.loss = lambda *parts: thread_counts.add(torch.get_num_threads()) or loss(*parts)
     try:
-        train(toy_lesson, COURSE, tmp_path, Said())
+        train(toy_lesson, COURSE, tmp_path, RecordingWatcher())
         assert torch.get_num_threads() == before + 1
     finally:
         torch.set_num_threads(before)

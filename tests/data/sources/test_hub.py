@@ -2,7 +2,7 @@
 
 import hub_server
 import pytest
-from packed_toys import asked, build, hub, packed, parquet, picture, same
+from packed_toys import build, count_images, hub, packed, parquet, picture, same
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import place
@@ -39,12 +39,12 @@ def test_what_is_on_the_hub_is_what_is_on_the_disk(at, tmp_path, kind, name):
 
 def test_a_second_run_reads_no_image_and_asks_nothing(at, tmp_path):
     data, cache = "hf_dataset(path='hf://datasets/me/hub')", tmp_path / "answers"
-    assert asked(data, tmp_path / "a", cache) == 50
+    assert count_images(data, tmp_path / "a", cache) == 50
     at.clear()
     build(data)
     opening = sum("/resolve/" in path for _, path, _ in at)
     at.clear()
-    assert asked(data, tmp_path / "b", cache) == 0
+    assert count_images(data, tmp_path / "b", cache) == 0
     assert sum("/resolve/" in path for _, path, _ in at) == opening, "footers and labels alone"
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import s3_server
-from packed_toys import Bright, asked, build, hub, packed, parquet, picture, same, tar
+from packed_toys import Bright, build, count_images, hub, packed, parquet, picture, same, tar
 
 from steadyeye.core import duplicates
 from steadyeye.core.duplicates import find_repeated_texts
@@ -334,20 +334,20 @@ def test_a_second_run_over_tars_and_parquet_asks_nothing(packed, hub, store, tmp
         rows = len(build(name.format(folder)))
         for where in (folder, far):
             at = f"{kind}-{where is far}"
-            assert asked(name.format(where), tmp_path / at, cache / at) == rows
+            assert count_images(name.format(where), tmp_path / at, cache / at) == rows
             # the same content under another name of the run, and nothing is decoded for it
-            assert asked(name.format(where), tmp_path / f"{at}-again", cache / at) == 0
+            assert count_images(name.format(where), tmp_path / f"{at}-again", cache / at) == 0
 
 
 def test_a_picture_is_the_same_answer_in_a_tar_in_parquet_and_as_a_file(packed, hub, tmp_path):
     cache = tmp_path / "answers"
-    assert asked(f"webdataset(urls='{packed}')", tmp_path / "a", cache) == 60
+    assert count_images(f"webdataset(urls='{packed}')", tmp_path / "a", cache) == 60
     (tmp_path / "files").mkdir()
     for i in range(60):
         (tmp_path / "files" / f"{i}.jpg").write_bytes(picture(4 * i))
-    assert asked(f"image_folder(root='{tmp_path}/files')", tmp_path / "b", cache) == 0
-    assert asked(f"hf_dataset(path='{hub}')", tmp_path / "c", cache) == 0
-    assert asked(f"hf_dataset(path='{hub}', split='test')", tmp_path / "d", cache) == 0
+    assert count_images(f"image_folder(root='{tmp_path}/files')", tmp_path / "b", cache) == 0
+    assert count_images(f"hf_dataset(path='{hub}')", tmp_path / "c", cache) == 0
+    assert count_images(f"hf_dataset(path='{hub}', split='test')", tmp_path / "d", cache) == 0
 
 
 def test_a_changed_tar_is_another_key(packed, store, tmp_path):

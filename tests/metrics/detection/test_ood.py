@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from ap_reference import reference
-from ood_tables import asked, rows, sets
+from ood_tables import build_predictions, rows, sets
 
 import steadyeye as se
 from steadyeye import testing
@@ -228,14 +228,14 @@ OTHER = (0, OOD, 50, 50, 60, 60, 1)
     ],
 )
 def test_detections_of_objects_outside_are_ignored_by_hand(truth, said, excusing, plain):
-    predictions = asked(truth, said, images=2)
+    predictions = build_predictions(truth, said, images=2)
     assert map_without_ood(predictions).value == pytest.approx(excusing)
     assert ask(parse("map")).metric(predictions).value == pytest.approx(plain)
 
 
 def test_what_is_ignored_at_one_threshold_is_false_at_a_higher_one():
     # IoU 0.8 with the object outside: ignored at 0.5 … 0.8, false at 0.85, 0.9 and 0.95
-    predictions = asked([CAT, OTHER], [FOUND, (0, 0, 50, 50, 60, 58, 0.9)])
+    predictions = build_predictions([CAT, OTHER], [FOUND, (0, 0, 50, 50, 60, 58, 0.9)])
     assert map_without_ood(predictions, iou=0.8).value == pytest.approx(1)
     assert map_without_ood(predictions, iou=0.85).value == pytest.approx(0.5)
     assert map_without_ood(predictions, iou="coco").value == pytest.approx((7 + 3 * 0.5) / 10)
@@ -244,7 +244,9 @@ def test_what_is_ignored_at_one_threshold_is_false_at_a_higher_one():
 def test_objects_of_classes_that_the_model_has_not_lie_outside():
     # the model's classes are a cat and something that the data has not; a goat is its cat
     goat = (0, 1, 50, 50, 60, 60, 1)
-    predictions = asked([CAT, goat], [FOUND, (0, 0, 50, 50, 60, 60, 0.9)], reach=[0, -1])
+    predictions = build_predictions(
+        [CAT, goat], [FOUND, (0, 0, 50, 50, 60, 60, 0.9)], data_classes=[0, -1]
+    )
     found = map_without_ood(predictions)
     assert found.value == pytest.approx(1)
     assert [(cell.name, cell.n) for cell in found.cells] == [(predictions.classes[0], 1)]
@@ -255,14 +257,14 @@ def test_objects_of_classes_that_the_model_has_not_lie_outside():
 
 
 def test_a_crowd_outside_excuses_what_lies_in_it():
-    predictions = asked([CAT, OTHER], [FOUND, (0, 0, 52, 52, 54, 54, 0.9)])
+    predictions = build_predictions([CAT, OTHER], [FOUND, (0, 0, 52, 52, 54, 54, 0.9)])
     assert map_without_ood(predictions).value == pytest.approx(0.5)
     crowd = replace(predictions.boxes, crowd=np.array([False, True]))
     assert map_without_ood(replace(predictions, boxes=crowd)).value == pytest.approx(1)
 
 
 def test_without_objects_there_is_no_value():
-    found = map_without_ood(asked([OTHER], [FOUND]))
+    found = map_without_ood(build_predictions([OTHER], [FOUND]))
     assert (found.value, found.cells) == (None, ())
 
 
@@ -317,7 +319,7 @@ def test_random_sets_match_as_the_definition_says(bar):
     bit = IOUS.index(bar)
     for _ in range(60):
         truth, said = crowded(rng)
-        predictions = asked(truth, said, classes=3, images=4)
+        predictions = build_predictions(truth, said, classes=3, images=4)
         found = frames_without_ood(predictions, select_counted_rows(predictions)).match_detections()
         flags = np.zeros(len(said), dtype=int)
         flags[found.groups.row[(found.hit >> bit & 1) == 1]] = 1
@@ -339,7 +341,7 @@ def test_equal_to_pycocotools_with_the_objects_outside_ignored_in_every_category
         if not scored or not entries:
             continue
         expected = reference(entries + copies, scored, 4, 3, ((0, 1e10),))[0][0]
-        predictions = asked(truth, said, classes=3, images=4)
+        predictions = build_predictions(truth, said, classes=3, images=4)
         found = frames_without_ood(predictions, select_counted_rows(predictions)).match_detections()
         assert dataset_ap(found) == pytest.approx(expected, abs=1e-9, nan_ok=True)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
-from ood_tables import asked, sets
+from ood_tables import build_predictions, sets
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.intervals import Interval
@@ -161,7 +161,9 @@ def test_only_the_same_model_is_a_reference():
 
 def test_data_without_objects_outside_has_no_section():
     assert published_nao([evaluate_metrics(pair()[1])]) is None
-    predictions = replace(asked([(0, 0, 0, 0, 9, 9, 1)], [(0, 0, 0, 0, 9, 9, 0.5)]), data="nao")
+    predictions = replace(
+        build_predictions([(0, 0, 0, 0, 9, 9, 1)], [(0, 0, 0, 0, 9, 9, 0.5)]), data="nao"
+    )
     assert published_nao([evaluate_metrics(predictions)]) is not None
 
 

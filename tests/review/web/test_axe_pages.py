@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from page_checks import LOOKS, Opened, find_faults, find_violations, show_as
+from page_checks import LOOKS, Window, find_faults, find_violations, show_as
 from review_toys import GOOD, YES
 from test_boxes_pages import filmed
 from test_review_pages import REST, start_site, visit
@@ -36,7 +36,7 @@ def look_at(page, name, faults):
     """Adds what is cut on a page, and what axe says of it, in each look."""
     for look in LOOKS:
         show_as(page, look)
-        faults[name, look] = [*find_faults(Opened(page)), *find_violations(page)]
+        faults[name, look] = [*find_faults(Window(page)), *find_violations(page)]
 
 
 def finish(faults):

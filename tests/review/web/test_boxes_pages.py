@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from page_checks import LOOKS, Look, Opened, find_faults, find_violations, show_as
+from page_checks import LOOKS, Look, Window, find_faults, find_violations, show_as
 from playwright.sync_api import expect
 from test_review_pages import READY, REST, Site, boxes_on, outcomes, visit
 
@@ -256,10 +256,10 @@ def test_no_page_of_boxes_is_cut_or_refused_by_axe(filmed, visit, look):
     # axe is put into the page, which its policy does not allow
     ann = visit(site.join("ann"), look, has_touch=touch, bypass_csp=True).stage("boxes")
     show_as(ann.page, look)
-    faults = [*find_faults(Opened(ann.page)), *find_violations(ann.page)]
+    faults = [*find_faults(Window(ann.page)), *find_violations(ann.page)]
     ann.press("l")
     ann.page.keyboard.type("thing")
-    faults += [*find_faults(Opened(ann.page)), *find_violations(ann.page)]
+    faults += [*find_faults(Window(ann.page)), *find_violations(ann.page)]
     ann.press("Escape")
     for control in ann.page.locator("#item button:visible, #item input:visible").all():
         box = control.bounding_box()

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 from forked import steadyeye
-from page_checks import LOOKS, Opened, find_faults, find_violations, show_as
+from page_checks import LOOKS, Window, find_faults, find_violations, show_as
 from shown_classes import read_pictures
 from test_label_pages import Server, find_image
 from test_review_pages import REST, free_port, visit
@@ -48,7 +48,7 @@ def test_a_detector_is_judged_by_the_classes_that_people_name(test_data, tmp_pat
     found = {}
     for look in LOOKS:
         show_as(person.page, look)
-        found[look] = [*find_faults(Opened(person.page)), *find_violations(person.page)]
+        found[look] = [*find_faults(Window(person.page)), *find_violations(person.page)]
     assert found == {look: [] for look in LOOKS}
     assert person.page.is_hidden("#strip")
     assert person.page.is_hidden("[data-do=no]")

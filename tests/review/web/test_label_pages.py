@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 import pytest
 from label_clips import cut_clips
-from page_checks import LOOKS, Opened, find_faults, find_violations, show_as
+from page_checks import LOOKS, Window, find_faults, find_violations, show_as
 from test_review_pages import REST, free_port, visit
 
 from steadyeye.metrics.label_studies.difference_study import plan_difference
@@ -107,7 +107,7 @@ def test_three_people_decide_a_question_on_clips_without_labels(test_data, tmp_p
     for look in LOOKS:
         show_as(people[0].page, look)
         found["labels", look] = [
-            *find_faults(Opened(people[0].page)),
+            *find_faults(Window(people[0].page)),
             *find_violations(people[0].page),
         ]
     assert not re.search(r"clip_\d", people[0].page.content())
@@ -131,7 +131,7 @@ def test_three_people_decide_a_question_on_clips_without_labels(test_data, tmp_p
     page.wait_for_selector("#closing svg")
     for look in LOOKS:
         show_as(page, look)
-        found["study", look] = [*find_faults(Opened(page)), *find_violations(page)]
+        found["study", look] = [*find_faults(Window(page)), *find_violations(page)]
     assert found == {name: [] for name in found}
     exports = []
     for name in ("one", "two"):
@@ -177,7 +177,7 @@ def test_people_decide_which_of_two_models_is_better(test_data, tmp_path, visit)
     found = {}
     for look in LOOKS:
         show_as(page, look)
-        found[look] = [*find_faults(Opened(page)), *find_violations(page)]
+        found[look] = [*find_faults(Window(page)), *find_violations(page)]
     assert found == {look: [] for look in LOOKS}
     steadyeye(tmp_path, "review-export", "runs/a-b-labels", "--out", "labels")
     done = steadyeye(tmp_path, "compare", "runs/a", "runs/b", "--labels", "labels")

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from page_checks import LOOKS, Opened, find_faults, find_violations, show_as
+from page_checks import LOOKS, Window, find_faults, find_violations, show_as
 from review_boxes import FINE, write
 from test_review_pages import REST, Site, boxes_on, choose, outcomes, visit
 
@@ -71,7 +71,7 @@ def see(page, name, faults):
     """Adds what is wrong with a page in each look; keeps pictures where a folder is given."""
     for look in LOOKS:
         show_as(page, look)
-        faults[name, look] = [*find_faults(Opened(page)), *find_violations(page)]
+        faults[name, look] = [*find_faults(Window(page)), *find_violations(page)]
         if SHOTS:
             page.screenshot(path=f"{SHOTS}/{name}-{look.width}-{look.theme}.png", full_page=True)
 

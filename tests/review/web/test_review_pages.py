@@ -20,7 +20,7 @@ import pytest
 import simplejpeg
 import uvicorn
 from conftest import ROOT
-from page_checks import LOOKS, Look, Opened, find_faults, find_violations, open_link, show_as
+from page_checks import LOOKS, Look, Window, find_faults, find_violations, open_link, show_as
 from playwright.sync_api import expect
 from review_toys import draw, source
 
@@ -652,7 +652,7 @@ def test_no_page_of_a_review_is_cut_or_refused_by_axe(start_site, visit):
             page.goto(f"{site.base}/{name.replace('overview', '')}")
         for look in LOOKS:
             show_as(page, look)
-            faults[name, look] = [*find_faults(Opened(page)), *find_violations(page)]
+            faults[name, look] = [*find_faults(Window(page)), *find_violations(page)]
     assert faults == {name: [] for name in faults}
 
 
