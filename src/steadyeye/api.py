@@ -36,8 +36,6 @@ from steadyeye.predictions.sample_rows import build_table
 from steadyeye.report import build
 from steadyeye.report import compare as run_comparison
 from steadyeye.report.comparison.leaderboards import Boards
-from steadyeye.report.leaderboard_files import write_site
-from steadyeye.report.leaderboard_site import LeaderboardSite, build_site
 from steadyeye.report.sections import sections
 from steadyeye.runner import validate
 from steadyeye.runner.collect import add_notes, evaluate_metrics, results
@@ -50,6 +48,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from steadyeye.metric_methods import MetricMethods
+    from steadyeye.report.leaderboard_site import LeaderboardSite
 else:
     # at run time each metric is read from its own file, when it is first asked for
     MetricMethods = object
@@ -282,7 +281,7 @@ def compare(*runs: Run | str | Place, metrics: str | None = None) -> list[Boards
 
 def leaderboard(
     *runs: Run | str | Place, out: str | Place | None = None, metrics: str | None = None
-) -> LeaderboardSite:
+) -> "LeaderboardSite":
     """The leaderboard of finished runs, or their folders, as `steadyeye leaderboard` writes it.
 
     `rows` has each model by each metric on each of the data: value, interval, and the ranks that
@@ -303,6 +302,9 @@ def leaderboard(
         >>> [(row.model, row.value, row.rank) for row in site.rows]
         [('tell_example_classes', 1.0, 1), ('see_cats', 0.25, 2)]
     """
+    from steadyeye.report.leaderboard_files import write_site
+    from steadyeye.report.leaderboard_site import build_site
+
     site = build_site(_list_folders(runs), metrics)
     if out is not None:
         write_site(site, place(out))
