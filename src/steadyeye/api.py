@@ -41,6 +41,7 @@ from steadyeye.runner import validate
 from steadyeye.runner.collect import add_notes, evaluate_metrics, results
 from steadyeye.runner.job import Job
 from steadyeye.runner.measure import measure
+from steadyeye.runner.metric_calls import bind_metric
 from steadyeye.runner.run import Silent
 from steadyeye.runner.run import run as complete
 
@@ -118,7 +119,7 @@ class Run(MetricMethods):
             """The metric `name` over this run's predictions."""
             if name.startswith("_") or name not in plugins.names("metrics"):
                 raise AttributeError(_no_attribute(name))
-            return _over(plugins.load("metrics", name), lambda: self.predictions)
+            return bind_metric(name, lambda: self.predictions)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *plugins.names("metrics")})
@@ -334,19 +335,6 @@ def ls(kind: str) -> Mapping[str, str]:
     if kind not in kinds:
         raise unknown("kind", kind, kinds)
     return plugins.describe(kind)
-
-
-def _over(metric: Callable[..., Result], table: Callable[[], Predictions]) -> Callable[..., Result]:
-    """The metric over given predictions, with its own name, parameters and docstring."""
-
-    @wraps(metric)
-    def of_run(*arguments: Any, **parameters: Any) -> Result:
-        return metric(table(), *arguments, **parameters)
-
-    signature = inspect.signature(metric)
-    _, *others = signature.parameters.values()
-    of_run.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
-    return of_run
 
 
 def _no_attribute(name: str) -> str:
