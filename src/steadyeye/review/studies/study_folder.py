@@ -10,17 +10,20 @@
     review.sqlite  what people said
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError, list_texts
+from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.provenance import provenance
 from steadyeye.core.storage.files import write_output
 from steadyeye.data.annotations import review_set
 from steadyeye.data.annotations.review_set import VERSION, SetFolder, write_manifest
+from steadyeye.data.classes.synonyms import match_class
 from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.files import (
     STUDY,
@@ -61,12 +64,15 @@ def begin_study(
     how: Labelling,
     against: Predictions | None = None,
 ) -> None:
-    """Writes the folder of a study. Raises `UsageError` for gold questions of other sets.
+    """Writes the folder of a study.
 
-    `against`: the predictions of the second model, of a study of two.
+    Raises `UsageError` for gold questions of other sets or of a class that is nearly one of the
+    study, and for a class that label files cannot hold. `against`: the predictions of
+    the second model, of a study of two.
     """
     tables = [predictions, *([against] if against else [])]
     names = dict.fromkeys(n for table in tables for n in table.classes or table.model_classes)
+    _check_classes(list(names), how)
     gold = _list_gold(study, how)
     if how.earlier:
         write_output(root / EARLIER, write_labels(how.earlier))
@@ -82,6 +88,24 @@ def begin_study(
         "provenance": provenance(),
     }
     write_manifest(root, content)
+
+
+def _check_classes(names: Sequence[str], how: Labelling) -> None:
+    barred = [name for name in names if "|" in name]
+    if barred:
+        raise UsageError(
+            f"the class '{barred[0]}' holds |, which parts classes in label files; rename it and "
+            "run again"
+        )
+    for key, labels in (how.gold or {}).items():
+        for label in labels:
+            # people may name what is no class; what is nearly one is mistyped
+            near = get_close_matches(label, names, 1, cutoff=0.7)
+            if near and match_class(label, names) not in names:
+                raise UsageError(
+                    f"the gold question '{key}' has the class '{label}', which is none of the "
+                    f"run's; did you mean '{near[0]}'? Correct it, or leave the set out"
+                )
 
 
 def _list_gold(study: LabelStudy | DifferenceStudy, how: Labelling) -> Mapping[str, Any]:
@@ -101,10 +125,34 @@ def _list_gold(study: LabelStudy | DifferenceStudy, how: Labelling) -> Mapping[s
 
 def read_gold(path: Path) -> dict[str, tuple[str, ...]]:
     """The sets of a label file whose classes are known. Raises `UsageError` where none is."""
+    if path.is_dir():
+        raise UsageError(f"--gold '{path}' is a folder; give the file, such as labels.csv in it")
     gold = {name: labels for name, labels in read_labels(path).items() if labels}
     if not gold:
         raise UsageError(f"'{path}' has no set with a class; write some, as in labels.csv")
     return gold
+
+
+def check_labelling(root: Path, votes: int | None, gold: Mapping[str, Sequence[str]]) -> None:
+    """Raises `UsageError` where the study in a folder was begun with other votes or gold questions.
+
+    `votes` and `gold`: what a command asks for now; None and none: nothing.
+    """
+    review = read_folder(root)[0].content.get("review", {})
+    before = review.get("stages", {}).get(STAGE)
+    cure = "out to go on with it, or choose another --out"
+    if votes not in (None, before):
+        raise UsageError(
+            f"'{root}' has each set labelled by {number_of(int(before), 'person', 'people')}, not "
+            f"{votes}; leave --votes {cure}"
+        )
+    answers = review.get("gold", {}).get("answers", {}).get(STAGE, {})
+    begun_with = {name: sorted(answer["labels"]) for name, answer in answers.items()}
+    if gold and {name: sorted(labels) for name, labels in gold.items()} != begun_with:
+        raise UsageError(
+            f"'{root}' was begun with other gold questions ({len(begun_with)} of them); leave "
+            f"--gold {cure}"
+        )
 
 
 def read_earlier_labels(root: Path) -> Labels:
