@@ -115,18 +115,16 @@ def degrade(
     if not job.job:
         flags["operators"] = flags["operators"] or "all"
     sweep_job = read_job(job.job, flags)
-    if counted.baseline:
-        from steadyeye.runner.baseline import plan_baseline
-
-        reference, sweep_job = plan_baseline(sweep_job, counted.baseline)
-        if reference is not None:
-            complete_job(reference, overwrite, display.form)
     if not job.job:
         from steadyeye.runner.sweep import metrics
 
         images = "all" if counted.baseline else counted.images
-        chosen = metrics(images, failure_points, sweep_job.fast, sweep_job)
+        # what does not go with a baseline is said first
+        limited = replace(sweep_job, baseline=counted.baseline or "")
+        chosen = metrics(images, failure_points, limited.fast, limited)
         sweep_job = replace(sweep_job, metrics=chosen)
+    if counted.baseline:
+        sweep_job = complete_baseline(sweep_job, counted.baseline, overwrite, display.form)
     complete_job(sweep_job, overwrite, display.form, trackers or ())
 
 
@@ -274,6 +272,19 @@ def report(
     build.write([place(run) for run in runs], files, join_options(metrics), more)
     for file in files:
         show(str(file))
+
+
+def complete_baseline(sweep: "Job", baseline: str, overwrite: bool, form: str) -> "Job":
+    """Computes what a sweep is limited by, if it is a sound one; the sweep that is limited."""
+    from steadyeye.runner import validate
+    from steadyeye.runner.baseline import name_in_errors, plan_baseline
+
+    reference, limited = plan_baseline(sweep, baseline)
+    if reference is not None:
+        validate.check(sweep)
+        with name_in_errors(baseline):
+            complete_job(reference, overwrite, form)
+    return limited
 
 
 def complete_job(
