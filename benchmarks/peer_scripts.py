@@ -102,7 +102,8 @@ print(metric.compute()["map"].item())
 """
 )
 
-FIFTYONE = """
+# the database of FiftyOne, around what a job does with it
+WITH_DATABASE = """
 import json, os, sys
 from pathlib import Path
 folder = Path(sys.argv[3])
@@ -118,6 +119,15 @@ os.environ |= {
 }
 try:
     import fiftyone
+    BODY
+finally:
+    process.terminate()
+    process.wait(30)
+"""
+
+FIFTYONE = WITH_DATABASE.replace(
+    "    BODY\n",
+    """
     content, results = (json.loads(Path(path).read_text()) for path in sys.argv[1:3])
     names = {each["id"]: each["name"] for each in content["categories"]}
     samples = {
@@ -145,10 +155,35 @@ try:
         "said", gt_field="truth", method="coco", compute_mAP=True, classes=list(names.values())
     )
     print(judged.mAP())
-finally:
-    process.terminate()
-    process.wait(30)
+""",
+)
+
+STEADYEYE_SCORE_CLASSES = """
+import sys
+from steadyeye.cli import main
+sys.argv = ["steadyeye", "score", sys.argv[2], "--data", f"image_folder(root={sys.argv[1]!r})",
+            "--metrics", "accuracy", "--out", sys.argv[3], "--quiet"]
+main()
 """
+
+FIFTYONE_CLASSES = WITH_DATABASE.replace(
+    "    BODY\n",
+    """
+    said = json.loads(Path(sys.argv[2]).read_text())
+    samples = [
+        fiftyone.Sample(
+            str(path),
+            truth=fiftyone.Classification(label=path.parent.name),
+            said=fiftyone.Classification(label=said[path.relative_to(sys.argv[1]).as_posix()]),
+        )
+        for path in sorted(Path(sys.argv[1]).glob("*/*.jpg"))
+    ]
+    dataset = fiftyone.Dataset()
+    dataset.add_samples(samples)
+    judged = dataset.evaluate_classifications("said", gt_field="truth")
+    print(judged.metrics()["accuracy"])
+""",
+)
 
 ULTRALYTICS = (
     DECLARE

@@ -1,8 +1,8 @@
 """The same job done with what a user would pick instead, in turn, each in a process of its own.
 
-    python benchmarks/peers.py [classify] [score] [corrupt] [--rounds 3] [--frames FOLDER]
-        [--images 1000] [--fiftyone-python PATH] [--ultralytics-python PATH]
-        [--imagecorruptions-python PATH]
+    python benchmarks/peers.py [classify] [score] [score-classes] [corrupt] [--rounds 3]
+        [--frames FOLDER] [--images 1000] [--classified 10000] [--fiftyone-python PATH]
+        [--ultralytics-python PATH] [--imagecorruptions-python PATH]
 
 `classify`: the predictions of EfficientNet-Lite0 for JPEG files, and their accuracy. Beside it the
 loop that PyTorch's tutorials show: a `Dataset`, a `DataLoader` with two workers and batches of 16,
@@ -13,6 +13,10 @@ predictions and the report. Frames are links, 500 to the files of a folder.
 `MeanAveragePrecision` over pycocotools, pycocotools, FiftyOne's `evaluate_detections` and the
 numbers of Ultralytics' `val` for the same detections. steadyeye also gives the interval and the
 report. The memory of FiftyOne is without its MongoDB.
+
+`score-classes`: the accuracy of predicted classes, 80 classes, in a file; links to one image, which
+nobody decodes. Beside it FiftyOne's `evaluate_classifications` of the same predictions. steadyeye
+also gives the interval and the report.
 
 `corrupt`: the fifteen corruptions of ImageNet-C at five severities, of frames of 224 × 224, and by
 how many grey levels a value changes on average. Beside it imagecorruptions, with other random
@@ -66,11 +70,18 @@ JOBS = {
         "FiftyOne": Peer(scripts.FIFTYONE, "fiftyone"),
         "Ultralytics val": Peer(scripts.ULTRALYTICS, "ultralytics"),
     },
+    "score-classes": {
+        "steadyeye": Peer(scripts.STEADYEYE_SCORE_CLASSES),
+        "FiftyOne": Peer(scripts.FIFTYONE_CLASSES, "fiftyone"),
+    },
     "corrupt": {
         "steadyeye": Peer(scripts.STEADYEYE_CORRUPT),
         "imagecorruptions": Peer(scripts.IMAGECORRUPTIONS, "imagecorruptions"),
     },
 }
+
+SCORED = {"score": "map", "score-classes": "accuracy"}
+"""Jobs of `steadyeye score`, and the metric of each."""
 
 
 def link_frames(source: Path, folder: Path, count: int) -> list[str]:
@@ -122,6 +133,23 @@ def write_detections(folder: Path, images: int) -> list[str]:
     return list(map(str, files))
 
 
+def write_classes(folder: Path, count: int) -> list[str]:
+    """A folder of so many images in 80 classes and a predicted class each; their paths."""
+    rng = np.random.default_rng(0)
+    image = folder / "image.jpg"
+    Image.new("RGB", (SIDE, SIDE)).save(image)
+    names = [f"class {i:02}" for i in range(80)]
+    for name in names:
+        (folder / "images" / name).mkdir(parents=True)
+    predictions = {}
+    for i in range(count):
+        name = names[i % len(names)]
+        (folder / "images" / name / f"{i:05}.jpg").symlink_to(image)
+        predictions[f"{name}/{i:05}.jpg"] = name if rng.random() < 0.7 else str(rng.choice(names))
+    (folder / "predictions.json").write_text(json.dumps(predictions))
+    return [str(folder / "images"), str(folder / "predictions.json")]
+
+
 def write_entry(image, label, box, score=None):
     """An annotation or, with a score, a result of COCO."""
     entry = {
@@ -155,11 +183,11 @@ def run_job(
     return seconds, usage.ru_maxrss / 1000, words[-1] if words else ""
 
 
-def read_map(out: Path) -> str:
-    """The mAP in the results of a run."""
+def read_value(out: Path, metric: str) -> str:
+    """The value of a metric in the results of a run."""
     text = (out / "results.json").read_text()
-    found = [each for each in walk(json.loads(text)) if str(each.get("name", "")).startswith("map")]
-    return str(found[0]["value"])
+    results = [x for x in walk(json.loads(text)) if str(x.get("name", "")).startswith(metric)]
+    return str(results[0]["value"])
 
 
 def walk(value):
@@ -177,6 +205,7 @@ def main() -> None:
     parser.add_argument("jobs", nargs="*", choices=[*JOBS, []])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--classified", type=int, default=10_000, help="Images of `score-classes`.")
     parser.add_argument("--corrupted", type=int, default=4, help="Frames of `corrupt`.")
     data = Path(os.environ.get("STEADYEYE_TEST_DATA", "../shared/data"))
     parser.add_argument("--frames", type=Path, default=data / "davis" / "JPEGImages")
@@ -196,6 +225,8 @@ def prepare_job(job: str, folder: Path, arguments: argparse.Namespace) -> list[s
         return link_frames(arguments.frames, folder, 500)
     if job == "score":
         return write_detections(folder, arguments.images)
+    if job == "score-classes":
+        return write_classes(folder, arguments.classified)
     return cut_frames(arguments.frames, folder, arguments.corrupted)
 
 
@@ -211,8 +242,8 @@ def time_peers(
                 continue
             out = Path(words[0]).parent / f"out{number}" / peer
             seconds, memory, value = run_job(script, words, out, python)
-            if peer == "steadyeye" and job == "score":
-                value = read_map(out)
+            if peer == "steadyeye" and job in SCORED:
+                value = read_value(out, SCORED[job])
             taken[peer].append((seconds, memory, value))
     return taken
 

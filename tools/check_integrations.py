@@ -7,8 +7,8 @@
 
 The environments are made anew in a temporary folder. `ultralytics` lies over the packages of the
 Python that this runs on, and brings none but its own: of OpenCV the headless build is there
-already, and both own the folder cv2. `fiftyone` and `trackers` stand alone with the core of the
-checkout. Ends with 1 where a script fails.
+already, and both own the folder cv2. The others stand alone with the core of the checkout;
+`pre_commit` takes its hook from the last commit. Ends with 1 where a script fails.
 """
 
 import os
@@ -32,6 +32,7 @@ ALONE = {
         *("mlflow==3.17.2", "wandb==0.31.0", "tensorboard==2.21.0", "dvclive==3.49.1"),
         str(ROOT),
     ],
+    "pre_commit": ["pre-commit==4.7.0", "pillow==13.0.0", str(ROOT)],
 }
 
 

@@ -36,13 +36,12 @@ from steadyeye.predictions.sample_rows import build_table
 from steadyeye.report import build
 from steadyeye.report import compare as run_comparison
 from steadyeye.report.comparison.leaderboards import Boards
-from steadyeye.report.leaderboard_files import write_site
-from steadyeye.report.leaderboard_site import LeaderboardSite, build_site
 from steadyeye.report.sections import sections
 from steadyeye.runner import validate
 from steadyeye.runner.collect import add_notes, evaluate_metrics, results
 from steadyeye.runner.job import Job
 from steadyeye.runner.measure import measure
+from steadyeye.runner.metric_calls import bind_metric
 from steadyeye.runner.run import Silent
 from steadyeye.runner.run import run as complete
 
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from steadyeye.metric_methods import MetricMethods
+    from steadyeye.report.leaderboard_site import LeaderboardSite
 else:
     # at run time each metric is read from its own file, when it is first asked for
     MetricMethods = object
@@ -119,7 +119,7 @@ class Run(MetricMethods):
             """The metric `name` over this run's predictions."""
             if name.startswith("_") or name not in plugins.names("metrics"):
                 raise AttributeError(_no_attribute(name))
-            return _over(plugins.load("metrics", name), lambda: self.predictions)
+            return bind_metric(name, lambda: self.predictions)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *plugins.names("metrics")})
@@ -282,7 +282,7 @@ def compare(*runs: Run | str | Place, metrics: str | None = None) -> list[Boards
 
 def leaderboard(
     *runs: Run | str | Place, out: str | Place | None = None, metrics: str | None = None
-) -> LeaderboardSite:
+) -> "LeaderboardSite":
     """The leaderboard of finished runs, or their folders, as `steadyeye leaderboard` writes it.
 
     `rows` has each model by each metric on each of the data: value, interval, and the ranks that
@@ -303,6 +303,9 @@ def leaderboard(
         >>> [(row.model, row.value, row.rank) for row in site.rows]
         [('tell_example_classes', 1.0, 1), ('see_cats', 0.25, 2)]
     """
+    from steadyeye.report.leaderboard_files import write_site
+    from steadyeye.report.leaderboard_site import build_site
+
     site = build_site(_list_folders(runs), metrics)
     if out is not None:
         write_site(site, place(out))
@@ -332,19 +335,6 @@ def ls(kind: str) -> Mapping[str, str]:
     if kind not in kinds:
         raise unknown("kind", kind, kinds)
     return plugins.describe(kind)
-
-
-def _over(metric: Callable[..., Result], table: Callable[[], Predictions]) -> Callable[..., Result]:
-    """The metric over given predictions, with its own name, parameters and docstring."""
-
-    @wraps(metric)
-    def of_run(*arguments: Any, **parameters: Any) -> Result:
-        return metric(table(), *arguments, **parameters)
-
-    signature = inspect.signature(metric)
-    _, *others = signature.parameters.values()
-    of_run.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
-    return of_run
 
 
 def _no_attribute(name: str) -> str:

@@ -1,10 +1,20 @@
 """Runs, labels and files that commands on finished runs cannot use: one line each, nothing lost."""
 
+import csv
+import json
 import shutil
 
+import cv2
+import explain_toys
+import numpy as np
 import pytest
 from forked import refusal, steadyeye, steadyeye_each
 from tiny_files import FUNCTION, write_image, write_video
+
+import steadyeye as se
+from steadyeye.metrics.label_studies.question import parse_question
+from steadyeye.metrics.label_studies.study import StopRule, parse_premise, plan_study
+from steadyeye.review.studies.study_folder import Labelling, begin_study
 
 MODEL = "callable(path='{}:predict', classes='classes.json')"
 SETS = "video(path='clip.mp4', anchors=4, k=2, labels='two.csv')"
@@ -15,8 +25,14 @@ RUNS = {
     "damaged": "'damaged/run.json' is damaged",
     "no-text": "'no-text/run.json' is damaged",
     "part": "the shard 'part/cells/predict@clip/00000.arrow' is missing",
+    "short": "the shard 'short/cells/predict@clip/00000.arrow' was changed after it was written",
+    "unsealed": "'unsealed/cells/predict@clip' has 2 of 2 shards; run the same command again",
+    "empty-file": "'empty-file/run.json' is damaged: its 0 bytes are not what was written",
+    "photos/cat/1.png": "no run in 'photos/cat/1.png'; give the --out folder of `steadyeye run`",
 }
 """Folders that are no whole run, and what is said of each."""
+SIGNS = ["da,rk", "li\"gh't"]
+"""Class names with what separates and quotes in a CSV file."""
 LABELS = {
     "nowhere": "no study at 'nowhere/study.json'; check the path",
     "photos": "no study at 'photos/study.json'; check the path",
@@ -41,10 +57,73 @@ OF_LABELS = (
     ("compare", "a", "b", "--labels"),
     ("plan", "free", "--target", "±5", "--labels"),
 )
+GOLD = {
+    "nowhere.csv": "no labels at 'nowhere.csv'; check the path",
+    "photos": "--gold 'photos' is a folder; give the file, such as labels.csv in it",
+    "none.csv": "the labels 'none.csv' has no column set, labels; its columns are none",
+    "head.csv": "'head.csv' has no set with a class; write some, as in labels.csv",
+    "unlabelled.csv": "'unlabelled.csv' has no set with a class",
+    "two.csv": "the labels 'two.csv' has no column set; its columns are video, first, last, labels",
+    "clip.mp4": "cannot read the labels 'clip.mp4': it is no text",
+    "twice.csv": "'twice.csv' line 3: the set 'clip.mp4/000000' comes twice; keep one line",
+    "of-others.csv": "gold questions of sets that clip does not have: of others; give ids of its",
+    "mistyped.csv": "has the class 'drak', which is none of the run's; did you mean 'dark'?",
+    "": "--gold is empty; give a value, or leave it out",
+}
+"""What is given as gold questions, and what is said of it."""
+CLASSES = {
+    "blank": (["  ", "light"], "class 1 has neither name nor wnid; give one"),
+    "empty": (["", "light"], "class 1 has neither name nor wnid; give one"),
+    "newline": (["da\nrk", "light"], r"holds '\n', which is no letter; take it out"),
+    "zero": (["da\0rk", "light"], r"holds '\x00', which is no letter; take it out"),
+    "twice": (["dark", "dark"], "two classes are named 'dark'; rename one"),
+    "blanks": (["dark", " dark"], "the classes 'dark' and ' dark' look the same"),
+    "form": (["caf\u00e9", "cafe\u0301"], r"'caf\xe9' and 'cafe\u0301' look the same"),
+    "none": ([], "is empty; give one class a line"),
+}
+"""Class lists that cannot be used, by the names of their files, and what is said of them."""
+BASELINES = {
+    "": "--baseline is empty; give a value, or leave it out",
+    MODEL.format(
+        "nowhere"
+    ): "the baseline callable(path='nowhere:predict', classes='classes.json')",
+    "callable(path='mine:gone', classes='classes.json')": "the module 'mine' has no 'gone'",
+    "callable(path='mine:predict', classes='colours.json')": "none of them means any of dark",
+    "callable(path='mine:predict', classes='three.json')": "2 columns but the class list has 3",
+    "a": "the baseline 'a' has no predictions of pictures as it is; give a run on the same data",
+    "part": "the shard 'part/cells/predict@clip/00000.arrow' is missing; run the same command",
+}
+"""What is given as the baseline of a sweep, and what is said of it."""
 GATE = ("gate", "a", "--require")
+BOXES = ("gate", "boxes", "--require")
 OPEN_METRICS = (*GATE, "accuracy>=1%", "--openmetrics")
 RUN = ("run", "--model", "mine:predict", "--data", "clip.mp4")
+SWEEP = ("degrade", "--model", MODEL.format("mine"), "--data", "image_folder(root='pictures')",
+         "--levels", "0,20", "--out", "d")  # fmt: skip
+ASK = ("label", "free", "--target", "±5", "--premise", "constant-class", "--out", "new")
 OTHERS = (
+    (("leaderboard", "a", "./a"), "the run 'a' is given twice; give every run once"),
+    (("leaderboard", "a", "linked"), "the run 'linked' (as 'a' before) is given twice"),
+    (("leaderboard", "a", "b", "--out", ""), "--out is empty; give a value, or leave it out"),
+    (("leaderboard", "a"), "'a' has no samples in common with another model"),
+    (("card", "a", "a"), "the run 'a' is given twice; give every run once"),
+    (("card", "a", "linked"), "the run 'linked' (as 'a' before) is given twice"),
+    (("card", "a", "--out", ""), "--out is empty; give a value, or leave it out"),
+    (("label", "free", "--out", "begun", "--gold", "gold.csv"), "was begun with other gold"),
+    (("label", "free", "--out", "begun", "--votes", "3"), "labelled by 1 person, not 3; leave"),
+    ((*ASK[:-1], "begun", "--gold", "gold.csv"), "was begun with other gold questions (1 of them)"),
+    (("label", "piped", *ASK[2:]), "the class 'da|rk' holds |, which parts classes in label files"),
+    ((*SWEEP, "--operators", ""), "--operators is empty; give a value, or leave it out"),
+    ((*SWEEP, "--operators", "jpeg,,contrast"), "has a comma with nothing before it; take it out"),
+    ((*SWEEP, "--operators", "jpgg", "--baseline", MODEL.format("mine")), "did you mean 'jpeg'?"),
+    ((*SWEEP, "--failure-points", "2", "--baseline", MODEL.format("mine")), "above 0 and up to 1"),
+    ((*BOXES, "map(size='tiny')>=1%"), "no size of objects named 'tiny'; known: all, large,"),
+    ((*BOXES, "map(max_detections=0)>=1%"), "'max_detections'; did you mean 'detections'?"),
+    ((*BOXES, "map(detections=0)>=1%"), "detections=0: give 1 to 100"),
+    ((*BOXES, "map(detections=-1)>=1%"), "detections=-1: give 1 to 100"),
+    ((*BOXES, "map(detections=1.5)>=1%"), "map(detections=1.5): give a whole number"),
+    ((*BOXES, "map(detections='many')>=1%"), "map(detections='many'): give a whole number"),
+    ((*BOXES, "precision_at(score=2)>=1%"), "precision_at(score=2): scores are in 0…1; give a"),
     (("leaderboard",), "Missing argument 'runs'"),
     (("leaderboard", "a", "b", "--metrics", "pmk"), "did you mean 'pm_k'?"),
     (("leaderboard", "a", "b", "--metrics", "map"), "does not apply to any of these models"),
@@ -96,6 +175,11 @@ REFUSED = (
     *(((words[0], *words[1:2], run, *words[2:]) if words[1:] == ("a",) else
        (words[0], run, *words[1:]), line) for words in OF_RUNS for run, line in RUNS.items()),
     *(((*words, folder), line) for words in OF_LABELS for folder, line in LABELS.items()),
+    *(((*ASK, "--gold", gold), line) for gold, line in GOLD.items()),
+    *((("run", "--model", f"callable(path='mine:predict', classes='{name}.json')", "--data", SETS,
+        "--out", "new"), line) for name, (_, line) in CLASSES.items()),
+    *(((*SWEEP, "--operators", "jpeg", "--baseline", model), line)
+      for model, line in BASELINES.items()),
     *OTHERS,
 )  # fmt: skip
 
@@ -114,6 +198,18 @@ def folder(tmp_path_factory):
         "file.txt": "text",
         "bad-study/study.json": "{",
         "bad-study/labels.csv": "set,label\n",
+        "colours.json": '["red", "green"]',
+        "three.json": '["dark", "light", "grey"]',
+        "none.csv": "",
+        "head.csv": "set,labels\n",
+        "unlabelled.csv": "set,labels\nclip.mp4/000000,\n",
+        "twice.csv": "set,labels\nclip.mp4/000000,dark\nclip.mp4/000000,light\n",
+        "of-others.csv": "set,labels\nof others,dark\n",
+        "mistyped.csv": "set,labels\nclip.mp4/000000,drak\n",
+        "gold.csv": "set,labels\nclip.mp4/000000,light\n",
+        "signs.json": json.dumps(SIGNS),
+        "piped.json": '["da|rk", "light"]',
+        **{f"{name}.json": json.dumps(names) for name, (names, _) in CLASSES.items()},
     }
     for name, text in files.items():
         (root / name).parent.mkdir(exist_ok=True)
@@ -121,15 +217,55 @@ def folder(tmp_path_factory):
     (root / "no-text-study").mkdir()
     (root / "no-text-study" / "study.json").write_bytes(b"\xff\xfe")
     free = SETS.replace(", labels='two.csv'", "")
-    for out, model, data in (("a", "mine", SETS), ("b", "other", SETS), ("free", "mine", free)):
-        words = ("--model", MODEL.format(model), "--data", data, "--out", out, "--workers", "1")
+    piped = "callable(path='mine:predict', classes='piped.json')"
+    for out, model, data in (
+        ("a", MODEL.format("mine"), SETS),
+        ("b", MODEL.format("other"), SETS),
+        ("free", MODEL.format("mine"), free),
+        ("piped", piped, free),
+    ):
+        words = ("--model", model, "--data", data, "--out", out, "--workers", "1")
         steadyeye("run", *words, "--quiet", cwd=root, check=True)
-    for name in ("damaged", "no-text", "part"):
+    for name in ("damaged", "no-text", "part", "short", "unsealed", "empty-file"):
         shutil.copytree(root / "a", root / name)
     (root / "damaged" / "run.json").write_text('{"a":')
     (root / "no-text" / "run.json").write_bytes(b"\xff\xfe{}")
     (root / "part" / "cells" / "predict@clip" / "00000.arrow").unlink()
+    (root / "short" / "cells" / "predict@clip" / "00000.arrow").write_bytes(b"")
+    (root / "unsealed" / "cells" / "predict@clip" / "seal.json").unlink()
+    (root / "empty-file" / "run.json").write_text("")
+    (root / "linked").symlink_to("a")
+    write_pictures(root)
+    write_boxes(root)
+    begin(root / "begun", se.open_run(root / "free").predictions)
     return root
+
+
+def write_pictures(root):
+    """Two dark and two light pictures, in a folder of each class."""
+    for number in range(4):
+        file = root / "pictures" / ("dark", "light")[number // 2] / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(file), np.full((8, 8, 3), 20 + 200 * (number // 2), np.uint8))
+
+
+def write_boxes(root):
+    """A run whose detections are the true boxes."""
+    explain_toys.write(root / "squares", 4)
+    content = json.loads((root / "squares" / "boxes.json").read_text())
+    keys = ("image_id", "category_id", "bbox")
+    entries = [{key: box[key] for key in keys} | {"score": 0.5} for box in content["annotations"]]
+    (root / "boxes.json").write_text(json.dumps(entries))
+    data = "coco(annotations='squares/boxes.json')"
+    steadyeye("score", "boxes.json", "--data", data, "--out", "boxes", "--quiet", cwd=root,
+              check=True)  # fmt: skip
+
+
+def begin(root, predictions):
+    """A label study with a gold question, which nobody has labelled for yet."""
+    question, premise = parse_question("pm_k"), parse_premise("constant-class")
+    study = plan_study(predictions, question, premise, stop=StopRule(None, 0.05))
+    begin_study(root, study, predictions, Labelling(1, {"clip.mp4/000000": ("dark",)}))
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +293,25 @@ def test_what_cannot_be_used_is_said_in_one_line(words, line, answers):
 
 def test_nothing_is_written(answers):
     assert answers[1] == set()
+
+
+def test_commas_and_quotes_in_class_names_are_in_every_file(folder, tmp_path):
+    """ILSVRC's own names hold commas, so these are names as good as others."""
+    model = "callable(path='mine:predict', classes='signs.json')"
+    words = ("--data", "image_folder(root='pictures')", "--out", str(tmp_path / "run"), "--quiet")
+    shutil.copytree(folder / "pictures", tmp_path / "pictures")
+    for old, new in zip(("dark", "light"), SIGNS, strict=True):
+        (tmp_path / "pictures" / old).rename(tmp_path / "pictures" / new)
+    for name in ("mine.py", "signs.json"):
+        shutil.copy(folder / name, tmp_path)
+    for command in (
+        ("run", "--model", model, *words),
+        ("rows", "run", "--out", "rows.csv"),
+        ("card", "run"),
+        ("gate", "run", "--require", "accuracy>=1%", "--junit", "g.xml", "--openmetrics", "g.txt"),
+    ):
+        steadyeye(*command, cwd=tmp_path, check=True)
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["predicted"] for row in rows] == [SIGNS[0]] * 2 + [SIGNS[1]] * 2
+    assert "accuracy" in (tmp_path / "card.md").read_text()

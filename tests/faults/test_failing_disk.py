@@ -39,6 +39,8 @@ def find_calls(world, case, call, ending):
         ("review-export", "rename", "/out/.export.whole"),
         ("review-export", "rename", "/out/set.json"),
         ("score", "rename", "/report.html"),
+        ("leaderboard", "rename", "/index.html"),
+        ("card", "rename", "/card.md"),
     ],
 )
 def test_a_call_that_fails_is_one_line_and_the_same_command_ends(world, name, call, ending):
@@ -46,7 +48,7 @@ def test_a_call_that_fails_is_one_line_and_the_same_command_ends(world, name, ca
     assert faulty_commands.fail_at(world, BY_NAME[name], number, errno.EIO) == ""
 
 
-@pytest.mark.parametrize("name", ["score", "sample", "review-export"])
+@pytest.mark.parametrize("name", ["score", "sample", "review-export", "leaderboard"])
 def test_killed_commands_end_with_the_same_bytes(world, name):
     world.learn(BY_NAME[name])
     outcome = fault_trials.try_kills(world, BY_NAME[name], 3, Random(0))

@@ -1,6 +1,7 @@
 """Detections as COCO's results: pycocotools measures the same mAP from the file."""
 
 import json
+import shutil
 
 import pytest
 from forked import refused, steadyeye
@@ -83,5 +84,6 @@ def test_what_is_wrong_is_said(run):
     with pytest.raises(UsageError, match="2 category ids for 3 classes"):
         list_results(example_detections(), [1, 2])
     out, _ = run
-    message = refused("rows", str(out), str(out), "--out", "results.json")
+    shutil.copytree(out, out.parent / "again")
+    message = refused("rows", str(out), str(out.parent / "again"), "--out", "results.json")
     assert "COCO's results are of one model on one of the data" in message

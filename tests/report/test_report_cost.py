@@ -79,6 +79,20 @@ def run_python(code):
     return done.stdout.split()
 
 
+def test_python_imports_the_leaderboard_when_it_is_called(two_runs):
+    code = (
+        "import sys\n"
+        "import steadyeye as se\n"
+        "def count_modules():\n"
+        "    return sum('.leaderboard_' in name for name in sys.modules)\n"
+        f"runs = [se.open_run(folder) for folder in {list(map(str, two_runs))!r}]\n"
+        "se.compare(*runs, metrics='accuracy')\n"
+        "before = count_modules()\n"
+        "print(before, len(se.leaderboard(*runs, metrics='accuracy').rows), count_modules() > 0)"
+    )
+    assert run_python(code) == ["0", "2", "True"]
+
+
 def test_functions_are_those_of_scipy_special_which_is_whole_afterwards():
     code = (
         "import sys\n"

@@ -8,6 +8,7 @@ from typing import Any
 
 COMMANDS = (
     "run",
+    "score",
     "plugins",
     "compare",
     "leaderboard",

@@ -79,8 +79,11 @@ class LabelOptions:
     """How people label the sets of a study."""
 
     votes: Annotated[
-        int, typer.Option(help="People who label each set; of several the majority counts.", min=1)
-    ] = 1
+        int | None,
+        typer.Option(
+            help="People who label each set; of several the majority counts; default: 1.", min=1
+        ),
+    ] = None
     gold: Annotated[
         Path | None,
         typer.Option(
@@ -132,7 +135,8 @@ def label(
     if len(runs) == 2:
         pairs = name_models([(cell.run, cell.predictions) for cell in cells])
         tables = [predictions for _, predictions in pairs]
-        labelling = Labelling(how.votes, _read_gold(how, options))
+        labelling = Labelling(how.votes or 1, _read_gold(how, options))
+        _check_begun(root, how)
         study = open_difference(root, tables, options, _read_stop(options), labelling)
         is_enough = say_difference_before(study)
     else:
@@ -181,6 +185,7 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
             raise UsageError(
                 "nothing is asked; give --decide 'pm_k(k=10) >= 70%', --target ±5 or --budget 100"
             )
+        _check_begun(root, how)
         if options.labels:
             raise UsageError(
                 f"'{root}' holds a study already; leave --labels out to go on with it, or give the "
@@ -188,12 +193,21 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
             )
         return study_folder.resume_study(root, predictions, None)
     gold = _read_gold(how, options)
+    _check_begun(root, how)
     served = _serve_earlier(predictions, options, gold)
     if begun:
         return study_folder.resume_study(root, predictions, served.study, served.labels)
-    labelling = study_folder.Labelling(how.votes, gold, served.labels)
+    labelling = study_folder.Labelling(how.votes or 1, gold, served.labels)
     study_folder.begin_study(root, served.study, predictions, labelling)
     return served.study
+
+
+def _check_begun(root: Path, how: LabelOptions) -> None:
+    """Raises `UsageError` for other votes or gold questions than a study was begun with."""
+    from steadyeye.review.studies import study_folder
+
+    if study_folder.is_begun(root):
+        study_folder.check_labelling(root, how.votes, how.gold)
 
 
 def _read_gold(how: LabelOptions, options: StudyOptions) -> Any:

@@ -301,6 +301,9 @@ def _take(parameter: Any, is_text: bool, convert: Any, context: Any, value: Any)
     """
     several = parameter.multiple or parameter.nargs != 1
     texts = value if several and isinstance(value, list | tuple) else [value]
+    if parameter.param_type_name == "option" and "" in texts and parameter.default != "":
+        # as of a shell's variable that is not set: it would count as left out, or as this folder
+        raise UsageError(f"{parameter.opts[0]} is empty; give a value, or leave it out")
     if value is None and not parameter.required:
         taken: Any = () if several else None
     elif is_text and texts and all(isinstance(text, str) for text in texts):

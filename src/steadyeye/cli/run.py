@@ -14,7 +14,6 @@ from steadyeye.cli.options import (
     CacheOptions,
     ClassOptions,
     CountedImages,
-    Data,
     EngineOptions,
     Formats,
     InferenceOptions,
@@ -22,7 +21,6 @@ from steadyeye.cli.options import (
     Levels,
     Metrics,
     Operators,
-    Out,
     Overwrite,
     ProgressOptions,
     app,
@@ -39,7 +37,7 @@ from steadyeye.core.spec import parse, split
 from steadyeye.core.storage.files import Place, place
 
 if TYPE_CHECKING:
-    from steadyeye.core.types import Classes, Detector, Model
+    from steadyeye.core.types import Detector, Model
     from steadyeye.runner.job import Job
 
 
@@ -115,18 +113,16 @@ def degrade(
     if not job.job:
         flags["operators"] = flags["operators"] or "all"
     sweep_job = read_job(job.job, flags)
-    if counted.baseline:
-        from steadyeye.runner.baseline import plan_baseline
-
-        reference, sweep_job = plan_baseline(sweep_job, counted.baseline)
-        if reference is not None:
-            complete_job(reference, overwrite, display.form)
     if not job.job:
         from steadyeye.runner.sweep import metrics
 
         images = "all" if counted.baseline else counted.images
-        chosen = metrics(images, failure_points, sweep_job.fast, sweep_job)
+        # what does not go with a baseline is said first
+        limited = replace(sweep_job, baseline=counted.baseline or "")
+        chosen = metrics(images, failure_points, limited.fast, limited)
         sweep_job = replace(sweep_job, metrics=chosen)
+    if counted.baseline:
+        sweep_job = complete_baseline(sweep_job, counted.baseline, overwrite, display.form)
     complete_job(sweep_job, overwrite, display.form, trackers or ())
 
 
@@ -201,66 +197,6 @@ def _competing(competing: int, others: int) -> str:
 
 
 @command()
-def score(
-    *,
-    predictions: Annotated[
-        str, typer.Argument(help="JSON: sample id → scores, class index or class name.")
-    ],
-    data: Data = None,
-    out: Out = None,
-    classes: Annotated[
-        str | None, typer.Option(help="Classes of the scores: imagenet1k or a class file.")
-    ] = None,
-    category_ids: Annotated[
-        str | None,
-        typer.Option(
-            help="Category ids of detections: 'data', or the number of the first class, 0 or 1."
-        ),
-    ] = None,
-    metrics: Metrics = None,
-    mapping: ClassOptions,
-    display: ProgressOptions,
-) -> None:
-    """Score saved predictions, without the model and the images."""
-    from steadyeye.core.abilities import may_have_files
-    from steadyeye.core.free_memory import give_arrays_own_pages, return_free_memory
-    from steadyeye.data.classes.class_lists import read
-    from steadyeye.runner import job, validate
-    from steadyeye.runner.run import run as complete
-    from steadyeye.runner.short_forms import default_folder, expand_data
-
-    give_arrays_own_pages()
-    progress, file = watching(display.form), place(predictions)
-    flags = job_flags(mapping, model=[str(file)], data=data, out=out, metrics=metrics)
-    score_job = job.read(None, flags, necessary=NECESSARY[:2])
-    score_job = replace(score_job, data=tuple(map(expand_data, score_job.data)))
-    class_list = read(classes) if classes else None
-    form, answers = _load_answers(file, class_list, category_ids)
-    score_job = score_job if score_job.out else replace(score_job, out=default_folder(score_job))
-    matched = validate.with_models(score_job, [answers])
-    checked = replace(matched, tasks=tuple(form.ready(answers, task) for task in matched.tasks))
-    # of the others the report takes no pictures, and annotations take memory
-    sources = [task.source for task in checked.tasks if may_have_files(task.source)]
-    with progress as watcher:
-        folder = complete(checked, watcher, form.predict(answers))
-    # the report reads what was sealed, and the columns of the file take as much memory
-    del answers, matched, checked
-    return_free_memory()
-    finish_run(folder, sources)
-
-
-def _load_answers(
-    file: Place, class_list: "Classes | None", category_ids: str | None
-) -> tuple[Any, Any]:
-    """The module that reads a file of predictions or detections, and what the file holds."""
-    from steadyeye.runner import saved_detections, saved_scores
-
-    if saved_detections.are_detections(file):
-        return saved_detections, saved_detections.load(file, class_list, category_ids)
-    return saved_scores, saved_scores.load(file, class_list)
-
-
-@command()
 def report(
     runs: Annotated[list[str], typer.Argument(help="Folders of runs.")],
     out: Annotated[
@@ -285,6 +221,19 @@ def report(
     build.write([place(run) for run in runs], files, join_options(metrics), more)
     for file in files:
         show(str(file))
+
+
+def complete_baseline(sweep: "Job", baseline: str, overwrite: bool, form: str) -> "Job":
+    """Computes what a sweep is limited by, if it is a sound one; the sweep that is limited."""
+    from steadyeye.runner import validate
+    from steadyeye.runner.baseline import name_in_errors, plan_baseline
+
+    reference, limited = plan_baseline(sweep, baseline)
+    if reference is not None:
+        validate.check(sweep)
+        with name_in_errors(baseline):
+            complete_job(reference, overwrite, form)
+    return limited
 
 
 def complete_job(

@@ -20,7 +20,8 @@ def attribute(path: str) -> Any:
         raise UsageError(f"'{path}' is no Python path; write package.module:name")
     loaded = user_module(module, path)
     if not hasattr(loaded, name):
-        raise UsageError(f"the module '{module}' has no '{name}'{nearest(name, vars(loaded))}")
+        near = nearest(name, vars(loaded))
+        raise UsageError(f"'{path}': the module '{module}' has no '{name}'{near}")
     return getattr(loaded, name)
 
 

@@ -60,8 +60,14 @@ def parse(text: str) -> Spec:
 
 
 def split(text: str) -> list[Spec]:
-    """The specs in a comma-separated list, `"accuracy, pm_k(k=5)"`."""
-    return [parse(part) for part in _parts(text)]
+    """The specs in a comma-separated list, `"accuracy, pm_k(k=5)"`.
+
+    Raises `UsageError` as `parse` does, and for a comma with nothing before it.
+    """
+    parts = _parts(text)
+    if not all(part.strip() for part in parts):
+        raise UsageError(f"'{shorten(text)}' has a comma with nothing before it; take it out")
+    return [parse(part) for part in parts]
 
 
 def _parts(text: str) -> list[str]:

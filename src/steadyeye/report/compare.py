@@ -28,8 +28,6 @@ def group_shared(runs: Sequence[Place], metrics: str | None = None) -> list[list
     Samples are the same where the fingerprint of the data is. Data of one model alone are left out.
     Raises `UsageError` for runs without common data and for metrics that no model has.
     """
-    if len(set(runs)) < len(runs):
-        raise UsageError("a run is given twice; give every run once")
     pairs = tables(runs)
     _check_shared(pairs)
     for spec in split(metrics or ""):

@@ -21,7 +21,7 @@ from steadyeye.report.gate_verdict import FAILS, HOLDS, OPEN, GateVerdict
 from steadyeye.report.label_verdicts import judge_without_labels
 from steadyeye.runner.collect import ask
 from steadyeye.runner.task import NO_ACCURACY
-from steadyeye.runner.validate import lacks, metric, readable
+from steadyeye.runner.validate import check_fits, lacks, metric
 
 
 @dataclass(frozen=True)
@@ -219,18 +219,11 @@ def _base(
 
 
 def _result(table: Predictions, spec: Spec) -> Result:
-    plugin = metric(spec)
-    if not readable(plugin, table.columns):
-        missing = lacks(plugin, table.columns)
-        if "truth" in missing and table.truth.any() and table.competing < 2:
-            raise UsageError(
-                f"{spec} does not apply to {table.model} on {table.data}: only one class "
-                f"competes, so every prediction is right; {NO_ACCURACY}"
-            )
-        reason = f"needs {', '.join(missing)}" if missing else "is no metric of degraded images"
+    plugin = check_fits(spec, table, "leave it out or gate that run on its own")
+    if "truth" in lacks(plugin, table.columns) and table.competing < 2:
         raise UsageError(
-            f"{spec} {reason}: it does not apply to {table.model} on {table.data}; leave it out "
-            "or gate that run on its own"
+            f"{spec} does not apply to {table.model} on {table.data}: only one class "
+            f"competes, so every prediction is right; {NO_ACCURACY}"
         )
     result = ask(spec).metric(table)
     if result.value is None and result.cells:

@@ -1,6 +1,7 @@
 """The images that a reference model gets right, to which a sweep of other models is limited."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from steadyeye.core.errors import UsageError, list_texts
@@ -34,6 +35,17 @@ def plan_baseline(sweep: Job, baseline: str) -> tuple[Job | None, Job]:
         metrics="accuracy",
     )
     return expand_job(reference), replace(sweep, baseline=folder)
+
+
+@contextmanager
+def name_in_errors(baseline: str) -> Iterator[None]:
+    """Says of what is wrong with the run of a baseline that it is the baseline's."""
+    try:
+        yield
+    except UsageError as error:
+        # a line that names the baseline says so already
+        texts = (text if baseline in text else f"{baseline}: {text}" for text in error.args)
+        raise type(error)(*(f"the baseline {text}" for text in texts)) from error
 
 
 def select_images(folder: str, source: Source, images: Sequence[int]) -> tuple[list[int], str]:

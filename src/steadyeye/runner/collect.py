@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steadyeye.core import plugins
 from steadyeye.core.code_permission import check_names
+from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import Spec, split
@@ -37,7 +39,11 @@ def _recorded_metrics(run: Place) -> Sequence[Spec]:
 
 
 def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
-    """Every cell of the runs with the run it is of, named so that no two are mistaken."""
+    """Every cell of the runs with the run it is of, named so that no two are mistaken.
+
+    Raises `UsageError` for a run that is given twice, as where a link leads to it.
+    """
+    check_distinct(runs)
     folders = [(run, cell) for run in runs for cell in cells(run)]
     read_once = cache(read_sealed)  # what was measured is the same for all models
     joined_tables = (
@@ -46,6 +52,17 @@ def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
     read_ones = share_samples(select_reviewed(table) for table in joined_tables)
     listed_tables = [(run, table) for (run, _), table in zip(folders, read_ones, strict=True)]
     return name_models(_data(listed_tables))
+
+
+def check_distinct(runs: Sequence[Place]) -> None:
+    """Raises `UsageError` where two paths lead to one folder: its models would count twice."""
+    first: dict[Place, Place] = {}
+    for run in runs:
+        folder = run.resolve() if isinstance(run, Path) else run
+        if folder in first:
+            other = f" (as '{first[folder]}' before)" if str(first[folder]) != str(run) else ""
+            raise UsageError(f"the run '{run}'{other} is given twice; give every run once")
+        first[folder] = run
 
 
 def add_notes(run: Place, cell: Sequence[Place], table: Predictions) -> Predictions:

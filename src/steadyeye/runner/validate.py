@@ -12,6 +12,7 @@ from steadyeye.core.defaults import METRICS
 from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError, join_errors
 from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.types import Metric, Model, Source, read_needs
 from steadyeye.degradation.sweep import COLUMNS
@@ -98,12 +99,43 @@ def metric(spec: Spec) -> Metric:
     """The metric a spec names, its arguments checked but for the predictions."""
     plugin: Metric = plugins.load("metrics", spec.name)
     plugins.check_arguments(plugin, spec, positional=1)
-    k = spec.kwargs.get("k")
+    if spec.name in plugins.own_names("metrics"):
+        _check_values(spec)
+    return plugin
+
+
+def _check_values(spec: Spec) -> None:
+    """Raises `UsageError` for a number that a parameter of our metrics never has."""
+    k, score, shares = (spec.kwargs.get(key) for key in ("k", "score", "thresholds"))
     # the neighbours that are to agree with a frame: none at k=0, where all would be steady
     least = 1 if spec.name == "self_consistency" else 0
-    if isinstance(k, int) and k < least:
+    if k is not None and k < least:
         raise UsageError(f"{spec}: k counts the frames on either side; give {least} or more")
-    return plugin
+    if score is not None and not 0 <= score <= 1:
+        raise UsageError(f"{spec}: scores are in 0…1; give a threshold such as 0.5")
+    if shares is not None and not _are_shares(shares):
+        raise UsageError(f"{spec}: give shares above 0 and up to 1, such as thresholds=[0.9, 0.5]")
+
+
+def _are_shares(values: object) -> bool:
+    if not isinstance(values, Sequence) or isinstance(values, str) or not values:
+        return False
+    return all(isinstance(value, int | float) and 0 < value <= 1 for value in values)
+
+
+def check_fits(spec: Spec, table: Predictions, cure: str) -> Metric:
+    """The metric a spec names. Raises `UsageError` where it cannot be asked of the predictions.
+
+    Where only one class competes there are labels, and the value of what needs them is None.
+    `cure`: what to do about it.
+    """
+    plugin = metric(spec)
+    columns = (*table.columns, *(["truth"] if table.truth.any() else []))
+    if readable(plugin, columns):
+        return plugin
+    missing = lacks(plugin, columns)
+    reason = f"needs {', '.join(missing)}" if missing else "is no metric of degraded images"
+    raise UsageError(f"{spec} {reason}: it does not apply to {table.model} on {table.data}; {cure}")
 
 
 def available(columns: Sequence[str]) -> tuple[Spec, ...]:

@@ -2,13 +2,14 @@
 
 import csv
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
 
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UNPRINTABLE, UsageError, shorten, unknown
 from steadyeye.core.storage.files import Place, place
 from steadyeye.core.storage.text_files import read_json, read_table, read_text
 from steadyeye.core.types import Classes
@@ -57,6 +58,7 @@ def classes_of_names(pairs: Mapping[str, str | None]) -> Classes:
     names, or in any of them, else the lowest sense of the noun among the shipped synsets. It is ""
     for other names, and for those that lists use in several senses (`kite`, `mouse`).
     """
+    _check_names(tuple(pairs))
     for name, wnid in pairs.items():
         if wnid and not wordnet.is_wnid(wnid):
             raise UsageError(
@@ -130,13 +132,31 @@ def _classes(entries: Sequence[Entry]) -> Classes:
     if _is_ilsvrc(entries):
         return shipped_classes("imagenet1k")
     for number, (name, wnid) in enumerate(entries, start=1):
-        if not name and not wnid:
+        if not name.strip() and not wnid:
             raise UsageError(f"class {number} has neither name nor wnid; give one")
     pairs = [(name or _label(wnid or ""), wnid or None) for name, wnid in entries]
     twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
     if twice:
         raise UsageError(f"two classes are named '{twice[0]}'; rename one")
     return classes_of_names(dict(pairs))
+
+
+def _check_names(texts: Sequence[str]) -> None:
+    """Raises `UsageError` for a name that cannot be printed, and for two that look the same."""
+    alike: dict[str, str] = {}
+    for name in texts:
+        if unprintable := UNPRINTABLE.search(name):
+            raise UsageError(
+                f"the class '{shorten(name)}' holds {unprintable[0]!a}, which is no letter; take "
+                "it out"
+            )
+        key = " ".join(unicodedata.normalize("NFC", name).split())
+        if key in alike:
+            raise UsageError(
+                f"the classes {alike[key]!a} and {name!a} look the same: they differ in blanks or "
+                "in the Unicode form of a letter alone; rename one"
+            )
+        alike[key] = name
 
 
 def _is_ilsvrc(entries: Sequence[Entry]) -> bool:

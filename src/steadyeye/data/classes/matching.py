@@ -1,5 +1,6 @@
 """How single classes of a model meet classes of the data, one way at a time."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -134,15 +135,20 @@ def by_spelling(source: Sense, target: Sense) -> Matches:
 
 
 def same_names(source: tuple[str, ...], target: tuple[str, ...]) -> dict[int, int]:
-    """Index of a name → index of the same name; case, underscores and blanks do not count."""
-    place = _places(wordnet.plain(name) for name in target)
-    # spelt exactly the same wins: "Cardigan" and "cardigan" are two classes of ILSVRC
-    place |= _places(target)
+    """Index of a name → index of the same name; case, underscores and blanks do not count.
+
+    They do where names of one list differ in nothing else: "Cardigan" and "cardigan" are two
+    classes of ILSVRC, and which of them "CARDIGAN" is nobody knows.
+    """
+    exact = _places(target)
+    keys, target_keys = ([wordnet.plain(name) for name in names] for names in (source, target))
+    place, times, target_times = _places(target_keys), Counter(keys), Counter(target_keys)
     matches = {}
-    for index, name in enumerate(source):
-        to = place.get(name, place.get(wordnet.plain(name)))
-        if to is not None:
-            matches[index] = to
+    for index, (name, key) in enumerate(zip(source, keys, strict=True)):
+        if name in exact:
+            matches[index] = exact[name]
+        elif times[key] == target_times[key] == 1:
+            matches[index] = place[key]
     return matches
 
 

@@ -1,6 +1,7 @@
 """Whether words that people type mean one class: capitals, hyphens, plurals, synonyms."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -52,11 +53,15 @@ def match_class(name: str, classes: Sequence[str]) -> str:
 
 def squeeze(name: str) -> str:
     """A name without capitals and separators, which people write or not."""
-    return _SEPARATOR.sub("", name.casefold())
+    return _SEPARATOR.sub("", _fold(name))
+
+
+def _fold(name: str) -> str:
+    return unicodedata.normalize("NFC", name.casefold())
 
 
 def _list_keys(name: str) -> tuple[str, ...]:
-    return name.casefold(), squeeze(name), fold_class(name)
+    return _fold(name), squeeze(name), fold_class(name)
 
 
 @lru_cache(maxsize=8)
@@ -65,7 +70,7 @@ def _index_classes(classes: tuple[str, ...]) -> tuple[Mapping[str, str], ...]:
     # as a whole the list may say which of its meanings a word has: COCO's mouse is no animal
     whole = meanings.of(Classes(classes))
     keys = [
-        (name.casefold(), squeeze(name), meaning or fold_class(name))
+        (_fold(name), squeeze(name), meaning or fold_class(name))
         for name, meaning in zip(classes, whole, strict=True)
     ]
     indices: list[dict[str, str]] = [{}, {}, {}]

@@ -5,6 +5,7 @@ A wnid is `n` and the eight-digit offset of a noun synset in WordNet 3.0, as ILS
 
 import csv
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -79,8 +80,12 @@ def is_wnid(text: str) -> bool:
 
 
 def plain(name: str) -> str:
-    """A name as it is compared: lower case, underscores and runs of blanks as one blank."""
-    return " ".join(name.replace("_", " ").split()).casefold()
+    """A name as it is compared: lower case, underscores and runs of blanks as one blank.
+
+    Letters with accents are the same whether they are one character or two (Unicode's form C): the
+    names of folders on a Mac are of two.
+    """
+    return unicodedata.normalize("NFC", " ".join(name.replace("_", " ").split()).casefold())
 
 
 @cache

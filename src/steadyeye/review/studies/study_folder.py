@@ -10,17 +10,20 @@
     review.sqlite  what people said
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError, list_texts
+from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.provenance import provenance
 from steadyeye.core.storage.files import write_output
 from steadyeye.data.annotations import review_set
 from steadyeye.data.annotations.review_set import VERSION, SetFolder, write_manifest
+from steadyeye.data.classes.synonyms import match_class
 from steadyeye.metrics.label_studies.answered_sets import UNKNOWN
 from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.files import (
@@ -62,12 +65,14 @@ def begin_study(
     how: Labelling,
     against: Predictions | None = None,
 ) -> None:
-    """Writes the folder of a study. Raises `UsageError` for gold questions of other sets.
+    """Writes the folder of a study.
 
-    `against`: the predictions of the second model, of a study of two.
+    Raises `UsageError` for gold questions of other sets or of a mistyped class, and for a class
+    that label files cannot hold. `against`: the predictions of the second model, of a study of two.
     """
     tables = [predictions, *([against] if against else [])]
     names = dict.fromkeys(n for table in tables for n in table.classes or table.model_classes)
+    _check_classes(list(names), how)
     gold = _list_gold(study, how)
     if how.earlier:
         write_output(root / EARLIER, write_labels(how.earlier))
@@ -83,6 +88,25 @@ def begin_study(
         "provenance": provenance(),
     }
     write_manifest(root, content)
+
+
+def _check_classes(names: Sequence[str], how: Labelling) -> None:
+    barred = [name for name in names if "|" in name]
+    if barred:
+        raise UsageError(
+            f"the class '{barred[0]}' holds |, which parts classes in label files; rename it and "
+            "run again"
+        )
+    for key, labels in (how.gold or {}).items():
+        for label in labels:
+            # people may name what is no class; one with its letters exchanged is mistyped
+            near = get_close_matches(label, names, 1, cutoff=0.7)
+            exchanged = near and sorted(near[0].casefold()) == sorted(label.casefold())
+            if exchanged and match_class(label, names) not in names:
+                raise UsageError(
+                    f"the gold question '{key}' has the class '{label}', which is none of the "
+                    f"run's; did you mean '{near[0]}'? Correct it, or leave the set out"
+                )
 
 
 def _list_gold(study: LabelStudy | DifferenceStudy, how: Labelling) -> Mapping[str, Any]:
@@ -104,6 +128,8 @@ def read_gold(path: Path, of_images: bool = False) -> dict[str, tuple[str, ...]]
     `of_images`: of single images, of which `UNKNOWN` ones are left out, and of sets those without a
     class. Raises `UsageError` where none is known.
     """
+    if path.is_dir():
+        raise UsageError(f"--gold '{path}' is a folder; give the file, such as labels.csv in it")
     gold = {
         name: labels
         for name, labels in read_labels(path).items()
@@ -113,6 +139,30 @@ def read_gold(path: Path, of_images: bool = False) -> dict[str, tuple[str, ...]]
         lacks = "image whose classes are known" if of_images else "set with a class"
         raise UsageError(f"'{path}' has no {lacks}; write some, as in labels.csv")
     return gold
+
+
+def check_labelling(root: Path, votes: int | None, gold: Path | None) -> None:
+    """Raises `UsageError` where the study in a folder was begun with other votes or gold questions.
+
+    `votes` and the file `gold`: what a command asks for now, None: nothing.
+    """
+    folder, record = read_folder(root)
+    review = folder.content.get("review", {})
+    before = review.get("stages", {}).get(STAGE)
+    cure = "out to go on with it, or choose another --out"
+    if votes not in (None, before):
+        raise UsageError(
+            f"'{root}' has each set labelled by {number_of(int(before), 'person', 'people')}, not "
+            f"{votes}; leave --votes {cure}"
+        )
+    answers = review.get("gold", {}).get("answers", {}).get(STAGE, {})
+    begun_with = {name: sorted(answer["labels"]) for name, answer in answers.items()}
+    answers_now = read_gold(gold, record.question.of_images) if gold else {}
+    if gold and {name: sorted(labels) for name, labels in answers_now.items()} != begun_with:
+        raise UsageError(
+            f"'{root}' was begun with other gold questions ({len(begun_with)} of them); leave "
+            f"--gold {cure}"
+        )
 
 
 def read_earlier_labels(root: Path) -> Labels:
