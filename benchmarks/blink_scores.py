@@ -59,10 +59,10 @@ CONFIDENT = 0.6
 
 def measure_medians(objects, scores):
     """The median score of each object's detections above the threshold."""
-    found = objects.state == DETECTED
+    is_detected = objects.state == DETECTED
     return np.array(
         [
-            np.median(scores[objects.detection[found & (objects.track == track)]])
+            np.median(scores[objects.detection[is_detected & (objects.track == track)]])
             for track in range(len(objects))
         ]
     )

@@ -100,19 +100,23 @@ def main() -> None:
     for name in (*IMAGENET_C, *IMAGENET_C_EXTRA):
         operator = plugins.build("operators", Spec(name))
 
-        def theirs(image, severity, name=name):
+        def corrupt_by_reference(image, severity, name=name):
             return reference.corrupt(image, severity=severity, corruption_name=name)
 
-        def ours(image, severity, operator=operator):
+        def apply_operator(image, severity, operator=operator):
             return operator.start(image, Context(stream_key(0, "photo", operator.name)))(severity)
 
-        pairs = [time_pair(theirs, ours, severity, options.rounds) for severity in SEVERITIES]
+        pairs = [
+            time_pair(corrupt_by_reference, apply_operator, severity, options.rounds)
+            for severity in SEVERITIES
+        ]
         ratios = [first / second for first, second in pairs]
         means = [1000 * statistics.mean(column) for column in zip(*pairs, strict=True)]
         print(f"{name:18} {means[0]:11.2f} {means[1]:10.3f} {min(ratios):7.1f}–{max(ratios):.1f}")
         if options.write:
             record[name] = [
-                describe_changes(theirs, severity, options.seeds) for severity in SEVERITIES
+                describe_changes(corrupt_by_reference, severity, options.seeds)
+                for severity in SEVERITIES
             ]
     if options.write:
         from image_statistics import NAMES

@@ -98,12 +98,12 @@ def score(truth, categories, images, detections):
         coco = COCO()
         coco.dataset = {"images": images, "categories": categories, "annotations": truth}
         coco.createIndex()
-        found = [
+        annotations = [
             {**row, "id": i, "area": row["bbox"][2] * row["bbox"][3]}
             for i, row in enumerate(detections, 1)
         ]
         other = COCO()
-        other.dataset = {"images": images, "categories": categories, "annotations": found}
+        other.dataset = {"images": images, "categories": categories, "annotations": annotations}
         other.createIndex()
         evaluation = COCOeval(coco, other, "bbox")
         evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
@@ -123,8 +123,8 @@ def count_found(objects, detections):
             shared = overlap(true, box)
             worth[i, j] = 1000 + shared if label == own and shared >= 0.5 else 0
     pairs = zip(*linear_sum_assignment(-worth), strict=True)
-    found = {int(i) for i, j in pairs if worth[i, j]}
-    return [i in found for i in range(len(objects))]
+    matched_objects = {int(i) for i, j in pairs if worth[i, j]}
+    return [i in matched_objects for i in range(len(objects))]
 
 
 def overlap(a, b):
@@ -249,17 +249,17 @@ class Pictures:
 
     def measure(self, operator, level):
         """The mAP at a level, and the share found of the objects that are found at level 0."""
-        value, found = self.judge(operator, level)
-        return value, float(np.mean([found[i][k] for i, k in self.at_first]))
+        value, flags = self.judge(operator, level)
+        return value, float(np.mean([flags[i][k] for i, k in self.at_first]))
 
 
 def compare_operator(table, pictures, operator, levels):
     """The numbers of both ways of one operator, and how far they are apart."""
     maps, recall = mpc(table), by_level(degraded_recall(table))
-    ours = by_level(maps)
+    level_maps = by_level(maps)
     plain = [pictures.measure(operator, level) for level in levels]
     values, shares = np.array(plain).T
-    apart = np.abs([pictures.clean, *values] - np.array([ours[at] for at in (0, *levels)]))
+    apart = np.abs([pictures.clean, *values] - np.array([level_maps[at] for at in (0, *levels)]))
     return {
         "levels": len(levels),
         "mAP apart": apart.max(),
@@ -276,7 +276,7 @@ def compare(options):
     data = options.data or collect_pictures(options.pictures, options.out / "pictures")
     refuse_other(options.out / "compared.json", {"model": options.model, "data": data})
     built = find_operators(names, gradients=False)
-    wanted = read_levels(options.levels, built)
+    chosen_levels = read_levels(options.levels, built)
     pictures, rows, points = None, [], {}
     for operator in built:
         begin = time.perf_counter()
@@ -284,7 +284,7 @@ def compare(options):
         swept = time.perf_counter()
         if pictures is None:
             pictures = Pictures(options, data, table.model_to_data_class, len(table.classes))
-        levels = [level for level in wanted if 0 < level <= operator.last]
+        levels = [level for level in chosen_levels if 0 < level <= operator.last]
         row = compare_operator(table, pictures, operator, levels)
         rows.append(row)
         print(
@@ -302,7 +302,7 @@ def compare(options):
 def summarize(rows, pictures):
     """Prints the largest difference of all operators, and their mPC and rPC both ways."""
     all_of = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    plain, ours = all_of["plain mPC"].mean(), all_of["mPC"].mean()
+    plain, mean_mpc = all_of["plain mPC"].mean(), all_of["mPC"].mean()
     print(
         f"{len(pictures.source)} pictures, {all_of['levels'].sum()} levels of {len(rows)} operators"
     )
@@ -310,7 +310,7 @@ def summarize(rows, pictures):
         f"largest difference: mAP {all_of['mAP apart'].max():.2g}, "
         f"objects found {all_of['objects apart'].max():.2g}"
     )
-    print(f"mPC {plain:.6f} and {ours:.6f}", end="; ")
+    print(f"mPC {plain:.6f} and {mean_mpc:.6f}", end="; ")
     print(f"rPC {plain / pictures.clean:.6f} and {all_of['rPC'].mean():.6f}")
     print(f"mAP at level 0 {pictures.clean:.6f}; {len(pictures.at_first)} objects found there")
 

@@ -133,16 +133,16 @@ def measure_width(pool: Pool, candidates: int, tries: int) -> tuple[float, float
     labels = min(candidates, MOST)
     narrow, n = narrow_from(pool, candidates, labels), np.arange(1, labels + 1)
     ends = lru_cache(maxsize=None)(count_ends)
-    taken, held = [], []
+    taken, covers = [], []
     for counts in count_right(rng, candidates, pool.right, labels, tries):
         stops = (counts >= narrow) | (counts <= n - narrow)
         stops[:, -1] = True
         at = stops.argmax(axis=1)
         for right, labelled in zip(counts[np.arange(len(at)), at].tolist(), n[at], strict=True):
             low, high = ends(right, int(labelled), candidates)
-            held.append(low <= pool.right <= high)
+            covers.append(low <= pool.right <= high)
         taken.append(n[at])
-    return float(np.median(np.concatenate(taken))), float(np.mean(held))
+    return float(np.median(np.concatenate(taken))), float(np.mean(covers))
 
 
 def measure_gate(pool: Pool, candidates: int, tries: int) -> tuple[list[float], float]:
@@ -222,8 +222,8 @@ def print_pools(root: Path, tries: int) -> None:
 def count_scenes(study_of_scenes: LabelStudy) -> tuple[int, bool | None]:
     """After how many scenes a study is enough, and its verdict."""
     labels: dict[str, tuple[str, ...]] = {}
-    while asked := next_sets(study_of_scenes, labels):
-        labels[asked[0]] = DAVIS_CLASSES[asked[0].split("/")[0]]
+    while names := next_sets(study_of_scenes, labels):
+        labels[names[0]] = DAVIS_CLASSES[names[0].split("/")[0]]
     result = judge(study_of_scenes, labels)
     return result.labels, result.holds
 
@@ -251,9 +251,9 @@ def print_davis(root: Path, tries: int) -> None:
         gates = []
         for sign in (-1, 1):
             required = min(max(share + sign * DISTANCE, 0.01), 1.0)
-            asked = parse_question(f"pm_k(k=10) >= {required:.3f}")
-            labels, holds = count_scenes(plan_study(table, asked, premise))
-            assert holds == (sign < 0), f"{asked} is decided wrongly"
+            gate_question = parse_question(f"pm_k(k=10) >= {required:.3f}")
+            labels, holds = count_scenes(plan_study(table, gate_question, premise))
+            assert holds == (sign < 0), f"{gate_question} is decided wrongly"
             gates.append(str(labels))
         print(
             f"| {model} | {pool.total}, {pool.consistent}, {len(every.scenes)} | {share:.1%} "

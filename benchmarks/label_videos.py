@@ -111,8 +111,8 @@ def run_tries(
 ) -> tuple[Ends, Ends]:
     """(coverage, mean width) of the interval and of Korn and Graubard's."""
     mean = population[0]
-    drawn = (draw_study(rng, videos, population, seed) for seed in range(tries))
-    pairs = [measure(study, labels, number) for study, labels in drawn]
+    studies = (draw_study(rng, videos, population, seed) for seed in range(tries))
+    pairs = [measure(study, labels, number) for study, labels in studies]
     ends = np.array([pair for pair in pairs if pair is not None])
     covered = np.mean((ends[..., 0] <= mean) & (mean <= ends[..., 1]), axis=0).tolist()
     widths = np.mean(ends[..., 1] - ends[..., 0], axis=0).tolist()

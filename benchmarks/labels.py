@@ -78,8 +78,8 @@ def count_right(
     answers = np.arange(candidates) < right
     for first in range(0, tries, CHUNK):
         rows = min(CHUNK, tries - first)
-        drawn = rng.permuted(np.tile(answers, (rows, 1)), axis=1)[:, :labels]
-        yield np.cumsum(drawn, axis=1)
+        samples = rng.permuted(np.tile(answers, (rows, 1)), axis=1)[:, :labels]
+        yield np.cumsum(samples, axis=1)
 
 
 def study(
@@ -218,8 +218,8 @@ def print_targets(tries: int) -> None:
         for target in TARGETS:
             studies = [stop_at_width(rng, target, right, moved) for _ in range(tries)]
             taken, low, high = np.array(studies).T
-            held = float(np.mean((low <= right + moved) & (right + moved <= high)))
-            cells.append(f"{held:.1%} ({np.median(taken):.0f})")
+            coverage = float(np.mean((low <= right + moved) & (right + moved <= high)))
+            cells.append(f"{coverage:.1%} ({np.median(taken):.0f})")
         print(f"| {share:.0%} | {broken:.1%} | " + " | ".join(cells) + " |", flush=True)
 
 

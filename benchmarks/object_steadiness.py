@@ -92,12 +92,12 @@ def use(name):
         tracker = getattr(trackers, name)(**{k: v for k, v in settings.items() if k in known})
         objects = {}
         for place, detections in enumerate(scene.detections):
-            kept = remove_duplicates(scene.raw, detections)
+            indices = remove_duplicates(scene.raw, detections)
             boxes = supervision.Detections(
-                xyxy=scene.raw.boxes[kept].astype(np.float32),
-                confidence=scene.raw.score[kept].astype(np.float32),
-                class_id=scene.raw.label[kept].astype(int),
-                data={"row": kept},
+                xyxy=scene.raw.boxes[indices].astype(np.float32),
+                confidence=scene.raw.score[indices].astype(np.float32),
+                class_id=scene.raw.label[indices].astype(int),
+                data={"row": indices},
             )
             tracked = tracker.update(boxes)
             # of a frame without boxes it gives back none of the columns
@@ -105,9 +105,11 @@ def use(name):
             for number, row in zip(tracked.tracker_id if len(rows) else (), rows, strict=True):
                 if number >= 0 and scene.raw.score[row] >= scene.score:
                     box = scene.raw.boxes[row]
-                    one = objects.setdefault(int(number), TrackedObject([], [], box, 0, 0))
-                    one.places.append(place)
-                    one.detections.append(int(row))
+                    tracked_object = objects.setdefault(
+                        int(number), TrackedObject([], [], box, 0, 0)
+                    )
+                    tracked_object.places.append(place)
+                    tracked_object.detections.append(int(row))
         return list(objects.values())
 
     return link
@@ -181,15 +183,15 @@ def count_planted(counts, missing, labels, scores, sigma, nothing):
     """Adds what a video was made with to `counts`, metric → sum and number."""
     whole = 0
     for fate, label, score in zip(missing, labels, scores, strict=True):
-        seen = np.flatnonzero(fate == 0)
-        if len(seen) < 5:
+        detected = np.flatnonzero(fate == 0)
+        if len(detected) < 5:
             continue
-        inside = fate[seen[0] : seen[-1] + 1]
-        whole += seen[0] > 0 and seen[-1] < len(fate) - 1
-        boxed = seen[0] + np.flatnonzero(inside < 2)
+        inside = fate[detected[0] : detected[-1] + 1]
+        whole += detected[0] > 0 and detected[-1] < len(fate) - 1
+        boxed = detected[0] + np.flatnonzero(inside < 2)
         values = {
             "blink_rate": inside != 0,
-            "class_change_rate": np.diff(label[seen]) != 0,
+            "class_change_rate": np.diff(label[detected]) != 0,
             "confidence_swing": np.abs(np.diff(score[boxed])),
         }
         for name, value in values.items():
@@ -232,7 +234,7 @@ def simulate(studies, frames=60):
     large, planted = plant(300, frames, rng)
     recovered = {name: metric(large, SCORE).value for name, metric in METRICS.items()}
     print(f"{studies:,} studies", HEAD_OF_STUDIES, sep="\n")
-    held = {}
+    coverage = {}
     for videos in (5, 10):
         results = []
         for _ in range(studies):
@@ -240,10 +242,15 @@ def simulate(studies, frames=60):
             results.append({name: metric(sample, SCORE) for name, metric in METRICS.items()})
         for name in METRICS:
             every = [result[name] for result in results if result[name].value is not None]
-            holds = np.mean([one.low <= planted[name] <= one.high for one in every])
-            held[name, videos] = (holds, np.mean([one.high - one.low for one in every]))
+            holds = np.mean([result.low <= planted[name] <= result.high for result in every])
+            coverage[name, videos] = (
+                holds,
+                np.mean([result.high - result.low for result in every]),
+            )
     for name in METRICS:
-        cells = " | ".join(f"{held[name, n][0]:.1%} | {held[name, n][1]:.1%}" for n in (5, 10))
+        cells = " | ".join(
+            f"{coverage[name, n][0]:.1%} | {coverage[name, n][1]:.1%}" for n in (5, 10)
+        )
         print(f"| `{name}` | {planted[name]:.2%} | {recovered[name]:.2%} | {cells} |")
 
 
@@ -263,9 +270,9 @@ def compare_with_truth(run):
         steady = select_steady(objects)
         for track in np.unique(objects.track[steady]):
             own = np.flatnonzero(objects.track == track)
-            found = own[objects.state[own] == DETECTED]
+            detected = own[objects.state[own] == DETECTED]
             on = []
-            for place in found:
+            for place in detected:
                 some = np.flatnonzero(truth.image == objects.row[place])
                 overlap = iou(objects.boxes[[place]], truth.boxes[some])[0]
                 on.append(
@@ -282,11 +289,11 @@ def compare_with_truth(run):
         frames = lost = number = 0
         for track in range(len(followed)):
             own = followed.track == track
-            found = np.isin(followed.state[own], (FOUND, RENAMED))
-            times, seen = seconds[own], np.flatnonzero(found)
-            for part in np.split(seen, np.flatnonzero(np.diff(times[seen]) > GAP) + 1):
+            detected = np.isin(followed.state[own], (FOUND, RENAMED))
+            times, places = seconds[own], np.flatnonzero(detected)
+            for part in np.split(places, np.flatnonzero(np.diff(times[places]) > GAP) + 1):
                 if len(part) >= LEAST:
-                    inside = found[part[0] : part[-1] + 1]
+                    inside = detected[part[0] : part[-1] + 1]
                     frames, lost, number = (
                         frames + len(inside),
                         lost + int((~inside).sum()),

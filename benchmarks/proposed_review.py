@@ -97,27 +97,30 @@ class Reviewer:
     def answer_all(self) -> None:
         """Answers until nothing is asked."""
         while served := self._serve():
-            for each in served:
-                answer: dict[str, Any] = {"quality": "good", "labels": each.payload["labels"]}
-                if each.stage != "anchors":
-                    yes = self.is_similar(each.payload)
+            for served_item in served:
+                answer: dict[str, Any] = {
+                    "quality": "good",
+                    "labels": served_item.payload["labels"],
+                }
+                if served_item.stage != "anchors":
+                    yes = self.is_similar(served_item.payload)
                     answer = {"correct": "yes", "similar": "yes" if yes else "no"}
                     answer |= {} if yes else {"reasons": ["motion"]}
                 with self.db.writing() as c:
                     who = reviewers.list_reviewers(c)[0]
-                    given = decisions.Submission(
-                        each.assignment, each.nonce, next(self.keys), answer, 1.0
+                    submission = decisions.Submission(
+                        served_item.assignment, served_item.nonce, next(self.keys), answer, 1.0
                     )
-                    decisions.decide(c, self.rules, who, given)
-                self.asked[each.stage] += 1
+                    decisions.decide(c, self.rules, who, submission)
+                self.asked[served_item.stage] += 1
 
     def _serve(self) -> list[Any]:
         with self.db.writing() as c:
             who = reviewers.list_reviewers(c)[0]
             return [
-                each
+                served_item
                 for stage in self.plan.votes
-                for each in queue.serve_items(c, self.plan, who, stage)
+                for served_item in queue.serve_items(c, self.plan, who, stage)
             ]
 
     def finish(self) -> str:
@@ -125,9 +128,9 @@ class Reviewer:
         while True:
             self.answer_all()
             with self.db.writing() as c:
-                said = audit.run_audit(c, self.plan, self.most, 0)
-            if "passed" in said or "everything is decided" in said:
-                return said
+                message = audit.run_audit(c, self.plan, self.most, 0)
+            if "passed" in message or "everything is decided" in message:
+                return message
 
     def row(self, anchors: int, end: str) -> str:
         """A row of the table."""
@@ -139,9 +142,9 @@ class Reviewer:
         wrong = sum(not (row["offset"] == 0 or self.is_similar(row)) for row in accepted)
         total = self.asked.total()
         frames = len({(row["video"], row["frame"]) for row in accepted})
-        asked = f"{self.asked['anchors']:,} + {total - self.asked['anchors']:,}"
+        questions = f"{self.asked['anchors']:,} + {total - self.asked['anchors']:,}"
         return (
-            f"| {anchors} | {len(rows):,} | {asked} | {len(rows) / total:.1f}× | {bulk:,} | "
+            f"| {anchors} | {len(rows):,} | {questions} | {len(rows) / total:.1f}× | {bulk:,} | "
             f"{wrong} of {len(accepted):,} | {frames:,} | {end} |"
         )
 

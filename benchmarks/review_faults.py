@@ -158,15 +158,15 @@ async def kill(trial: Trial, seconds: float) -> None:
 
 async def delete(trial: Trial, seconds: float) -> None:
     """The file and its log are deleted; a second name of them stays for the comparison."""
-    kept = trial.root / "kept"
-    kept.mkdir()
+    folder = trial.root / "kept"
+    folder.mkdir()
     files = sorted(trial.path.parent.glob(f"{trial.path.name}*"))
     for file in files:
-        os.link(file, kept / file.name)
+        os.link(file, folder / file.name)
     for file in files:
         file.unlink()
     await stay_silent(trial, seconds)
-    trial.url, trial.grace = f"sqlite:///{kept / trial.path.name}", 0.0
+    trial.url, trial.grace = f"sqlite:///{folder / trial.path.name}", 0.0
 
 
 async def replace(trial: Trial, seconds: float) -> None:
@@ -340,7 +340,7 @@ def prepare(trial_root: Path, url: str, people: int) -> list[str]:
         for number in range(people):
             reviewers.add_reviewer(connection, f"reviewer {number}")
         everyone = reviewers.list_reviewers(connection)
-        words = [sessions.open_session(connection, one, Lifetime()) for one in everyone]
+        words = [sessions.open_session(connection, reviewer, Lifetime()) for reviewer in everyone]
         queue.add_set_items(connection, folder, read_plan(folder.content))
     data.engine.dispose()
     return words
@@ -415,8 +415,8 @@ async def try_fault(
         with begin(kind, name, root) as url:
             words = await asyncio.to_thread(prepare, root, url, people)
             proxy, reached = await open_proxy(url) if fault is cut else (None, url)
-            made = ClockServer if fault is turn_clock_back else server
-            begun = await asyncio.to_thread(made, root, reached)
+            start_server = ClockServer if fault is turn_clock_back else server
+            begun = await asyncio.to_thread(start_server, root, reached)
             trial = Trial(root, url, begun, root / "log.tsv", people)
             try:
                 await run(trial, words, fault, seconds)

@@ -107,7 +107,7 @@ class Task:
 
     name: str
     truth: Sequence[Sequence[tuple[Box, str]]]
-    here: Callable[["Here", Sequence[Sequence[tuple[Box, str]]]], None]
+    review: Callable[["ReviewPage", Sequence[Sequence[tuple[Box, str]]]], None]
     cvat: Callable[[Hands, Sequence[Sequence[tuple[Box, str]]]], None]
     classes: int = 600
     plan: dict[str, Any] = field(default_factory=dict)
@@ -145,7 +145,7 @@ def travel() -> Sequence[Sequence[tuple[Box, str]]]:
 
 
 @dataclass
-class Here:
+class ReviewPage:
     """Hands on the page of the review, and the seconds until each next picture stood there."""
 
     hands: Hands
@@ -175,56 +175,58 @@ class Here:
         self.hands.page.locator("#between", has_text=text).wait_for()
 
 
-def draw_here(here: Here, truth: Any, choose: Callable[[Here, str], None] | None) -> None:
+def draw_in_review(
+    review_page: ReviewPage, truth: Any, choose: Callable[[ReviewPage, str], None] | None
+) -> None:
     """Draws the boxes of a picture and chooses a class where it is another."""
-    here.clear()
-    hands, last = here.hands, None
+    review_page.clear()
+    hands, last = review_page.hands, None
     for box, label in truth[0]:
         hands.think()
         hands.drag(box[:2], box[2:])
         if choose and label != last:
             hands.think()
-            choose(here, label)
+            choose(review_page, label)
         last = label
-    here.save()
+    review_page.save()
 
 
-def type_here(here: Here, label: str) -> None:
+def type_in_review(review_page: ReviewPage, label: str) -> None:
     """Finds a class by typing."""
-    here.hands.press("l")
-    here.hands.type(label[:3])
-    here.hands.press("Enter")
+    review_page.hands.press("l")
+    review_page.hands.type(label[:3])
+    review_page.hands.press("Enter")
 
 
-def digit_here(here: Here, label: str) -> None:
+def digit_in_review(review_page: ReviewPage, label: str) -> None:
     """Chooses one of nine classes by its digit."""
-    here.hands.press(str(int(label.split()[1]) + 1))
+    review_page.hands.press(str(int(label.split()[1]) + 1))
 
 
-def mend_here(here: Here, truth: Any) -> None:
+def mend_in_review(review_page: ReviewPage, truth: Any) -> None:
     """Widens each suggested box by a corner."""
     for box, _ in truth[0]:
-        here.hands.think()
-        here.hands.drag((box[2] - 20, box[3] - 20), box[2:])
-    here.save()
+        review_page.hands.think()
+        review_page.hands.drag((box[2] - 20, box[3] - 20), box[2:])
+    review_page.save()
 
 
-def track_here(here: Here, truth: Any) -> None:
+def track_in_review(review_page: ReviewPage, truth: Any) -> None:
     """Draws on the first frame, copies and moves on key frames, confirms those between."""
     draw_frame = [truth[0]]
-    draw_here(here, draw_frame, digit_here)
+    draw_in_review(review_page, draw_frame, digit_in_review)
     for frame in range(STEP, FRAMES, STEP):
-        here.clear()
-        here.hands.press("p")
-        here.wait_text(f"From frame {frame - STEP + 1}: {OBJECTS} added")
+        review_page.clear()
+        review_page.hands.press("p")
+        review_page.wait_text(f"From frame {frame - STEP + 1}: {OBJECTS} added")
         for (old, _), (new, _) in zip(truth[frame - STEP], truth[frame], strict=True):
-            here.hands.think()
-            here.hands.drag(middle(old), middle(new))
-        here.save()
+            review_page.hands.think()
+            review_page.hands.drag(middle(old), middle(new))
+        review_page.save()
     for _ in range(FRAMES - len(range(0, FRAMES, STEP))):
-        here.wait_text(f"{OBJECTS} added")
-        here.clear()
-        here.save()
+        review_page.wait_text(f"{OBJECTS} added")
+        review_page.clear()
+        review_page.save()
 
 
 def middle(box: Box) -> Box:
@@ -312,9 +314,9 @@ NINE = spread([name_class(n % 9) for n in range(BOXES)])
 ALL = spread([name_class(59 * n) for n in range(BOXES)])
 
 
-def draw_by(choose: Callable[[Here, str], None] | None) -> Callable[[Here, Any], None]:
+def draw_by(choose: Callable[[ReviewPage, str], None] | None) -> Callable[[ReviewPage, Any], None]:
     """A task of drawing."""
-    return lambda here, truth: draw_here(here, truth, choose)
+    return lambda review_page, truth: draw_in_review(review_page, truth, choose)
 
 
 TASKS = (
@@ -325,13 +327,19 @@ TASKS = (
         shapes_cvat(None),
         9,
     ),
-    Task("nine classes, another each time", NINE, draw_by(digit_here), shapes_cvat(digit_cvat), 9),
-    Task("600 classes, another each time", ALL, draw_by(type_here), shapes_cvat(list_cvat)),
-    Task("a suggestion's corner is moved", ONE, mend_here, mend_cvat, 9),
+    Task(
+        "nine classes, another each time",
+        NINE,
+        draw_by(digit_in_review),
+        shapes_cvat(digit_cvat),
+        9,
+    ),
+    Task("600 classes, another each time", ALL, draw_by(type_in_review), shapes_cvat(list_cvat)),
+    Task("a suggestion's corner is moved", ONE, mend_in_review, mend_cvat, 9),
     Task(
         f"video, key frames every {STEP}",
         travel(),
-        track_here,
+        track_in_review,
         track_cvat(True),
         9,
         {"key_frames": STEP},
@@ -342,15 +350,15 @@ TASKS = (
 def make_set(root: Path, task: Task) -> Path:
     """A set of pictures of the task; suggestions lack 20 pixels of what is to be drawn."""
     rng = np.random.default_rng(0)
-    mended = task.here is mend_here
+    mended = task.review is mend_in_review
     boxes = []
     (root / "images" / "clip").mkdir(parents=True)
     names = [f"clip/{n}.jpg" for n in range(max(len(task.truth), 2))]
     for number, name in enumerate(names):
         noise = rng.integers(90, 110, (SIZE[1], SIZE[0], 3), np.uint8)
         (root / "images" / name).write_bytes(simplejpeg.encode_jpeg(noise, 90))
-        shown = task.truth[0] if mended else ()
-        corners = [(x0, y0, x1 - x0 - 20, y1 - y0 - 20) for (x0, y0, x1, y1), _ in shown]
+        suggested = task.truth[0] if mended else ()
+        corners = [(x0, y0, x1 - x0 - 20, y1 - y0 - 20) for (x0, y0, x1, y1), _ in suggested]
         # a set holds only images with a suggestion; such a one is deleted, uncounted, at once
         boxes += [
             {"image_id": number, "category_id": 1, "bbox": b} for b in corners or [(0, 0, 9, 9)]
@@ -368,7 +376,7 @@ def make_set(root: Path, task: Task) -> Path:
     return root / "set"
 
 
-def measure_here(task: Task, page: Page) -> tuple[Hands, list[float], float]:
+def measure_in_review(task: Task, page: Page) -> tuple[Hands, list[float], float]:
     """The hands after the task, the seconds of waiting, and the least IoU with the truth."""
     with tempfile.TemporaryDirectory() as folder:
         root = make_set(Path(folder), task)
@@ -383,13 +391,13 @@ def measure_here(task: Task, page: Page) -> tuple[Hands, list[float], float]:
             page.wait_for_url(f"{base}/")
             page.goto(f"{base}/stages/boxes")
             page.wait_for_selector(READY)
-            here = Here(Hands(page))
-            task.here(here, task.truth)
+            review_page = ReviewPage(Hands(page))
+            task.review(review_page, task.truth)
             page.wait_for_selector("html[data-unsaved='0']")
         finally:
             server.terminate()
             server.wait()
-        return here.hands, here.waits, compare(root, task)
+        return review_page.hands, review_page.waits, compare(root, task)
 
 
 def compare(root: Path, task: Task) -> float:
@@ -398,18 +406,18 @@ def compare(root: Path, task: Task) -> float:
     order = {row["image"]: int(Path(row["name"]).stem) for row in folder.boxes.to_pylist()}
     with database.connect(database.default_url(root)).reading() as connection:
         outcomes = settle_stage(connection, "boxes")
-    found = {
+    saved = {
         order[image]: outcome.answer["boxes"] for image, outcome in outcomes.items() if outcome
     }
     least = 1.0
-    for number, (frame, boxes) in enumerate(sorted(found.items())):
+    for number, (frame, boxes) in enumerate(sorted(saved.items())):
         truth = task.truth[frame if len(task.truth) > 1 else 0]
         labels = [label for _, label in truth]
         if [box["label"] for box in boxes] != labels:
             raise SystemExit(f"{task.name}, picture {number}: {boxes} in place of {truth}")
         least = min(least, *(overlap(b["box"], t) for b, (t, _) in zip(boxes, truth, strict=True)))
-    if len(found) != len(task.truth):
-        raise SystemExit(f"{task.name}: {len(found)} pictures were saved, not {len(task.truth)}")
+    if len(saved) != len(task.truth):
+        raise SystemExit(f"{task.name}: {len(saved)} pictures were saved, not {len(task.truth)}")
     return least
 
 
@@ -438,7 +446,7 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         for task in TASKS:
             boxes = sum(map(len, task.truth))
-            hands, waits, least = measure_here(task, page)
+            hands, waits, least = measure_in_review(task, page)
             cvat = Hands()
             task.cvat(cvat, task.truth)
             sys.stdout.write(f"\n{task.name}, {boxes} boxes\n")

@@ -190,8 +190,10 @@ def measure(url: str, root: Path, job: Job, begun: type[Server] = Server) -> dic
         reviewers.add_reviewer(connection, "admin", admin=True)
         for number in range(job.reviewers):
             reviewers.add_reviewer(connection, f"reviewer {number}")
-        people = [one for one in reviewers.list_reviewers(connection) if not one.admin]
-        words = [sessions.open_session(connection, one, Lifetime()) for one in people]
+        people = [
+            reviewer for reviewer in reviewers.list_reviewers(connection) if not reviewer.admin
+        ]
+        words = [sessions.open_session(connection, reviewer, Lifetime()) for reviewer in people]
         queue.add_set_items(connection, folder, read_plan(folder.content))
     load = Load()
     server = begun(root, url)

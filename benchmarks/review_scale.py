@@ -142,12 +142,12 @@ def fill(connection, plan) -> None:
     for row in joint[::2]:
         votes.add(row, people, NO)
     settled = {row.key for row in joint[::2]}
-    told = {"verdict": "rejected", "reason": "blur, motion"}
+    outcome = {"verdict": "rejected", "reason": "blur, motion"}
     both = [row.id for row in doubted if row.key in settled]
-    mark(connection, both, **finished, **told)
+    mark(connection, both, **finished, **outcome)
     mark(connection, [r.id for r in doubted if r.key not in settled], verdict="doubted", **finished)
     everybody = {"state": "done", "assigned": len(people), "decided": len(people)}
-    mark(connection, [row.id for row in joint[::2]], **everybody, **told)
+    mark(connection, [row.id for row in joint[::2]], **everybody, **outcome)
     votes.write()
     compact_counts(connection)
 
@@ -256,7 +256,7 @@ def measure(url: str, root: Path, job: Job) -> dict[str, str]:
             name = f"reviewer {number}" if number else "admin"
             reviewers.add_reviewer(connection, name, admin=not number)
         people = reviewers.list_reviewers(connection)
-        words = [sessions.open_session(connection, one, Lifetime()) for one in people]
+        words = [sessions.open_session(connection, reviewer, Lifetime()) for reviewer in people]
         queue.add_set_items(connection, folder, plan)
     first = time.perf_counter() - began
     with data.writing() as connection:

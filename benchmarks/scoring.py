@@ -122,13 +122,13 @@ def main() -> None:
         for images in options.images:
             costs = list(measure(sources, draw(folder, images), options.rounds))
             same = len({cost.digest for cost in costs}) == 1
-            for place, (which, cost) in enumerate(zip(names, costs, strict=True)):
+            for place, (label, cost) in enumerate(zip(names, costs, strict=True)):
                 grown = ""
                 if last:
                     fewer, before = last[place]
                     more = DETECTIONS * (images - fewer)
                     grown = f"{(cost.peak - before.peak) / more:.0f}"
-                print(f"{images:>8,}{which:>8}{cost.seconds:>8.1f}{cost.processor:>8.1f}", end="")
+                print(f"{images:>8,}{label:>8}{cost.seconds:>8.1f}{cost.processor:>8.1f}", end="")
                 print(f"{cost.peak / 1e6:>8.0f}{grown:>15}  {same}", flush=True)
             last = [(images, cost) for cost in costs]
 

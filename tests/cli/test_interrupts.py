@@ -52,9 +52,9 @@ def environment(pause):
     return {"PYTHONPATH": path, "STEADYEYE_TOY_PAUSE": str(pause)}
 
 
-def wait_for(running, there):
+def wait_for(running, condition):
     deadline = time.monotonic() + 120
-    while not there() and time.monotonic() < deadline:
+    while not condition() and time.monotonic() < deadline:
         assert running.poll() is None, running.communicate()[1]
         time.sleep(0.005)
 
@@ -78,8 +78,8 @@ ENGINES = [
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interrupt_is_one_line_and_what_is_finished_stays(folder, whole, engine, sent):
     out = folder / f"{sent.name}{len(''.join(engine))}"
-    asked = words(out.name, "--workers", "1", *engine)
-    running = Command(*asked, cwd=folder, env=environment(0.02))
+    arguments = words(out.name, "--workers", "1", *engine)
+    running = Command(*arguments, cwd=folder, env=environment(0.02))
     wait_for(running, lambda: list(out.glob("cells/*/*.arrow")))
     running.send_signal(sent)
     _, stderr = running.communicate()
@@ -88,7 +88,7 @@ def test_an_interrupt_is_one_line_and_what_is_finished_stays(folder, whole, engi
     shards = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/*.arrow")}
     assert 0 < len(shards) < 3
     assert not list(out.rglob("*.tmp"))
-    done = steadyeye(*asked, cwd=folder, env=environment(0))
+    done = steadyeye(*arguments, cwd=folder, env=environment(0))
     assert done.returncode == 0, done.stderr
     assert {path: path.stat().st_mtime_ns for path in shards} == shards
     ended = {name: data for name, data in tree(out).items() if name.startswith("cells")}
@@ -98,8 +98,8 @@ def test_an_interrupt_is_one_line_and_what_is_finished_stays(folder, whole, engi
 @pytest.mark.slow
 @pytest.mark.parametrize("process", ["gcs_server", "raylet"])
 def test_a_sigterm_while_ray_begins_is_as_any_other(folder, process):
-    asked = words(f"begins-{process}", "--workers", "1", "--engine", "ray(most=1)")
-    running = Command(*asked, cwd=folder, env=environment(0.02))
+    arguments = words(f"begins-{process}", "--workers", "1", "--engine", "ray(most=1)")
+    running = Command(*arguments, cwd=folder, env=environment(0.02))
     begun = []
 
     def has_begun():
@@ -117,9 +117,18 @@ def test_a_sigterm_while_ray_begins_is_as_any_other(folder, process):
 
 @pytest.mark.parametrize("form", ["none", "json"])
 def test_a_second_one_ends_at_once_what_would_not_end(folder, form, tmp_path):
-    asked = ["run", "--model", STUCK, "--data", BOXES, "--no-cache", "--out", str(tmp_path / "run")]
+    arguments = [
+        "run",
+        "--model",
+        STUCK,
+        "--data",
+        BOXES,
+        "--no-cache",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     env = {**environment(0), "ASKED": str(tmp_path / "asked")}
-    running = Command(*asked, "--progress", form, cwd=folder, env=env)
+    running = Command(*arguments, "--progress", form, cwd=folder, env=env)
     wait_for(running, (tmp_path / "asked").exists)
     while running.poll() is None:  # two that come at once are one
         with suppress(ProcessLookupError):
@@ -136,20 +145,20 @@ def test_a_second_one_ends_at_once_what_would_not_end(folder, form, tmp_path):
 
 
 def test_what_is_being_written_is_removed_by_an_end_at_once(tmp_path, monkeypatch):
-    seen = []
+    entries = []
     monkeypatch.setattr(files, "_ending", threading.Event())
 
     def end_at_once(_):
-        seen.extend(path.name for path in tmp_path.iterdir())
+        entries.extend(path.name for path in tmp_path.iterdir())
         files.remove_temporaries()
-        seen.append(len(list(tmp_path.iterdir())))
+        entries.append(len(list(tmp_path.iterdir())))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(files.os, "fsync", end_at_once)
     with pytest.raises(KeyboardInterrupt):
         files.write_file(tmp_path / "a", b"text")
-    assert seen[0].startswith(".a.")
-    assert seen[1] == 0
+    assert entries[0].startswith(".a.")
+    assert entries[1] == 0
     # whoever begins to write now waits for the end
     late = threading.Thread(target=files.write_file, args=(tmp_path / "b", b""), daemon=True)
     late.start()
@@ -163,16 +172,16 @@ def test_what_is_being_written_is_removed_by_an_end_at_once(tmp_path, monkeypatc
 def test_a_terminal_that_is_closed_stops_the_command(folder, whole):
     out = folder / "closed"
     main, terminal = os.openpty()
-    asked = [word for word in words(out.name, "--workers", "1") if word != "--quiet"]
+    arguments = [word for word in words(out.name, "--workers", "1") if word != "--quiet"]
     with open(terminal, "wb", closefd=False) as stream:
-        running = Command(*asked, cwd=folder, env=environment(0.02), files=[stream, stream])
+        running = Command(*arguments, cwd=folder, env=environment(0.02), files=[stream, stream])
     os.close(terminal)
     wait_for(running, lambda: list(out.glob("cells/*/*.arrow")))
     os.close(main)
     running.send_signal(signal.SIGHUP)
     assert running.wait() == 129
     assert not list(out.rglob("*.tmp"))
-    done = steadyeye(*asked, cwd=folder, env=environment(0))
+    done = steadyeye(*arguments, cwd=folder, env=environment(0))
     assert done.returncode == 0, done.stderr
     ended = {name: data for name, data in tree(out).items() if name.startswith("cells")}
     assert ended == {name: data for name, data in whole.items() if name.startswith("cells")}
@@ -184,8 +193,8 @@ def test_an_interrupt_within_an_exec_has_the_same_exit_code(sent, tmp_path):
     (tmp_path / "slow_model.py").write_text(
         "open('begun', 'w').close()\nexec('import time; time.sleep(60)')"
     )
-    asked = ["check", "--model", "callable(path='py:slow_model:f', classes='imagenet1k')"]
-    words = [sys.executable, "-m", "steadyeye", *asked, "--data", "video(path='a.mp4')"]
+    arguments = ["check", "--model", "callable(path='py:slow_model:f', classes='imagenet1k')"]
+    words = [sys.executable, "-m", "steadyeye", *arguments, "--data", "video(path='a.mp4')"]
     paths = [str(tmp_path), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     how = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": reset_signals}

@@ -77,8 +77,8 @@ def test_earlier_labels_alone_decide_it_and_the_gate_says_the_same(root):
     assert run(root, *words) == text
     run(root, "review-export", "b-labels", "--out", "exported")
     verdict = run(root, "gate", "b", "--labels", "exported")
-    shown = next(line for line in text.splitlines() if " holds for " in line)
-    cost = shown.partition("shown after ")[2].partition(";")[0]
+    headline = next(line for line in text.splitlines() if " holds for " in line)
+    cost = headline.partition("shown after ")[2].partition(";")[0]
     assert cost.endswith("of them collected for predict")
     assert f"shown after {cost}" in verdict
     about = next(line for line in text.splitlines() if line.startswith("Videos like"))

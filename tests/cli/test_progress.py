@@ -36,19 +36,19 @@ def test_every_command_tells_its_progress_in_one_way(steadyeye, work, command):
     out = root / f"{command}-run"
     if command == "measure":
         assert lines(steadyeye(*words["run"], "--out", out, "--progress", "none")) == []
-        asked = ("measure", out)
+        arguments = ("measure", out)
     else:
-        asked = (*words[command], "--out", out)
-    result = steadyeye(*asked, "--progress", "jsno")
+        arguments = (*words[command], "--out", out)
+    result = steadyeye(*arguments, "--progress", "jsno")
     assert isinstance(result.exception, UsageError)
     assert str(result.exception) == "no progress named 'jsno'; did you mean 'json'?"
-    told = lines(steadyeye(*asked, "--progress", "json"))
-    assert {line["event"] for line in told} >= {"begin", "progress"}
-    for first in (line for line in told if line["event"] == "begin" and line["rows"]):
-        last = [line for line in told if line.get("cell") == first["cell"]][-1]
+    events = lines(steadyeye(*arguments, "--progress", "json"))
+    assert {line["event"] for line in events} >= {"begin", "progress"}
+    for first in (line for line in events if line["event"] == "begin" and line["rows"]):
+        last = [line for line in events if line.get("cell") == first["cell"]][-1]
         assert last["event"] == "progress"
         assert (last["done"], last["seconds_left"]) == (first["rows"], 0)
-    quiet = steadyeye(*asked, "--quiet", "--progress", "json")
+    quiet = steadyeye(*arguments, "--quiet", "--progress", "json")
     assert lines(quiet) == [], "the same once more, found finished"
     assert "report: " in quiet.stdout or command == "mine"
 
@@ -59,9 +59,9 @@ def test_where_nobody_knows_how_many_the_end_is_told(capsys):
         advance = watcher.begin("pictures", None)
         advance(2)
         advance(3)
-    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [line["event"] for line in told] == ["begin", "begin", "progress"]
-    assert told[1] == {"event": "begin", "cell": "pictures", "rows": None}
-    last = told[2]
+    events = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["event"] for line in events] == ["begin", "begin", "progress"]
+    assert events[1] == {"event": "begin", "cell": "pictures", "rows": None}
+    last = events[2]
     assert (last["cell"], last["rows"], last["done"]) == ("pictures", None, 5)
     assert last["seconds_left"] is None

@@ -64,15 +64,15 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("what", ODD)
-def test_an_odd_file_is_read_without_a_word(what, capfd):
-    np.testing.assert_array_equal(decode(ODD[what], "x"), PICTURE[..., ::-1])
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_file_is_read_without_a_word(name, capfd):
+    np.testing.assert_array_equal(decode(ODD[name], "x"), PICTURE[..., ::-1])
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_damaged_file_is_an_error_with_its_reason_and_nothing_else(what, capfd):
-    data, why = BROKEN[what]
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_damaged_file_is_an_error_with_its_reason_and_nothing_else(name, capfd):
+    data, why = BROKEN[name]
     with pytest.raises(SampleError, match="cannot decode") as error:
         decode(data, "x")
     assert why in str(error.value)
@@ -130,9 +130,9 @@ def test_a_run_tells_our_lines_and_what_failed(folder):
     data = ("--data", "image_folder(root='images')", "--on-error", "skip", "--out", "run")
     done = steadyeye(*words, *data, cwd=folder, env={"PYTHONWARNINGS": ""}, check=True)
     lines = set(done.stderr.splitlines())
-    (told,) = (line for line in lines if "UserWarning" in line)
-    assert told.endswith("mine.py:9: UserWarning: the weights are old")
+    (warning,) = (line for line in lines if "UserWarning" in line)
+    assert warning.endswith("mine.py:9: UserWarning: the weights are old")
     (counted,) = (line for line in lines if line.startswith("classify@images: 14/14"))
     assert counted.endswith("8 errors")
-    assert lines == {told, counted, "it failed"}
+    assert lines == {warning, counted, "it failed"}
     assert "8 of 14 samples of images were not predicted" in done.stdout

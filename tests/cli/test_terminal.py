@@ -18,7 +18,7 @@ METRICS = ("flip_rate", "self_consistency(k=1)", "confidence_jump")
 
 
 @pytest.fixture(scope="module")
-def asked(work):
+def commands(work):
     """The words of a run with a name that is long, and of commands that read it."""
     root, words = work
     out = root / "a-run-with-a-long-name"
@@ -47,20 +47,20 @@ def asked(work):
     "command",
     ["run", "measure", "gate", "check", "ls", "mine", "explain", "review-status", "cache"],
 )
-def test_nothing_is_wider_than_the_terminal(asked, command, columns):
-    code, said = on_terminal(columns, *asked[command], cwd=FIXTURES)
-    assert code in (0, 1), said
-    assert "Traceback" not in said
-    assert find_wide_lines(said, columns) == []
-    lines = drawn_lines(said)
+def test_nothing_is_wider_than_the_terminal(commands, command, columns):
+    code, output = on_terminal(columns, *commands[command], cwd=FIXTURES)
+    assert code in (0, 1), output
+    assert "Traceback" not in output
+    assert find_wide_lines(output, columns) == []
+    lines = drawn_lines(output)
     if command == "run":
         at = next(i for i, line in enumerate(lines) if line == "light on clip")
         assert lines[at + 1].split() == " ".join(TITLES if columns > 50 else TITLES[:-1]).split()
         assert {line.split()[-1] for line in lines[at + 2 :] if line} >= set(METRICS)
 
 
-def test_a_pipe_gets_whole_lines_without_escape_codes(asked):
-    done = steadyeye(*asked["run"], cwd=FIXTURES, env={"COLUMNS": "40"}, check=True)
+def test_a_pipe_gets_whole_lines_without_escape_codes(commands):
+    done = steadyeye(*commands["run"], cwd=FIXTURES, env={"COLUMNS": "40"}, check=True)
     assert "\x1b" not in done.stdout + done.stderr
     assert "\u202f" not in done.stdout
     sentence, _, heading, titles, *rows = done.stdout.splitlines()
@@ -112,6 +112,6 @@ def test_the_bar_gives_way_before_the_name(columns):
 
 
 def test_a_command_that_cannot_start_ends(tmp_path):
-    code, said = on_terminal(80, "ls", cwd=tmp_path / "absent")
+    code, output = on_terminal(80, "ls", cwd=tmp_path / "absent")
     assert code == 1
-    assert "FileNotFoundError" in said
+    assert "FileNotFoundError" in output

@@ -78,10 +78,10 @@ def test_boxes_of_shards_are_those_that_were_written(kind, seed):
     truth, of_data, of_model, shards = [], [], [], []
     for number, count in enumerate(counts):
         real = [boxes(d.boxes, d.labels, rng.random(len(d)) < 0.3) for d in detections(rng, count)]
-        found = detections(rng, count)
-        said = change(rng, found, kind) if kind and number == odd else found
-        shards.append(make_shard(len(truth), real, found, said))
-        truth, of_data, of_model = truth + real, of_data + found, of_model + said
+        data_boxes = detections(rng, count)
+        model_boxes = change(rng, data_boxes, kind) if kind and number == odd else data_boxes
+        shards.append(make_shard(len(truth), real, data_boxes, model_boxes))
+        truth, of_data, of_model = truth + real, of_data + data_boxes, of_model + model_boxes
     rest, read = split_boxes(shards)
     assert shards == []
     assert rest["id"].to_pylist() == [str(i) for i in range(len(truth))]
@@ -95,12 +95,12 @@ def test_boxes_of_shards_are_those_that_were_written(kind, seed):
     )
     for mine, its in tables:
         for field in fields(its):
-            one, other = getattr(mine, field.name), getattr(its, field.name)
-            assert (one is None) == (other is None)
-            assert one is None or (one.dtype, one.shape, one.tobytes()) == (
-                other.dtype,
-                other.shape,
-                other.tobytes(),
+            column, expected = getattr(mine, field.name), getattr(its, field.name)
+            assert (column is None) == (expected is None)
+            assert column is None or (column.dtype, column.shape, column.tobytes()) == (
+                expected.dtype,
+                expected.shape,
+                expected.tobytes(),
             )
     for name in COLUMNS:
         mine, its = getattr(read.detections, name), getattr(read.raw_detections, name)
@@ -109,11 +109,11 @@ def test_boxes_of_shards_are_those_that_were_written(kind, seed):
 
 def test_tables_without_detections_or_without_what_was_said():
     rng = np.random.default_rng(0)
-    found = detections(rng, 4)
-    real = [boxes(d.boxes, d.labels) for d in found]
-    _, read = split_boxes([make_shard(0, real, found, None)])
+    data_boxes = detections(rng, 4)
+    real = [boxes(d.boxes, d.labels) for d in data_boxes]
+    _, read = split_boxes([make_shard(0, real, data_boxes, None)])
     assert read.raw_detections is None
-    assert np.array_equal(read.detections.area, areas(detection_table(found).boxes))
+    assert np.array_equal(read.detections.area, areas(detection_table(data_boxes).boxes))
     rest, read = split_boxes([pa.table({"id": ["a", "b"]})])
     assert (read.truth, read.detections, read.raw_detections) == (None, None, None)
     assert rest.num_rows == 2

@@ -40,8 +40,8 @@ def collect(labelled, plain, text, folder, checks=0):
     names = [labelled.classes[label] for label in labelled.truth.argmax(axis=1)]
     truth = dict(zip(labelled.groups, names, strict=True))
     labels = {}
-    while asked := next_sets(study, labels):
-        labels |= {name: (truth[name],) for name in asked}
+    while next_names := next_sets(study, labels):
+        labels |= {name: (truth[name],) for name in next_names}
     (folder / "labels.csv").write_bytes(write_labels(labels))
     (folder / "study.json").write_bytes(write_study(study))
     return labels

@@ -64,18 +64,18 @@ def test_the_page_of_two_models(tmp_path):
     items = StudyItems(root, db, frames, plan, study.candidates, folder.class_names, study.scenes)
     items.begin(2, lambda name, n: lambda done: None)
     with db.reading() as connection:
-        shown = describe_difference(connection, LiveStudy(study, items))
-    assert (shown["state"], shown["asks"]) == ("open", True)
+        summary = describe_difference(connection, LiveStudy(study, items))
+    assert (summary["state"], summary["asks"]) == ("open", True)
     pools = study.shared.pools
     least, most = -len(pools[1]) / 40, len(pools[0]) / 40
-    assert shown["picture"]["trace"] == [(0, least, most)]
-    axis = shown["picture"]["axis"]
+    assert summary["picture"]["trace"] == [(0, least, most)]
+    axis = summary["picture"]["axis"]
     assert axis["lowest"] <= least < axis["lowest"] + 0.1
     assert axis["highest"] - 0.1 < most <= axis["highest"]
-    assert ("Budget", "12 labels") in shown["numbers"]
-    assert f"{study.model} less other" in shown["question"]
+    assert ("Budget", "12 labels") in summary["numbers"]
+    assert f"{study.model} less other" in summary["question"]
     alike = 40 - len(study.candidates)
-    assert shown["remarks"][0].startswith(f"{alike} sets need no label")
+    assert summary["remarks"][0].startswith(f"{alike} sets need no label")
 
 
 def test_a_folder_goes_on_with_the_study_it_holds(tmp_path):

@@ -50,8 +50,10 @@ def answer_next(live, rules, number, answers):
         for served in queue.serve_items(c, rules.plan, person, "labels", 1):
             name = names[served.payload["image"]]
             answer = answers.get(name, SOME)
-            said = Submission(served.assignment, served.nonce, next(keys), answer, seconds=1.0)
-            decisions.decide(c, rules, person, said)
+            submission = Submission(
+                served.assignment, served.nonce, next(keys), answer, seconds=1.0
+            )
+            decisions.decide(c, rules, person, submission)
             return name
     return None
 

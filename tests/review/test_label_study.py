@@ -63,7 +63,7 @@ class Pixels:
 class Study:
     """A study of made-up predictions under review, by as many people as asked."""
 
-    def __init__(self, root, asked, reviewers=1, sets=40, stop=None, checks=0, **how):
+    def __init__(self, root, question, reviewers=1, sets=40, stop=None, checks=0, **how):
         labelled = testing.example_predictions(sets, 0, 0.7)
         names = [labelled.classes[label] for label in labelled.truth.argmax(axis=1)]
         self.truth = dict(zip(labelled.groups.tolist(), names, strict=True))
@@ -72,7 +72,7 @@ class Study:
         self.root, self.url, self.pixels = root, make_url(root), Pixels()
         root.mkdir(exist_ok=True)
         premise = parse_premise("constant-class", checks)
-        self.study = plan_study(self.table, parse_question(asked), premise, stop=stop)
+        self.study = plan_study(self.table, parse_question(question), premise, stop=stop)
         earlier = dict.fromkeys(how.get("earlier", {}), "another")
         self.study = replace(self.study, earlier=earlier)
         begin_study(root, self.study, self.table, Labelling(**how))
@@ -113,10 +113,10 @@ class Study:
 
     def say(self, served, answer, number=0):
         with self.db.writing() as c:
-            said = Submission(
+            submission = Submission(
                 served.assignment, served.nonce, answer=answer, key=next(keys), seconds=1.0
             )
-            return decisions.decide(c, self.rules, self.who(number), said).id
+            return decisions.decide(c, self.rules, self.who(number), submission).id
 
     def label(self, number=0, whole="yes"):
         """Labels the next set rightly; returns it, or None where nothing is asked any more."""
@@ -138,118 +138,120 @@ class Study:
 
 
 def test_sets_are_asked_in_order_until_it_is_decided(tmp_path):
-    here = Study(tmp_path / "study", "pm_k(k=2) >= 30%", reviewers=3)
-    assert here.result().labels == 0
-    asked = []
+    review = Study(tmp_path / "study", "pm_k(k=2) >= 30%", reviewers=3)
+    assert review.result().labels == 0
+    names = []
     for number in itertools.cycle(range(3)):
-        if (name := here.label(number)) is None:
+        if (name := review.label(number)) is None:
             break
-        asked.append(name)
-    assert asked == list(here.study.candidates[: len(asked)])
-    result = here.result()
+        names.append(name)
+    assert names == list(review.study.candidates[: len(names)])
+    result = review.result()
     assert result.holds is not None
-    assert result.labels == len(asked)
+    assert result.labels == len(names)
     # the export alone gives the verdict again, and the same bytes
-    first, second = here.export(tmp_path / "one"), here.export(tmp_path / "two")
+    first, second = review.export(tmp_path / "one"), review.export(tmp_path / "two")
     assert first == second
-    again = plan_again(read_study(tmp_path / "one" / "study.json"), here.table)
+    again = plan_again(read_study(tmp_path / "one" / "study.json"), review.table)
     assert judge(again, read_labels(tmp_path / "one" / "labels.csv")) == result
 
 
 def test_a_stopped_server_goes_on_and_makes_no_picture_twice(tmp_path):
-    here = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=6))
-    asked = [here.label() for _ in range(3)]
-    made, before = list(here.pixels.made), here.result()
+    review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=6))
+    names = [review.label() for _ in range(3)]
+    decoded, before = list(review.pixels.made), review.result()
     log = tmp_path / "study" / "strips.jsonl"
     log.write_bytes(log.read_bytes() + b'["cut off')
-    here.open()
-    assert here.pixels.made == made
-    assert here.result() == before
-    asked += [here.label() for _ in range(3)]
-    assert asked == list(here.study.candidates[:6])
-    assert here.label() is None
-    assert len(read_strips(tmp_path / "study")) == len(set(here.live.items.strips))
+    review.open()
+    assert review.pixels.made == decoded
+    assert review.result() == before
+    names += [review.label() for _ in range(3)]
+    assert names == list(review.study.candidates[:6])
+    assert review.label() is None
+    assert len(read_strips(tmp_path / "study")) == len(set(review.live.items.strips))
 
 
 def test_a_vote_taken_back_recomputes(tmp_path):
-    here = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=2))
-    here.label()
-    served = here.next()[0]
-    decision = here.say(served, {"labels": []})
-    assert here.result().counts.unknown == 1
-    assert here.result().enough
-    assert here.next() == []
-    with here.db.writing() as c:
-        decisions.undo(c, here.rules, here.who(0), decision, next(keys))
-    assert here.result().labels == 1
-    assert not here.result().enough
-    with here.db.reading() as c:
-        shown = describe_study(c, here.live)
-    assert shown["state"] == "open"
-    assert [n for n, _, _ in shown["picture"]["trace"]] == [0, 1]
+    review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=2))
+    review.label()
+    served = review.next()[0]
+    decision = review.say(served, {"labels": []})
+    assert review.result().counts.unknown == 1
+    assert review.result().enough
+    assert review.next() == []
+    with review.db.writing() as c:
+        decisions.undo(c, review.rules, review.who(0), decision, next(keys))
+    assert review.result().labels == 1
+    assert not review.result().enough
+    with review.db.reading() as c:
+        summary = describe_study(c, review.live)
+    assert summary["state"] == "open"
+    assert [n for n, _, _ in summary["picture"]["trace"]] == [0, 1]
 
 
 def test_gold_questions_are_told_beside_the_interval(tmp_path):
     probe = Study(tmp_path / "probe", "pm_k(k=2)", stop=StopRule(budget=5))
     gold = {name: (probe.truth[name],) for name in probe.study.candidates[-4:]}
-    here = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=20), gold=gold)
+    review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=20), gold=gold)
     wrong = 0
-    while served := here.next():
-        name = here.key(served[0])
-        answer = next(c for c in here.table.classes if (c == here.truth[name]) != (name in gold))
+    while served := review.next():
+        name = review.key(served[0])
+        answer = next(
+            c for c in review.table.classes if (c == review.truth[name]) != (name in gold)
+        )
         wrong += name in gold
-        here.say(served[0], {"labels": [answer], "whole": "yes"})
-    with here.db.reading() as c:
-        shown = describe_study(c, here.live)
-    assert shown["people"]["gold_wrong"] == shown["people"]["gold_asked"] == wrong
+        review.say(served[0], {"labels": [answer], "whole": "yes"})
+    with review.db.reading() as c:
+        summary = describe_study(c, review.live)
+    assert summary["people"]["gold_wrong"] == summary["people"]["gold_asked"] == wrong
     assert wrong > 0
-    assert any(f"wrong in {wrong} of {wrong}" in text for text in shown["remarks"])
+    assert any(f"wrong in {wrong} of {wrong}" in text for text in summary["remarks"])
     # if as many labels are wrong as that allows, all of them, the interval says no more than none
-    most = f"{100 * shown['countable'] / shown['sets']:.1f}"
+    most = f"{100 * summary['countable'] / summary['sets']:.1f}"
     widened = f"With up to 100.0 % of all labels wrong the interval of pm_k(k=2) is 0.0–{most} %."
-    assert widened in [text.replace("\u202f", " ") for text in shown["remarks"]]
+    assert widened in [text.replace("\u202f", " ") for text in summary["remarks"]]
 
 
 def test_the_premise_is_checked_among_the_other_sets(tmp_path):
-    here = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=16), checks=6)
-    served = [here.label() for _ in range(5)]
+    review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=16), checks=6)
+    served = [review.label() for _ in range(5)]
     # after a stop, and for a set whose class changes
-    here.open()
-    served += [here.label(whole="no" if number == 10 else "yes") for number in range(5, 16)]
-    assert served == list(here.study.order[:16])
-    assert set(here.study.checks) <= set(served)
-    assert here.label() is None
-    result = here.result()
+    review.open()
+    served += [review.label(whole="no" if number == 10 else "yes") for number in range(5, 16)]
+    assert served == list(review.study.order[:16])
+    assert set(review.study.checks) <= set(served)
+    assert review.label() is None
+    result = review.result()
     assert (result.labels, result.counts.checks.checked) == (10, 6)
-    with here.db.reading() as c:
-        shown = describe_study(c, here.live)
-    assert ("Checks of the premise", "6 of 6 sets") in shown["numbers"]
-    assert shown["picture"]["trace"][-1][0] == 16
+    with review.db.reading() as c:
+        summary = describe_study(c, review.live)
+    assert ("Checks of the premise", "6 of 6 sets") in summary["numbers"]
+    assert summary["picture"]["trace"][-1][0] == 16
     changing = served[10]
-    doubtful = (changing,) if changing in here.study.checks else ()
+    doubtful = (changing,) if changing in review.study.checks else ()
     assert result.counts.checks.doubtful == doubtful
-    assert any("checked sets" in text for text in shown["remarks"])
-    here.export(tmp_path / "out")
-    again = plan_again(read_study(tmp_path / "out" / "study.json"), here.table)
+    assert any("checked sets" in text for text in summary["remarks"])
+    review.export(tmp_path / "out")
+    again = plan_again(read_study(tmp_path / "out" / "study.json"), review.table)
     assert judge(again, read_labels(tmp_path / "out" / "labels.csv")) == result
 
 
 def test_a_premise_that_is_stated_is_to_be_checked(tmp_path):
-    here = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=6))
-    with here.db.reading() as c:
-        remarks = describe_study(c, here.live)["remarks"]
+    review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=6))
+    with review.db.reading() as c:
+        remarks = describe_study(c, review.live)["remarks"]
     assert any("`steadyeye label --check-premise 12` asks about 12" in text for text in remarks)
 
 
 def test_another_question_needs_another_folder(tmp_path):
-    here = Study(tmp_path / "study", "pm_k(k=2) >= 30%")
-    other = plan_study(here.table, parse_question("pm_k(k=2) >= 60%"), ONE_CLASS)
+    review = Study(tmp_path / "study", "pm_k(k=2) >= 30%")
+    other = plan_study(review.table, parse_question("pm_k(k=2) >= 60%"), ONE_CLASS)
     with pytest.raises(UsageError, match="begun with other options"):
-        resume_study(here.root, here.table, other)
-    assert review_set.read(here.root).content["kind"] == "labels"
+        resume_study(review.root, review.table, other)
+    assert review_set.read(review.root).content["kind"] == "labels"
     stop = threading.Event()
     stop.set()
-    here.live.items.keep_ahead(stop)
+    review.live.items.keep_ahead(stop)
 
 
 def test_only_sets_without_an_earlier_label_are_asked(tmp_path):
@@ -257,52 +259,55 @@ def test_only_sets_without_an_earlier_label_are_asked(tmp_path):
     order = probe.study.candidates
     earlier = {name: (probe.truth[name],) for name in (*order[:3], *order[5:9:2])}
     gold = {order[-1]: (probe.truth[order[-1]],), order[1]: ("another class",)}
-    here = Study(tmp_path / "study", "pm_k(k=2) >= 30%", earlier=earlier, gold=gold)
-    assert here.result().labels == 3
-    asked = []
-    while (name := here.label()) is not None:
-        asked.append(name)
-        here.open()
-    result = here.result()
+    review = Study(tmp_path / "study", "pm_k(k=2) >= 30%", earlier=earlier, gold=gold)
+    assert review.result().labels == 3
+    names = []
+    while (name := review.label()) is not None:
+        names.append(name)
+        review.open()
+    result = review.result()
     assert result.holds is not None
     counted = order[: result.labels]
-    assert [name for name in asked if name not in gold] == [
+    assert [name for name in names if name not in gold] == [
         name for name in counted if name not in earlier
     ]
     # of a set with an earlier label a gold question has the last word
-    right = [here.truth[n] == here.study.answers[n][0] for n in counted if n != order[1]]
+    right = [review.truth[n] == review.study.answers[n][0] for n in counted if n != order[1]]
     assert result.counts.right == sum(right)
     used = sum(name in earlier for name in counted)
-    with here.db.reading() as c:
-        shown = describe_study(c, here.live)
-    assert f"{used} of them collected for another" in shown["sentences"]["headline"]
+    with review.db.reading() as c:
+        summary = describe_study(c, review.live)
+    assert f"{used} of them collected for another" in summary["sentences"]["headline"]
     serve = f"{len(earlier)} labels collected for another serve"
-    assert any(text.startswith(serve) for text in shown["remarks"])
-    videos = len(set(here.study.videos.values()))
-    assert shown["videos"]["interval"]["n"] == result.labels
-    assert any(text.startswith(f"Videos like these {videos}: ") for text in shown["remarks"])
-    here.export(tmp_path / "out")
-    again = plan_again(read_study(tmp_path / "out" / "study.json"), here.table)
+    assert any(text.startswith(serve) for text in summary["remarks"])
+    videos = len(set(review.study.videos.values()))
+    assert summary["videos"]["interval"]["n"] == result.labels
+    assert any(text.startswith(f"Videos like these {videos}: ") for text in summary["remarks"])
+    review.export(tmp_path / "out")
+    again = plan_again(read_study(tmp_path / "out" / "study.json"), review.table)
     exported = read_labels(tmp_path / "out" / "labels.csv")
     assert judge(again, exported) == result
-    assert set(exported) == set(earlier) | set(asked) | set(gold)
-    assert say_result(again, judge(again, exported)) == shown["sentences"]["headline"]
+    assert set(exported) == set(earlier) | set(names) | set(gold)
+    assert say_result(again, judge(again, exported)) == summary["sentences"]["headline"]
 
 
 def test_a_study_goes_on_with_the_earlier_labels_it_began_with(tmp_path):
     probe = Study(tmp_path / "probe", "pm_k(k=2) >= 30%")
     earlier = {name: (probe.truth[name],) for name in probe.study.candidates[:3]}
-    here = Study(tmp_path / "study", "pm_k(k=2) >= 30%", earlier=earlier)
-    assert resume_study(here.root, here.table, here.study, earlier).earlier == here.study.earlier
+    review = Study(tmp_path / "study", "pm_k(k=2) >= 30%", earlier=earlier)
+    assert (
+        resume_study(review.root, review.table, review.study, earlier).earlier
+        == review.study.earlier
+    )
     other = {**earlier, probe.study.candidates[0]: ("another class",)}
     for labels in (other, None):
         with pytest.raises(UsageError, match="begun with other options"):
-            resume_study(here.root, here.table, here.study, labels)
+            resume_study(review.root, review.table, review.study, labels)
     with pytest.raises(UsageError, match="begun with other options"):
-        resume_study(here.root, here.table, replace(here.study, earlier={}), earlier)
-    (here.root / EARLIER).write_text("set,labels\n")
+        resume_study(review.root, review.table, replace(review.study, earlier={}), earlier)
+    (review.root / EARLIER).write_text("set,labels\n")
     with pytest.raises(UsageError, match="has other sets than the study began with"):
-        resume_study(here.root, here.table, None)
+        resume_study(review.root, review.table, None)
 
 
 def test_answers_and_their_majority():
@@ -346,7 +351,7 @@ def test_all_classes_of_an_image_and_their_majority():
     assert is_right_label(none, none)
     assert not is_right_label(none, unclear)
     assert not is_right_label(both, {**both, "whole": "yes"})
-    assert [word_set_labels(each) for each in (both, none, unclear)] == [
+    assert [word_set_labels(answer) for answer in (both, none, unclear)] == [
         "cat and dog",
         "no object",
         "cannot tell",

@@ -19,22 +19,22 @@ SETS = 500
 FIRST = {"image_id": 0}
 
 
-def frames(truth, found, images, classes):
+def frames(truth, detections, images, classes):
     """AP at IoU 0.5 of each image as pycocotools sees it alone."""
     out = np.full(images, np.nan)
     for i in range(images):
-        alone = [[r | FIRST for r in rows if r["image_id"] == i] for rows in (truth, found)]
+        alone = [[r | FIRST for r in rows if r["image_id"] == i] for rows in (truth, detections)]
         ap = reference(*alone, 1, classes, (ALL,))[0][0, 0]
         if not np.isnan(ap).all():
             out[i] = np.nanmean(ap)
     return out
 
 
-def ours(truth, found, images, classes):
+def compute_ap(truth, detections, images, classes):
     """AP and AR as in `reference`, and AP of each image."""
-    matches = by_area(table(truth), table(found), images, classes)
-    recall = [[average_recall(each, most) for most in (1, 10, 100)] for each in matches]
-    return [dataset_ap(each) for each in matches], recall, frame_ap(matches[0])
+    matches = by_area(table(truth), table(detections), images, classes)
+    recall = [[average_recall(matched, most) for most in (1, 10, 100)] for matched in matches]
+    return [dataset_ap(matched) for matched in matches], recall, frame_ap(matches[0])
 
 
 def repeated(rows, times):
@@ -47,32 +47,39 @@ def repeated(rows, times):
 def real(test_data):
     """val2014_100 with images and categories numbered from 0, and its published statistics."""
     folder = test_data / "coco" / "val2014_100"
-    given = json.loads((folder / "instances_val2014_100.json").read_text())
+    annotations = json.loads((folder / "instances_val2014_100.json").read_text())
     results = json.loads((folder / "instances_val2014_fakebbox100_results.json").read_text())
     kinds = (("image_id", "images"), ("category_id", "categories"))
-    ids = {key: sorted(each["id"] for each in given[kind]) for key, kind in kinds}
-    truth, found = (
+    ids = {key: sorted(entry["id"] for entry in annotations[kind]) for key, kind in kinds}
+    truth, detections = (
         [row | {key: ids[key].index(row[key]) for key in ids} for row in rows]
-        for rows in (given["annotations"], results)
+        for rows in (annotations["annotations"], results)
     )
-    told = re.findall(r"\] = (\S+)", (folder / "val2014_fake_eval_res.txt").read_text())
+    statistics = re.findall(r"\] = (\S+)", (folder / "val2014_fake_eval_res.txt").read_text())
     # after as many of masks
-    return (truth, found, *map(len, ids.values())), [float(each) for each in told[12:24]]
+    return (truth, detections, *map(len, ids.values())), [float(text) for text in statistics[12:24]]
 
 
-def same(one, other):
-    for a, b in zip(one, other, strict=True):
+def same(computed, expected):
+    for a, b in zip(computed, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
 
 
 def test_real_detections_are_as_pycocotools_has_them_and_as_published(real):
     rows, published = real
-    ap, ar, quality = ours(*rows)
+    ap, ar, quality = compute_ap(*rows)
     same((ap, ar, quality), (*reference(*rows), frames(*rows)))
-    one = [[row | {"category_id": 0} for row in both] for both in rows[:2]]
-    same(ours(*one, rows[2], 1)[:2], reference(*one, rows[2], 1))
-    told = [ap[0], ap[0][0], ap[0][IOUS.index(0.75)], *ap[1:], *ar[0], *(a[2] for a in ar[1:])]
-    assert [round(float(np.nanmean(each)), 3) for each in told] == published
+    single_class = [[row | {"category_id": 0} for row in both] for both in rows[:2]]
+    same(compute_ap(*single_class, rows[2], 1)[:2], reference(*single_class, rows[2], 1))
+    statistics = [
+        ap[0],
+        ap[0][0],
+        ap[0][IOUS.index(0.75)],
+        *ap[1:],
+        *ar[0],
+        *(a[2] for a in ar[1:]),
+    ]
+    assert [round(float(np.nanmean(values)), 3) for values in statistics] == published
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,7 @@ def test_real_detections_are_as_pycocotools_has_them_and_as_published(real):
 def test_random_sets_are_as_pycocotools_has_them(batch):
     for seed in range(batch, SETS, 10):
         rows = random_set(seed)
-        same(ours(*rows), (*reference(*rows), frames(*rows)))
+        same(compute_ap(*rows), (*reference(*rows), frames(*rows)))
 
 
 def test_the_random_sets_hold_what_is_hard():
@@ -90,21 +97,23 @@ def test_the_random_sets_hold_what_is_hard():
     objects = [row for truth, *_ in sets for row in truth]
     assert sum(row["iscrowd"] for row in objects) > 500
     assert sum(0 in row["bbox"][2:] for row in objects) > 100
-    assert sum(len(np.unique(each.score)) < len(each.score) for each in boxes) > 100
+    assert (
+        sum(len(np.unique(detections.score)) < len(detections.score) for detections in boxes) > 100
+    )
     assert sum(len({r["image_id"] for r in truth}) < images for truth, _, images, _ in sets) > 50
     groups = [np.unique(np.stack([b.image, b.label]), axis=1, return_counts=True)[1] for b in boxes]
     assert sum(counts.max(initial=0) > MOST for counts in groups) > 10
-    assert not all(truth and found for truth, found, _, _ in sets)
+    assert not all(truth and detections for truth, detections, _, _ in sets)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_weights_are_as_repeated_images(seed):
-    truth, found, images, classes = random_set(seed)
+    truth, detections, images, classes = random_set(seed)
     times = np.random.default_rng(seed).integers(0, 4, images)
-    matched = match(table(truth), table(found), images, classes)
+    matched = match(table(truth), table(detections), images, classes)
     # a set of no images at all is none to pycocotools
     size = max(int(times.sum()), 1)
-    ap, ar = reference(repeated(truth, times), repeated(found, times), size, classes)
+    ap, ar = reference(repeated(truth, times), repeated(detections, times), size, classes)
     same([dataset_ap(matched, weight=times.astype(np.float32))], ap[:1])
     same([average_recall(matched, most, weight=times) for most in (1, 10, 100)], ar[0])
 
@@ -113,10 +122,10 @@ def box(image, bbox, score=1.0):
     return {"image_id": image, "category_id": 0, "bbox": bbox, "score": score}
 
 
-def one_image(*found, places=(0, 50)):
+def one_image(*detections, places=(0, 50)):
     """Objects of 10 × 10 pixels at these x, and such detections: (score, x)."""
     truth = [box(0, [x, 0, 10, 10]) for x in places]
-    return match(table(truth), table([box(0, [x, 0, 10, 10], s) for s, x in found]), 1, 1)
+    return match(table(truth), table([box(0, [x, 0, 10, 10], s) for s, x in detections]), 1, 1)
 
 
 def test_by_hand():
@@ -153,7 +162,7 @@ ROWS = st.lists(
 )
 
 
-def named(rows, crowds):
+def convert_to_coco(rows, crowds):
     """The drawn rows as COCO has them."""
     return [
         {"image_id": image, "category_id": label, "bbox": list(map(float, place)), "score": score}
@@ -163,13 +172,13 @@ def named(rows, crowds):
 
 
 @given(ROWS, ROWS)
-def test_any_boxes_score_as_pycocotools_says_and_never_above_one(truth, found):
-    sets = named(truth, crowds=True), named(found, crowds=False)
+def test_any_boxes_score_as_pycocotools_says_and_never_above_one(truth, detections):
+    sets = convert_to_coco(truth, crowds=True), convert_to_coco(detections, crowds=False)
     matched = match(*map(table, sets), 4, 3)
     ap, of_frames, recall = dataset_ap(matched), frame_ap(matched), average_recall(matched)
-    for each in (ap, of_frames, recall):
-        there = each[~np.isnan(each)]
-        assert ((there >= 0) & (there <= 1)).all()
+    for values in (ap, of_frames, recall):
+        numbers = values[~np.isnan(values)]
+        assert ((numbers >= 0) & (numbers <= 1)).all()
     expected, recalls = reference(*sets, 4, 3, (ALL,))
     np.testing.assert_allclose(ap, expected[0], rtol=0, atol=1e-9)
     np.testing.assert_allclose(recall, recalls[0, -1], rtol=0, atol=1e-9)
@@ -177,35 +186,35 @@ def test_any_boxes_score_as_pycocotools_says_and_never_above_one(truth, found):
 
 @given(ROWS, st.integers(1, 7))
 def test_a_detector_that_repeats_the_truth_is_at_exactly_one(truth, times):
-    rows = named(truth, crowds=False)
+    rows = convert_to_coco(truth, crowds=False)
     # boxes that lie on each other may be taken for one another, but never too few for all
     matched = match(table(rows), table(rows), 4, 3)
     weight = np.full(4, times)
-    for each in (frame_ap(matched), dataset_ap(matched), dataset_ap(matched, weight=weight)):
-        there = each[~np.isnan(each)]
-        assert (there == 1).all()
-        assert there.size == 0 or there.mean() == 1
+    for precision in (frame_ap(matched), dataset_ap(matched), dataset_ap(matched, weight=weight)):
+        numbers = precision[~np.isnan(precision)]
+        assert (numbers == 1).all()
+        assert numbers.size == 0 or numbers.mean() == 1
 
 
 def test_nothing_to_find_and_nothing_found():
-    none, one = table([]), table([box(1, [0, 0, 9, 9])])
-    for found in (none, one):
-        matched = match(none, found, 3, 2)
+    none, one_box = table([]), table([box(1, [0, 0, 9, 9])])
+    for detections in (none, one_box):
+        matched = match(none, detections, 3, 2)
         assert np.array_equal(dataset_ap(matched), np.full((10, 2), np.nan), equal_nan=True)
         assert np.array_equal(average_recall(matched), dataset_ap(matched), equal_nan=True)
         assert np.isnan(frame_ap(matched)).all()
-    same([frame_ap(match(one, none, 3, 2))], [[np.nan, 0, np.nan]])
+    same([frame_ap(match(one_box, none, 3, 2))], [[np.nan, 0, np.nan]])
 
 
 def test_deterministic_and_without_traces():
-    truth, found, images, classes = random_set(101)
-    tables = table(truth), table(found)
+    truth, detections, images, classes = random_set(101)
+    tables = table(truth), table(detections)
     before = deepcopy(tables)
     matches = [match(*tables, images, classes) for _ in range(2)]
     for measure in (frame_ap, dataset_ap, average_recall):
         assert np.array_equal(*map(measure, matches), equal_nan=True)
-    for each, kept in zip(tables, before, strict=True):
-        assert all(map(np.array_equal, vars(each).values(), vars(kept).values()))
+    for rows, copied_rows in zip(tables, before, strict=True):
+        assert all(map(np.array_equal, vars(rows).values(), vars(copied_rows).values()))
 
 
 def test_what_the_kernel_cannot_answer():
@@ -220,8 +229,8 @@ def test_what_the_kernel_cannot_answer():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_groups_are_as_sorted_by_hand(seed):
-    truth, found, images, classes = random_set(seed)
-    objects, detections = table(truth), table(found)
+    truth, detected_rows, images, classes = random_set(seed)
+    objects, detections = table(truth), table(detected_rows)
     groups = match(objects, detections, images, classes).groups
     keys = [
         list(zip(t.image.tolist(), t.label.tolist(), strict=True)) for t in (objects, detections)

@@ -36,7 +36,7 @@ def score(table, operator, level):
     """mAP 0.50:0.95 of a level by pycocotools."""
     rows = rows_at(table, operator, level)
 
-    def listed(boxes):
+    def list_boxes(boxes):
         boxes = select(boxes, rows)
         for i in range(len(boxes)):
             x0, y0, x1, y1 = boxes.boxes[i]
@@ -48,7 +48,7 @@ def score(table, operator, level):
                 "iscrowd": 0,
             }
 
-    truth, detected = list(listed(table.boxes)), list(listed(table.detections))
+    truth, detected = list(list_boxes(table.boxes)), list(list_boxes(table.detections))
     ap, _ = ap_reference.reference(truth, detected, len(rows), len(table.classes))
     return float(np.nanmean(ap[0]))
 
@@ -141,8 +141,8 @@ def test_failure_levels_are_the_first_below(sweep):
 @pytest.mark.parametrize("fails_at", [1, 2, 17, 30, None])
 def test_bisecting_finds_the_first_level_of_a_falling_profile(fails_at):
     levels, known = range(31), {}
-    while asked := next_levels(levels, known, (0.5,)):
-        known |= {level: [0.4 if fails_at and level >= fails_at else 0.9] for level in asked}
+    while chosen := next_levels(levels, known, (0.5,)):
+        known |= {level: [0.4 if fails_at and level >= fails_at else 0.9] for level in chosen}
     below = [level for level, (share,) in known.items() if share < 0.5]
     assert min(below, default=None) == fails_at
     assert len(known) <= 5
@@ -153,7 +153,7 @@ def test_bisecting_finds_the_first_level_of_a_falling_profile(fails_at):
 def test_a_search_says_the_levels_that_it_knows(sweep):
     """Of the levels 0 and 2 alone: the failure lies above 0 and at 2 at most."""
     rows = np.flatnonzero(np.isin(sweep.tags["level"], (0, 2)))
-    found = replace(
+    searched = replace(
         testing._rows(sweep, rows),
         columns=tuple(name for name in sweep.columns if name != "profile"),
         boxes=select(sweep.boxes, rows),
@@ -161,12 +161,12 @@ def test_a_search_says_the_levels_that_it_knows(sweep):
         sweep={"levels": {"blur": [0, 1, 2, 3], "noise": [0, 1, 2, 3]}, "seed": 0},
     )
     whole = map_failure_points(sweep, thresholds=(0.8,)).cells
-    points = map_failure_points(found, thresholds=(0.8,))
+    points = map_failure_points(searched, thresholds=(0.8,))
     assert points.notes == ("30 forward passes, 42.9\u202f% of the 70 of a full sweep",)
     for cell, full in zip(points.cells, whole, strict=True):
         assert (cell.cells[0].low, cell.cells[0].high) == (1, 2)
         assert full.cells[0].value <= 2
-    assert recall_failure_points(found, thresholds=(0.99,)).cells[0].cells[0].value == 2
+    assert recall_failure_points(searched, thresholds=(0.99,)).cells[0].cells[0].value == 2
 
 
 def test_sections_show_map_and_objects(sweep):

@@ -74,24 +74,24 @@ def test_coco_boxes_are_those_of_pycocotools(tiny):
     assert source.notes[0].startswith("32 images with 288 boxes, 4 of them crowds; 2 images")
     for i in range(len(source)):
         sample = source[i]
-        theirs = reference.loadAnns(reference.getAnnIds(int(sample.id)))
-        sides = np.array([each["bbox"] for each in theirs]).reshape(-1, 4)
+        annotations = reference.loadAnns(reference.getAnnIds(int(sample.id)))
+        sides = np.array([annotation["bbox"] for annotation in annotations]).reshape(-1, 4)
         back = np.concatenate(
             [sample.boxes.boxes[:, :2], sample.boxes.boxes[:, 2:] - sample.boxes.boxes[:, :2]], 1
         )
         assert back == pytest.approx(sides, abs=1e-9)
-        assert np.array_equal(sample.boxes.area, [each["area"] for each in theirs])
-        named = [source.category_ids[label] for label in sample.boxes.labels]
-        assert named == [each["category_id"] for each in theirs]
+        assert np.array_equal(sample.boxes.area, [annotation["area"] for annotation in annotations])
+        category_ids = [source.category_ids[label] for label in sample.boxes.labels]
+        assert category_ids == [annotation["category_id"] for annotation in annotations]
 
 
 def test_masks_are_those_of_pycocotools(tiny):
     annotations = json.loads(tiny[1].read_text())["annotations"]
     sizes = {i["id"]: (i["height"], i["width"]) for i in json.loads(tiny[1].read_text())["images"]}
     checked = 0
-    for each in annotations:
-        if isinstance(each["segmentation"], dict):
-            runs = each["segmentation"]
+    for annotation in annotations:
+        if isinstance(annotation["segmentation"], dict):
+            runs = annotation["segmentation"]
             packed = coco_masks.frPyObjects(runs, *runs["size"])
             expected = coco_masks.decode(packed).astype(bool)
             assert np.array_equal(run_lengths(runs), expected)
@@ -99,12 +99,14 @@ def test_masks_are_those_of_pycocotools(tiny):
             x, y, w, h = coco_masks.toBbox(packed)
             assert of_segmentation(runs) == (x, y, x + w, y + h)
         else:
-            packed = coco_masks.frPyObjects(each["segmentation"], *sizes[each["image_id"]])
-            for one in packed:
-                again = run_lengths({"size": one["size"], "counts": one["counts"]})
-                assert np.array_equal(again, coco_masks.decode(one).astype(bool))
-            x0, y0, x1, y1 = of_segmentation(each["segmentation"])
-            x, y, w, h = each["bbox"]
+            packed = coco_masks.frPyObjects(
+                annotation["segmentation"], *sizes[annotation["image_id"]]
+            )
+            for part in packed:
+                again = run_lengths({"size": part["size"], "counts": part["counts"]})
+                assert np.array_equal(again, coco_masks.decode(part).astype(bool))
+            x0, y0, x1, y1 = of_segmentation(annotation["segmentation"])
+            x, y, w, h = annotation["bbox"]
             assert (x0, y0, x1, y1) == pytest.approx((x, y, x + w, y + h), abs=1.0)
         checked += 1
     assert checked == 288
@@ -159,21 +161,21 @@ def test_voc_boxes_are_half_open_and_go_back_exactly(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("<xmax>30</xmax>", "", "an object without xmin"),
         ("<xmax>30</xmax>", "<xmax>-3</xmax>", "a box of negative size"),
         ("</annotation>", "", "cannot read the annotations"),
     ],
 )
-def test_voc_files_that_are_none_are_named(tmp_path, old, new, told):
+def test_voc_files_that_are_none_are_named(tmp_path, old, new, message):
     (tmp_path / "a.xml").write_text(VOC.replace(old, new))
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         plugins.build("sources", parse(f"voc(annotations='{tmp_path}', images='{tmp_path}')"))
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"bbox": [1, 2, -3, 4]}, "annotation 7 has a box of negative size"),
         ({"bbox": [1, 2, float("nan"), 4]}, "annotation 7 has an empty mask or a box"),
@@ -183,7 +185,7 @@ def test_voc_files_that_are_none_are_named(tmp_path, old, new, told):
         ({"bbox": None, "segmentation": {"size": [2, 2], "counts": [5]}}, "runs of 5 together"),
     ],
 )
-def test_annotations_that_are_none_are_named(change, told, tmp_path):
+def test_annotations_that_are_none_are_named(change, message, tmp_path):
     annotation = {"id": 7, "image_id": 1, "category_id": 3, "bbox": [1, 2, 3, 4], **change}
     content = {
         "images": [{"id": 1, "file_name": "a.jpg"}],
@@ -191,7 +193,7 @@ def test_annotations_that_are_none_are_named(change, told, tmp_path):
         "annotations": [annotation],
     }
     (tmp_path / "a.json").write_text(json.dumps(content))
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         plugins.build("sources", parse(f"coco(annotations='{tmp_path / 'a.json'}')"))
 
 
@@ -199,8 +201,10 @@ def test_annotations_that_are_none_are_named(change, told, tmp_path):
 
 
 def coco_results(source, predictions):
-    found = predictions.detections
-    sides = np.concatenate([found.boxes[:, :2], found.boxes[:, 2:] - found.boxes[:, :2]], 1)
+    detections = predictions.detections
+    sides = np.concatenate(
+        [detections.boxes[:, :2], detections.boxes[:, 2:] - detections.boxes[:, :2]], 1
+    )
     return [
         {
             "image_id": int(predictions.ids[image]),
@@ -209,7 +213,11 @@ def coco_results(source, predictions):
             "score": score,
         }
         for image, label, box, score in zip(
-            found.image, found.label, sides.tolist(), found.score.tolist(), strict=True
+            detections.image,
+            detections.label,
+            sides.tolist(),
+            detections.score.tolist(),
+            strict=True,
         )
     ]
 
@@ -223,33 +231,35 @@ def test_real_detections_score_as_pycocotools_says(
 ):
     spec, path = tiny
     model = f"onnx_detector(path='{test_data / 'models' / f'{file}.onnx'}', decoder='{decoder}')"
-    found = se.evaluate(model, spec, out=tmp_path)
+    run = se.evaluate(model, spec, out=tmp_path)
     source = plugins.build("sources", parse(spec))
     reference = COCO(str(path))
-    theirs = COCOeval(reference, reference.loadRes(coco_results(source, found.predictions)), "bbox")
-    theirs.evaluate()
-    theirs.accumulate()
-    theirs.summarize()
-    assert found.map(iou="coco").value == pytest.approx(theirs.stats[0], abs=1e-9)
-    assert found.map().value == pytest.approx(theirs.stats[1], abs=1e-9)
-    assert found.mar().value == pytest.approx(theirs.stats[8], abs=1e-9)
+    evaluation = COCOeval(
+        reference, reference.loadRes(coco_results(source, run.predictions)), "bbox"
+    )
+    evaluation.evaluate()
+    evaluation.accumulate()
+    evaluation.summarize()
+    assert run.map(iou="coco").value == pytest.approx(evaluation.stats[0], abs=1e-9)
+    assert run.map().value == pytest.approx(evaluation.stats[1], abs=1e-9)
+    assert run.mar().value == pytest.approx(evaluation.stats[8], abs=1e-9)
     for place, size in enumerate(("small", "medium", "large"), start=3):
-        assert theirs.stats[place] > 0
-        ours = found.map(iou="coco", size=size).value
-        assert ours == pytest.approx(theirs.stats[place], abs=1e-9)
-    for place, most in enumerate(theirs.params.maxDets[:2]):
-        precision = theirs.eval["precision"][..., 0, place]
-        ours = found.map(iou="coco", detections=most).value
-        assert ours == pytest.approx(precision[precision >= 0].mean(), abs=1e-9)
+        assert evaluation.stats[place] > 0
+        value = run.map(iou="coco", size=size).value
+        assert value == pytest.approx(evaluation.stats[place], abs=1e-9)
+    for place, most in enumerate(evaluation.params.maxDets[:2]):
+        precision = evaluation.eval["precision"][..., 0, place]
+        value = run.map(iou="coco", detections=most).value
+        assert value == pytest.approx(precision[precision >= 0].mean(), abs=1e-9)
     # the figures others have measured with these files, whose threshold and suppression differ
-    assert theirs.stats[0] == pytest.approx(expected, abs=0.02)
+    assert evaluation.stats[0] == pytest.approx(expected, abs=0.02)
 
 
 def test_map_of_objects_of_a_size_is_named_and_refuses_others():
     table = testing.example_detections()
-    found = mean_ap(table, "coco", size="medium", detections=10)
-    assert found.name == "map(iou=coco, size=medium, detections=10)"
-    assert found.value == mean_ap(table, "coco").value, "every object is of 40 × 40 pixels"
+    result = mean_ap(table, "coco", size="medium", detections=10)
+    assert result.name == "map(iou=coco, size=medium, detections=10)"
+    assert result.value == mean_ap(table, "coco").value, "every object is of 40 × 40 pixels"
     assert mean_ap(table, size="small").value is None
     for wrong, why in (
         ({"size": "smal"}, "no size of objects named 'smal'; did you mean 'small'"),
@@ -264,10 +274,12 @@ def test_suppression_is_greedy_by_class():
     corners = np.array([[0, 0, 10, 10], [1, 0, 11, 10], [0, 0, 10, 10], [50, 50, 60, 60.0]])
     from steadyeye.core.boxes import Detections
 
-    found = Detections(corners, np.array([0, 0, 1, 0], np.int32), np.array([0.9, 0.8, 0.7, 0.01]))
-    left = suppress_overlaps(found, threshold=0.1, overlap=0.5)
+    detections = Detections(
+        corners, np.array([0, 0, 1, 0], np.int32), np.array([0.9, 0.8, 0.7, 0.01])
+    )
+    left = suppress_overlaps(detections, threshold=0.1, overlap=0.5)
     assert left.scores.tolist() == [0.9, 0.7]
-    assert suppress_overlaps(found, threshold=0.0, overlap=None).scores.tolist() == [
+    assert suppress_overlaps(detections, threshold=0.0, overlap=None).scores.tolist() == [
         0.9,
         0.8,
         0.7,
@@ -292,13 +304,13 @@ def test_the_letterbox_keeps_the_aspect_and_the_way_back():
 def test_a_detector_is_a_classifier_too(detected):
     table = detected.predictions
     # every class of the model competes, those that the data does not have too
-    said, reach = table.raw_detections, table.model_to_data_class
+    detections, data_class = table.raw_detections, table.model_to_data_class
     for row in range(0, len(table), 5):
-        mine = np.flatnonzero(said.image == row)
-        own = said.label[mine[said.score[mine].argmax()]] if len(mine) else None
+        mine = np.flatnonzero(detections.image == row)
+        own = detections.label[mine[detections.score[mine].argmax()]] if len(mine) else None
         name = "nothing" if own is None else table.model_classes[own]
         assert table.answer(row) == (
-            name if own is None or reach[own] < 0 else table.classes[reach[own]]
+            name if own is None or data_class[own] < 0 else table.classes[data_class[own]]
         )
     assert detected.accuracy().n == 8
     assert detected.pm_k(3).value <= detected.accuracy().value
@@ -310,14 +322,14 @@ def test_classes_that_do_not_map_are_named_and_counted(detected):
 
 
 def test_pm_k_map_falls_with_k_and_begins_at_map(detected):
-    found = detected.pm_k_map()
-    assert found.name == "pm_k_map(k=3)"
-    assert found.cells[0].value == detected.map().value
-    assert found.value <= found.cells[0].value
+    result = detected.pm_k_map()
+    assert result.name == "pm_k_map(k=3)"
+    assert result.cells[0].value == detected.map().value
+    assert result.value <= result.cells[0].value
     # four videos, of a class each or two: no interval would cover
-    assert (found.low, found.high) == (None, None)
-    assert found.interval.startswith("none: too few images: the median class has objects in")
-    assert any(note.startswith("images per class: ") for note in found.notes)
+    assert (result.low, result.high) == (None, None)
+    assert result.interval.startswith("none: too few images: the median class has objects in")
+    assert any(note.startswith("images per class: ") for note in result.notes)
 
 
 @pytest.mark.slow
@@ -393,7 +405,7 @@ def short(images):
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         ("inverted", "1 inverted boxes, first"),
         ("not_numbers", "1 NaN boxes"),
@@ -402,16 +414,16 @@ def short(images):
         ("short", "returns what are no detections"),
     ],
 )
-def test_what_are_no_detections_is_told_in_one_line(tiny, tmp_path, function, told):
+def test_what_are_no_detections_is_told_in_one_line(tiny, tmp_path, function, message):
     spec = f"callable_detector(path='test_detection:{function}')"
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         se.evaluate(spec, tiny[0], out=tmp_path)
 
 
 def test_a_function_is_a_detector(tiny, tmp_path):
-    found = se.evaluate("callable_detector(path='test_detection:two_boxes')", tiny[0], out=tmp_path)
-    assert len(found.predictions.detections) == 64
-    assert found.predictions.answer(0) == "person"
+    run = se.evaluate("callable_detector(path='test_detection:two_boxes')", tiny[0], out=tmp_path)
+    assert len(run.predictions.detections) == 64
+    assert run.predictions.answer(0) == "person"
 
 
 # ---------------------------------------------------------------- saved results
@@ -426,19 +438,19 @@ def val2014(test_data):
 
 
 def test_saved_results_have_the_published_statistics(val2014, tmp_path):
-    found = score(*val2014, tmp_path)
-    assert round(found.map(iou="coco").value, 3) == 0.505
-    assert round(found.map().value, 3) == 0.697
-    assert round(found.map(iou=0.75).value, 3) == 0.573
-    assert [round(found.mar(detections=n).value, 3) for n in (1, 10, 100)] == [0.387, 0.594, 0.595]
-    interval = found.map(iou="coco")
+    run = score(*val2014, tmp_path)
+    assert round(run.map(iou="coco").value, 3) == 0.505
+    assert round(run.map().value, 3) == 0.697
+    assert round(run.map(iou=0.75).value, 3) == 0.573
+    assert [round(run.mar(detections=n).value, 3) for n in (1, 10, 100)] == [0.387, 0.594, 0.595]
+    interval = run.map(iou="coco")
     # a hundred images are few for eighty classes
     assert (interval.low, interval.high) == (None, None)
     assert interval.interval.startswith("none: too few images: the median class has objects in 3 ")
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"image_id": 5}, "1 detection of images that the data does not have"),
         ({"category_id": 12}, "1 detection with a category_id that the data does not have"),
@@ -448,13 +460,13 @@ def test_saved_results_have_the_published_statistics(val2014, tmp_path):
         ({"bbox": [1, 2, float("nan"), 4]}, "1 detection with a bbox that is not"),
     ],
 )
-def test_results_that_are_none_are_named(val2014, tmp_path, change, told):
+def test_results_that_are_none_are_named(val2014, tmp_path, change, message):
     results, data = val2014
     entries = json.loads(results.read_text())
     entries[3] |= change
     path = tmp_path / "results.json"
     path.write_text(json.dumps(entries))
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         score(path, data, tmp_path / "out")
 
 
@@ -468,15 +480,15 @@ def test_other_thresholds_are_refused(val2014, tmp_path, wrong):
 
 
 def table(rows, scores=None):
-    made = truth_table([boxes([r[:4] for r in rows], [r[4] for r in rows])])
-    return made if scores is None else replace(made, score=np.array(scores))
+    box_table = truth_table([boxes([r[:4] for r in rows], [r[4] for r in rows])])
+    return box_table if scores is None else replace(box_table, score=np.array(scores))
 
 
 THERE = [(0, 0, 10, 10, 0), (100, 100, 110, 110, 1)]
 
 
 @pytest.mark.parametrize(
-    ("said", "kind", "missed"),
+    ("detection", "kind", "missed"),
     [
         ((0, 0, 10, 10, 0), "found", [1]),
         ((0, 0, 10, 9, 1), "classification", [1]),
@@ -485,66 +497,68 @@ THERE = [(0, 0, 10, 10, 0), (100, 100, 110, 110, 1)]
         ((50, 50, 60, 60, 0), "background", [0, 1]),
     ],
 )
-def test_kinds_of_errors_by_hand(said, kind, missed):
-    found = frame_errors(table(THERE), table([said], [0.9]))
-    assert found.kind[0] == (-1 if kind == "found" else KINDS.index(kind))
-    assert np.flatnonzero(found.missed).tolist() == missed
+def test_kinds_of_errors_by_hand(detection, kind, missed):
+    result = frame_errors(table(THERE), table([detection], [0.9]))
+    assert result.kind[0] == (-1 if kind == "found" else KINDS.index(kind))
+    assert np.flatnonzero(result.missed).tolist() == missed
 
 
 def test_a_second_box_on_one_object_is_a_duplicate():
-    found = frame_errors(table(THERE), table([(0, 0, 10, 9, 0), (0, 0, 10, 10, 0)], [0.9, 0.8]))
-    assert found.kind.tolist() == [-1, KINDS.index("duplicate")]
+    result = frame_errors(table(THERE), table([(0, 0, 10, 9, 0), (0, 0, 10, 10, 0)], [0.9, 0.8]))
+    assert result.kind.tolist() == [-1, KINDS.index("duplicate")]
 
 
 def test_a_second_box_that_lies_on_another_object_too_is_a_classification_error():
     """What tidecv decides where the paper leaves it open."""
     beside = table([*THERE, (0, 0, 10, 8, 1)])
-    found = frame_errors(beside, table([(0, 0, 10, 10, 0), (0, 0, 10, 9, 0)], [0.9, 0.8]))
-    assert found.kind.tolist() == [-1, KINDS.index("classification")]
-    assert found.target.tolist() == [-1, 2]
-    assert np.flatnonzero(found.missed).tolist() == [1]
+    result = frame_errors(beside, table([(0, 0, 10, 10, 0), (0, 0, 10, 9, 0)], [0.9, 0.8]))
+    assert result.kind.tolist() == [-1, KINDS.index("classification")]
+    assert result.target.tolist() == [-1, 2]
+    assert np.flatnonzero(result.missed).tolist() == [1]
 
 
 def test_boxes_on_a_crowd_are_no_error():
     crowd = replace(table(THERE), crowd=np.array([True, False]))
-    found = frame_errors(crowd, table([(0, 0, 10, 10, 0)], [0.9]))
-    assert found.kind.tolist() == [-2]
-    assert np.flatnonzero(found.missed).tolist() == [1]
+    result = frame_errors(crowd, table([(0, 0, 10, 10, 0)], [0.9]))
+    assert result.kind.tolist() == [-2]
+    assert np.flatnonzero(result.missed).tolist() == [1]
 
 
 def test_only_what_lies_in_a_crowd_of_its_class_is_left_alone():
     crowd = replace(table([(0, 0, 100, 100, 0)]), crowd=np.array([True]))
-    said = [(0, 0, 10, 10, 0), (0, 0, 10, 10, 1), (95, 95, 115, 115, 0)]
-    found = frame_errors(crowd, table(said, [0.9, 0.8, 0.7]))
+    detections = [(0, 0, 10, 10, 0), (0, 0, 10, 10, 1), (95, 95, 115, 115, 0)]
+    result = frame_errors(crowd, table(detections, [0.9, 0.8, 0.7]))
     background = KINDS.index("background")
-    assert found.kind.tolist() == [-2, background, background]
-    assert not found.missed.any()
+    assert result.kind.tolist() == [-2, background, background]
+    assert not result.missed.any()
 
 
 def test_iou_is_that_of_pycocotools():
     rng = np.random.default_rng(0)
-    one, other = (rng.uniform(0, 50, (40, 4)) for _ in range(2))
-    corners = [np.concatenate([each[:, :2], each[:, :2] + each[:, 2:]], 1) for each in (one, other)]
-    expected = coco_masks.iou(one, other, [0] * 40)
+    first, second = (rng.uniform(0, 50, (40, 4)) for _ in range(2))
+    corners = [
+        np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], 1) for sides in (first, second)
+    ]
+    expected = coco_masks.iou(first, second, [0] * 40)
     assert iou(*corners) == pytest.approx(expected, abs=1e-12)
 
 
-def read_content(truth, said, scores, classes=2):
+def read_content(truth, detected_rows, scores, classes=2):
     """Frames from one list of rows an image each."""
-    made = [
+    tables = [
         truth_table([boxes([r[:4] for r in i], [r[4] for r in i]) for i in t])
-        for t in (truth, said)
+        for t in (truth, detected_rows)
     ]
     names = np.array([f"image {i}" for i in range(len(truth))])
-    detections = replace(made[1], score=np.array(scores, dtype=float))
-    return Frames(np.arange(len(truth)), names, made[0], detections, classes)
+    detections = replace(tables[1], score=np.array(scores, dtype=float))
+    return Frames(np.arange(len(truth)), names, tables[0], detections, classes)
 
 
 ONE = (0, 0, 10, 10, 0)
 
 
 @pytest.mark.parametrize(
-    ("said", "scores", "kind", "gain"),
+    ("detections", "scores", "kind", "gain"),
     [
         # class 1 has an object that is found: AP 1. Class 0: nothing right, 0
         ([(0, 0, 10, 9, 1)], [0.9], "classification", 0.75),
@@ -558,10 +572,10 @@ ONE = (0, 0, 10, 10, 0)
         ([ONE, (0, 0, 10, 9, 0)], [0.8, 0.7], "duplicate", 0.0),
     ],
 )
-def test_gains_by_hand(said, scores, kind, gain):
+def test_gains_by_hand(detections, scores, kind, gain):
     right = (100, 100, 110, 110, 1)
-    found = read_content([[ONE, right]], [[*said, right]], [*scores, 0.5])
-    by_kind = {result.name: result for result in gains(found)}
+    content = read_content([[ONE, right]], [[*detections, right]], [*scores, 0.5])
+    by_kind = {result.name: result for result in gains(content)}
     assert list(by_kind) == list(KINDS)
     assert by_kind[kind].value == pytest.approx(gain)
     assert by_kind[kind].n == 1
@@ -571,8 +585,8 @@ def test_gains_by_hand(said, scores, kind, gain):
 
 def test_missed_objects_gain_what_recall_lacks():
     """One of two objects of a class is found: AP at recalls to 0.5, 51 of 101; then at all."""
-    found = read_content([[ONE, (50, 50, 60, 60, 0)]], [[ONE]], [0.9], classes=1)
-    missed = gains(found)[KINDS.index("missed")]
+    content = read_content([[ONE, (50, 50, 60, 60, 0)]], [[ONE]], [0.9], classes=1)
+    missed = gains(content)[KINDS.index("missed")]
     assert missed.value == pytest.approx(1 - 51 / 101)
     # of a single image there is no interval
     assert (missed.low, missed.high) == (None, None)
@@ -600,8 +614,8 @@ TIDE_LINSPACE = (69.78631839, (16.74362031, 0.24988213, 0, 0, 0, 8.16208012))
 def distinct(entries):
     n = len(entries)
     return [
-        {**each, "score": each["score"] * (1 - 1e-6) + 1e-6 * (i / n)}
-        for i, each in enumerate(entries)
+        {**entry, "score": entry["score"] * (1 - 1e-6) + 1e-6 * (i / n)}
+        for i, entry in enumerate(entries)
     ]
 
 
@@ -621,19 +635,19 @@ def test_gains_are_those_of_tidecv(val2014, tmp_path, change, expected, toleranc
     run_ = score(tmp_path / "results.json", data, tmp_path / "out")
     everything = frames(run_.predictions, np.arange(100))
     assert 100 * run_.map().value == pytest.approx(expected[0], abs=tolerance)
-    found = gains(everything)
-    assert [100 * each.value for each in found] == pytest.approx(expected[1], abs=tolerance)
-    for each in found:
+    kind_gains = gains(everything)
+    assert [100 * gain.value for gain in kind_gains] == pytest.approx(expected[1], abs=tolerance)
+    for gain in kind_gains:
         # a hundred images for eighty classes: half of them stand on one to four
-        assert (each.low, each.high) == (None, None)
-        assert each.interval.startswith("none: too few images: the median class has objects in ")
+        assert (gain.low, gain.high) == (None, None)
+        assert gain.interval.startswith("none: too few images: the median class has objects in ")
 
 
 def test_kinds_are_counted_as_tidecv_counts_them(val2014, tmp_path):
     table_ = score(*val2014, tmp_path).predictions
-    found = errors(table_.boxes, table_.detections, len(table_))
-    counts = [int((found.kind == kind).sum()) for kind in range(5)]
-    assert (*counts, int(found.missed.sum())) == (83, 1, 0, 1, 0, 97)
+    result = errors(table_.boxes, table_.detections, len(table_))
+    counts = [int((result.kind == kind).sum()) for kind in range(5)]
+    assert (*counts, int(result.missed.sum())) == (83, 1, 0, 1, 0, 97)
 
 
 def test_the_empty_frame_has_no_errors():

@@ -75,25 +75,27 @@ def add_outside(table):
 @pytest.mark.parametrize(("kind", "name"), [p for p in OF_BOXES if p[1] not in ABOUT_OOD])
 def test_what_reads_boxes_sees_the_image_without_the_objects_outside(pairs, kind, name):
     plugin = plugins.load(kind, name)
-    seen, plain = next(p for p in pairs if readable(plugin, p[0].predictions.columns))
-    assert (seen.predictions.boxes.label == OOD).sum() >= 30
+    with_ood, plain = next(p for p in pairs if readable(plugin, p[0].predictions.columns))
+    assert (with_ood.predictions.boxes.label == OOD).sum() >= 30
     if kind == "metrics":
-        asked = ask(Spec(name))
-        found, expected = asked.metric(seen.predictions), asked.metric(plain.predictions)
-        assert without_notes(found) == without_notes(expected)
-        assert seen is not pairs[0][0] or found == expected
+        bound = ask(Spec(name))
+        result, expected = bound.metric(with_ood.predictions), bound.metric(plain.predictions)
+        assert without_notes(result) == without_notes(expected)
+        assert with_ood is not pairs[0][0] or result == expected
         # no failure level is within the four of the sweep
-        assert (found.value is None) == name.endswith("failure_points")
-        if asked.outcomes is None:
+        assert (result.value is None) == name.endswith("failure_points")
+        if bound.outcomes is None:
             return
-        pair = [asked.outcomes(each.predictions) for each in (seen, plain)]
+        pair = [bound.outcomes(evaluated.predictions) for evaluated in (with_ood, plain)]
         assert pair[0].value == pair[1].value
         return
-    found, expected = plugin([seen]), plugin([plain])
-    assert found is not None
+    result, expected = plugin([with_ood]), plugin([plain])
+    assert result is not None
     if name == "lost_tracks":  # an object outside covers others as well as one of a class
-        found, expected = (replace(each, tables=each.tables[:1]) for each in (found, expected))
-    assert found == expected
+        result, expected = (
+            replace(analysis, tables=analysis.tables[:1]) for analysis in (result, expected)
+        )
+    assert result == expected
 
 
 def without_notes(result):
@@ -102,8 +104,8 @@ def without_notes(result):
 
 
 def test_classes_that_are_there_are_none_outside():
-    found = boxes([[0, 0, 5, 5], [1, 1, 6, 6], [2, 2, 3, 3]], [2, OOD, 0])
-    assert present(found) == (0, 2)
+    objects = boxes([[0, 0, 5, 5], [1, 1, 6, 6], [2, 2, 3, 3]], [2, OOD, 0])
+    assert present(objects) == (0, 2)
     assert present(boxes([[0, 0, 5, 5]], [OOD])) == ()
     assert in_classes(rows([(0, OOD, 0, 0, 1, 1, 1), (0, 1, 0, 0, 1, 1, 1)])).label.tolist() == [1]
 
@@ -188,14 +190,14 @@ def test_a_file_without_that_category_is_read_as_ever(tmp_path):
 def test_objects_outside_are_sealed_and_count_for_no_present_number(tmp_path):
     spec = f"{instances(tmp_path)})"
     run = se.evaluate("callable_detector(path='test_ood:cats')", spec, out=tmp_path / "run")
-    found = run.predictions
-    assert found.boxes.label.tolist() == [0, OOD, OOD]
-    assert found.truth.tolist() == [[True, False], [False, False]]
+    predictions = run.predictions
+    assert predictions.boxes.label.tolist() == [0, OOD, OOD]
+    assert predictions.truth.tolist() == [[True, False], [False, False]]
     # by falling score a false positive, the true one, a false one
     assert run.map().value == pytest.approx(0.5)
     assert run.map_without_ood().value == pytest.approx(1.0)
-    assert ask(parse("mar")).metric(found).value == pytest.approx(1.0)
-    assert not any("reach out" in note for note in found.notes)
+    assert ask(parse("mar")).metric(predictions).value == pytest.approx(1.0)
+    assert not any("reach out" in note for note in predictions.notes)
 
 
 # ---------------------------------------------------------------- map_without_ood
@@ -207,7 +209,7 @@ OTHER = (0, OOD, 50, 50, 60, 60, 1)
 
 
 @pytest.mark.parametrize(
-    ("truth", "said", "excusing", "plain"),
+    ("truth", "detections", "excusing", "plain"),
     [
         # matched to an object outside and to nothing else: ignored, so that the cat comes first
         ([CAT, OTHER], [FOUND, (0, 0, 50, 50, 60, 60, 0.9)], 1, 0.5),
@@ -227,8 +229,8 @@ OTHER = (0, OOD, 50, 50, 60, 60, 1)
         ([CAT, (1, OOD, 50, 50, 60, 60, 1)], [FOUND, (0, 0, 50, 50, 60, 60, 0.9)], 0.5, 0.5),
     ],
 )
-def test_detections_of_objects_outside_are_ignored_by_hand(truth, said, excusing, plain):
-    predictions = build_predictions(truth, said, images=2)
+def test_detections_of_objects_outside_are_ignored_by_hand(truth, detections, excusing, plain):
+    predictions = build_predictions(truth, detections, images=2)
     assert map_without_ood(predictions).value == pytest.approx(excusing)
     assert ask(parse("map")).metric(predictions).value == pytest.approx(plain)
 
@@ -247,10 +249,10 @@ def test_objects_of_classes_that_the_model_has_not_lie_outside():
     predictions = build_predictions(
         [CAT, goat], [FOUND, (0, 0, 50, 50, 60, 60, 0.9)], data_classes=[0, -1]
     )
-    found = map_without_ood(predictions)
-    assert found.value == pytest.approx(1)
-    assert [(cell.name, cell.n) for cell in found.cells] == [(predictions.classes[0], 1)]
-    assert found.notes[0] == "1 object of classes that the model does not have (OOD), in 1 image"
+    result = map_without_ood(predictions)
+    assert result.value == pytest.approx(1)
+    assert [(cell.name, cell.n) for cell in result.cells] == [(predictions.classes[0], 1)]
+    assert result.notes[0] == "1 object of classes that the model does not have (OOD), in 1 image"
     assert ask(parse("map")).metric(predictions).value == pytest.approx(0.25)
     everything = replace(predictions, model_to_data_class=np.array([0, 1]))
     assert map_without_ood(everything).value == pytest.approx(0.25)
@@ -264,17 +266,17 @@ def test_a_crowd_outside_excuses_what_lies_in_it():
 
 
 def test_without_objects_there_is_no_value():
-    found = map_without_ood(build_predictions([OTHER], [FOUND]))
-    assert (found.value, found.cells) == (None, ())
+    result = map_without_ood(build_predictions([OTHER], [FOUND]))
+    assert (result.value, result.cells) == (None, ())
 
 
 def crowded(rng, images=4, classes=3):
     """Random objects, some outside, and detections near them and elsewhere."""
 
     def near(box, shift):
-        return [max(each + rng.integers(-shift, shift + 1), 0) for each in box]
+        return [max(side + rng.integers(-shift, shift + 1), 0) for side in box]
 
-    truth, said = [], []
+    truth, detections = [], []
     for i in range(images):
         for _ in range(rng.integers(0, 7)):
             x, y = rng.integers(0, 20, 2)
@@ -284,70 +286,79 @@ def crowded(rng, images=4, classes=3):
                 x0, y0, x1, y1 = near(box, 1)
                 if x1 > x0 and y1 > y0:
                     label, score = rng.integers(0, classes), rng.integers(1, 99) / 100
-                    said.append((i, label, x0, y0, x1, y1, score))
-    return truth, said
+                    detections.append((i, label, x0, y0, x1, y1, score))
+    return truth, detections
 
 
-def naive(truth, said, images, classes, bar):
+def naive(truth, detections, images, classes, bar):
     """Flags of each detection, straight from the definition: 1 true, 0 false, −1 ignored."""
-    flags = np.zeros(len(said), dtype=int)
+    flags = np.zeros(len(detections), dtype=int)
     for i in range(images):
         for c in range(classes):
-            mine = [d for d in range(len(said)) if tuple(said[d][:2]) == (i, c)]
+            mine = [d for d in range(len(detections)) if tuple(detections[d][:2]) == (i, c)]
             free = [t for t in range(len(truth)) if tuple(truth[t][:2]) == (i, c)]
-            beyond = [t for t in range(len(truth)) if tuple(truth[t][:2]) == (i, OOD)]
-            for d in sorted(mine, key=lambda d: -said[d][6]):
-                overlap = {t: one_iou(said[d], truth[t]) for t in free + beyond}
+            outside = [t for t in range(len(truth)) if tuple(truth[t][:2]) == (i, OOD)]
+            for d in sorted(mine, key=lambda d: -detections[d][6]):
+                overlap = {t: one_iou(detections[d], truth[t]) for t in free + outside}
                 # of equals the last, as pycocotools
                 best = max(free, key=lambda t: (overlap[t], t), default=None)
                 if best is not None and overlap[best] >= bar:
                     flags[d] = 1
                     free.remove(best)
-                elif any(overlap[t] >= bar for t in beyond):
+                elif any(overlap[t] >= bar for t in outside):
                     flags[d] = -1
     return flags
 
 
-def one_iou(one, other):
-    sides = [np.array([each[2:6]], dtype=float) for each in (one, other)]
+def one_iou(first, second):
+    sides = [np.array([row[2:6]], dtype=float) for row in (first, second)]
     return float(iou(*sides)[0, 0])
 
 
 @pytest.mark.parametrize("bar", [0.5, 0.75])
 def test_random_sets_match_as_the_definition_says(bar):
-    rng, seen = np.random.default_rng(1), np.zeros(3)
+    rng, counts = np.random.default_rng(1), np.zeros(3)
     bit = IOUS.index(bar)
     for _ in range(60):
-        truth, said = crowded(rng)
-        predictions = build_predictions(truth, said, classes=3, images=4)
-        found = frames_without_ood(predictions, select_counted_rows(predictions)).match_detections()
-        flags = np.zeros(len(said), dtype=int)
-        flags[found.groups.row[(found.hit >> bit & 1) == 1]] = 1
-        flags[found.groups.row[(found.ignored >> bit & 1) == 1]] = -1
-        assert flags.tolist() == naive(truth, said, 4, 3, bar).tolist()
-        seen += [(flags == each).sum() for each in (-1, 0, 1)]
-    assert (seen > 50).all()
+        truth, detections = crowded(rng)
+        predictions = build_predictions(truth, detections, classes=3, images=4)
+        matches = frames_without_ood(
+            predictions, select_counted_rows(predictions)
+        ).match_detections()
+        flags = np.zeros(len(detections), dtype=int)
+        flags[matches.groups.row[(matches.hit >> bit & 1) == 1]] = 1
+        flags[matches.groups.row[(matches.ignored >> bit & 1) == 1]] = -1
+        assert flags.tolist() == naive(truth, detections, 4, 3, bar).tolist()
+        counts += [(flags == flag).sum() for flag in (-1, 0, 1)]
+    assert (counts > 50).all()
 
 
 def test_equal_to_pycocotools_with_the_objects_outside_ignored_in_every_category():
     # no crowd but too large to count: pycocotools ignores what takes it, each copy once
     rng = np.random.default_rng(2)
     for _ in range(25):
-        truth, said = crowded(rng)
-        entries = [entry(each) for each in truth if each[1] != OOD]
-        beyond = [entry(each) | {"area": 1e12} for each in truth if each[1] == OOD]
-        copies = [each | {"category_id": c} for each in beyond for c in range(3) for _ in said]
-        scored = [entry(each) | {"score": each[6]} for each in said]
+        truth, detections = crowded(rng)
+        entries = [entry(row) for row in truth if row[1] != OOD]
+        outside = [entry(row) | {"area": 1e12} for row in truth if row[1] == OOD]
+        copies = [
+            annotation | {"category_id": c}
+            for annotation in outside
+            for c in range(3)
+            for _ in detections
+        ]
+        scored = [entry(row) | {"score": row[6]} for row in detections]
         if not scored or not entries:
             continue
         expected = reference(entries + copies, scored, 4, 3, ((0, 1e10),))[0][0]
-        predictions = build_predictions(truth, said, classes=3, images=4)
-        found = frames_without_ood(predictions, select_counted_rows(predictions)).match_detections()
-        assert dataset_ap(found) == pytest.approx(expected, abs=1e-9, nan_ok=True)
+        predictions = build_predictions(truth, detections, classes=3, images=4)
+        matches = frames_without_ood(
+            predictions, select_counted_rows(predictions)
+        ).match_detections()
+        assert dataset_ap(matches) == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
 def entry(row):
-    image, label, x0, y0, x1, y1, _ = (int(each) for each in row)
+    image, label, x0, y0, x1, y1, _ = (int(value) for value in row)
     box = {"bbox": [x0, y0, x1 - x0, y1 - y0], "iscrowd": 0}
     return {"image_id": image, "category_id": label, **box}
 
@@ -355,57 +366,57 @@ def entry(row):
 @pytest.mark.parametrize("threshold", [0.5, "coco"])
 def test_without_objects_outside_it_is_map(threshold):
     predictions = sets(outside=False)
-    found = map_without_ood(predictions, iou=threshold)
+    result = map_without_ood(predictions, iou=threshold)
     plain = ask(Spec("map", {"iou": threshold})).metric(predictions)
-    assert (found.value, found.low, found.high) == pytest.approx(
+    assert (result.value, result.low, result.high) == pytest.approx(
         (plain.value, plain.low, plain.high)
     )
-    assert (found.n, found.interval) == (plain.n, plain.interval)
-    assert found.notes[0] == "no OOD objects: the same as mAP"
+    assert (result.n, result.interval) == (plain.n, plain.interval)
+    assert result.notes[0] == "no OOD objects: the same as mAP"
 
 
 def test_every_class_has_its_objects_and_an_interval():
     predictions = sets(outside=True)
-    found = map_without_ood(predictions)
+    result = map_without_ood(predictions)
     objects = in_classes(predictions.boxes)
     anchors = np.isin(objects.image, select_counted_rows(predictions))
-    assert [cell.n for cell in found.cells] == np.bincount(objects.label[anchors]).tolist()
+    assert [cell.n for cell in result.cells] == np.bincount(objects.label[anchors]).tolist()
     # a class on fewer than five images has none
     images = [len(np.unique(objects.image[anchors & (objects.label == c)])) for c in range(3)]
-    for cell, several in zip(found.cells, images, strict=True):
+    for cell, several in zip(result.cells, images, strict=True):
         assert (cell.low is None) == (several < FEWEST)
         assert cell.low is None or cell.low <= cell.value <= cell.high
-    assert found.low < found.value < found.high
-    assert np.mean([cell.value for cell in found.cells]) == pytest.approx(found.value)
-    assert found.value > ask(parse("map")).metric(predictions).value
+    assert result.low < result.value < result.high
+    assert np.mean([cell.value for cell in result.cells]) == pytest.approx(result.value)
+    assert result.value > ask(parse("map")).metric(predictions).value
 
 
 def test_recall_of_every_class_makes_mean_recall():
     predictions = sets(outside=True)
     of_classes = measure_by_class(frames(predictions, select_counted_rows(predictions)), recall)
-    found = by_class("mar", of_classes, predictions.classes)
+    result = by_class("mar", of_classes, predictions.classes)
     whole = ask(parse("mar")).metric(predictions)
-    assert (found.value, found.low, found.high) == pytest.approx(
+    assert (result.value, result.low, result.high) == pytest.approx(
         (whole.value, whole.low, whole.high)
     )
 
 
 def test_models_are_compared_on_it():
-    seen = sets(outside=True)
+    predictions = sets(outside=True)
     asked_of = ask(parse("map_without_ood"))
-    assert asked_of.outcomes(seen).value == pytest.approx(asked_of.metric(seen).value)
+    assert asked_of.outcomes(predictions).value == pytest.approx(asked_of.metric(predictions).value)
 
 
 def test_nobody_is_told_it_where_nothing_lies_outside(both):
-    seen, plain = (set(each.results) for each in both)
-    assert seen - plain == {"map_without_ood(iou=0.5)"}
+    with_ood, plain = (set(evaluated.results) for evaluated in both)
+    assert with_ood - plain == {"map_without_ood(iou=0.5)"}
 
 
 def test_nothing_outside_changes_no_flag():
     predictions = sets(outside=False)
-    found = frames(predictions, select_counted_rows(predictions))
-    plain = found.match_detections()
-    same = ignore_detections_on(plain, found.detections, rows([]))
+    anchors = frames(predictions, select_counted_rows(predictions))
+    plain = anchors.match_detections()
+    same = ignore_detections_on(plain, anchors.detections, rows([]))
     assert np.array_equal(same.ignored, plain.ignored)
 
 

@@ -29,20 +29,20 @@ METRICS = (precision_at, recall_at, f1_at)
 CLASSES = ("bird", "cat", "dog")
 
 
-def predict(truth, found, images=7):
+def predict(truth, detected_rows, images=7):
     """The rows as predictions of so many anchors, whose neighbours have neither object nor box."""
     whole = testing.example_detections(sets=images)
     anchors = np.flatnonzero(whole.tags["offset"] == 0)
     boxes, detections = (
-        replace(rows, image=anchors[rows.image]) for rows in map(table, (truth, found))
+        replace(rows, image=anchors[rows.image]) for rows in map(table, (truth, detected_rows))
     )
     return replace(whole, boxes=boxes, detections=detections)
 
 
-def overlap(one, other, crowd):
+def overlap(first, second, crowd):
     """IoU of two boxes x, y, w, h; with a crowd the share of the first inside it."""
-    x, y, w, h = one
-    u, v, a, b = other
+    x, y, w, h = first
+    u, v, a, b = second
     sides = [min(x + w, u + a) - max(x, u), min(y + h, v + b) - max(y, v)]
     if min(sides) <= 0:
         return 0
@@ -50,13 +50,13 @@ def overlap(one, other, crowd):
     return inside / (w * h) if crowd else inside / (w * h + a * b - inside)
 
 
-def judge(truth, found, threshold, iou=0.5):
+def judge(truth, detections, threshold, iou=0.5):
     """(class, image, score, whether right) of the detections that count, by the definition."""
     judged = []
-    for image, label in {(row["image_id"], row["category_id"]) for row in found}:
+    for image, label in {(row["image_id"], row["category_id"]) for row in detections}:
         detected, present = (
             [row for row in rows if (row["image_id"], row["category_id"]) == (image, label)]
-            for rows in (found, truth)
+            for rows in (detections, truth)
         )
         detected = sorted(detected, key=lambda row: -row["score"])[:100]
         free = [row for row in present if not row["iscrowd"]]
@@ -64,7 +64,7 @@ def judge(truth, found, threshold, iou=0.5):
         for row in detected:
             if row["score"] < threshold:
                 continue
-            near = [overlap(row["bbox"], each["bbox"], crowd=False) for each in free]
+            near = [overlap(row["bbox"], target["bbox"], crowd=False) for target in free]
             if max(near, default=0) >= iou:
                 # of equal ones pycocotools takes the last
                 del free[len(near) - 1 - near[::-1].index(max(near))]
@@ -92,20 +92,20 @@ def count_objects(truth, label=None):
     return sum(not r["iscrowd"] and label in {None, r["category_id"]} for r in truth)
 
 
-def thresholds(found):
+def thresholds(detections):
     """Scores that are there, so that ties lie at the threshold, between them, below and above."""
-    own = np.unique([row["score"] for row in found])
+    own = np.unique([row["score"] for row in detections])
     some = own[:: max(len(own) // 4, 1)]
     return [*map(float, some), *map(float, (own[1:] + own[:-1])[:1] / 2), -2.0, 2.0]
 
 
 @pytest.mark.parametrize("seed", range(0, 500, 19))
 def test_every_number_is_that_of_the_definition(seed):
-    truth, found, *_ = random_set(seed)
-    predictions = predict(truth, found)
+    truth, detections, *_ = random_set(seed)
+    predictions = predict(truth, detections)
     iou = (0.5, 0.75)[seed % 2]
-    for score in thresholds(found):
-        judged = judge(truth, found, score, iou)
+    for score in thresholds(detections):
+        judged = judge(truth, detections, score, iou)
         for at, metric in enumerate(METRICS):
             result = metric(predictions, score, iou)
             assert result.value == ratios(judged, count_objects(truth))[at]
@@ -123,14 +123,14 @@ def test_every_number_is_that_of_the_definition(seed):
 
 @pytest.mark.parametrize("seed", range(0, 500, 19))
 def test_the_best_threshold_is_that_of_all_thresholds(seed):
-    truth, found, *_ = random_set(seed)
-    objects, predictions = count_objects(truth), predict(truth, found)
+    truth, detections, *_ = random_set(seed)
+    objects, predictions = count_objects(truth), predict(truth, detections)
     result = best_f1(predictions)
     if not objects:
         assert (result.value, result.interval) == (None, "none: there are no objects")
         return
-    every = sorted({row["score"] for row in found}, reverse=True)
-    by_score = {s: ratios(judge(truth, found, s), objects) for s in every}
+    every = sorted({row["score"] for row in detections}, reverse=True)
+    by_score = {s: ratios(judge(truth, detections, s), objects) for s in every}
     best = max([0.0, *(values[2] for values in by_score.values())])
     score, precision, recall = result.cells
     assert result.value == best
@@ -150,17 +150,17 @@ def test_the_best_threshold_is_that_of_all_thresholds(seed):
 
 @pytest.mark.parametrize("seed", [s for s in range(0, 300, 17) if s % 25])
 def test_pairs_are_points_of_the_curve_of_pycocotools(seed):
-    truth, found, images, classes = random_set(seed)
+    truth, detections, images, classes = random_set(seed)
     rng = np.random.default_rng(seed)
     # no two alike, for a curve of pycocotools goes through every detection, ours through scores
-    for row, score in zip(found, rng.permutation(len(found)), strict=True):
+    for row, score in zip(detections, rng.permutation(len(detections)), strict=True):
         row["score"] = float(score + 1) / 1_000
-    scored = COCOeval(coco(truth, images, classes), coco(found, images, classes), "bbox")
+    scored = COCOeval(coco(truth, images, classes), coco(detections, images, classes), "bbox")
     scored.evaluate()
     scored.accumulate()
     curves = (scored.eval[name][0, :, :, 0, -1] for name in ("precision", "scores"))
     recalls = scored.params.recThrs
-    predictions = predict(truth, found)
+    predictions = predict(truth, detections)
     compared = 0
     for label, (curve, scores) in enumerate(zip(*(c.T for c in curves), strict=True)):
         # at recall 0 theirs is the score of the first detection, which may lie on a crowd
@@ -185,7 +185,7 @@ def test_pairs_are_points_of_the_curve_of_pycocotools(seed):
                 pytest.approx(curve[reached[-1]], abs=1e-9),
                 pytest.approx(scored.eval["recall"][0, label, 0, -1], abs=1e-9),
             ]
-    assert compared or not any(row[3] for row in judge(truth, found, 0))
+    assert compared or not any(row[3] for row in judge(truth, detections, 0))
 
 
 def box(image, label, x, score=None):
@@ -197,8 +197,8 @@ def test_ties_at_the_threshold_count_and_so_does_single_precision():
     truth = [box(0, 0, 0), box(1, 0, 0)]
     single = float(np.float32(0.7))
     assert single < 0.7
-    found = [box(0, 0, 0, 0.5), box(1, 0, 0, single), box(2, 0, 0, 0.5)]
-    predictions = predict(truth, found)
+    detections = [box(0, 0, 0, 0.5), box(1, 0, 0, single), box(2, 0, 0, 0.5)]
+    predictions = predict(truth, detections)
     assert precision_at(predictions, 0.5).value == 2 / 3
     assert precision_at(predictions, np.nextafter(0.5, 1).item() + 1e-7).value == 1
     assert (recall_at(predictions, 0.7).value, recall_at(predictions, 0.71).value) == (0.5, 0)
@@ -269,11 +269,11 @@ def test_names_hold_what_was_asked():
 
 @pytest.mark.parametrize("seed", range(0, 100, 9))
 def test_weights_are_as_repeated_images(seed):
-    truth, found, *_ = random_set(seed)
-    predictions = predict(truth, found)
+    truth, detections, *_ = random_set(seed)
+    predictions = predict(truth, detections)
     times = np.random.default_rng(seed).integers(0, 4, 7)
-    truth, found = (
-        [row for row in rows for _ in range(times[row["image_id"]])] for rows in (truth, found)
+    truth, detections = (
+        [row for row in rows for _ in range(times[row["image_id"]])] for rows in (truth, detections)
     )
     objects = count_objects(truth)
     weight = times[None].astype(np.float32)
@@ -334,24 +334,24 @@ def test_the_interval_holds_on_other_images(images):
     """Of a threshold chosen on few images: F1 on 20,000 others, below the interval or above it."""
     others = make_world(20_000, np.random.default_rng(9))
     rng = np.random.default_rng(images)
-    below, above, apart, told = 0, 0, [], []
+    below, above, apart, optimisms = 0, 0, [], []
     samples = 100
     for _ in range(samples):
         best = find_best(make_world(images, rng))
         true = find_f1(others, best.score.value)
         below, above = below + (true < best.f1.low), above + (true > best.f1.high)
         apart.append(best.f1.value - true)
-        told.append(best.optimism)
+        optimisms.append(best.optimism)
     assert below + above <= 8, "of 100 at 95 %, at most as often as in 1 of 20 such tests"
     assert np.mean(apart) > 0, "a chosen threshold looks better than it is"
-    assert np.mean(told) == pytest.approx(np.mean(apart), abs=0.02)
+    assert np.mean(optimisms) == pytest.approx(np.mean(apart), abs=0.02)
 
 
 def test_equal_choices_take_the_highest_score():
     truth = [box(0, 0, 0), box(1, 0, 0)]
     # F1 2/3 with one detection, and again with four
-    found = [box(0, 0, 0, 0.9), box(2, 0, 0, 0.8), box(3, 0, 0, 0.7), box(1, 0, 0, 0.6)]
-    every = rank_predictions(predict(truth, found), 0.5)
+    detections = [box(0, 0, 0, 0.9), box(2, 0, 0, 0.8), box(3, 0, 0, 0.7), box(1, 0, 0, 0.6)]
+    every = rank_predictions(predict(truth, detections), 0.5)
     assert every.score[choose(every, np.ones((1, 7))).end - 1].tolist() == [0.9]
 
 
@@ -360,18 +360,18 @@ def test_saved_results_of_coco(test_data, tmp_path):
     results = root / "instances_val2014_fakebbox100_results.json"
     annotations = root / "instances_val2014_100.json"
     run = score_file(results, f"coco(annotations='{annotations}')", tmp_path)
-    truth, said = COCO(str(annotations)), json.loads(results.read_text())
+    truth, detections = COCO(str(annotations)), json.loads(results.read_text())
     for score in (0.0, 0.5, 0.9):
-        some = [row for row in said if row["score"] >= score]
+        some = [row for row in detections if row["score"] >= score]
         scored = COCOeval(truth, truth.loadRes(some), "bbox")
         scored.params.areaRng, scored.params.areaRngLbl = [[0, 1e10]], ["all"]
         scored.evaluate()
-        of_images = [each for each in scored.evalImgs if each]
-        counted = sum(int((~each["dtIgnore"][0]).sum()) for each in of_images)
+        of_images = [image for image in scored.evalImgs if image]
+        counted = sum(int((~image["dtIgnore"][0]).sum()) for image in of_images)
         right = sum(
-            int(((each["dtMatches"][0] > 0) & ~each["dtIgnore"][0]).sum()) for each in of_images
+            int(((image["dtMatches"][0] > 0) & ~image["dtIgnore"][0]).sum()) for image in of_images
         )
-        objects = sum(int((each["gtIgnore"] == 0).sum()) for each in of_images)
+        objects = sum(int((image["gtIgnore"] == 0).sum()) for image in of_images)
         assert run.precision_at(score=score).value == right / counted
         assert run.recall_at(score=score).value == right / objects
         assert run.f1_at(score=score).value == 2 * right / (counted + objects)

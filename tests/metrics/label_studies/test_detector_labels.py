@@ -41,13 +41,13 @@ RATES = ("false_positive_rate", "image_error_rate")
 EXACT = {">=": np.greater_equal, ">": np.greater, "<=": np.less_equal, "<": np.less}
 
 
-def draw_images(images=40, seed=0, found=0.8, spurious=0.15):
+def draw_images(images=40, seed=0, recall=0.8, spurious=0.15):
     """For each image the classes that it shows, and the (class, score) of what is detected."""
     rng = np.random.default_rng(seed)
     shows, detects = [], []
     for _ in range(images):
         true = [name for name in NAMES if rng.random() < 0.4]
-        boxes = [name for name in true for _ in range(2) if rng.random() < found]
+        boxes = [name for name in true for _ in range(2) if rng.random() < recall]
         boxes += [name for name in NAMES if rng.random() < spurious]
         # a box with a score of exactly the threshold is not above it
         scores = rng.choice([0.2, 0.5, 0.6, 0.9], len(boxes), p=[0.1, 0.1, 0.4, 0.4])
@@ -240,7 +240,7 @@ def test_the_interval_is_that_of_the_definition_and_covers(metric):
 @pytest.mark.parametrize("relation", ["<=", ">"])
 def test_a_verdict_comes_when_the_evidence_says_so(metric, relation):
     """Every verdict of a study of 200 images, label by label, as by the ratio of the definition."""
-    shows, detects = draw_images(images=200, seed=5, found=0.97, spurious=0.02)
+    shows, detects = draw_images(images=200, seed=5, recall=0.97, spurious=0.02)
     table = make_table(detects)
     truth = write_truth(table, shows)
     share = 0.3 if metric == "false_positive_rate" else 0.4
@@ -302,8 +302,8 @@ def test_images_without_a_prediction_are_left_out_and_said():
     truth = write_truth(table, shows)
     with pytest.raises(UsageError, match=r"2 of 10 labels are of sets that street does not have"):
         judge(study, truth)
-    kept = [row for row in range(10) if row not in (3, 4)]
-    wrong = np.array(list_wrong("image_error_rate", shows, detects, 0.5))[kept].sum()
+    rows = [row for row in range(10) if row not in (3, 4)]
+    wrong = np.array(list_wrong("image_error_rate", shows, detects, 0.5))[rows].sum()
     own = {name: own for name, own in truth.items() if name in study.sets}
     assert judge(study, own).interval.value == wrong / 8
 
@@ -312,7 +312,7 @@ def test_images_without_a_prediction_are_left_out_and_said():
 def test_labels_serve_another_detector(metric, tmp_path):
     """In 120 orders of one pool labels end where A is decided; B's interval holds its share."""
     shows, detects = draw_images(images=60, seed=1)
-    _, others = draw_images(images=60, seed=1, found=0.6, spurious=0.3)
+    _, others = draw_images(images=60, seed=1, recall=0.6, spurious=0.3)
     a, b = make_table(detects), make_table(others, "B")
     truth = write_truth(a, shows)
     wrong = sum(list_wrong(metric, shows, others, 0.5))

@@ -131,8 +131,8 @@ def test_the_export_gives_the_same_words_for_either_order_of_runs(tmp_path):
     record, read = store(tmp_path / "labels", study, labels)
     assert (record.model, record.against) == ("A", "B")
     exported = LabelledStudy(record, read)
-    shown = judge_difference(study, labels).difference
-    assert compare_as_planned(exported, a, b) == shown
+    difference = judge_difference(study, labels).difference
+    assert compare_as_planned(exported, a, b) == difference
     turned = compare_as_planned(exported, b, a)
     assert turned == judge_difference(plan_two(b, a), labels).difference
     assert say_difference(turned).startswith("A has a better pm_k(k=2) than B on these 120 sets")

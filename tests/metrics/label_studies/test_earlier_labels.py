@@ -42,11 +42,11 @@ def plan(model, text, premise=ONE_CLASS, **how):
 def ask(study, truth, labels=()):
     """The labels with which a study ends, from some that are there already; who was asked."""
     labels = dict(labels)
-    asked = []
+    requested = []
     while names := next_sets(study, labels):
         labels |= {name: truth[name] for name in names}
-        asked += names
-    return labels, asked
+        requested += names
+    return labels, requested
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +81,9 @@ def test_the_study_is_a_fresh_one_whose_first_labels_are_known(collect, seed, fi
     served = serve_study(fresh, b, [earlier])
     assert set(served.labels) == set(fresh.candidates) & set(before)
     assert served.study.earlier == dict.fromkeys(served.labels, "A")
-    labels, asked = ask(served.study, truth, served.labels)
+    labels, requested = ask(served.study, truth, served.labels)
     of_fresh, asked_fresh = ask(fresh, truth)
-    assert asked == [name for name in asked_fresh if name not in before]
+    assert requested == [name for name in asked_fresh if name not in before]
     result, of_new = judge(served.study, labels), judge(fresh, of_fresh)
     counts = replace(result.counts, later=of_new.counts.later)
     assert replace(result, counts=counts) == of_new
@@ -95,7 +95,7 @@ def test_the_study_is_a_fresh_one_whose_first_labels_are_known(collect, seed, fi
     # a third model is told for which one each label was collected
     third = serve_study(plan(b, second[0], seed=seed), b, [again])
     assert {third.study.earlier[name] for name in served.labels} <= {"A"}
-    assert {third.study.earlier[name] for name in asked} <= {"B"}
+    assert {third.study.earlier[name] for name in requested} <= {"B"}
 
 
 def is_same(result, fresh):
@@ -121,22 +121,22 @@ def test_labels_of_a_checked_study_make_a_fresh_one_wherever_it_was_stopped(
     """Every number of answers of the first study, of sets whose class changes too: small pools."""
     a, b, truth, _ = make_models(sets=24, seed=seed % 20)
     unclear = np.random.default_rng(seed).random(24) < 0.2
-    said = {n: () if u else c for (n, c), u in zip(truth.items(), unclear, strict=True)}
+    answers = {n: () if u else c for (n, c), u in zip(truth.items(), unclear, strict=True)}
 
     def plan_checked(model, how):
         premise = parse_premise("constant-class", how[2])
         return plan_study(model, parse_question(how[0]), premise, seed=seed, stop=how[1])
 
     old, fresh = plan_checked(a, first), plan_checked(b, second)
-    of_fresh, asked_fresh = ask(fresh, said)
+    of_fresh, asked_fresh = ask(fresh, answers)
     expected = judge(fresh, of_fresh)
     record = collect(old, {}).record
     for number in range(len(old.order) + 1):
-        known = {name: said[name] for name in old.order[:number]}
+        known = {name: answers[name] for name in old.order[:number]}
         served = serve_study(fresh, b, [LabelledStudy(record, known)])
         assert set(served.labels) == set(fresh.order) & set(known)
-        labels, asked = ask(served.study, said, served.labels)
-        assert asked == [name for name in asked_fresh if name not in known]
+        labels, requested = ask(served.study, answers, served.labels)
+        assert requested == [name for name in asked_fresh if name not in known]
         if set(fresh.order) <= set(known):
             # nobody is asked, and all that is known counts
             assert is_same(judge(served.study, labels), judge(fresh, labels))
@@ -151,18 +151,18 @@ def test_after_a_checked_study_that_stopped_the_truth_is_held(collect, stop):
     a, b, truth, (_, right) = make_models(sets=60, seed=3)
     steady = set(plan(b, "pm_k(k=2)").candidates)
     broken = [name for name in truth if name not in steady][:6]
-    said = truth | dict.fromkeys(broken, ())
+    answers = truth | dict.fromkeys(broken, ())
     premise = parse_premise("constant-class", 20)
     covered = interim = 0
     for seed in range(100):
         old = plan(a, "pm_k(k=2) >= 35%", premise, seed=seed)
-        labels, _ = ask(old, said)
+        labels, _ = ask(old, answers)
         record = replace(collect(old, {}).record, seed=seed)
         fresh = plan(b, "pm_k(k=2)", premise, seed=seed, stop=stop)
         served = serve_study(fresh, b, [LabelledStudy(record, labels)])
         share = judge(served.study, served.labels).interval
         interim += holds_truth(share, right + len(broken))
-        labels, _ = ask(served.study, said, served.labels)
+        labels, _ = ask(served.study, answers, served.labels)
         share = judge(served.study, labels).interval
         covered += holds_truth(share, right + len(broken))
     assert covered >= 95

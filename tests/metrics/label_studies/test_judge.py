@@ -64,11 +64,11 @@ def test_all_labelled_it_is_the_metric(seed, metric, relation, fortieths):
     ends = (everything.interval.low, everything.interval.value, everything.interval.high)
     assert ends == pytest.approx((value, value, value))
     # asked one by one it ends, with the same verdict or an earlier one that may err rarely
-    asked = {}
-    while names := next_sets(study, asked, 3):
-        asked |= {name: truth[name] for name in names}
-    assert judge(study, asked).holds is not None
-    assert set(asked) <= set(study.candidates)
+    answers = {}
+    while names := next_sets(study, answers, 3):
+        answers |= {name: truth[name] for name in names}
+    assert judge(study, answers).holds is not None
+    assert set(answers) <= set(study.candidates)
 
 
 @given(st.integers(0, 1000), st.randoms())
@@ -76,21 +76,21 @@ def test_all_labelled_it_is_the_metric(seed, metric, relation, fortieths):
 def test_neither_the_order_of_labels_nor_what_nobody_was_asked_for_matters(seed, random):
     _, plain, truth = example(seed=seed)
     study = plan_study(plain, parse_question("pm_k(k=2) >= 50%"), ONE_CLASS, seed=seed)
-    asked = list(study.candidates[: random.randint(0, len(study.candidates))])
-    first = judge(study, {name: truth[name] for name in asked})
-    random.shuffle(asked)
+    names = list(study.candidates[: random.randint(0, len(study.candidates))])
+    first = judge(study, {name: truth[name] for name in names})
+    random.shuffle(names)
     # an inconsistent set and one far down the order change nothing but how many are not used
     others = [name for name in study.sets if name not in study.candidates][:2]
-    later = [name for name in study.candidates if name not in asked][1:2]
-    again = judge(study, {name: truth[name] for name in (*later, *asked, *others)})
+    later = [name for name in study.candidates if name not in names][1:2]
+    again = judge(study, {name: truth[name] for name in (*later, *names, *others)})
     assert replace(again.counts, later=0) == replace(first.counts, later=0)
     assert again.counts.later == first.counts.later + len(later)
     assert (again.interval, again.holds, again.more) == (first.interval, first.holds, first.more)
     # one more right label never moves it towards failing
-    place = len(asked)
+    place = len(names)
     if place < len(study.candidates):
         name = study.candidates[place]
-        grown = {known: truth[known] for known in asked}
+        grown = {known: truth[known] for known in names}
         better = judge(study, {**grown, name: study.answers[name]})
         worse = judge(study, {**grown, name: ("neither",)})
         nobody = judge(study, {**grown, name: ()})
@@ -212,12 +212,12 @@ def test_sentences_are_of_these_sets():
     )
     assert "at most 63.0\u202f% whatever is in them" in say_bound(fails)
     study = plan_study(plain, parse_question("pm_k(k=2) >= 50%"), ONE_CLASS)
-    asked = {}
-    while names := next_sets(study, asked):
-        asked[names[0]] = truth[names[0]]
-    text = say_result(study, judge(study, asked))
-    assert f"shown after {len(asked)} labels; a fixed sample would have asked for " in text
-    early = say_result(study, judge(study, dict(list(asked.items())[:3])))
+    answers = {}
+    while names := next_sets(study, answers):
+        answers[names[0]] = truth[names[0]]
+    text = say_result(study, judge(study, answers))
+    assert f"shown after {len(answers)} labels; a fixed sample would have asked for " in text
+    early = say_result(study, judge(study, dict(list(answers.items())[:3])))
     assert "is open for these 200 sets after 3 labels" in early
 
 

@@ -72,11 +72,11 @@ def enumerate_orders(needed, consistent, right):
     and whether any was decided before it was certain."""
     counts, early = np.zeros(consistent + 1), False
     for places in combinations(range(consistent), right):
-        seen = 0
+        right_labels = 0
         for labelled in range(consistent + 1):
-            seen += labelled - 1 in places
-            if is_decided(needed, consistent, seen, labelled):
-                early |= evidence(needed, consistent, seen, labelled) is not None
+            right_labels += labelled - 1 in places
+            if is_decided(needed, consistent, right_labels, labelled):
+                early |= evidence(needed, consistent, right_labels, labelled) is not None
                 counts[labelled] += 1
                 break
     return counts / comb(consistent, right), early
@@ -87,9 +87,9 @@ def enumerate_orders(needed, consistent, right):
 )
 def test_labels_are_spread_as_over_all_orders(needed, consistent, early):
     required = RequiredShare(needed, consistent, consistent + 4)
-    found = spread_labels(required, range(consistent + 1))
+    spreads = spread_labels(required, range(consistent + 1))
     some = False
-    for right, spread in enumerate(found):
+    for right, spread in enumerate(spreads):
         expected, before = enumerate_orders(needed, consistent, right)
         assert spread == pytest.approx(expected, abs=1e-12), right
         some |= before
@@ -104,11 +104,11 @@ def test_boundaries_are_those_of_the_verdicts(consistent, others, data):
     required = RequiredShare(needed, consistent, consistent + others)
     passing, failing = find_boundaries(required)
     for labelled in range(consistent + 1):
-        found, expected = (
+        boundaries, expected = (
             (passing[labelled], failing[labelled]),
             required.boundaries(labelled),
         )
-        for mine, own in zip(found, expected, strict=True):
+        for mine, own in zip(boundaries, expected, strict=True):
             if mine != own:  # a ratio of exactly 40 is rounded to either side
                 ratios = evidence(needed, consistent, min(max(mine, own), labelled), labelled)
                 ratios += evidence(needed, consistent, max(min(mine, own), 0), labelled)
@@ -130,8 +130,8 @@ def test_quantiles_are_those_of_simulated_studies():
     passing, failing = np.array(ends).T
     rng = np.random.default_rng(0)
     answers = rng.permuted(np.tile(np.arange(consistent) < right, (tries, 1)), axis=1)
-    seen = np.cumsum(np.pad(answers, ((0, 0), (1, 0))), axis=1)
-    labels = ((seen >= passing) | (seen <= failing)).argmax(axis=1)
+    right_labels = np.cumsum(np.pad(answers, ((0, 0), (1, 0))), axis=1)
+    labels = ((right_labels >= passing) | (right_labels <= failing)).argmax(axis=1)
     for part in (0.1, 0.5, 0.9):
         at = int(np.argmax(done >= part))
         assert abs(np.mean(labels <= at) - done[at]) < 4 * np.sqrt(0.25 / tries)
@@ -146,8 +146,8 @@ def test_medians_are_those_of_the_budget(distance, median):
     right = 7_000 + distance * 100
     consistent = right + round(0.5 * 0.7 * (10_000 - right))
     done = np.cumsum(spread_labels(RequiredShare(7_000, consistent, 10_000), [right])[0])
-    found = int(np.argmax(done >= 0.5))
-    assert found == pytest.approx(median, rel=0.05, abs=1)
+    labels = int(np.argmax(done >= 0.5))
+    assert labels == pytest.approx(median, rel=0.05, abs=1)
     assert done[-1] == pytest.approx(1)
 
 
@@ -187,24 +187,24 @@ def ends_by_scan(right, labelled, sets):
     ("right", "sets", "half_width"), [(60, 120, 10), (12, 120, 8), (150, 200, 16), (0, 90, 3)]
 )
 def test_widths_are_those_of_the_interval(right, sets, half_width):
-    found = count_for_width(right, sets, half_width)
-    low, high = ends_by_scan(round(right * found / sets), found, sets)
+    labels = count_for_width(right, sets, half_width)
+    low, high = ends_by_scan(round(right * labels / sets), labels, sets)
     assert (high - low) / 2 <= half_width
-    before = found - 1
+    before = labels - 1
     low, high = ends_by_scan(round(right * before / sets), before, sets)
     assert (high - low) / 2 > half_width
 
 
 def test_a_width_takes_as_many_labels_as_a_study_does():
     sets, right, half_width = 400, 280, 40
-    found, rng, labels = count_for_width(right, sets, half_width), np.random.default_rng(1), []
+    needed, rng, labels = count_for_width(right, sets, half_width), np.random.default_rng(1), []
     for _ in range(25):
-        seen = np.cumsum(rng.permuted(np.arange(sets) < right))
+        right_labels = np.cumsum(rng.permuted(np.arange(sets) < right))
         n = 40
-        while np.ptp(ends_by_scan(seen[n - 1], n, sets)) / 2 > half_width:
+        while np.ptp(ends_by_scan(right_labels[n - 1], n, sets)) / 2 > half_width:
             n += 1
         labels.append(n)
-    assert found == pytest.approx(np.median(labels), rel=0.1)
+    assert needed == pytest.approx(np.median(labels), rel=0.1)
 
 
 def test_no_study_of_a_width_ends_before_ten_labels():
@@ -213,14 +213,14 @@ def test_no_study_of_a_width_ends_before_ten_labels():
     assert count_for_width(0, 0, 1) == 0
 
 
-def make_study(asked, sets=400, margin=0.8, premise=ONE_CLASS, **how):
+def make_study(question, sets=400, margin=0.8, premise=ONE_CLASS, **how):
     _, plain, truth = example(sets=sets, margin=margin)
-    return plain, plan_study(plain, parse_question(asked), premise, **how), truth
+    return plain, plan_study(plain, parse_question(question), premise, **how), truth
 
 
-@pytest.mark.parametrize("asked", ["pm_k(k=2) >= 60%", "pm_k(k=2) <= 60%", "drop(k=1) < 5%"])
-def test_the_nearer_the_more_labels(asked):
-    _, study, _ = make_study(asked)
+@pytest.mark.parametrize("question", ["pm_k(k=2) >= 60%", "pm_k(k=2) <= 60%", "drop(k=1) < 5%"])
+def test_the_nearer_the_more_labels(question):
+    _, study, _ = make_study(question)
     right = list_right(study)
     costs = estimate_decisions(study, right)
     assert all(0 <= cost.right <= study.countable for cost in costs)

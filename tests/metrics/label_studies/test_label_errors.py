@@ -21,11 +21,11 @@ def test_it_holds_for_every_pool_and_whichever_labels_are_wrong(consistent, labe
     for right in range(consistent + 1):
         truth = np.arange(consistent) < right
         for wrong in combinations(range(consistent), number):
-            said = truth.copy()
-            said[list(wrong)] ^= True
+            labels = truth.copy()
+            labels[list(wrong)] ^= True
             inside, plainly = [], []
             for sample in combinations(range(consistent), labelled):
-                count = int(said[list(sample)].sum())
+                count = int(labels[list(sample)].sum())
                 plain = share_of_sets(count, labelled, consistent, SETS)
                 low, high = widen_for_errors(plain, share, consistent, SETS)
                 assert 0 <= low <= plain.low <= plain.high <= high <= consistent / SETS

@@ -119,8 +119,12 @@ def test_neither_the_order_nor_labels_after_a_gap_matter(to_record, seed, number
         assert compare_models(record, some, a, b).interval == (
             compare_models(record, labels, a, b).interval
         )
-        one, two = (judge_other_model(record, b, known) for known in (some, labels))
-        assert (one.interval, one.holds, one.labels) == (two.interval, two.holds, two.labels)
+        first, second = (judge_other_model(record, b, known) for known in (some, labels))
+        assert (first.interval, first.holds, first.labels) == (
+            second.interval,
+            second.holds,
+            second.labels,
+        )
 
 
 def test_a_study_of_each_model_leaves_no_set_apart(to_record):
@@ -165,12 +169,12 @@ def test_the_intervals_hold_the_truth_in_95_percent(to_record, stop):
             more = plan(b, seed=seed).candidates[: 5 + len(labels) % 9]
             labels |= {name: truth[name] for name in more}
         record = replace(planned, seed=seed, order=study.candidates)
-        found = judge_other_model(record, b, labels)
-        assert ("hypergeometric" in found.interval.method) == (stop == "fixed")
-        other += found.interval.low * 60 <= right_b <= found.interval.high * 60 + 1e-9
+        result = judge_other_model(record, b, labels)
+        assert ("hypergeometric" in result.interval.method) == (stop == "fixed")
+        other += result.interval.low * 60 <= right_b <= result.interval.high * 60 + 1e-9
         ends = compare_models(record, labels, a, b).interval
         difference += ends.low * 60 - 1e-9 <= right_a - right_b <= ends.high * 60 + 1e-9
-        assert found.labels > 0
+        assert result.labels > 0
     assert other >= 0.95 * 400
     assert difference >= 0.95 * 400
 
@@ -224,10 +228,15 @@ def test_one_label_a_scene_serves_another_model(to_record):
         (judge_other_model(some, b, known), compare_models(some, known, a, b))
         for some, known in ((record, labels), (to_record(plan(a)), truth))
     )
-    for one, every in zip(by_scene, by_set, strict=True):
-        assert one.interval.low == one.interval.high == every.interval.low == every.interval.high
-        assert one.interval.method == "counted, by scene"
-        assert one.interval.n <= len(labels) < every.interval.n
+    for scene_result, set_result in zip(by_scene, by_set, strict=True):
+        assert (
+            scene_result.interval.low
+            == scene_result.interval.high
+            == set_result.interval.low
+            == set_result.interval.high
+        )
+        assert scene_result.interval.method == "counted, by scene"
+        assert scene_result.interval.n <= len(labels) < set_result.interval.n
     half = dict(list(labels.items())[:3])
     part = compare_models(record, half, a, b)
     assert part.interval.low < by_set[1].interval.low < part.interval.high

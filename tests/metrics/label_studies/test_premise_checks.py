@@ -189,8 +189,8 @@ def test_all_checked_it_holds_the_metric_of_every_frame(seed, metric, k):
     table = break_sets(testing.example_predictions(40, seed % 7, 0.7), seed)
     value = {"pm_k": pm_k, "drop": drop}[metric](table, k).value
     study = plan_study(without_truth(table), parse_question(f"{metric}(k={k})"), check(40))
-    said = ask_people(table, k)
-    result = judge(study, {name: said[name] for name in study.order})
+    answers = ask_people(table, k)
+    result = judge(study, {name: answers[name] for name in study.order})
     assert result.enough
     assert result.interval.low - 1e-9 <= value <= result.interval.high + 1e-9
 
@@ -222,22 +222,22 @@ def test_a_verdict_that_needs_the_upper_end_waits_for_the_checks():
     table = testing.example_predictions(200, 1, 0.5)
     broken = replace(table, truth=np.eye(3, dtype=bool)[table.predicted_class])
     assert pm_k(broken, 2).value == 1
-    said, plain = ask_people(broken, 2), without_truth(broken)
+    answers, plain = ask_people(broken, 2), without_truth(broken)
     question = parse_question("pm_k(k=2) >= 70%")
     stated = plan_study(plain, question, STATED)
     assert judge(stated, {}).holds is False  # without a label, and wrong
     study = plan_study(plain, question, check(50))
     labels = {}
     while names := next_sets(study, labels):
-        labels |= {name: said[name] for name in names}
+        labels |= {name: answers[name] for name in names}
     result = judge(study, labels)
     assert result.holds is not False
     assert result.interval.high == 1
     # where the class is constant it fails, later than under the stated premise
-    said = ask_people(table, 2)
+    answers = ask_people(table, 2)
     labels = {}
     while names := next_sets(study, labels):
-        labels |= {name: said[name] for name in names}
+        labels |= {name: answers[name] for name in names}
     result = judge(study, labels)
     assert result.holds is False
     assert result.counts.checks.checked > 0
@@ -246,10 +246,10 @@ def test_a_verdict_that_needs_the_upper_end_waits_for_the_checks():
 
 def test_a_verdict_of_the_low_end_needs_no_check():
     table = testing.example_predictions(200, 1, 0.5)
-    plain, said = without_truth(table), ask_people(table, 2)
+    plain, answers = without_truth(table), ask_people(table, 2)
     question = parse_question("pm_k(k=2) >= 30%")
     study = plan_study(plain, question, check(20))
-    labels = {name: said[name] for name in study.order}
+    labels = {name: answers[name] for name in study.order}
     for name in study.checks:
         labels[name] = ()
     result = judge(study, labels)
@@ -277,9 +277,9 @@ def test_the_bound_is_that_of_its_definition():
 
 def test_files_give_the_same_verdict_and_old_ones_are_read(tmp_path):
     table = testing.example_predictions(40, 0, 0.7)
-    plain, said = without_truth(table), ask_people(table, 2)
+    plain, answers = without_truth(table), ask_people(table, 2)
     study = plan_study(plain, parse_question("pm_k(k=2) >= 40%"), check(10), seed=3)
-    labels = {name: said[name] for name in study.order[:17]}
+    labels = {name: answers[name] for name in study.order[:17]}
     labels[study.checks[1]] = ()
     (tmp_path / "labels.csv").write_bytes(write_labels(labels))
     (tmp_path / "study.json").write_bytes(write_study(study))
@@ -301,7 +301,7 @@ def test_files_give_the_same_verdict_and_old_ones_are_read(tmp_path):
 
 def test_sentences_say_what_is_known_of_the_premise():
     table = testing.example_predictions(200, 1, 0.5)
-    plain, said = without_truth(table), ask_people(table, 2)
+    plain, answers = without_truth(table), ask_people(table, 2)
     question = parse_question("pm_k(k=2) >= 60%")
     stated = plan_study(plain, question, STATED)
     assert "`steadyeye label --check-premise 100` asks about 100 of them" in say_advice(stated)
@@ -312,7 +312,7 @@ def test_sentences_say_what_is_known_of_the_premise():
     assert "50 of the other 139 sets are to check that" in say_bound(study)
     assert "50 checks to come" in say_premise(study, before)
     assert "50 checks of the premise come on top" in say_plan(study)
-    labels = {name: said[name] for name in study.order[:16]}
+    labels = {name: answers[name] for name in study.order[:16]}
     result = judge(study, labels)
     checked = [name for name in study.order[:16] if name in study.checks]
     text = say_premise(study, result)
@@ -326,7 +326,7 @@ def test_sentences_say_what_is_known_of_the_premise():
 
 
 @pytest.mark.parametrize(
-    ("asked", "options", "message"),
+    ("question", "options", "message"),
     [
         ("accuracy", {}, "--check-premise does not go with accuracy"),
         ("pm_k(k=2)", {"strata": "confidence"}, "--check-premise does not go with --strata"),
@@ -334,9 +334,9 @@ def test_sentences_say_what_is_known_of_the_premise():
         ("pm_k(k=2)", {"stop": StopRule(target=0.02)}, r"give --check-premise \d+, or a larger"),
     ],
 )
-def test_checks_that_cannot_be(asked, options, message):
+def test_checks_that_cannot_be(question, options, message):
     plain = without_truth(testing.example_predictions(200, 1, 0.5))
     with pytest.raises(UsageError, match=message):
-        plan_study(plain, parse_question(asked), check(10), **options)
+        plan_study(plain, parse_question(question), check(10), **options)
     with pytest.raises(UsageError, match="checks constant-class, not scene-class"):
         parse_premise("scene-class", 10)

@@ -161,9 +161,9 @@ def test_it_says_whether_more_labels_would_narrow_it():
 
 def test_the_verdict_of_these_sets_does_not_depend_on_it():
     a, _, truth, _ = make_models(sets=60, seed=2)
-    one, several = plan(a, "pm_k(k=2) >= 30%"), plan(in_videos(a, 3, 1), "pm_k(k=2) >= 30%")
-    labels = {name: truth[name] for name in one.candidates[:30]}
-    assert judge(one, labels) == judge(several, labels)
+    plain, several = plan(a, "pm_k(k=2) >= 30%"), plan(in_videos(a, 3, 1), "pm_k(k=2) >= 30%")
+    labels = {name: truth[name] for name in plain.candidates[:30]}
+    assert judge(plain, labels) == judge(several, labels)
 
 
 def record(study, folder):

@@ -45,14 +45,14 @@ def test_a_detector_is_judged_by_the_classes_that_people_name(test_data, tmp_pat
     port = free_port()
     server = Server(tmp_path, port, ("runs/a", "--decide", QUESTION))
     person = visit(server.links["ann"], bypass_csp=True).stage("labels")
-    found = {}
+    faults = {}
     for look in LOOKS:
         show_as(person.page, look)
-        found[look] = [*find_faults(Window(person.page)), *find_violations(person.page)]
-    assert found == {look: [] for look in LOOKS}
+        faults[look] = [*find_faults(Window(person.page)), *find_violations(person.page)]
+    assert faults == {look: [] for look in LOOKS}
     assert person.page.is_hidden("#strip")
     assert person.page.is_hidden("[data-do=no]")
-    given, unclear = {}, ""
+    image_classes, unclear = {}, ""
     while is_asked(person):
         name = find_image(person, read_strips(tmp_path / "runs" / "a-labels"))
         if not unclear:
@@ -61,7 +61,7 @@ def test_a_detector_is_judged_by_the_classes_that_people_name(test_data, tmp_pat
             person.decide("t")
             assert person.saved() == "Saved: cannot tell"
             continue
-        given[name] = shows[name]
+        image_classes[name] = shows[name]
         name_all(person, sorted(shows[name]))
     study = person.json("study")
     server.end(signal.SIGINT)
@@ -69,7 +69,7 @@ def test_a_detector_is_judged_by_the_classes_that_people_name(test_data, tmp_pat
     steadyeye("review-export", "runs/a-labels", "--out", "labels", cwd=tmp_path, check=True)
     labels = read_labels(tmp_path / "labels" / "labels.csv")
     assert labels.pop(unclear) == ("?",)
-    assert {name: set(classes) for name, classes in labels.items()} == given
+    assert {name: set(classes) for name, classes in labels.items()} == image_classes
     assert study["people"]["unclear"] == 1
     table = se.open_run(tmp_path / "runs" / "a").predictions
     again = plan_again(read_study(tmp_path / "labels" / "study.json"), table)

@@ -42,8 +42,8 @@ def steadyeye(folder, *words):
 class Server:
     """`steadyeye label` in a process of its own; `links`: by name."""
 
-    def __init__(self, folder, port, asked=("runs/a", "--decide", QUESTION)):
-        words = ["label", *asked, "--premise", "constant-class"]
+    def __init__(self, folder, port, arguments=("runs/a", "--decide", QUESTION)):
+        words = ["label", *arguments, "--premise", "constant-class"]
         words += ["--port", str(port), *(w for name in PEOPLE for w in ("--reviewer", name))]
         self.process = subprocess.Popen(
             [sys.executable, "-u", "-c", COMMAND, *words],
@@ -53,8 +53,8 @@ class Server:
         )
         self.links = {}
         for line in self.process.stdout:
-            if found := re.match(r"(\w+): (http\S+/r#\S+)", line):
-                self.links[found[1]] = found[2]
+            if match := re.match(r"(\w+): (http\S+/r#\S+)", line):
+                self.links[match[1]] = match[2]
             if line.startswith("reviewing"):
                 break
         assert set(PEOPLE) <= set(self.links)
@@ -103,10 +103,10 @@ def test_three_people_decide_a_question_on_clips_without_labels(test_data, tmp_p
     port = free_port()
     server = Server(tmp_path, port)
     people = [visit(server.links[name], bypass_csp=True).stage("labels") for name in PEOPLE]
-    found = {}
+    faults = {}
     for look in LOOKS:
         show_as(people[0].page, look)
-        found["labels", look] = [
+        faults["labels", look] = [
             *find_faults(Window(people[0].page)),
             *find_violations(people[0].page),
         ]
@@ -131,8 +131,8 @@ def test_three_people_decide_a_question_on_clips_without_labels(test_data, tmp_p
     page.wait_for_selector("#closing svg")
     for look in LOOKS:
         show_as(page, look)
-        found["study", look] = [*find_faults(Window(page)), *find_violations(page)]
-    assert found == {name: [] for name in found}
+        faults["study", look] = [*find_faults(Window(page)), *find_violations(page)]
+    assert faults == {name: [] for name in faults}
     exports = []
     for name in ("one", "two"):
         steadyeye(tmp_path, "review-export", "runs/a-labels", "--out", name)
@@ -174,11 +174,11 @@ def test_people_decide_which_of_two_models_is_better(test_data, tmp_path, visit)
     page.wait_for_selector("#closing svg")
     assert "no difference" in page.text_content("#closing svg")
     assert page.text_content("#headline") == after["sentences"]["headline"]
-    found = {}
+    faults = {}
     for look in LOOKS:
         show_as(page, look)
-        found[look] = [*find_faults(Window(page)), *find_violations(page)]
-    assert found == {look: [] for look in LOOKS}
+        faults[look] = [*find_faults(Window(page)), *find_violations(page)]
+    assert faults == {look: [] for look in LOOKS}
     steadyeye(tmp_path, "review-export", "runs/a-b-labels", "--out", "labels")
     done = steadyeye(tmp_path, "compare", "runs/a", "runs/b", "--labels", "labels")
     assert " ".join(after["sentences"]["headline"].split()) in " ".join(done.split())
