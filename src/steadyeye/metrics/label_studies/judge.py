@@ -155,7 +155,7 @@ def _count(study: LabelStudy, labels: Labels) -> Counts:
     counts = Counts(0, 0, 0, 0, every, tuple(strata.values()), checks)
     planned = frozenset(study.checks)
     for name, classes in _in_order(study, labels):
-        if counts.total == study.stop.budget:
+        if counts.total == study.stop.budget or _is_settled(study, counts, every):
             break
         if name in planned:
             may_count = is_doubtful(study.question.metric, study.answers[name], classes)
@@ -163,8 +163,6 @@ def _count(study: LabelStudy, labels: Labels) -> Counts:
         else:
             counts = _add_label(study, counts, strata, (name, classes))
         counts = replace(counts, later=every - counts.total)
-        if _is_settled(study, counts, every):
-            break
     return counts
 
 
