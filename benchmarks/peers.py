@@ -117,14 +117,14 @@ def write_detections(folder: Path, images: int) -> list[str]:
             truth.append(write_entry(image, label, box) | {"area": float(box[2] * box[3])})
             for _ in range(2):
                 near = np.maximum(np.array(box) + rng.normal(0, 4, 4), 1)
-                said = label if rng.random() < 0.8 else int(rng.integers(1, 81))
-                detections.append(write_entry(image, said, near, rng.beta(3, 2)))
+                predicted = label if rng.random() < 0.8 else int(rng.integers(1, 81))
+                detections.append(write_entry(image, predicted, near, rng.beta(3, 2)))
         while len(detections) < 36 * image:
             box = [*rng.uniform(0, 400, 2), *rng.uniform(10, 140, 2)]
             detections.append(write_entry(image, int(rng.integers(1, 81)), box, rng.beta(1, 4)))
     content = {
         "images": [{"id": i, "width": 640, "height": 640} for i in range(1, images + 1)],
-        "annotations": [{"id": i, "iscrowd": 0} | each for i, each in enumerate(truth, start=1)],
+        "annotations": [{"id": i, "iscrowd": 0} | entry for i, entry in enumerate(truth, start=1)],
         "categories": [{"id": i, "name": f"class {i}"} for i in range(1, 81)],
     }
     files = [folder / "instances.json", folder / "results.json"]
@@ -250,16 +250,16 @@ def time_peers(
 
 def print_table(job: str, taken: dict[str, list[tuple[float, float, str]]]) -> None:
     """A row a peer: medians of the rounds."""
-    ours = statistics.median(seconds for seconds, _, _ in taken["steadyeye"])
+    own_seconds = statistics.median(seconds for seconds, _, _ in taken["steadyeye"])
     print(f"\n{job}\n| | seconds | ÷ steadyeye | MB | number |\n|---|--:|--:|--:|--:|")
     for peer, rounds in taken.items():
         if not rounds:
             print(f"| {peer} | not installed | | | |")
             continue
-        seconds = statistics.median(each[0] for each in rounds)
-        memory = statistics.median(each[1] for each in rounds)
+        seconds = statistics.median(measurement[0] for measurement in rounds)
+        memory = statistics.median(measurement[1] for measurement in rounds)
         print(
-            f"| {peer} | {seconds:.1f} | {seconds / ours:.2f} | {memory:,.0f} "
+            f"| {peer} | {seconds:.1f} | {seconds / own_seconds:.2f} | {memory:,.0f} "
             f"| {float(rounds[-1][2]):.6f} |",
             flush=True,
         )

@@ -74,8 +74,10 @@ def check_push(*, passes, texts):
     """Pushes; what is printed has the texts, and the commit is there if the hook passes."""
     printed = run("git", "push", "origin", "main", code=0 if passes else 1)
     assert all(text in printed for text in texts), printed
-    here, there = (run("git", "ls-remote", place, "refs/heads/main") for place in (".", "origin"))
-    assert (here == there) == passes, printed
+    local_head, pushed_head = (
+        run("git", "ls-remote", place, "refs/heads/main") for place in (".", "origin")
+    )
+    assert (local_head == pushed_head) == passes, printed
 
 
 def run(*words, code=0):
