@@ -1,5 +1,7 @@
 """Class names that differ in case, blanks or Unicode form: matched where the meaning is clear."""
 
+from pathlib import Path
+
 import pytest
 
 from steadyeye.core.errors import UsageError
@@ -51,6 +53,12 @@ def test_names_that_cannot_be_told_apart_are_refused(names, line):
     with pytest.raises(UsageError) as error:
         from_names(names)
     assert line in str(error.value)
+
+
+def test_the_file_is_named_that_holds_them():
+    for names in (["a\x7f", "c"], [ONE, TWO]):
+        with pytest.raises(UsageError, match="^'annotations': the class"):
+            classes_of_names(dict.fromkeys(names), Path("annotations"))
 
 
 def test_commas_quotes_and_case_are_no_reason():

@@ -139,7 +139,9 @@ def _of_csv(path: str) -> BoxFile:
     }
     count = sum(len(objects) for frames in videos.values() for objects in frames.values())
     return BoxFile(
-        classes_of_names(dict.fromkeys(names)), videos, repeats(written - count, written)
+        classes_of_names(dict.fromkeys(names), resolve_path(path)),
+        videos,
+        repeats(written - count, written),
     )
 
 

@@ -76,7 +76,7 @@ def _from_columns(path: Place, columns: coco_columns.Columns, ood: str | None) -
     if too_large or not is_known or not ids.issuperset(columns.image_ids):
         return None
     return CocoFile(
-        *_classes(columns.categories, categories, ood),
+        *_classes(path, columns.categories, categories, ood),
         images,
         columns.boxes(position),
         _outside(categories, ood),
@@ -105,7 +105,7 @@ def _from_entries(path: Place, text: str, ood: str | None) -> CocoFile:
         entries[image].append(entry)
     total = len(content["annotations"])
     return CocoFile(
-        *_classes(content["categories"], categories, ood),
+        *_classes(path, content["categories"], categories, ood),
         content["images"],
         {image: boxes(*zip(*item, strict=True)) for image, item in entries.items()},
         _outside(categories, ood),
@@ -123,12 +123,12 @@ def _position(path: Place, categories: Mapping[int, str], ood: str | None) -> Ma
 
 
 def _classes(
-    entries: Sequence[Any], categories: Mapping[int, str], ood: str | None
+    path: Place, entries: Sequence[Any], categories: Mapping[int, str], ood: str | None
 ) -> tuple[Classes, tuple[int, ...]]:
     """The classes and their category ids; `entries`: the categories as they stand in the file."""
     classes = {item: name for item, name in categories.items() if name != ood}
     synsets = {name: _synset(entries, item) for item, name in classes.items()}
-    return close_list(classes_of_names(synsets)), tuple(classes)
+    return close_list(classes_of_names(synsets, path)), tuple(classes)
 
 
 def _outside(categories: Mapping[int, str], ood: str | None) -> str | None:

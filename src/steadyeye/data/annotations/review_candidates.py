@@ -71,7 +71,7 @@ def read(path: Path) -> Candidates:
     if not boxes:
         raise UsageError(f"'{path}' suggests no box; there is nothing to review")
     ids = tuple(sorted(names))
-    classes = classes_of_names(dict.fromkeys(names[id_] for id_ in ids))
+    classes = classes_of_names(dict.fromkeys(names[id_] for id_ in ids), path)
     return Candidates(classes, tuple(int(id_) for id_ in ids), tuple(files.values()), boxes)
 
 

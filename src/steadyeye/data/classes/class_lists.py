@@ -51,14 +51,15 @@ def shipped_classes(name: str) -> Classes:
     return Classes(texts, wnids, closed=True)
 
 
-def classes_of_names(pairs: Mapping[str, str | None]) -> Classes:
+def classes_of_names(pairs: Mapping[str, str | None], path: Place | None = None) -> Classes:
     """The classes of name → wnid, names kept as they are.
 
     A wnid that is None is looked up: what the name means in the lists we ship that have all the
     names, or in any of them, else the lowest sense of the noun among the shipped synsets. It is ""
-    for other names, and for those that lists use in several senses (`kite`, `mouse`).
+    for other names, and for those that lists use in several senses (`kite`, `mouse`). Raises
+    `UsageError` for names that cannot be printed or look the same; `path`: where they stand.
     """
-    _check_names(tuple(pairs))
+    _check_names(tuple(pairs), f"'{path}': " if path else "")
     for name, wnid in pairs.items():
         if wnid and not wordnet.is_wnid(wnid):
             raise UsageError(
@@ -141,20 +142,23 @@ def _classes(entries: Sequence[Entry]) -> Classes:
     return classes_of_names(dict(pairs))
 
 
-def _check_names(texts: Sequence[str]) -> None:
-    """Raises `UsageError` for a name that cannot be printed, and for two that look the same."""
+def _check_names(texts: Sequence[str], origin: str) -> None:
+    """Raises `UsageError` for a name that cannot be printed, and for two that look the same.
+
+    `origin`: how the message begins.
+    """
     alike: dict[str, str] = {}
     for name in texts:
         if unprintable := UNPRINTABLE.search(name):
             raise UsageError(
-                f"the class '{shorten(name)}' holds {unprintable[0]!a}, which is no letter; take "
-                "it out"
+                f"{origin}the class '{shorten(name)}' holds {unprintable[0]!a}, which is no "
+                "letter; take it out"
             )
         key = " ".join(unicodedata.normalize("NFC", name).split())
         if key in alike:
             raise UsageError(
-                f"the classes {alike[key]!a} and {name!a} look the same: they differ in blanks or "
-                "in the Unicode form of a letter alone; rename one"
+                f"{origin}the classes {alike[key]!a} and {name!a} look the same: they differ in "
+                "blanks or in the Unicode form of a letter alone; rename one"
             )
         alike[key] = name
 

@@ -75,7 +75,7 @@ def _read_descriptions(path: Path) -> tuple[tuple[str, ...], Classes]:
                 f"'{path}' has {number_of(len(twice), 'class')} twice, first '{twice[0]}'"
             )
     mids, names = zip(*pairs, strict=True)
-    return mids, close_list(classes_of_names(dict.fromkeys(names)))
+    return mids, close_list(classes_of_names(dict.fromkeys(names), path))
 
 
 def _tree(path: Path) -> Mapping[str, tuple[str, ...]]:

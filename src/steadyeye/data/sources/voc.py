@@ -39,7 +39,7 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
             f"first '{twice[0]}'; join their boxes in one"
         )
     names = sorted({name for *_, objects in files for name, _, _ in objects})
-    known = read(classes) if classes else classes_of_names(dict.fromkeys(names))
+    known = read(classes) if classes else classes_of_names(dict.fromkeys(names), root)
     locate = confine(folder, root)
     boxed = every(
         zip(paths, files, strict=True),
