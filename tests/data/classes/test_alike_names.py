@@ -57,7 +57,7 @@ def test_names_that_cannot_be_told_apart_are_refused(names, line):
 
 def test_the_file_is_named_that_holds_them():
     for names in (["a\x7f", "c"], [ONE, TWO]):
-        with pytest.raises(UsageError, match="^'annotations': the class"):
+        with pytest.raises(UsageError, match=r"^'annotations': the class"):
             classes_of_names(dict.fromkeys(names), Path("annotations"))
 
 
