@@ -135,8 +135,7 @@ def label(
     if len(runs) == 2:
         pairs = name_models([(cell.run, cell.predictions) for cell in cells])
         tables = [predictions for _, predictions in pairs]
-        labelling = Labelling(how.votes or 1, _read_gold(how, options))
-        _check_begun(root, how)
+        labelling = Labelling(how.votes or 1, _read_gold(root, how, options))
         study = open_difference(root, tables, options, _read_stop(options), labelling)
         is_enough = say_difference_before(study)
     else:
@@ -185,15 +184,14 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
             raise UsageError(
                 "nothing is asked; give --decide 'pm_k(k=10) >= 70%', --target ±5 or --budget 100"
             )
-        _check_begun(root, how)
+        _read_gold(root, how, options)
         if options.labels:
             raise UsageError(
                 f"'{root}' holds a study already; leave --labels out to go on with it, or give the "
                 "whole command that it was begun with"
             )
         return study_folder.resume_study(root, predictions, None)
-    gold = _read_gold(how, options)
-    _check_begun(root, how)
+    gold = _read_gold(root, how, options)
     served = _serve_earlier(predictions, options, gold)
     if begun:
         return study_folder.resume_study(root, predictions, served.study, served.labels)
@@ -202,18 +200,18 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
     return served.study
 
 
-def _check_begun(root: Path, how: LabelOptions) -> None:
-    """Raises `UsageError` for other votes or gold questions than a study was begun with."""
+def _read_gold(root: Path, how: LabelOptions, options: StudyOptions) -> Any:
+    """The gold questions that are given; none: {}.
+
+    Raises `UsageError` where the study in the folder was begun with other ones, or other votes.
+    """
     from steadyeye.review.studies import study_folder
 
     if study_folder.is_begun(root):
-        study_folder.check_labelling(root, how.votes, how.gold)
-
-
-def _read_gold(how: LabelOptions, options: StudyOptions) -> Any:
-    from steadyeye.review.studies.study_folder import read_gold
-
-    return read_gold(how.gold, _read_question(options).of_images) if how.gold else {}
+        return study_folder.check_labelling(root, how.votes, how.gold)
+    if not how.gold:
+        return {}
+    return study_folder.read_gold(how.gold, _read_question(options).of_images)
 
 
 def _read_question(options: StudyOptions) -> Any:

@@ -170,9 +170,9 @@ def build_correlations(pairs: Sequence[SetCorrelation], data: int) -> Section | 
             "independently of the other; each resample is the same for all models. Each has one "
             "further video, unseen, on which the models are in the opposite order of the other "
             "data set for the lower end and in the same order for the upper end. The end away from "
-            "0 has all pairs of models that either data set leaves open in the same order (above "
-            "0), or in the opposite order (below 0). It is about other videos of these kinds and "
-            f"these same models, not about other models.{several}",
+            "0 counts every pair of models that either data set leaves open as in the same order "
+            "(above 0), or in the opposite one (below 0). It is about other videos of these kinds "
+            f"and these same models, not about other models.{several}",
         ),
         tables=(Table("Rank correlation between data sets", header, rows),),
     )

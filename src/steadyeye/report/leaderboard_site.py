@@ -228,7 +228,6 @@ def correlate_data(
                 bound = model.bound_metrics.get(board.metric)
                 if bound is not None and bound.outcomes is not None:
                     outcomes[table.model] = bound.outcomes(table)
-            if outcomes:
-                sets.append(measure_set(ranked.data, board, outcomes, seed=place))
+            sets.append(measure_set(ranked.data, board, outcomes, seed=place))
     order = {name: place for place, name in enumerate(CORRELATED)}
     return sorted(correlate_sets(sets), key=lambda pair: order[pair.metric.partition("(")[0]])

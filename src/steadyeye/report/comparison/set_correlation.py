@@ -89,20 +89,16 @@ def measure_set(
 ) -> SetValues:
     """The values of the models of a leaderboard, what is clear of their order, and resamples.
 
-    `outcomes`: by model, all of the same samples; models that have none are left out. `seed`: of
-    the resamples, another for each data set.
+    `outcomes`: of each of its models, all of the same samples. `seed`: of the resamples, another
+    for each data set.
     """
-    values = {
-        standing.model: standing.result.value or 0.0
-        for standing in board.standings
-        if standing.model in outcomes
-    }
-    parts = [outcomes[model] for model in values]
+    models = tuple(standing.model for standing in board.standings)
+    values = np.array([standing.result.value for standing in board.standings], dtype=np.float64)
+    parts = [outcomes[model] for model in models]
     draws = draw_clusters(parts[0].videos, getattr(parts[0], "block", 1), seed)
     replicates = np.stack([resample_values(part, draws) for part in parts])
-    numbers = np.array([*values.values()], dtype=np.float64)
-    clear = find_clear_order(tuple(values), board.pairs)
-    return SetValues(data, board.metric, tuple(values), numbers, clear, replicates, draws)
+    clear = find_clear_order(models, board.pairs)
+    return SetValues(data, board.metric, models, values, clear, replicates, draws)
 
 
 def find_clear_order(models: Sequence[str], pairs: Iterable[ModelPair]) -> NDArray[np.int_]:
@@ -113,7 +109,7 @@ def find_clear_order(models: Sequence[str], pairs: Iterable[ModelPair]) -> NDArr
     place = {model: number for number, model in enumerate(models)}
     clear = np.zeros((len(models), len(models)), dtype=np.int_)
     for pair in pairs:
-        if pair.order_p <= ALPHA / 2 and pair.better in place and pair.worse in place:
+        if pair.order_p <= ALPHA / 2:
             better, worse = place[pair.better], place[pair.worse]
             clear[better, worse], clear[worse, better] = 1, -1
     return clear

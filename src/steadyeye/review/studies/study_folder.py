@@ -91,6 +91,7 @@ def begin_study(
 
 
 def _check_classes(names: Sequence[str], how: Labelling) -> None:
+    """Raises `UsageError` for a class that label files cannot hold, and for a mistyped gold one."""
     barred = [name for name in names if "|" in name]
     if barred:
         raise UsageError(
@@ -100,12 +101,12 @@ def _check_classes(names: Sequence[str], how: Labelling) -> None:
     for key, labels in (how.gold or {}).items():
         for label in labels:
             # people may name what is no class; one with its letters exchanged is mistyped
-            near = get_close_matches(label, names, 1, cutoff=0.7)
-            exchanged = near and sorted(near[0].casefold()) == sorted(label.casefold())
+            near = next(iter(get_close_matches(label, names, 1, cutoff=0.7)), "")
+            exchanged = sorted(near.casefold()) == sorted(label.casefold())
             if exchanged and match_class(label, names) not in names:
                 raise UsageError(
                     f"the gold question '{key}' has the class '{label}', which is none of the "
-                    f"run's; did you mean '{near[0]}'? Correct it, or leave the set out"
+                    f"run's; did you mean '{near}'? Correct it, or leave the set out"
                 )
 
 
@@ -141,10 +142,11 @@ def read_gold(path: Path, of_images: bool = False) -> dict[str, tuple[str, ...]]
     return gold
 
 
-def check_labelling(root: Path, votes: int | None, gold: Path | None) -> None:
-    """Raises `UsageError` where the study in a folder was begun with other votes or gold questions.
+def check_labelling(root: Path, votes: int | None, gold: Path | None) -> dict[str, tuple[str, ...]]:
+    """The gold questions of a file, as `read_gold`, for the study in a folder; None: {}.
 
-    `votes` and the file `gold`: what a command asks for now, None: nothing.
+    `votes`: what a command asks for now, None: nothing. Raises `UsageError` where the study was
+    begun with other votes or gold questions.
     """
     folder, record = read_folder(root)
     review = folder.content.get("review", {})
@@ -163,6 +165,7 @@ def check_labelling(root: Path, votes: int | None, gold: Path | None) -> None:
             f"'{root}' was begun with other gold questions ({len(begun_with)} of them); leave "
             f"--gold {cure}"
         )
+    return answers_now
 
 
 def read_earlier_labels(root: Path) -> Labels:
