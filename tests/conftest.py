@@ -165,7 +165,7 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(autouse=True)
-def same_scheduling():
+def check_scheduling():
     """No test changes the priority of its process, as encoders of video do."""
     yield
     assert os.sched_getscheduler(0) == SCHEDULING
