@@ -7,10 +7,12 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import encoded
 import numpy as np
 import pytest
+import ray_nodes
 import s3_server
 from whole_runs import Watcher, command, shards, tree
 
@@ -97,24 +99,25 @@ def engine():
 
 @pytest.fixture(scope="module")
 def cluster(model, bucket, engine):
-    """Two nodes of one processor each; one cluster for all tests, as a start takes seconds.
+    """One cluster for all tests, as a start takes seconds.
 
-    They find the bucket by the environment that they are started in.
+    Its nodes find the model and the bucket by the environment that they are started in.
     """
-    from ray.cluster_utils import Cluster as Nodes
+    with ray_nodes.start_nodes() as nodes:
+        yield nodes
+    # they would read the environment while later tests change it, which ends the process
+    assert not [name for name in name_threads() if name.startswith("client.poll")]
 
-    # dead is who fails to answer five times, which slow answers are not; by default every 3 s
-    head = {"num_cpus": 1, "include_dashboard": False}
-    head["_system_config"] = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 300}
-    nodes = Nodes(initialize_head=True, head_node_args=head)
-    second = nodes.add_node(num_cpus=1)
-    yield nodes, second
-    nodes.shutdown()
+
+def name_threads():
+    """The names of this process's threads, those of libraries too."""
+    tasks = Path("/proc/self/task").iterdir()
+    return [(task / "comm").read_text().strip() for task in tasks]
 
 
 @pytest.fixture
 def connected(cluster, engine):
-    engine.ray.init(address=cluster[0].address, log_to_driver=False)
+    engine.ray.init(address=cluster.address, log_to_driver=False)
     yield
     engine.ray.shutdown()
 
@@ -256,7 +259,7 @@ def test_a_shard_that_always_kills_its_actor_ends_the_run(engine, model, tmp_pat
 def test_a_killed_driver_goes_on_where_it_was(cluster, model, data, whole, tmp_path):
     words = ["run", "--model", "callable(path='py:slowly:slow')", "--data", data, "--quiet"]
     words += ["--engine", "ray(most=2)", "--out", "run"]
-    cluster_command = command(*words, "--address", cluster[0].address)
+    cluster_command = command(*words, "--address", cluster.address)
     with (tmp_path / "said").open("wb") as output:
         running = subprocess.Popen(cluster_command, cwd=tmp_path, stdout=output, stderr=output)
     folder = tmp_path / "run" / "cells"
@@ -289,13 +292,12 @@ def test_only_the_stray_line_of_ray_is_left_out(engine, capfd):
 @pytest.mark.slow
 @pytest.mark.usefixtures("connected")
 def test_a_node_dies_and_the_other_finishes(cluster, model, data, whole, tmp_path):
-    nodes, second = cluster
     before = processes(model)
 
     def kill():
         first = begun(model, before)
         begun(model, {*before, first})
-        nodes.remove_node(second, allow_graceful=False)
+        cluster.kill_second()
 
     killer = threading.Thread(target=kill)
     killer.start()
