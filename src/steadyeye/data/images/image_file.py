@@ -231,8 +231,9 @@ def _check_jpeg(data: bytes, name: str) -> None:
     _check_limit(height * width, name)
     most = min(MOST_SCANS, max(ALWAYS_SCANS, MOST_SCANNED // max(height * width, 1)))
     # what stands in metadata, or behind the picture as a phone's film does, only looks like a scan
-    scans = data.count(image_header.JPEG_SCAN)
-    scans = image_header.count_scans(data) if scans > most else scans
+    if not image_header.has_more_scan_marks(data, most):
+        return
+    scans = image_header.count_scans(data)
     if scans > most:
         raise SampleError(
             f"'{name}' has {scans:,} scans, over {most} for its {height * width:,} pixels; "
