@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import onnxruntime as ort
 import pytest
+import tiny_onnx
 import torch
 import toy_networks
 from gpu_marks import on_a_gpu, without_gpu
@@ -34,6 +35,10 @@ RECIPE = Recipe(Preprocessing((32, 40), (36, 48), (127.0,) * 3, (128.0,) * 3))
 TEN = Classes(tuple(map(str, range(10))))
 IMAGES = patterns(60, 80, 11)
 pytestmark = pytest.mark.usefixtures("own_cache")
+on_cuda_runtime = pytest.mark.skipif(
+    CUDA not in ort.get_available_providers() or not torch.cuda.is_available(),
+    reason="there is no GPU here, or an onnxruntime that does not compute on it",
+)
 
 
 class Counting(nn.Module):
@@ -249,3 +254,34 @@ def test_threads_on_a_gpu_do_not_mix_their_images():
         for _ in range(10):
             for scores, expected_scores in zip(pool.map(on_gpu, parts), expected, strict=True):
                 np.testing.assert_array_equal(scores, expected_scores)
+
+
+@on_cuda_runtime
+def test_a_detector_in_a_file_finds_on_a_gpu_what_it_finds_on_the_processor(test_data, photos):
+    pictures = [*photos.values()]
+    for file, decoder in (("yolox_nano", "yolox"), ("FastestDet", "fastestdet")):
+        spec = f"onnx_detector(path='{test_data}/models/{file}.onnx', decoder='{decoder}'"
+        on_gpu = plugins.build("models", parse(f"{spec}, runtime='cuda')"))
+        on_processor = plugins.build("models", parse(f"{spec})"))
+        assert on_gpu.fingerprint != on_processor.fingerprint
+        answers = on_gpu(pictures), on_processor(pictures), on_gpu(pictures)
+        for detections, expected, again in zip(*answers, strict=True):
+            assert detections.labels.tolist() == expected.labels.tolist()
+            np.testing.assert_allclose(detections.scores, expected.scores, atol=1e-5)
+            np.testing.assert_allclose(detections.boxes, expected.boxes, atol=1e-2)
+            np.testing.assert_array_equal(again.scores, detections.scores)
+            np.testing.assert_array_equal(again.boxes, detections.boxes)
+
+
+@on_cuda_runtime
+def test_a_classifier_in_a_file_scores_on_a_gpu_as_on_the_processor(tmp_path, ten):
+    tiny_onnx.save_classifier(tmp_path / "tiny.onnx")
+    recipe = {"size": 32, "resize": 32, "mean": 127.0, "std": 64.0}
+    spec = f"onnx(path='{tmp_path}/tiny.onnx', classes='{ten}', recipe={recipe}"
+    on_gpu = plugins.build("models", parse(f"{spec}, runtime='cuda')"))
+    on_processor = plugins.build("models", parse(f"{spec})"))
+    assert (on_gpu.device, on_processor.device) == ("cuda:0", "")
+    assert on_gpu.most == 1, "the file is made for one image"
+    scores = on_gpu(IMAGES)
+    np.testing.assert_allclose(scores, on_processor(IMAGES), atol=1e-5)
+    np.testing.assert_array_equal(on_gpu(IMAGES), scores)

@@ -1,0 +1,183 @@
+"""Models on a GPU beside the same models on the processors: time, and what they answer.
+
+    python benchmarks/gpu.py --data FOLDER [--frames 4096] [--rounds 3] [--timm resnet50]
+        [--classifier FILE.onnx] [--detector FILE.onnx=DECODER] [--workers N]
+
+Needs a GPU, and onnxruntime-gpu in place of onnxruntime for files. Frames are links to the JPEG
+files below the folder, so each is read and decoded many times. All ways take turns (`--rounds`):
+whole runs on the processors and on the GPU (decoded, prepared, inferred, written and sealed) and,
+for networks of timm, which have random weights, the loop that one would write instead: a DataLoader
+with as many processes and 64 images a pass of eager torch, fp32, nothing written. Then 64 frames
+are answered by both runtimes, and twice by the GPU.
+"""
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from steadyeye.core import plugins
+from steadyeye.core.spec import parse
+from steadyeye.data.images import image_file
+from steadyeye.runner import job, validate
+from steadyeye.runner.run import Silent, run
+
+ANSWERED = 64
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A network by its spec, in which `runtime` is left to fill in; `loop`: timm's name of it."""
+
+    name: str
+    spec: str
+    loop: str = ""
+
+    def build(self, runtime: str):
+        """The model on a runtime."""
+        return plugins.build("models", parse(self.spec.format(runtime=runtime)))
+
+
+def read_subjects(args) -> list[Subject]:
+    """What the arguments name."""
+    subjects = [
+        Subject(
+            f"{name}, torch", f"timm(name='{name}', pretrained=False, runtime='{{runtime}}')", name
+        )
+        for name in args.timm
+    ]
+    for file in args.classifier:
+        spec = f"onnx(path='{file}', classes='imagenet1k', runtime='{{runtime}}')"
+        subjects.append(Subject(f"{Path(file).stem}, ONNX", spec))
+    for pair in args.detector:
+        file, decoder = pair.rsplit("=", 1)
+        spec = f"onnx_detector(path='{file}', decoder='{decoder}', runtime='{{runtime}}')"
+        subjects.append(Subject(f"{Path(file).stem}, ONNX", spec))
+    return subjects
+
+
+def link_frames(data: Path, folder: Path, frames: int) -> list[Path]:
+    """Fills a folder with numbered links to the JPEG files below `data`; the files themselves."""
+    files = sorted(path.resolve() for path in data.rglob("*.jpg"))
+    for i in range(frames):
+        (folder / f"{i:06d}.jpg").symlink_to(files[i % len(files)])
+    return files
+
+
+def time_run(spec: str, folder: Path, workers: int) -> float:
+    """Seconds of a whole run of a model that is built already."""
+    with tempfile.TemporaryDirectory() as out:
+        flags = {"models": [spec], "data": [f"image_folder(root='{folder}')"], "cache": "off"}
+        flags |= {"out": str(Path(out) / "run"), "workers": workers}
+        plan = validate.check(job.read(None, flags))
+        began = time.perf_counter()
+        run(plan, Silent())
+        return time.perf_counter() - began
+
+
+def time_loop(name: str, folder: Path, workers: int) -> float:
+    """Seconds of a DataLoader and eager torch on the GPU, without what writes the answers."""
+    import timm
+    import torch
+    from PIL import Image
+
+    network = timm.create_model(name, pretrained=False).eval().cuda()
+    config = timm.data.resolve_model_data_config(network)
+    transform = timm.data.create_transform(**config, is_training=False)
+    files = sorted(folder.iterdir())
+
+    class Frames(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(files)
+
+        def __getitem__(self, index):
+            return transform(Image.open(files[index]).convert("RGB"))
+
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    began = time.perf_counter()
+    loader = torch.utils.data.DataLoader(Frames(), 64, num_workers=workers, pin_memory=True)
+    with torch.inference_mode():
+        for batch in loader:
+            network(batch.cuda(non_blocking=True)).cpu()
+    return time.perf_counter() - began
+
+
+def compare_answers(subject: Subject, files: list[Path]) -> str:
+    """How far the answers of the GPU are from those of the processor and from its own."""
+    import torch
+
+    images = [image_file.read(path) for path in files[:: max(1, len(files) // ANSWERED)]]
+    answers = []
+    for runtime in ("onnx", "cuda", "cuda"):
+        torch.manual_seed(0)  # of random weights
+        answers.append(subject.build(runtime)(images))
+    expected, on_gpu, again = answers
+    if isinstance(expected, np.ndarray):
+        changed = int((expected.argmax(1) != on_gpu.argmax(1)).sum())
+        far, same = np.abs(expected - on_gpu).max(), np.array_equal(on_gpu, again)
+        return f"scores within {far:.1e}, {changed} of {len(images)} best classes differ, " + (
+            "the same bytes again" if same else "OTHER bytes again"
+        )
+    pairs = list(zip(expected, on_gpu, again, strict=True))
+    unequal = sum(len(a.scores) != len(b.scores) for a, b, _ in pairs)
+    alike = [(a, b) for a, b, _ in pairs if len(a.scores) == len(b.scores) > 0]
+    scores = max(np.abs(a.scores - b.scores).max() for a, b in alike)
+    boxes = max(np.abs(a.boxes - b.boxes).max() for a, b in alike)
+    same = all(
+        np.array_equal(b.boxes, c.boxes) and np.array_equal(b.scores, c.scores) for _, b, c in pairs
+    )
+    return (
+        f"{sum(len(a.scores) for a, *_ in pairs)} objects; {unequal} of {len(pairs)} frames have "
+        f"another number; scores within {scores:.1e}, boxes within {boxes:.1e} pixels; "
+        + ("the same bytes again" if same else "OTHER bytes again")
+    )
+
+
+def main() -> None:
+    """Reads the arguments, and prints the table and how the answers compare."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--frames", type=int, default=4096)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=0)
+    for name in ("timm", "classifier", "detector"):
+        parser.add_argument(f"--{name}", nargs="*", default=[])
+    args = parser.parse_args()
+    workers = args.workers or len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = link_frames(args.data, folder, args.frames)
+        print("| network | processors | GPU | GPU ÷ processors | loop on the GPU | GPU ÷ loop |")
+        print("| --- | --- | --- | --- | --- | --- |")
+        for subject in read_subjects(args):
+            print(measure_rates(subject, folder, args.frames, args.rounds, workers), flush=True)
+        for subject in read_subjects(args):
+            print(f"{subject.name}: {compare_answers(subject, files)}", flush=True)
+
+
+def measure_rates(subject: Subject, folder: Path, frames: int, rounds: int, workers: int) -> str:
+    """A row of the table: the median frames a second of each way, and their ratios."""
+    seconds: dict[str, list[float]] = {"onnx": [], "cuda": [], "loop": []}
+    for _, way in product(range(rounds), seconds):
+        if way != "loop":
+            spec = subject.spec.format(runtime=way)
+            seconds[way].append(time_run(spec, folder, workers))
+        elif subject.loop:
+            seconds[way].append(time_loop(subject.loop, folder, workers))
+    rates = {way: frames / statistics.median(taken) for way, taken in seconds.items() if taken}
+    loop = rates.get("loop")
+    beside = f"{loop:.0f} | {rates['cuda'] / loop:.2f}" if loop else " | "
+    ratio = rates["cuda"] / rates["onnx"]
+    return (
+        f"| {subject.name} | {rates['onnx']:.0f} | {rates['cuda']:.0f} | {ratio:.2f} | {beside} |"
+    )
+
+
+if __name__ == "__main__":
+    main()
