@@ -53,8 +53,9 @@ MASKS = (
     (re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?"), b"DATE"),
     (re.compile(rb"(http://127\.0\.0\.1:)\d+(/r#)[\w-]+"), rb"\1PORT\2TOKEN"),
     (re.compile(rb"(http://127\.0\.0\.1:)\d+"), rb"\1PORT"),
+    (re.compile(rb"<time>[\d:]+</time>"), b"<time>TIME</time>"),
     (re.compile(TIME + rb" (ms|s|min|h)\b"), b"TIME"),
-    (re.compile(rb'"(time|seconds|date)": ' + TIME), rb'"\1": TIME'),
+    (re.compile(rb'"(time|seconds|date|measured_at)": ?' + TIME), rb'"\1": TIME'),
     # which of two threads asks the cache first is chance
     (re.compile(rb'"hits": \d+'), b'"hits": N'),
     (re.compile(rb'"stages": \{"[^{}]*\}'), b'"stages": TIMES'),
