@@ -92,12 +92,14 @@ def serve(
     from steadyeye.review import database as databases
     from steadyeye.review.protocol.links import read_key
     from steadyeye.review.protocol.sessions import DAY, Lifetime
+    from steadyeye.review.protocol.stages import read_plan
     from steadyeye.review.web import server
     from steadyeye.review.web.access import LINK, Access
     from steadyeye.review.web.app import build_app
 
     lifetime = Lifetime(options.idle * 3600, options.whole * DAY)
     url = server.read_public_url(options.url) if options.url else None
+    read_plan(folder.content)  # what is wrong with it is told on any port
     # before anything is changed or printed: a second server of a review stops here
     listener = server.listen(options.host, options.port)
     key = read_key(folder.root)
