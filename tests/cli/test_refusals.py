@@ -27,6 +27,7 @@ RUNS = {
     "part": "the shard 'part/cells/predict@clip/00000.arrow' is missing",
     "short": "the shard 'short/cells/predict@clip/00000.arrow' was changed after it was written",
     "unsealed": "'unsealed/cells/predict@clip' has 2 of 2 shards; run the same command again",
+    "no-cells": "there are no predictions in 'no-cells/cells/predict@clip'; run the same command",
     "empty-file": "'empty-file/run.json' is damaged: its 0 bytes are not what was written",
     "photos/cat/1.png": "no run in 'photos/cat/1.png'; give the --out folder of `steadyeye run`",
 }
@@ -226,13 +227,14 @@ def folder(tmp_path_factory):
     ):
         words = ("--model", model, "--data", data, "--out", out, "--workers", "1")
         steadyeye("run", *words, "--quiet", cwd=root, check=True)
-    for name in ("damaged", "no-text", "part", "short", "unsealed", "empty-file"):
+    for name in ("damaged", "no-text", "part", "short", "unsealed", "no-cells", "empty-file"):
         shutil.copytree(root / "a", root / name)
     (root / "damaged" / "run.json").write_text('{"a":')
     (root / "no-text" / "run.json").write_bytes(b"\xff\xfe{}")
     (root / "part" / "cells" / "predict@clip" / "00000.arrow").unlink()
     (root / "short" / "cells" / "predict@clip" / "00000.arrow").write_bytes(b"")
     (root / "unsealed" / "cells" / "predict@clip" / "seal.json").unlink()
+    shutil.rmtree(root / "no-cells" / "cells")
     (root / "empty-file" / "run.json").write_text("")
     (root / "linked").symlink_to("a")
     write_pictures(root)

@@ -19,7 +19,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.files import Place, map_requests, sha256
 from steadyeye.predictions.box_columns import CellBoxes, split_boxes
-from steadyeye.predictions.json_record import CELL, RUN, SEAL, is_protected, read_record
+from steadyeye.predictions.json_record import CELL, MEND, RUN, SEAL, is_protected, read_record
 from steadyeye.predictions.schema import (
     ANSWERS,
     in_all,
@@ -32,7 +32,6 @@ from steadyeye.predictions.schema import (
 from steadyeye.predictions.shard_store import Cell, open_cell
 
 AGAIN = "run the same command again to complete it"
-MEND = "run the same command again that made it, to compute it anew"
 SLACK = 0.05
 """Pixels by which a box may reach out of its image unmentioned: COCO rounds to hundredths."""
 
@@ -73,8 +72,6 @@ def read_sealed(folder: Place) -> pa.Table:
 
 def _read_shards(folder: Place) -> list[pa.Table]:
     """The shards of a sealed cell. Raises `UsageError` as `read_sealed` does."""
-    if not (folder / "cell.json").is_file():
-        raise UsageError(f"no predictions in '{folder}'; give the --out folder of a run")
     cell = open_cell(folder)
     if not cell.is_sealed:
         done = len(cell.list_finished())

@@ -31,7 +31,7 @@ from steadyeye.core.storage.files import (
     write_file,
     write_lightly,
 )
-from steadyeye.predictions.json_record import CELL, read_content, read_record, write_record
+from steadyeye.predictions.json_record import CELL, MEND, read_content, read_record, write_record
 from steadyeye.predictions.schema import Rows, to_arrow
 
 
@@ -115,7 +115,12 @@ def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
 
 
 def open_cell(folder: Place) -> Cell:
-    """The cell in `folder`, whatever it holds. Raises `UsageError` where cell.json is damaged."""
+    """The cell in `folder`, whatever it holds.
+
+    Raises `UsageError` where cell.json is missing or damaged.
+    """
+    if not (folder / "cell.json").is_file():
+        raise UsageError(f"there are no predictions in '{folder}'; {MEND}")
     return Cell(folder, read_record(folder / "cell.json", CELL, ("rows", "shard_rows")))
 
 

@@ -16,8 +16,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place, map_requests
 from steadyeye.core.storage.remote_path import Remote
-from steadyeye.predictions.json_record import CELL, RUN, SEAL, is_protected, read_record
-from steadyeye.predictions.read import MEND
+from steadyeye.predictions.json_record import CELL, MEND, RUN, SEAL, is_protected, read_record
 from steadyeye.report.render.run_list import (
     DAMAGED,
     FINISHED,
