@@ -24,6 +24,7 @@ OVER = {
         *("ultralytics==8.4.190", "ultralytics-thop==2.2.3", "py-cpuinfo==9.0.0"),
         *("supervision==0.31.2", "pydeprecate", "defusedxml"),
     ],
+    "onnxruntime_gpu": ["onnxruntime-gpu==1.31.1"],
     "tables": ["polars==2.1.0", "polars-runtime-32==2.1.0", "duckdb==2.0.1"],
 }
 ALONE = {

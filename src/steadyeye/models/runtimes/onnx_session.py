@@ -1,7 +1,8 @@
 """ONNX Runtime on the processor, one thread a call, or on a GPU."""
 
+import io
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from steadyeye.core.abilities import PASSES, largest
-from steadyeye.core.errors import UsageError, one_line, unknown
+from steadyeye.core.errors import UsageError, one_line, shorten, unknown
 from steadyeye.models.runtimes.network import Output
 from steadyeye.models.runtimes.onnx_files import data_files, list_entries
 
@@ -22,6 +23,10 @@ CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 TENSORRT = "TensorrtExecutionProvider"
 PROVIDERS = {"cuda": CUDA, "tensorrt": TENSORRT}
 LIBRARIES = {"cuda": "CUDA", "tensorrt": "TensorRT"}
+REMEDIES = {
+    "cuda": 'install a driver of NVIDIA and "onnxruntime-gpu[cuda,cudnn]", or leave runtime out',
+    "tensorrt": "install the libraries of TensorRT, or take runtime='cuda'",
+}
 FATAL = 4
 """ONNX Runtime's severity above which nothing is left to print; what fails is raised too."""
 
@@ -163,17 +168,36 @@ def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.I
     elif list_entries(model, name):
         raise UsageError(f"'{name}' keeps data in other files; give the file, not its bytes")
     providers = _providers(runtime)
+    complaint = _load_cuda() if runtime in GPU_RUNTIMES else ""
     try:
         # with its fallback a session would go on upon the processor where the GPU fails
         session = ort.InferenceSession(source, options, providers=providers, enable_fallback=0)
     except Exception as error:
+        if runtime in GPU_RUNTIMES:
+            raise UsageError(
+                f"runtime='{runtime}': cannot load '{name}' into ONNX Runtime: {one_line(error)}; "
+                f"{REMEDIES[runtime]}"
+            ) from error
         raise UsageError(
             f"cannot load '{name}' into ONNX Runtime: {one_line(error)}; export it again"
         ) from error
     # without the libraries that it needs, a provider is left out with no more than a warning
     if runtime in GPU_RUNTIMES and PROVIDERS[runtime] not in session.get_providers():
-        raise UsageError(f"runtime='{runtime}': ONNX Runtime found no GPU it can use for '{name}'")
+        raise UsageError(
+            f"runtime='{runtime}': ONNX Runtime found no GPU it can use for '{name}'{complaint}; "
+            f"{REMEDIES[runtime]}"
+        )
     return session
+
+
+def _load_cuda() -> str:
+    """Loads CUDA's libraries as pip installs them; what is missing, in brackets, or nothing."""
+    if not hasattr(ort, "preload_dlls"):
+        return ""
+    with redirect_stdout(io.StringIO()) as printed:
+        ort.preload_dlls()
+    missing = [line for line in printed.getvalue().splitlines() if line.startswith("Failed")]
+    return f" ({shorten(missing[0], 120)})" if missing else ""
 
 
 def _providers(runtime: str) -> list[Any]:
@@ -186,8 +210,6 @@ def _providers(runtime: str) -> list[Any]:
             f"runtime='{runtime}': this onnxruntime is built without {LIBRARIES[runtime]}; install "
             "onnxruntime-gpu in its place, or leave runtime out to infer on the processor"
         )
-    if hasattr(ort, "preload_dlls"):
-        ort.preload_dlls()  # CUDA's libraries as pip installs them
     # what it has no kernel for it computes on the processor; fp32 is fp32, not TF32, and a search
     # for the quickest kernel would find another one each time
     cuda = (CUDA, {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"})
