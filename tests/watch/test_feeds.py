@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 import time
 from contextlib import contextmanager
 from functools import partial
@@ -42,6 +43,34 @@ def test_every_frame_of_a_file_comes_at_its_time(tmp_path):
     # one that goes on passes over what was received
     rest = take_all(open_feed(str(clip), FrameCounts(received=22), None))
     assert [frame.number for frame in rest] == list(range(22, 30))
+
+
+def test_a_file_is_decoded_ahead_by_a_thread_that_ends_with_it(tmp_path):
+    clip = write(tmp_path / "a.mp4", "libx264", count=30)
+    feed = open_feed(str(clip), FrameCounts(), None)
+    first = feed.take(0)
+    before = first.image()
+    assert feed.counts.received == 1, "what is decoded ahead has not come yet"
+    assert any(thread.name.startswith("decode ahead") for thread in threading.enumerate())
+    rest = take_all(feed, 20)
+    np.testing.assert_array_equal(first.image(), before)
+    assert not np.array_equal(rest[-1].image(), before)
+    feed.close()
+    assert not any(thread.name.startswith("decode ahead") for thread in threading.enumerate())
+    assert (feed.counts.received, feed.counts.damaged) == (21, 0)
+
+
+def test_the_pixels_of_a_picture_are_those_that_were_read_first(tmp_path, soon):
+    put(tmp_path, "a.png", 1)
+    feed = open_feed(str(tmp_path), FrameCounts(), None)
+    until = time.monotonic() + 60
+    while (frame := feed.take(0.1)) is None:
+        assert time.monotonic() < until
+    assert (frame.image() == picture(1)).all()
+    put(tmp_path, "a.png", 2)
+    assert (frame.image() == picture(1)).all()
+    (tmp_path / "a.png").unlink()
+    assert (frame.image() == picture(1)).all()
 
 
 def test_a_lower_rate_takes_frames_evenly_and_counts_the_others(tmp_path):

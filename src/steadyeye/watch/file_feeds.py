@@ -1,9 +1,13 @@
 """Frames of a video file, and of a folder that fills with pictures and videos."""
 
 import time
-from collections.abc import Generator
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -17,10 +21,14 @@ from steadyeye.watch.frames import FrameCounts, LiveFrame, Thinning, convert_lat
 
 POLL = 0.5
 """Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
+AHEAD = 2
+"""Frames of a video file that are decoded ahead."""
+END = object()
+"""What is behind the last frame."""
 
 
 class FileFeed:
-    """Every frame of a video file, as fast as they are taken."""
+    """Every frame of a video file, as fast as they are taken; decoded by a thread of its own."""
 
     mark = 0
 
@@ -52,7 +60,7 @@ class FileFeed:
             stream = picture_stream(container)
             if stream is None:
                 raise UsageError(f"'{self.path}' holds no pictures; give a video")
-            for native in decode_in_order(container, stream):
+            for native in _run_ahead(decode_in_order(container, stream)):
                 number = self.counts.received
                 self.counts.received += 1
                 if number < self._skipped:
@@ -63,6 +71,15 @@ class FileFeed:
                     yield LiveFrame(number, native.time, 0, convert_later(native))
                 else:
                     self.counts.thinned += 1
+
+
+def _run_ahead(natives: Iterator[Any]) -> Generator[Any]:
+    """The same frames, each decoded while those before it are at work."""
+    with ThreadPoolExecutor(1, "decode ahead") as thread:
+        waiting = deque(thread.submit(next, natives, END) for _ in range(AHEAD))
+        while (native := waiting.popleft().result()) is not END:
+            waiting.append(thread.submit(next, natives, END))
+            yield native
 
 
 class FolderFeed:
@@ -127,7 +144,7 @@ class FolderFeed:
         if not self.thinned.takes(seconds):
             self.counts.thinned += 1
             return None
-        return LiveFrame(number, seconds, self._scene, lambda: read_image(path))
+        return LiveFrame(number, seconds, self._scene, cache(partial(read_image, path)))
 
     def _next_of_video(self) -> LiveFrame | None:
         """The next frame of the video that is open, in seconds of the clock when it began."""
