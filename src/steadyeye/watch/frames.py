@@ -117,14 +117,10 @@ class Thinning:
         return True
 
 
-def convert_later(native: Any) -> Callable[[], Image]:
-    """The pixels of a decoded frame on call: what is left out is never converted.
+def convert(native: Any) -> Image:
+    """The pixels of a decoded frame, (h, w, 3) uint8 RGB, upright.
 
-    Nothing of the conversion is kept with the frame: it takes more memory than the frame.
+    Nothing of the conversion stays with the frame: it takes more memory than the frame.
     """
-
-    def image() -> Image:
-        picture = VideoReformatter().reformat(native, format="rgb24", **ONE_THREAD)
-        return upright(native, np.asarray(picture.to_ndarray(), dtype=np.uint8))
-
-    return image
+    picture = VideoReformatter().reformat(native, format="rgb24", **ONE_THREAD)
+    return upright(native, np.asarray(picture.to_ndarray(), dtype=np.uint8))
