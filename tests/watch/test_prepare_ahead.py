@@ -115,3 +115,13 @@ def test_an_error_of_the_preparation_is_raised_behind_the_frames_before_it():
     reader.close()
     assert feed.is_closed
     assert feed.counts.damaged == 0, "the frame is as good as any"
+
+
+def test_what_is_measured_is_the_frame_as_it_came():
+    def blacken(image):
+        image[:] = 0
+        return image
+
+    frames = take_all(PrepareAhead(ListFeed(map(picture, range(3))), blacken))
+    assert [frame.quantities for frame in frames] == [measure_input(picture(n)) for n in range(3)]
+    assert not any(frame.prepared.any() for frame in frames)

@@ -107,6 +107,7 @@ class PrepareAhead:
         except SampleError:
             self.feed.counts.damaged += 1
             return None
+        quantities = measure_input(image)  # before the model's code, which may change the pixels
         return PreparedFrame(
             frame.number,
             frame.scene,
@@ -114,7 +115,7 @@ class PrepareAhead:
             frame.image,
             image.nbytes,
             self.prepare(image),
-            measure_input(image),
+            quantities,
             counts,
             mark,
         )
