@@ -10,8 +10,8 @@ frames have to be left out. All take turns (`--rounds`); prints a row a model, s
 
 `received`, `left out`: frames a second that came, and that came while the detector was at another.
 `latency`: from when a frame came to its answer, median and 95th percentile; what a frame came late
-by the stream's own clock counts. `processor time`: milliseconds a frame, by thread. To compare two
-versions, run it with the `PYTHONPATH` of each in turn.
+by the stream's own clock counts. `processor time`: milliseconds a frame, by thread; `alone`: those
+of the detector by itself. To compare two versions, run it with the `PYTHONPATH` of each in turn.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -87,11 +88,12 @@ class Course:
         self.answered.append((now, now - seconds))
         return result
 
-    def describe(self, own: float, is_live: bool) -> str:
-        """The cells of a row, from the first look to the last."""
+    def describe(self, own: tuple[float, float], is_live: bool) -> str:
+        """The cells of a row, from the first look to the last; `own`: of `own_rate`."""
         (first, before, start), (last, after, stop) = self.looks[0], self.looks[-1]
         frames, seconds = last - first, self.answered[last][0] - self.answered[first][0]
-        cells = [f"{own:.1f}", f"{frames / seconds:.1f}", f"{100 * frames / seconds / own:.0f} %"]
+        rate = frames / seconds
+        cells = [f"{own[0]:.1f}", f"{rate:.1f}", f"{100 * rate / own[0]:.0f} %"]
         received, left_out = after.received - before.received, after.left_out - before.left_out
         cells += [f"{n / seconds:.1f}" if is_live else "–" for n in (received, left_out)]
         delays = [1_000 * delay for _, delay in self.answered[first:last]]
@@ -99,7 +101,8 @@ class Course:
         cells.append(f"{middle:.0f}, {late:.0f}" if is_live else "–")
         spent = {name: 1_000 * used / frames for name, used in (stop - start).items()}
         parts = [f"{name} {spent[name]:.1f}" for name in sorted(spent) if spent[name] >= 0.05]
-        return " | ".join([*cells, f"{sum(spent.values()):.1f} ({', '.join(parts)})"])
+        cells.append(f"{sum(spent.values()):.1f} ({', '.join(parts)}; alone: {own[1]:.1f})")
+        return " | ".join(cells)
 
 
 def processor_times() -> Counter[str]:
@@ -107,23 +110,25 @@ def processor_times() -> Counter[str]:
     names = {thread.native_id: thread.name for thread in threading.enumerate()}
     times: Counter[str] = Counter()
     for task in Path("/proc/self/task").iterdir():
-        name = names.get(int(task.name), "others")
-        times[name] += int((task / "schedstat").read_text().split()[0]) / 1e9
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            used = int((task / "schedstat").read_text().split()[0]) / 1e9
+            times[names.get(int(task.name), "others")] += used
     # of threads that have ended the process alone knows
     times["others"] += time.process_time() - sum(times.values())
     return times
 
 
-def own_rate(model: Any, path: Path) -> float:
-    """Frames a second that the model takes, of pictures in memory."""
+def own_rate(model: Any, path: Path) -> tuple[float, float]:
+    """Frames a second that the model takes, of pictures in memory, and its ms of processor time."""
     feed = open_feed(str(path), FrameCounts(), None)
     images = [frame.image() for frame in islice(iter(lambda: feed.take(0), None), FRAMES)]
     feed.close()
     steps = stages(model)
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     for image in images:
         steps.infer([steps.prepare(image)])
-    return len(images) / (time.perf_counter() - began)
+    seconds, used = time.perf_counter() - began, time.process_time() - used
+    return len(images) / seconds, 1_000 * used / len(images)
 
 
 def watch_file(model: Any, spec: str, path: Path) -> Course:
@@ -168,7 +173,7 @@ def measure(options: argparse.Namespace, model: Any, spec: str, folder: Path) ->
         print(f"| {model.name} | file | {row} |", flush=True)
         if not options.live:
             continue
-        rate = round(own * options.times)
+        rate = round(own[0] * options.times)
         served = folder / f"served-{turn}.mp4"
         write_video(options.video, served, options.size, rate, round(options.live) + 20)
         own = own_rate(model, path)
