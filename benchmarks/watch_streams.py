@@ -53,20 +53,28 @@ def find_port() -> int:
         return int(free.getsockname()[1])
 
 
-def write_videos(options: argparse.Namespace, folder: Path, seconds: int) -> tuple[Path, Path]:
-    """The stream as it is and with black frames, as long as the whole run."""
-    size, rate = options.size.replace("x", ":"), options.rate
-    files = folder / "good.mp4", folder / "black.mp4"
-    for file, change in zip(files, ("null", BLACK), strict=True):
-        short = folder / f"short-{file.name}"
-        make = ["ffmpeg", "-v", "error", "-y"]
-        filters = f"setpts=N/({rate}*TB),fps={rate},scale={size},{change}"
-        coding = ["-an", "-c:v", "libx264", "-preset", "ultrafast", "-g", str(rate), "-bf", "0"]
-        coding += ["-pix_fmt", "yuv420p", str(short)]
-        subprocess.run([*make, "-i", options.video, "-vf", filters, *coding], check=True)
+def write_video(
+    video: Path, file: Path, size: str, rate: int, seconds: int | None, change: str = "null"
+) -> None:
+    """A video at another size and rate, each of its frames once; again and again for `seconds`."""
+    short = file if seconds is None else file.with_name(f"short-{file.name}")
+    make = ["ffmpeg", "-v", "error", "-y"]
+    filters = f"setpts=N/({rate}*TB),fps={rate},scale={size.replace('x', ':')},{change}"
+    coding = ["-an", "-c:v", "libx264", "-preset", "ultrafast", "-g", str(rate), "-bf", "0"]
+    coding += ["-pix_fmt", "yuv420p", str(short)]
+    subprocess.run([*make, "-i", str(video), "-vf", filters, *coding], check=True)
+    if seconds is not None:
         loop = ["-stream_loop", "-1", "-i", str(short), "-t", str(seconds), "-c", "copy"]
         subprocess.run([*make, *loop, str(file)], check=True)
-    return files
+        short.unlink()
+
+
+def write_videos(options: argparse.Namespace, folder: Path, seconds: int) -> tuple[Path, Path]:
+    """The stream as it is and with black frames, as long as the whole run."""
+    good, black = folder / "good.mp4", folder / "black.mp4"
+    write_video(options.video, good, options.size, options.rate, seconds)
+    write_video(options.video, black, options.size, options.rate, seconds, BLACK)
+    return good, black
 
 
 def serve(kind: str, video: Path, folder: Path, port: int) -> list[subprocess.Popen[bytes]]:

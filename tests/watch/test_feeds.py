@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 import time
 from contextlib import contextmanager
 from functools import partial
@@ -12,13 +13,14 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from encoded import RATE, picture, write
+from encoded import RATE, damage, picture, rewrite, write
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.images.image_file import encode
+from steadyeye.data.video.video_index import decode_in_order, open_video, picture_stream
 from steadyeye.watch import file_feeds, stream_feed
 from steadyeye.watch.feeds import check_source, open_feed
-from steadyeye.watch.frames import FrameCounts, Thinning, redact
+from steadyeye.watch.frames import FrameCounts, Thinning, convert, redact
 from steadyeye.watch.stream_feed import StreamClock
 
 
@@ -42,6 +44,60 @@ def test_every_frame_of_a_file_comes_at_its_time(tmp_path):
     # one that goes on passes over what was received
     rest = take_all(open_feed(str(clip), FrameCounts(received=22), None))
     assert [frame.number for frame in rest] == list(range(22, 30))
+
+
+def test_a_file_is_decoded_ahead_by_a_thread_that_ends_with_it(tmp_path):
+    clip = write(tmp_path / "a.mp4", "libx264", count=30)
+    feed = open_feed(str(clip), FrameCounts(), None)
+    feed.take(0)
+    assert any(thread.name.startswith("decode ahead") for thread in threading.enumerate())
+    take_all(feed, 20)
+    feed.close()
+    assert not any(thread.name.startswith("decode ahead") for thread in threading.enumerate())
+
+
+def test_counts_are_those_of_the_frames_that_were_taken(tmp_path):
+    whole = write(tmp_path / "a.mp4", "libx264", count=60)
+    clip = rewrite(whole, tmp_path / "b.mp4", lambda n, packet: None if n == 21 else packet)
+    feed = open_feed(str(clip), FrameCounts(thinned=100, damaged=7), 5)
+    taken = 0
+    while (frame := feed.take(0)) is not None:
+        time.sleep(0.01)  # for those that are decoded ahead
+        taken += 1
+        counts = feed.counts
+        assert counts.received == frame.number + 1
+        assert taken + counts.thinned - 100 + counts.damaged - 7 == counts.received
+    counts = feed.counts
+    assert 55 < counts.received == taken + counts.thinned - 100 + counts.damaged - 7
+    assert counts.thinned > 140, "those behind the last that was taken count, too"
+
+
+def test_damaged_pictures_are_those_of_decoding_frame_by_frame(tmp_path):
+    """A decoder patches them with what its memory holds, which depends on the frames in use."""
+    whole = write(tmp_path / "a.mp4", "libx264", count=60, size=(192, 128))
+    clip = damage(whole, tmp_path / "b.mp4", range(3, 60, 7))
+    expected = []
+    with open_video(clip) as container:
+        for native in decode_in_order(container, picture_stream(container)):
+            if native is not None and not native.is_corrupt:
+                expected.append(convert(native))
+    frames = take_all(open_feed(str(clip), FrameCounts(), None))
+    assert len(frames) == len(expected) > 50
+    for frame, image in zip(frames, expected, strict=True):
+        np.testing.assert_array_equal(frame.image(), image)
+
+
+def test_the_pixels_of_a_picture_are_those_that_were_read_first(tmp_path, soon):
+    put(tmp_path, "a.png", 1)
+    feed = open_feed(str(tmp_path), FrameCounts(), None)
+    until = time.monotonic() + 60
+    while (frame := feed.take(0.1)) is None:
+        assert time.monotonic() < until
+    assert (frame.image() == picture(1)).all()
+    put(tmp_path, "a.png", 2)
+    assert (frame.image() == picture(1)).all()
+    (tmp_path / "a.png").unlink()
+    assert (frame.image() == picture(1)).all()
 
 
 def test_a_lower_rate_takes_frames_evenly_and_counts_the_others(tmp_path):

@@ -1,9 +1,14 @@
 """Frames of a video file, and of a folder that fills with pictures and videos."""
 
 import time
-from collections.abc import Generator
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
+from typing import TypeVar
 
 import av
 import numpy as np
@@ -13,14 +18,18 @@ from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_file import read as read_image
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.data.video.video_index import decode_in_order, open_video, picture_stream
-from steadyeye.watch.frames import FrameCounts, LiveFrame, Thinning, convert_later
+from steadyeye.watch.frames import FrameCounts, LiveFrame, Thinning, convert
 
 POLL = 0.5
 """Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
+AHEAD = 2
+"""Frames of a video file that are decoded ahead."""
+
+Value = TypeVar("Value")
 
 
 class FileFeed:
-    """Every frame of a video file, as fast as they are taken."""
+    """Every frame of a video file, as fast as they are taken; decoded by a thread of its own."""
 
     mark = 0
 
@@ -30,11 +39,16 @@ class FileFeed:
         self.status = "reading"
         self._skipped = counts.received
         counts.received = 0
-        self._frames = self._read()
+        self._read_counts = FrameCounts()
+        self._frames = _run_ahead(self._read())
 
     def take(self, seconds: float) -> LiveFrame | None:
         """The next frame; None at the end. Raises `UsageError` where it is no video."""
-        frame = next(self._frames, None)
+        frame, counts = next(self._frames, (None, self._read_counts))
+        for name in ("received", "thinned", "damaged"):
+            more = getattr(counts, name) - getattr(self._read_counts, name)
+            setattr(self.counts, name, getattr(self.counts, name) + more)
+        self._read_counts = counts
         if frame is None:
             self.is_over, self.status = True, "ended"
         return frame
@@ -43,7 +57,13 @@ class FileFeed:
         """Closes the file."""
         self._frames.close()
 
-    def _read(self) -> Generator[LiveFrame]:
+    def _read(self) -> Generator[tuple[LiveFrame | None, FrameCounts]]:
+        """Each frame, at last None, and what became of all up to it.
+
+        A frame is converted before the next is decoded: what a decoder patches damaged pictures
+        with depends on the frames that are still there.
+        """
+        counts = FrameCounts()
         try:
             container = open_video(self.path)
         except av.FFmpegError as error:
@@ -53,16 +73,27 @@ class FileFeed:
             if stream is None:
                 raise UsageError(f"'{self.path}' holds no pictures; give a video")
             for native in decode_in_order(container, stream):
-                number = self.counts.received
-                self.counts.received += 1
+                number = counts.received
+                counts.received += 1
                 if number < self._skipped:
                     continue
                 if native is None or native.is_corrupt or native.time is None:
-                    self.counts.damaged += 1
+                    counts.damaged += 1
                 elif self.thinned.takes(native.time):
-                    yield LiveFrame(number, native.time, 0, convert_later(native))
+                    image = partial(np.asarray, convert(native))
+                    yield LiveFrame(number, native.time, 0, image), replace(counts)
                 else:
-                    self.counts.thinned += 1
+                    counts.thinned += 1
+        yield None, counts
+
+
+def _run_ahead(values: Iterator[Value]) -> Generator[Value]:
+    """The same values, computed by a thread of its own, `AHEAD` of them before they are taken."""
+    with ThreadPoolExecutor(1, "decode ahead") as thread:
+        waiting = deque(thread.submit(next, values, None) for _ in range(AHEAD))
+        while (value := waiting.popleft().result()) is not None:
+            waiting.append(thread.submit(next, values, None))
+            yield value
 
 
 class FolderFeed:
@@ -127,7 +158,7 @@ class FolderFeed:
         if not self.thinned.takes(seconds):
             self.counts.thinned += 1
             return None
-        return LiveFrame(number, seconds, self._scene, lambda: read_image(path))
+        return LiveFrame(number, seconds, self._scene, cache(partial(read_image, path)))
 
     def _next_of_video(self) -> LiveFrame | None:
         """The next frame of the video that is open, in seconds of the clock when it began."""

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ WHOLE = 1 << 16
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 SIZE = re.compile(r"\s*([0-9.]+)\s*(KB|MB|GB)\s*", re.IGNORECASE)
 RECENT_BYTES = 64 << 20
-"""Pixels that are held until a blink is settled, a second later."""
+"""Bytes of RGB in the frames that are held until a blink is settled, a second later."""
 APART = 1.0
 """Seconds from one stored frame of a measure to the next."""
 
@@ -40,7 +40,7 @@ class FrameRing:
         self._files = deque(sorted(name for name in _list_names(folder)))
         self._total = sum(self._size(name) for name in self._files)
         self._last: dict[str, float] = {}
-        self._recent: deque[tuple[int, float, str, Image]] = deque()
+        self._recent: deque[tuple[int, float, str, Callable[[], Image], int]] = deque()
         self._recent_bytes = 0
         self._shrink()
 
@@ -54,14 +54,19 @@ class FrameRing:
         """Bytes that they and their JSON files take."""
         return self._total
 
-    def hold(self, number: int, seconds: float, stamp: str, image: Image) -> None:
-        """Holds the pixels of a frame for a while, for it may turn out to be one to store."""
-        self._recent.append((number, seconds, stamp, image))
-        self._recent_bytes += image.nbytes
+    def hold(
+        self, number: int, seconds: float, stamp: str, image: Callable[[], Image], size: int
+    ) -> None:
+        """Holds a frame for a while, for it may turn out to be one to store.
+
+        `image()`: its pixels, of `size` bytes; called for what is stored.
+        """
+        self._recent.append((number, seconds, stamp, image, size))
+        self._recent_bytes += size
         while len(self._recent) > 1 and (
             self._recent_bytes > RECENT_BYTES or seconds > self._recent[0][1] + 2 * GAP
         ):
-            self._recent_bytes -= self._recent.popleft()[3].nbytes
+            self._recent_bytes -= self._recent.popleft()[4]
 
     def store(self, event: FrameEvent, more: Mapping[str, Any]) -> str | None:
         """The name of the file of an event's frame; None where it is left out.
@@ -72,7 +77,7 @@ class FrameRing:
         if recent is None:
             self.left_out += 1
             return None
-        number, seconds, stamp, image = recent
+        number, seconds, stamp, image, _ = recent
         if abs(seconds - self._last.get(event.measure, -2 * APART)) < APART:
             self.left_out += 1
             return None
@@ -80,7 +85,7 @@ class FrameRing:
         name = f"{stamp}-{number}-{event.measure}.jpg"
         text = {"measure": event.measure, "what": event.text, "box": event.box, "frame": number}
         beside = json.dumps({**text, "seconds": seconds, **more}, ensure_ascii=False)
-        write_lightly(self.folder / name, thumbnail(image, WHOLE, QUALITY))
+        write_lightly(self.folder / name, thumbnail(image(), WHOLE, QUALITY))
         write_lightly((self.folder / name).with_suffix(".json"), beside.encode())
         if name not in self._files:
             self._files.append(name)

@@ -6,13 +6,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
+import av
 import numpy as np
+from av.video.reformatter import VideoReformatter
 
 from steadyeye.core.types import Image
 from steadyeye.data.video.decoder import upright
 
 ADDRESSES = ("rtsp", "rtsps", "http", "https")
 CAMERA = re.compile(r"/dev/video\d+")
+ONE_THREAD = {"threads": 1} if int(av.__version__.partition(".")[0]) >= 17 else {}
+"""From 17 on PyAV converts with a thread a core, which it would begin and end with each frame."""
 
 
 @dataclass
@@ -42,7 +46,7 @@ class LiveFrame:
 
     Of a file seconds count from its beginning; of all else they are those of the clock (Unix time).
     `scene`: another number where the stream was interrupted in between. `image()`: (h, w, 3) uint8
-    RGB; raises `SampleError` where it cannot be decoded.
+    RGB, the same each time; raises `SampleError` where it cannot be decoded.
     """
 
     number: int
@@ -113,10 +117,10 @@ class Thinning:
         return True
 
 
-def convert_later(native: Any) -> Callable[[], Image]:
-    """The pixels of a decoded frame on call: what is left out is never converted."""
+def convert(native: Any) -> Image:
+    """The pixels of a decoded frame, (h, w, 3) uint8 RGB, upright.
 
-    def image() -> Image:
-        return upright(native, np.asarray(native.to_ndarray(format="rgb24"), dtype=np.uint8))
-
-    return image
+    Nothing of the conversion stays with the frame: it takes more memory than the frame.
+    """
+    picture = VideoReformatter().reformat(native, format="rgb24", **ONE_THREAD)
+    return upright(native, np.asarray(picture.to_ndarray(), dtype=np.uint8))

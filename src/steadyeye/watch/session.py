@@ -2,7 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,6 @@ from steadyeye.core.storage.files import make_folder
 from steadyeye.core.types import Detector, Image, Model
 from steadyeye.metrics.sequences.tracklets import APART
 from steadyeye.runner.infer import describe_box_fault
-from steadyeye.watch.decode_ahead import DecodeAhead, DecodedFrame
 from steadyeye.watch.frame_ring import FrameRing
 from steadyeye.watch.frames import Feed, FrameCounts, redact
 from steadyeye.watch.measures import (
@@ -36,6 +36,7 @@ from steadyeye.watch.memory import (
     read_memory,
     write_memory,
 )
+from steadyeye.watch.prepare_ahead import PrepareAhead, PreparedFrame
 from steadyeye.watch.promises import Watched
 from steadyeye.watch.series import Series
 from steadyeye.watch.webhook import Webhooks
@@ -78,7 +79,7 @@ class Watch:
         self._tick = 0.0
         self._is_sparse = self._said_sparse = False
         self._status = ""
-        self._last: DecodedFrame | None = None
+        self._last: PreparedFrame | None = None
         self._is_over = False
         self._block_began: float | None = None
         self._times: deque[float] = deque(maxlen=60)
@@ -91,7 +92,7 @@ class Watch:
 
     def run(self) -> None:
         """Watches until the source ends, or to the first alert where that is asked for."""
-        frames = DecodeAhead(self.feed)
+        frames = PrepareAhead(self.feed, self._prepare)
         try:
             while not frames.is_over:
                 frame = frames.take(TICK / 2)
@@ -107,17 +108,17 @@ class Watch:
         self._save_all()
         self.latest = self.describe()
 
-    def _observe(self, frame: DecodedFrame) -> None:
+    def _observe(self, frame: PreparedFrame) -> None:
         """Takes a frame through the model and into the block that it is of."""
         memory, self._last = self.memory, frame
-        answer = self._ask(frame.image)
+        answer = self._ask(frame.prepared)
         if answer is None:
             memory.failed += 1
             return
         self._times.append(time.monotonic())
         now = datetime.now(UTC)
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
-        self.ring.hold(frame.number, frame.seconds, stamp, frame.image)
+        self.ring.hold(frame.number, frame.seconds, stamp, frame.image, frame.size)
         complete, events = self.observer.add(
             frame.number, frame.scene, frame.seconds, frame.quantities, answer
         )
@@ -131,18 +132,29 @@ class Watch:
         memory.processed += 1
         self._block_began = frame.seconds // self.settings.block * self.settings.block
 
-    def _ask(self, image: Image) -> Answer | None:
+    def _prepare(self, image: Image) -> Any:
+        """What the model takes of a frame."""
+        with self._explain_failure():
+            return self._stages.prepare(image)
+
+    def _ask(self, prepared: Any) -> Answer | None:
         """What the model answers; None where that is no answer, such as NaN."""
-        try:
-            (output,) = self._stages.infer([self._stages.prepare(image)])
-        except UsageError:
-            raise
-        except Exception as error:  # a model is the user's code
-            raise UsageError(f"{self.model.name} failed: {one_line(error)}") from error
+        with self._explain_failure():
+            (output,) = self._stages.infer([prepared])
         if isinstance(output, Detections):
             fault = describe_box_fault(output, len(self.names))
             return None if fault else summarize_detections(output)
         return summarize_scores(output) if np.isfinite(output).all() else None
+
+    @contextmanager
+    def _explain_failure(self) -> Iterator[None]:
+        """Says of an error that it is the model's, which is the user's code."""
+        try:
+            yield
+        except UsageError:
+            raise
+        except Exception as error:
+            raise UsageError(f"{self.model.name} failed: {one_line(error)}") from error
 
     def _is_wanted(self, measure: str) -> bool:
         """Whether frames of a measure are stored: of those that are promised, if any is."""

@@ -13,7 +13,7 @@ import numpy as np
 from steadyeye.core.errors import SampleError, one_line
 from steadyeye.core.types import Image
 from steadyeye.data.video.video_index import picture_stream
-from steadyeye.watch.frames import FrameCounts, LiveFrame, Thinning, convert_later
+from steadyeye.watch.frames import FrameCounts, LiveFrame, Thinning, convert
 
 TIMEOUT = {"rtsp": 10.0, "rtsps": 10.0, "http": 30.0, "https": 30.0}
 """Seconds without data after which a stream counts as lost; HLS comes a segment at a time."""
@@ -182,7 +182,7 @@ def read_address(address: str, timeout: float) -> Iterator[Picture]:
             raise SampleError("it holds no pictures")
         for native in container.decode(stream):
             if not native.is_corrupt:
-                yield native.time, convert_later(native)
+                yield native.time, partial(convert, native)
 
 
 def read_camera(path: str) -> Iterator[Picture]:

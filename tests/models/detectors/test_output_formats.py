@@ -2,6 +2,7 @@
 
 import json
 
+import cv2
 import numpy as np
 import onnx
 import pytest
@@ -310,3 +311,26 @@ def test_the_centred_letterbox_has_a_way_back(shape):
     (top, left), (bottom, right) = inside.min(axis=0), inside.max(axis=0) + 1
     corners = frame.to_image(np.array([[left, top, right, bottom]], float))
     assert iou(corners, np.array([[0, 0, shape[1], shape[0]]], float))[0, 0] > 0.999
+
+
+@pytest.mark.parametrize("fit", ["letterbox", "centred_letterbox", "stretch"])
+@pytest.mark.parametrize("order", ["bgr", "rgb"])
+def test_each_value_of_the_input_is_that_of_its_pixel(fit, order):
+    """(value − mean) ÷ std in float32, of a pixel or of the padding, where the frame says."""
+    image = np.random.default_rng(0).integers(0, 256, (23, 40, 3), dtype=np.uint8)
+    mean, std = (123.675, 116.28, 103.53), (58.395, -57.12, 0.5)
+    recipe = DetectorRecipe((37, 51), fit, order, mean, std, pad=99)
+    batch, frame = recipe.prepare(image)
+    width, height = round(40 * frame.scale[0]), round(23 * frame.scale[1])
+    left, top = map(int, frame.offset)
+    resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
+    expected = np.empty((1, 3, 37, 51), np.float32)
+    for channel, y, x in np.ndindex(3, 37, 51):
+        is_inside = top <= y < top + height and left <= x < left + width
+        source = channel if order == "rgb" else 2 - channel
+        value = resized[y - top, x - left, source] if is_inside else 99
+        expected[0, channel, y, x] = (np.float32(value) - np.float32(mean[channel])) / np.float32(
+            std[channel]
+        )
+    assert batch.flags.c_contiguous
+    assert batch.tobytes() == expected.tobytes()

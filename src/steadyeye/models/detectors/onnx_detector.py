@@ -77,13 +77,17 @@ class DetectorRecipe:
         tall, wide = size = self.size or (height, width)
         inner, offset, ratio = self._place(image.shape[:2], size)
         resized = cv2.resize(image, inner[::-1], interpolation=cv2.INTER_LINEAR)
-        page = np.full((tall, wide, 3), self.pad, dtype=np.float32)
         top, left = offset
         rows, columns = slice(top, top + inner[0]), slice(left, left + inner[1])
-        page[rows, columns] = resized[..., ::-1] if self.order == "bgr" else resized
         mean, std = (np.asarray(triple, dtype=np.float32) for triple in (self.mean, self.std))
-        values = (page - mean) / std
-        batch = np.ascontiguousarray(values.transpose(2, 0, 1)[None], dtype=np.float32)
+        batch = np.empty((1, 3, tall, wide), dtype=np.float32)
+        batch[0] = ((np.float32(self.pad) - mean) / std)[:, None, None]
+        channels = cv2.split(resized)
+        # a channel at a time, in place: pixels side by side would be copied four times
+        for place, channel in enumerate(channels[::-1] if self.order == "bgr" else channels):
+            inside = batch[0, place, rows, columns]
+            np.subtract(channel, mean[place], out=inside, dtype=np.float32)
+            inside /= std[place]
         return batch, InputFrame(ratio, size, (height, width), (float(left), float(top)))
 
     def _place(

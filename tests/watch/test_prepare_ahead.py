@@ -1,4 +1,4 @@
-"""Frames that are decoded while the model is at the one before: the same, in order, one ahead."""
+"""Frames that are prepared while the model is at the one before: the same, in order, one ahead."""
 
 import time
 
@@ -7,10 +7,10 @@ import pytest
 from encoded import picture, write
 
 from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.watch.decode_ahead import DecodeAhead
 from steadyeye.watch.feeds import open_feed
 from steadyeye.watch.frames import FrameCounts, LiveFrame
 from steadyeye.watch.measures import measure_input
+from steadyeye.watch.prepare_ahead import PrepareAhead
 
 
 def take_all(reader):
@@ -43,6 +43,10 @@ class ListFeed:
         self.is_closed = True
 
 
+def turn(image):
+    return image[::-1]
+
+
 def decode(image):
     if isinstance(image, SampleError):
         raise image
@@ -53,19 +57,22 @@ def test_frames_are_those_of_the_feed(tmp_path):
     clip = str(write(tmp_path / "a.mp4", "libx264", count=30))
     plain = open_feed(clip, FrameCounts(), 10)
     expected = list(iter(lambda: plain.take(0), None))
-    frames = take_all(DecodeAhead(open_feed(clip, FrameCounts(), 10)))
+    frames = take_all(PrepareAhead(open_feed(clip, FrameCounts(), 10), turn))
     assert [(f.number, f.seconds, f.scene) for f in frames] == [
         (f.number, f.seconds, f.scene) for f in expected
     ]
     for frame, other in zip(frames, expected, strict=True):
-        np.testing.assert_array_equal(frame.image, other.image())
-        assert frame.quantities == measure_input(frame.image)
+        image = other.image()
+        np.testing.assert_array_equal(frame.image(), image)
+        np.testing.assert_array_equal(frame.prepared, turn(image))
+        assert frame.size == image.nbytes
+        assert frame.quantities == measure_input(image)
         assert frame.counts.received == frame.number + 1, "not those of a frame ahead"
 
 
-def test_one_frame_is_decoded_ahead_and_no_more():
+def test_one_frame_is_prepared_ahead_and_no_more():
     feed = ListFeed(map(picture, range(10)))
-    reader = DecodeAhead(feed)
+    reader = PrepareAhead(feed, turn)
     left = []
     for _ in range(3):
         assert reader.take(5.0) is not None
@@ -79,16 +86,42 @@ def test_one_frame_is_decoded_ahead_and_no_more():
 
 def test_damaged_frames_are_counted_and_passed_over():
     feed = ListFeed([picture(0), SampleError("damaged"), SampleError("damaged"), picture(3)])
-    assert [frame.number for frame in take_all(DecodeAhead(feed))] == [0, 3]
+    assert [frame.number for frame in take_all(PrepareAhead(feed, turn))] == [0, 3]
     assert (feed.counts.received, feed.counts.damaged) == (4, 2)
 
 
 def test_an_error_of_the_source_is_raised_behind_the_frames_before_it():
     feed = ListFeed([picture(0), picture(1), UsageError("the camera was taken away")])
-    reader = DecodeAhead(feed)
+    reader = PrepareAhead(feed, turn)
     assert [reader.take(5.0).number for _ in range(2)] == [0, 1]
     with pytest.raises(UsageError, match="the camera was taken away"):
         reader.take(5.0)
     assert reader.is_over
     reader.close()
     assert feed.is_closed
+
+
+def test_an_error_of_the_preparation_is_raised_behind_the_frames_before_it():
+    def refuse(image):
+        if (image == picture(2)).all():
+            raise UsageError("the model failed")
+        return image
+
+    feed = ListFeed(map(picture, range(5)))
+    reader = PrepareAhead(feed, refuse)
+    assert [reader.take(5.0).number for _ in range(2)] == [0, 1]
+    with pytest.raises(UsageError, match="the model failed"):
+        reader.take(5.0)
+    reader.close()
+    assert feed.is_closed
+    assert feed.counts.damaged == 0, "the frame is as good as any"
+
+
+def test_what_is_measured_is_the_frame_as_it_came():
+    def blacken(image):
+        image[:] = 0
+        return image
+
+    frames = take_all(PrepareAhead(ListFeed(map(picture, range(3))), blacken))
+    assert [frame.quantities for frame in frames] == [measure_input(picture(n)) for n in range(3)]
+    assert not any(frame.prepared.any() for frame in frames)

@@ -1,8 +1,9 @@
-"""The next frame of a source, decoded and measured while the model is at the one before."""
+"""The next frame of a source, measured and prepared while the model is at the one before."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import Condition, Thread
+from typing import Any
 
 from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Image
@@ -16,44 +17,47 @@ JOIN_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True)
-class DecodedFrame:
-    """A frame with its pixels.
+class PreparedFrame:
+    """A frame as its model takes it.
 
-    `number`, `scene`, `seconds`: as of `LiveFrame`. `image`: (h, w, 3) uint8 RGB. `quantities`: of
-    `measure_input`. `counts`, `mark`: of its feed when the frame was taken; the feed itself may be
-    a frame ahead.
+    `number`, `scene`, `seconds`, `image`: as of `LiveFrame`; what `image()` gives has `size` bytes.
+    `prepared`: what `prepare` makes of that. `quantities`: of `measure_input`. `counts`, `mark`: of
+    its feed when the frame was taken; the feed itself may be a frame ahead.
     """
 
     number: int
     scene: int
     seconds: float
-    image: Image
+    image: Callable[[], Image]
+    size: int
+    prepared: Any
     quantities: Mapping[str, float]
     counts: FrameCounts
     mark: int
 
 
-class DecodeAhead:
-    """The frames of a feed, decoded by a thread of its own: one ahead, and no more.
+class PrepareAhead:
+    """The frames of a feed, prepared by a thread of its own: one ahead, and no more.
 
-    A frame of a live stream waits no longer than the model takes for the frame before it. Frames
-    that cannot be decoded are counted as damaged and passed over.
+    `prepare`: what is done with the pixels of each, such as that of `Stages`. A frame of a live
+    stream waits no longer than the model takes for the frame before it. Frames that cannot be
+    decoded are counted as damaged and passed over.
     """
 
-    def __init__(self, feed: Feed) -> None:
-        self.feed = feed
+    def __init__(self, feed: Feed, prepare: Callable[[Image], Any]) -> None:
+        self.feed, self.prepare = feed, prepare
         self.is_over = False
-        self._next: DecodedFrame | None = None
+        self._next: PreparedFrame | None = None
         self._failure: BaseException | None = None
         self._has_ended = self._is_closed = False
         self._change = Condition()
-        self._thread = Thread(target=self._run, name="decode ahead", daemon=True)
+        self._thread = Thread(target=self._run, name="prepare ahead", daemon=True)
         self._thread.start()
 
-    def take(self, seconds: float) -> DecodedFrame | None:
+    def take(self, seconds: float) -> PreparedFrame | None:
         """The next frame, or None where there is none within so many seconds.
 
-        Raises what the feed raised, behind the frames that came before.
+        Raises what the feed or `prepare` raised, behind the frames that came before.
         """
         with self._change:
             self._change.wait_for(lambda: self._next or self._has_ended, seconds)
@@ -75,7 +79,7 @@ class DecodeAhead:
     def _run(self) -> None:
         try:
             while self._wait_for_room() and not self.feed.is_over:
-                frame = self._decode()
+                frame = self._prepare()
                 with self._change:
                     self._next = frame
                     self._change.notify_all()
@@ -93,7 +97,7 @@ class DecodeAhead:
             self._change.wait_for(lambda: self._next is None or self._is_closed)
             return not self._is_closed
 
-    def _decode(self) -> DecodedFrame | None:
+    def _prepare(self) -> PreparedFrame | None:
         frame = self.feed.take(POLL)
         if frame is None:
             return None
@@ -103,6 +107,15 @@ class DecodeAhead:
         except SampleError:
             self.feed.counts.damaged += 1
             return None
-        return DecodedFrame(
-            frame.number, frame.scene, frame.seconds, image, measure_input(image), counts, mark
+        quantities = measure_input(image)  # before the model's code, which may change the pixels
+        return PreparedFrame(
+            frame.number,
+            frame.scene,
+            frame.seconds,
+            frame.image,
+            image.nbytes,
+            self.prepare(image),
+            quantities,
+            counts,
+            mark,
         )
