@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD
+from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.film_frames import away, set_rows
 from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
@@ -144,6 +145,7 @@ def candidates(
         np.concatenate(parts)
         for parts in zip(*map(_columns, tables, verdicts, picked), strict=True)
     )
+    release_pages()
     video, frame = _frames(tables)
     class_names = _names(tables)
     offsets = np.cumsum([0, *map(len, tables)])
@@ -254,6 +256,7 @@ def _describe(
         judged.iou[best],
         cause_of,
     )
+    release_pages()
     rows = zip(*(values.tolist() for values in columns), models, strict=True)
     for row, item, image, sample, box, label, true, score, iou, cause, (makers, times) in rows:
         name, own_name = names.get(true, ("", ""))
