@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from steadyeye.core import disk_columns
-from steadyeye.core.disk_columns import DiskColumn, release_pages
+from steadyeye.core.disk_columns import DiskColumn, read_entries, release_pages
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="another system")
 
@@ -41,6 +41,16 @@ def test_a_column_is_its_parts(monkeypatch, tmp_path, large, dtype, width):
         assert array.flags.c_contiguous
         assert array.flags.writeable
     assert not os.listdir(tmp_path)
+
+
+def test_entries_are_read_as_numpy_takes_them(monkeypatch):
+    monkeypatch.setattr(disk_columns, "LARGE", 1)
+    monkeypatch.setattr(disk_columns, "PIECE", 3)
+    column, values = DiskColumn(np.float64, 2), np.random.default_rng(0).random((20, 2))
+    column.append(values)
+    for rows in ([], [4], [0, 1, 2], [0, 3, 4, 19, 2, 2, 7, 8]):
+        chosen = read_entries(column.array(), np.array(rows, dtype=np.int64))
+        assert (chosen.dtype, chosen.tolist()) == (values.dtype, [values[i].tolist() for i in rows])
 
 
 def test_an_empty_column_has_its_shape():

@@ -25,6 +25,9 @@ FOLDER = Path("/var") / "tmp"
 MOST = 200
 """Columns on the disk at a time: each has an open file, of which a process often has 1,024."""
 
+PIECE = 50_000
+"""Entries that are read together."""
+
 _PAGES: WeakSet[mmap.mmap] = WeakSet()
 _LOCK = Lock()
 
@@ -107,6 +110,16 @@ def release_pages() -> None:
         for pages in several:
             with suppress(ValueError):  # closed in the meantime
                 pages.madvise(mmap.MADV_DONTNEED)
+
+
+def read_entries(column: NDArray[Any], rows: NDArray[np.integer]) -> NDArray[Any]:
+    """`column[rows]`, read in pieces, so that rising rows take the memory of a piece at a time."""
+    values = np.empty((len(rows), *column.shape[1:]), dtype=column.dtype)
+    for start in range(0, len(rows), PIECE):
+        piece = slice(start, start + PIECE)
+        values[piece] = column[rows[piece]]
+        release_pages()
+    return values
 
 
 def _choose_folder() -> Path | None:

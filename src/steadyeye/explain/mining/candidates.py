@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD
-from steadyeye.core.disk_columns import release_pages
+from steadyeye.core.disk_columns import read_entries, release_pages
 from steadyeye.core.film_frames import away, set_rows
 from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
@@ -145,7 +145,6 @@ def candidates(
         np.concatenate(parts)
         for parts in zip(*map(_columns, tables, verdicts, picked), strict=True)
     )
-    release_pages()
     video, frame = _frames(tables)
     class_names = _names(tables)
     offsets = np.cumsum([0, *map(len, tables)])
@@ -187,7 +186,9 @@ def _columns(
     raw = predictions.raw_detections
     assert raw is not None, "judged"
     rows = verdict.detection[picked]
-    return raw.image[rows], raw.label[rows], raw.boxes[rows], raw.score[rows]
+    columns = raw.image, raw.label, raw.boxes, raw.score
+    image, label, boxes, score = (read_entries(column, rows) for column in columns)
+    return image, label, boxes, score
 
 
 def _frames(tables: Sequence[Predictions]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

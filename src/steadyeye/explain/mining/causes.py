@@ -43,7 +43,7 @@ WORDS = {
 
 RIGHT, IN_CROWD = -1, -2
 
-PIECE = 100_000  # detections that are judged together
+PIECE = 200_000  # detections that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,11 +196,12 @@ def judge_detections(predictions: Predictions, score: float = SCORE, iou: float 
 
 
 def _judge(predictions: Predictions, score: float, iou: float) -> Judged:
-    rows = np.flatnonzero(_tables(predictions)[0].score > score)
+    scores = _tables(predictions)[0].score
+    rows = np.flatnonzero(scores > score)
     # all columns of a piece at a time: there may be millions of detections
-    pieces = [rows[start : start + PIECE] for start in range(0, len(rows), PIECE)] or [rows]
+    ends = np.searchsorted(rows, np.arange(PIECE, len(scores), PIECE))
     judged = []
-    for piece in pieces:
+    for piece in np.split(rows, ends):
         release_pages()
         judged.append(_judge_rows(predictions, piece, iou))
     cause, best, share = map(np.concatenate, zip(*judged, strict=True))
