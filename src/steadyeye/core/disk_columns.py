@@ -47,10 +47,14 @@ class DiskColumn:
 
     def append(self, part: NDArray[Any]) -> None:
         """Adds a copy of the next entries."""
-        self._parts.append(np.array(part, dtype=self._dtype).ravel())
-        self._waiting += self._parts[-1].nbytes
+        values = np.asarray(part, dtype=self._dtype).ravel()
+        self._parts.append(values)
+        self._waiting += values.nbytes
         if self._waiting >= LARGE:
             self._write()
+        if self._parts:
+            # it may be a view of a part that changes or is to be let go
+            self._parts[-1] = values.copy()
 
     def array(self) -> NDArray[Any]:
         """(n,) or (n, width) all entries so far. Nobody may write to it: see `release_pages`."""

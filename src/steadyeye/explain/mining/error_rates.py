@@ -89,9 +89,13 @@ def _count_by_cluster(wins: Sequence[NDArray[Any]], cluster: NDArray[np.intp]) -
     if len(several) > 1:
         place, totals = several, times[several]
         wins = [np.bincount(cluster, own)[several].astype(np.int64) for own in wins]
-    cells = np.repeat(np.arange(len(wins)), len(place))
-    tiled = (np.tile(column, len(wins)) for column in (totals, place))
-    return CellTrials(np.concatenate(wins), *tiled, cells)
+    cells = len(wins)
+    return CellTrials(
+        np.concatenate(wins),
+        np.tile(totals, cells),
+        np.tile(place, cells),
+        np.repeat(np.arange(cells), len(place)),
+    )
 
 
 def share_results(of: Shares, classes: int) -> Mapping[str, Result]:
