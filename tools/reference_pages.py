@@ -61,6 +61,7 @@ INTERFACE: Mapping[str, tuple[str, ...]] = {
     ),
     "Detection": (
         "core.boxes",
+        "metrics.detection.box_groups",
         "metrics.detection.matching",
         "metrics.detection.average_precision",
     ),

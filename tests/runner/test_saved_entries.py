@@ -6,6 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from steadyeye.core import disk_columns
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage import json_lists
@@ -152,9 +153,15 @@ def test_marks_of_editors_are_no_part_of_a_file(tmp_path, coding):
     assert_same(loaded.entries, parse(text))
 
 
-def test_reading_holds_columns_and_a_block(tmp_path, monkeypatch):
-    """52 bytes a detection, those of its longest column twice, and what one block decodes to."""
+@pytest.mark.parametrize(("large", "most"), [(1 << 20, 52 + 32 + 10), (10_000, 10)])
+def test_reading_holds_columns_and_a_block(tmp_path, monkeypatch, large, most):
+    """52 bytes a detection, those of its longest column twice, and what one block decodes to.
+
+    On the disk the columns take no memory.
+    """
     monkeypatch.setattr(json_lists, "BLOCK", 10_000)
+    monkeypatch.setattr(disk_columns, "LARGE", large)
+    monkeypatch.setattr(json_lists, "PIECE", 1000)
     n = 20_000
     path = tmp_path / "results.json"
     path.write_text(json.dumps(list(draw(np.random.default_rng(0), n, ()))))
@@ -163,4 +170,4 @@ def test_reading_holds_columns_and_a_block(tmp_path, monkeypatch):
     read(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < (52 + 32 + 10) * n < path.stat().st_size
+    assert peak < most * n < path.stat().st_size

@@ -8,6 +8,8 @@ import sys
 
 import pyarrow as pa
 
+from steadyeye.core.disk_columns import release_pages
+
 LARGE = 1 << 22
 """Bytes from which on an array has pages of its own, which go as it goes."""
 
@@ -24,7 +26,8 @@ def give_arrays_own_pages() -> None:
 
 
 def return_free_memory() -> None:
-    """Gives all that is free back: what Arrow holds for later, and what glibc does."""
+    """Gives all that is free back: columns on the disk, what Arrow holds for later, and glibc."""
+    release_pages()
     pa.default_memory_pool().release_unused()
     _call("malloc_trim", 0)
 

@@ -3,6 +3,7 @@
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
+from steadyeye.metrics.detection.box_groups import MOST
 from steadyeye.metrics.detection.frame_ap import (
     Frames,
     ap,
@@ -13,7 +14,6 @@ from steadyeye.metrics.detection.frame_ap import (
     select_counted_rows,
     statistic,
 )
-from steadyeye.metrics.detection.matching import MOST
 
 
 def outcomes(

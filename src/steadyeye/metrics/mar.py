@@ -5,6 +5,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.average_precision import average_recall
+from steadyeye.metrics.detection.box_groups import MOST
 from steadyeye.metrics.detection.frame_ap import (
     Table,
     frames,
@@ -12,7 +13,6 @@ from steadyeye.metrics.detection.frame_ap import (
     select_counted_rows,
     statistic,
 )
-from steadyeye.metrics.detection.matching import MOST
 
 
 def outcomes(predictions: Predictions, detections: int = MOST) -> Statistic:

@@ -1,6 +1,6 @@
 """The boxes of shards as tables, copied shard by shard, so that no file stays in memory."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, areas
+from steadyeye.core.disk_columns import DiskColumn
 from steadyeye.predictions.schema import list_values, numbers
 
 TRUE, OF_DATA, OF_MODEL = "box", "found", "said"
@@ -37,25 +38,27 @@ def split_boxes(shards: list[pa.Table]) -> tuple[pa.Table, CellBoxes]:
     mapped of their files is let go.
     """
     columns = {
-        name: _Columns(shards, name)
+        name: _create_columns(shards[0], name)
         for name in (TRUE, OF_DATA, OF_MODEL)
         if name in shards[0].column_names
     }
-    equal = set(columns[OF_MODEL].arrays) if {OF_DATA, OF_MODEL} <= set(columns) else set()
+    equal = set(columns[OF_MODEL]) if {OF_DATA, OF_MODEL} <= set(columns) else set()
     rest, rows = [], 0
     while shards:
         shard = shards.pop(0)
         parts = {name: _read_parts(shard, name, rows) for name in columns}
         for name in _find_unequal(parts, equal):
             equal.remove(name)
-            columns[OF_MODEL].copy_from(columns[OF_DATA], name)
+            columns[OF_MODEL][name].append(columns[OF_DATA][name].array())
         for kind, part in parts.items():
-            columns[kind].add(part, equal if kind == OF_MODEL else ())
+            for name in columns[kind].keys() - (equal if kind == OF_MODEL else set()):
+                columns[kind][name].append(part[name])
         rows += len(shard)
         rest.append(_copy(shard.drop_columns(_list_names(shard, columns))))
+    arrays = {kind: {name: own[name].array() for name in own} for kind, own in columns.items()}
     for name in equal:
-        columns[OF_MODEL].arrays[name] = columns[OF_DATA].arrays[name]
-    tables = {name: column.table() for name, column in columns.items()}
+        arrays[OF_MODEL][name] = arrays[OF_DATA][name]
+    tables = {kind: _make_table(own) for kind, own in arrays.items()}
     # a shard whose images all failed lacks the tags that the others measured
     joined = pa.concat_tables(rest, promote_options="default")
     return joined, CellBoxes(tables.get(TRUE), tables.get(OF_DATA), tables.get(OF_MODEL))
@@ -68,45 +71,26 @@ def _find_unequal(parts: Mapping[str, Parts], names: Iterable[str]) -> list[str]
     ]
 
 
-class _Columns:
-    """The columns of n boxes, filled shard by shard; `arrays`: those of `BoxTable` by name."""
+def _create_columns(shard: pa.Table, name: str) -> dict[str, DiskColumn]:
+    """The columns of `BoxTable` that a kind of boxes has in a file, by name, empty."""
+    columns = {
+        "image": DiskColumn(np.int64),
+        "label": DiskColumn(np.int64),
+        "boxes": DiskColumn(np.float64, 4),
+        "area": DiskColumn(np.float64),
+    }
+    own = DiskColumn(np.bool_) if name == TRUE else DiskColumn(np.float64)
+    columns["crowd" if name == TRUE else "score"] = own
+    if f"{name}_track" in shard.column_names:
+        columns["track"] = DiskColumn(np.int64)
+    return columns
 
-    def __init__(self, shards: Sequence[pa.Table], name: str) -> None:
-        n = sum(int(_count(shard, name).sum()) for shard in shards)
-        # memory that is not written to yet takes none
-        self.arrays: dict[str, NDArray[Any]] = {
-            "image": np.empty(n, dtype=np.int64),
-            "label": np.empty(n, dtype=np.int64),
-            "boxes": np.empty((n, 4)),
-            "area": np.empty(n),
-        }
-        if name == TRUE:
-            self.arrays["crowd"] = np.empty(n, dtype=np.bool_)
-        else:
-            self.arrays["score"] = np.empty(n)
-        if f"{name}_track" in shards[0].column_names:
-            self.arrays["track"] = np.empty(n, dtype=np.int64)
-        self.filled = 0
 
-    def add(self, parts: Parts, without: Iterable[str] = ()) -> None:
-        """Adds the boxes of the next shard, but for some columns."""
-        stop = self.filled + len(parts["image"])
-        for name in self.arrays.keys() - set(without):
-            self.arrays[name][self.filled : stop] = parts[name]
-        self.filled = stop
-
-    def copy_from(self, other: "_Columns", name: str) -> None:
-        """Fills a column, as far as the others are, with another table's."""
-        self.arrays[name][: self.filled] = other.arrays[name][: self.filled]
-
-    def table(self) -> BoxTable:
-        """The boxes; what is true has no score in a file, and what was detected is no crowd."""
-        columns = dict(self.arrays)
-        if "score" not in columns:
-            columns["score"] = np.ones(self.filled)
-        if "crowd" not in columns:
-            columns["crowd"] = np.zeros(self.filled, dtype=np.bool_)
-        return BoxTable(**columns)
+def _make_table(columns: Mapping[str, NDArray[Any]]) -> BoxTable:
+    """The boxes; what is true has no score in a file, and what was detected is no crowd."""
+    n = len(columns["image"])
+    own = {"score": np.ones(n)} if "score" not in columns else {"crowd": np.zeros(n, np.bool_)}
+    return BoxTable(**{**columns, **own})
 
 
 def _read_parts(shard: pa.Table, name: str, first: int) -> Parts:

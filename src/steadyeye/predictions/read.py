@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, take
+from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
@@ -213,6 +214,7 @@ def _note_beyond_images(
         if first is None and out.any():
             first = start + int(out.argmax())
         total, completely = total + int(out.sum()), completely + int(outside.sum())
+        release_pages()
     if first is None:
         return None
     box = ", ".join(f"{value:g}" for value in np.round(table.boxes[first], 2))

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256 as digest
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -136,11 +137,10 @@ def write_table(cell: Cell, shard: int, table: pa.Table) -> None:
 
 def encode_table(table: pa.Table) -> bytes:
     """The file of a shard: the same bytes for the same table."""
-    sink = pa.BufferOutputStream()
+    sink = BytesIO()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    return sink.getvalue()
 
 
 def write_content(cell: Cell, shard: int, content: bytes) -> None:

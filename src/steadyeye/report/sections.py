@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from steadyeye.core import plugins
 from steadyeye.core.defaults import ANALYSES
+from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
@@ -33,6 +34,7 @@ def sections(
             if not requested and plugins.declaration("analyses", spec.name).missing_packages:
                 continue
             section = plugins.load("analyses", spec.name)(models, **spec.kwargs)
+            release_pages()
             if section is not None and not section.empty:
                 title = f"{section.title} · {data}" if several else section.title
                 parts.append(replace(section, title=title))

@@ -12,6 +12,7 @@ import numpy as np
 from steadyeye.core import plugins
 from steadyeye.core.code_permission import check_names
 from steadyeye.core.errors import UsageError
+from steadyeye.core.free_memory import return_free_memory
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import Spec, split
@@ -27,6 +28,7 @@ from steadyeye.runner.validate import available, metric, readable
 def collect(runs: Sequence[Place], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
     runs_by_name = tables(runs)
+    return_free_memory()
     metrics_of = {run: split(metrics) if metrics else _recorded_metrics(run) for run in runs}
     return [evaluate_metrics(predictions, metrics_of[run]) for run, predictions in runs_by_name]
 

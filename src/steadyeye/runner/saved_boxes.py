@@ -1,11 +1,13 @@
 """What the boxes of saved detections say of the file that holds them."""
 
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD
+from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.json_lists import list_pieces
@@ -62,7 +64,7 @@ def check_sides(entries: SavedEntries, of_sample: Grouping, source: Source, name
     """
     if not len(entries):
         return
-    if 0 < max(_ends(entries.sides[part]).max() for part in list_pieces(len(entries))) <= 1:
+    if 0 < max(map(partial(_find_farthest, entries), list_pieces(len(entries)))) <= 1:
         raise UsageError(
             f"'{name}': all boxes are within 1 × 1 pixel, as if they were shares of the image's "
             "sides; give pixels"
@@ -82,6 +84,13 @@ def check_sides(entries: SavedEntries, of_sample: Grouping, source: Source, name
             f"'{name}': {out:,} of {number_of(total, 'box')} extend beyond their image as x, y, "
             "width, height and none as x0, y0, x1, y1; write width and height"
         )
+
+
+def _find_farthest(entries: SavedEntries, part: slice) -> float:
+    """The largest x1 or y1 of some entries."""
+    farthest = float(_ends(entries.sides[part]).max())
+    release_pages()
+    return farthest
 
 
 def _ends(sides: NDArray[np.float64]) -> NDArray[np.float64]:

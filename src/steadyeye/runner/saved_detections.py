@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.abilities import Numbered
 from steadyeye.core.boxes import BoxTable, Detections, areas
+from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
@@ -152,7 +153,7 @@ def _build_table(entries: SavedEntries, reading: Reading, samples: slice) -> Box
     places, counts = reading.of_sample.places(samples), reading.of_sample.counts(samples)
     ids, classes = reading.classes
     corners = entries.corners(places)
-    return BoxTable(
+    table = BoxTable(
         np.repeat(np.arange(len(counts), dtype=np.int64), counts),
         classes[np.searchsorted(ids, entries.category[places])],
         corners,
@@ -160,6 +161,8 @@ def _build_table(entries: SavedEntries, reading: Reading, samples: slice) -> Box
         np.zeros(len(places), dtype=np.bool_),
         areas(corners),
     )
+    release_pages()
+    return table
 
 
 def _read_against(saved: SavedDetections, source: Source, class_map: ClassMap) -> Reading:
@@ -179,7 +182,7 @@ def _find_reading(saved: SavedDetections, source: Source, class_map: ClassMap) -
     saved_boxes.check_sides(entries, of_sample, source, saved.name)
     places, class_notes = _places(saved, source, class_map, of_sample)
     notes = (*images.notes, *class_notes, *saved_boxes.doubles(entries, of_sample))
-    ids = np.unique(entries.category)
+    ids = entries.categories
     classes = np.array([places[number] for number in ids.tolist()], np.int64)
     return Reading(of_sample, (ids, classes), notes)
 
@@ -189,7 +192,7 @@ def _places(
 ) -> tuple[Mapping[int, int], tuple[str, ...]]:
     """Category id → class of the model, and how that was found."""
     entries = saved.entries
-    used = np.unique(entries.category)
+    used = entries.categories
     ways = saved_ids.namings(source, saved.classes, saved.base)
     spoken = None if saved.base else saved_ids.by_name(entries, class_map.source)
     if spoken:

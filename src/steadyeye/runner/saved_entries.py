@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import from_sides
+from steadyeye.core.disk_columns import DiskColumn, release_pages
 from steadyeye.core.storage.json_lists import (
     PIECE,
     ListFile,
@@ -59,6 +61,7 @@ class Grouping:
             stop = int(np.searchsorted(self.bounds, self.bounds[start] + PIECE, side="right")) - 1
             stop = max(stop, start + 1)
             yield slice(start, stop)
+            release_pages()
             start = stop
 
     def places(self, samples: slice) -> NDArray[np.int32]:
@@ -93,6 +96,15 @@ class SavedEntries:
 
     def __len__(self) -> int:
         return len(self.score)
+
+    @cached_property
+    def categories(self) -> NDArray[np.int64]:
+        """The different category ids, rising."""
+        own: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        for piece in list_pieces(len(self)):
+            own = np.union1d(own, self.category[piece])
+        release_pages()
+        return own
 
     def group_by_sample(self, sample: NDArray[np.int32], samples: int) -> Grouping:
         """The entries by sample; `sample`: (n,) which sample each entry is of, −1: none."""
@@ -147,7 +159,9 @@ def _are_in_range(entries: SavedEntries) -> bool:
     def is_in_range(piece: slice) -> bool:
         sides, score = entries.sides[piece], entries.score[piece]
         in_order = np.isfinite(sides).all() and (sides[:, 2:] >= 0).all()
-        return bool(in_order and ((score >= 0) & (score <= 1)).all())
+        in_range = bool(in_order and ((score >= 0) & (score <= 1)).all())
+        release_pages()
+        return in_range
 
     return all(map(is_in_range, list_pieces(len(entries))))
 
@@ -177,7 +191,11 @@ def _collect(pieces: Iterable[Sequence[_Entry]]) -> SavedEntries:
     """The columns of entries that come in pieces."""
     images, files = _Codes(), _Codes()
     names: dict[str, dict[tuple[int, str], None] | None] = {key: {} for key in NAMES}
-    columns: tuple[list[NDArray[Any]], ...] = ([], [], [], [], [])
+    columns = (
+        *(DiskColumn(kind) for kind in (np.int32, np.int32, np.int64)),
+        DiskColumn(np.float64, 4),
+        DiskColumn(np.float64),
+    )
     has_files = True
     for piece in pieces:
         has_files = has_files and all(entry.file_name is not None for entry in piece)
@@ -195,10 +213,7 @@ def _collect(pieces: Iterable[Sequence[_Entry]]) -> SavedEntries:
         )
         for column, part in zip(columns, parts, strict=True):
             column.append(part)
-    if not columns[0]:
-        none = np.zeros(0, dtype=np.int32)
-        return SavedEntries((), none, none.astype(np.int64), np.zeros((0, 4)), np.zeros(0))
-    image, file, category, sides, score = map(_join, columns)
+    image, file, category, sides, score = (column.array() for column in columns)
     key = next((key for key, pairs in names.items() if pairs), "")
     return SavedEntries(
         images.texts,
@@ -207,17 +222,10 @@ def _collect(pieces: Iterable[Sequence[_Entry]]) -> SavedEntries:
         sides,
         score,
         files.texts if has_files else (),
-        file if has_files else None,
+        file if has_files and len(score) else None,
         key,
         list(names.get(key) or ()),
     )
-
-
-def _join(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """The parts of a column as a whole; they are let go, so that only one column is there twice."""
-    whole = np.concatenate(parts)
-    parts.clear()
-    return whole
 
 
 def _read_numbers(values: Iterable[float]) -> NDArray[np.float64]:

@@ -12,8 +12,10 @@ from ap_reference import random_set, reference, table
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steadyeye.metrics.detection import matching
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
-from steadyeye.metrics.detection.matching import ALL, EVERY, IOUS, MOST, by_area, match
+from steadyeye.metrics.detection.box_groups import MOST
+from steadyeye.metrics.detection.matching import ALL, EVERY, IOUS, by_area, match
 
 SETS = 500
 FIRST = {"image_id": 0}
@@ -87,6 +89,14 @@ def test_real_detections_are_as_pycocotools_has_them_and_as_published(real):
 )
 def test_random_sets_are_as_pycocotools_has_them(batch):
     for seed in range(batch, SETS, 10):
+        rows = random_set(seed)
+        same(compute_ap(*rows), (*reference(*rows), frames(*rows)))
+
+
+@pytest.mark.parametrize("piece", [1, 3, 20])
+def test_sets_that_are_matched_in_pieces_are_as_pycocotools_has_them(monkeypatch, piece):
+    monkeypatch.setattr(matching, "PIECE", piece)
+    for seed in range(0, SETS, 25):
         rows = random_set(seed)
         same(compute_ap(*rows), (*reference(*rows), frames(*rows)))
 
@@ -249,7 +259,6 @@ def test_groups_are_as_sorted_by_hand(seed):
     order = sorted(rows, key=lambda d: (keys[1][d][1], -detections.score[d], keys[1][d][0], d))
     assert groups.row.tolist() == order
     assert groups.row_image.tolist() == [keys[1][d][0] for d in order]
-    assert groups.row_score.tolist() == [detections.score[d] for d in order]
     alike = [(keys[1][d], detections.score[d]) for d in order]
     assert groups.tied.tolist() == [*(a == b for a, b in pairwise(alike)), *([False] * bool(order))]
     labels = [keys[1][d][1] for d in order]

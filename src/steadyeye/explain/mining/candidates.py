@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD
+from steadyeye.core.disk_columns import read_entries, release_pages
 from steadyeye.core.film_frames import away, set_rows
 from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
@@ -185,7 +186,9 @@ def _columns(
     raw = predictions.raw_detections
     assert raw is not None, "judged"
     rows = verdict.detection[picked]
-    return raw.image[rows], raw.label[rows], raw.boxes[rows], raw.score[rows]
+    columns = raw.image, raw.label, raw.boxes, raw.score
+    image, label, boxes, score = (read_entries(column, rows) for column in columns)
+    return image, label, boxes, score
 
 
 def _frames(tables: Sequence[Predictions]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -254,6 +257,7 @@ def _describe(
         judged.iou[best],
         cause_of,
     )
+    release_pages()
     rows = zip(*(values.tolist() for values in columns), models, strict=True)
     for row, item, image, sample, box, label, true, score, iou, cause, (makers, times) in rows:
         name, own_name = names.get(true, ("", ""))

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, BoxTable, Verified, take
+from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.data.classes.class_map import Parents, ancestors, descendants
@@ -42,7 +43,7 @@ WORDS = {
 
 RIGHT, IN_CROWD = -1, -2
 
-PIECE = 200_000  # detections that are judged together
+PIECE = 200_000  # detections that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,10 +196,14 @@ def judge_detections(predictions: Predictions, score: float = SCORE, iou: float 
 
 
 def _judge(predictions: Predictions, score: float, iou: float) -> Judged:
-    rows = np.flatnonzero(_tables(predictions)[0].score > score)
+    scores = _tables(predictions)[0].score
+    rows = np.flatnonzero(scores > score)
     # all columns of a piece at a time: there may be millions of detections
-    pieces = [rows[start : start + PIECE] for start in range(0, len(rows), PIECE)] or [rows]
-    judged = [_judge_rows(predictions, piece, iou) for piece in pieces]
+    ends = np.searchsorted(rows, np.arange(PIECE, len(scores), PIECE))
+    judged = []
+    for piece in np.split(rows, ends):
+        release_pages()
+        judged.append(_judge_rows(predictions, piece, iou))
     cause, best, share = map(np.concatenate, zip(*judged, strict=True))
     return Judged(rows, cause, best, share)
 

@@ -61,21 +61,40 @@ def shares(predictions: Predictions, verdicts: Judged) -> Shares:
     assert raw is not None, "judged"
     unverified = CAUSES.index("unverified")
     judgeable = (verdicts.cause != IN_CROWD) & (verdicts.cause != unverified)
-    cause, n = verdicts.cause[judgeable], int(judgeable.sum())
+    cause = verdicts.cause[judgeable]
     filmed = "video" in predictions.tags
     clusters = predictions.tags["video"] if filmed else predictions.ids
     of = np.unique(clusters, return_inverse=True)[1][raw.image[verdicts.detection[judgeable]]]
-    cells = 1 + len(MISTAKES)
-    wins = np.concatenate([cause >= 0, *(cause == i for i in range(len(MISTAKES)))])
-    ones = np.ones(cells * n, dtype=np.int64)
-    trials = CellTrials(wins, ones, np.tile(of, cells), np.repeat(np.arange(cells), n))
-    every = [share if filmed else of_images(share) for share in proportions(trials, cells)]
+    wins = [cause >= 0, *(cause == i for i in range(len(MISTAKES)))]
+    every = proportions(_count_by_cluster(wins, of), len(wins))
+    every = every if filmed else list(map(of_images, every))
     return Shares(
         confident=len(verdicts),
         excused=int((verdicts.cause == IN_CROWD).sum()),
         unverified=int((verdicts.cause == unverified).sum()),
         wrong=every[0],
         causes=tuple(every[1:]),
+    )
+
+
+def _count_by_cluster(wins: Sequence[NDArray[Any]], cluster: NDArray[np.intp]) -> CellTrials:
+    """The trials of cells of the same detections; `wins`, `cluster`: (n,) of each detection.
+
+    Where there are several clusters, all trials of one are counted together: there may be millions.
+    """
+    times = np.bincount(cluster)
+    several = np.flatnonzero(times)
+    # of a single one each trial counts by itself
+    place, totals = cluster, np.ones(len(cluster), dtype=np.int64)
+    if len(several) > 1:
+        place, totals = several, times[several]
+        wins = [np.bincount(cluster, own)[several].astype(np.int64) for own in wins]
+    cells = len(wins)
+    return CellTrials(
+        np.concatenate(wins),
+        np.tile(totals, cells),
+        np.tile(place, cells),
+        np.repeat(np.arange(cells), len(place)),
     )
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from steadyeye.metrics.detection.matching import IOUS, MOST, Flags, Floats, Ints, Matched, Rows
+from steadyeye.metrics.detection.box_groups import MOST, Floats, Ints, Rows
+from steadyeye.metrics.detection.matching import IOUS, Flags, Matched
 
 RECALLS = np.linspace(0, 1, 101)
 BLOCK = 512

@@ -18,8 +18,9 @@ from steadyeye.core.boxes import BoxTable, divide_areas, intersect_boxes, iou, t
 from steadyeye.core.stats.class_means import less, mean_difference
 from steadyeye.core.types import Result
 from steadyeye.metrics.detection.average_precision import dataset_ap
+from steadyeye.metrics.detection.box_groups import group_boxes
 from steadyeye.metrics.detection.frame_ap import Frames, Table, ap, spread_of
-from steadyeye.metrics.detection.matching import Matched, group_boxes
+from steadyeye.metrics.detection.matching import Matched
 
 FOREGROUND, BACKGROUND = 0.5, 0.1
 KINDS = ("classification", "localization", "both", "duplicate", "background", "missed")

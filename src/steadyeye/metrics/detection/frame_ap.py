@@ -18,11 +18,11 @@ from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.trials import Statistic
 from steadyeye.core.types import Result
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
+from steadyeye.metrics.detection.box_groups import MOST
 from steadyeye.metrics.detection.matching import (
     ALL,
     AREAS,
     IOUS,
-    MOST,
     Matched,
     Range,
     ignore_detections_on,

@@ -6,8 +6,9 @@ average precision and recall reads the flags kept here
 (`steadyeye.metrics.detection.average_precision`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,14 +16,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
+from steadyeye.core.disk_columns import release_pages
+from steadyeye.metrics.detection.box_groups import Floats, Groups, Ints, Mask, Rows, group_boxes
 
-Ints: TypeAlias = NDArray[np.int64]
-Rows: TypeAlias = NDArray[np.int32]
-Floats: TypeAlias = NDArray[np.float64]
-Mask: TypeAlias = NDArray[np.bool_]
-Keys: TypeAlias = tuple[Ints, Ints]
-MOST = 100
-"""Detections that count: the best of each image and category."""
+PIECE = 200_000
+"""Detections that are matched together: their boxes take memory until the next piece."""
 Flags: TypeAlias = NDArray[np.uint16]
 Range: TypeAlias = tuple[float, float]
 ALL: Range = (0.0, 1e5**2)
@@ -33,181 +31,6 @@ AREAS: Mapping[str, Range] = {
     "large": (96.0**2, 1e5**2),
 }
 """COCO's ranges of the area of an object, in square pixels, both ends belonging to the range."""
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Two tables of boxes by image and category, by row number; the tables are not held.
-
-    Of each of g groups, those of one image and one category that either table has, by image and
-    then category: `image`, `label`: (g,) int32.
-    `truth`: (t,) int32, rows of the ground truth, group by group, in the order of the table;
-    group i has those from `truth_first[i]` to `truth_first[i + 1]`.
-
-    Of each of m detections, the best `MOST` of each group, by category, then falling score, then
-    image, then row: `row`, `row_image`: (m,) int32. `row_score`: (m,) float64. `tied`: (m,) bool,
-    whether the next one has the same category, score and image. Category i has those from
-    `bounds[i]` to `bounds[i + 1]`.
-    `members`: (m,) int32, their places in `row`, group by group, best first; group i has those
-    from `first[i]` to `first[i + 1]`.
-    """
-
-    images: int
-    classes: int
-    image: Rows
-    label: Rows
-    truth: Rows
-    truth_first: Rows
-    row: Rows
-    row_image: Rows
-    row_score: Floats
-    tied: Mask
-    bounds: Ints
-    members: Rows
-    first: Rows
-
-
-def group_boxes(truth: Keys, detections: Keys, score: Floats, images: int, classes: int) -> Groups:
-    """Both tables in groups; `truth`, `detections`: image and category of each row, (n,) int64.
-
-    `score`: (n,) float64 of the detections. Equal scores keep the order of the table.
-    """
-    assert max(len(truth[0]), len(score)) < 2**31, "rows are counted in 32 bits"
-    # every sort is stable, so that the one before decides between equals
-    truth_order = _sort_by_counting(
-        _sort_by_counting(np.arange(len(truth[0]), dtype=np.int32), truth[1], classes),
-        truth[0],
-        images,
-    )
-    by_image = _sort_by_counting(np.arange(len(score), dtype=np.int32), detections[0], images)
-    ranked = _sort_by_counting(_falling(score, by_image), detections[1], classes)
-    del by_image
-    rows = _sort_by_counting(ranked, detections[0], images)
-    groups, begins, is_best = _merge_groups((*truth, truth_order), (*detections, rows))
-    row, members = _order_best(ranked, rows, is_best)
-    del ranked, rows, is_best
-    image, bounds = _gather_images(detections, row, classes)
-    ordered = score[row]
-    tied = np.zeros(len(row), dtype=np.bool_)
-    tied[:-1] = (image[1:] == image[:-1]) & (ordered[1:] == ordered[:-1])
-    tied[bounds[1:][bounds[1:] > 0] - 1] = False  # the next one has another category
-    return Groups(
-        images,
-        classes,
-        image=groups[0],
-        label=groups[1],
-        truth=truth_order,
-        truth_first=begins[0],
-        row=row,
-        row_image=image,
-        row_score=ordered,
-        tied=tied,
-        bounds=bounds,
-        members=members,
-        first=begins[1],
-    )
-
-
-def _falling(score: Floats, rows: Rows) -> Rows:
-    """`rows` by falling score, stable."""
-    keys = -score[rows]
-    # repairing the ties of an unstable sort takes a fifth of the time of a stable one
-    order = np.argsort(keys)
-    _sort_ties(order, keys)
-    return np.asarray(rows[order])
-
-
-@njit(nogil=True, cache=True)
-def _sort_ties(order: Ints, keys: Floats) -> None:
-    """Sorts the places of equal keys in `order`."""
-    begin = 0
-    for i in range(1, len(keys) + 1):
-        if i == len(keys) or keys[order[i]] != keys[order[begin]]:
-            if i > begin + 1:
-                order[begin:i] = np.sort(order[begin:i])
-            begin = i
-
-
-@njit(nogil=True, cache=True)
-def _sort_by_counting(rows: Rows, key: Ints, end: int) -> Rows:
-    """`rows` by `key[row]`, all below `end`, stable: a counting sort."""
-    at = np.zeros(end + 1, dtype=np.int64)
-    for row in rows:
-        at[key[row] + 1] += 1
-    for i in range(end):
-        at[i + 1] += at[i]
-    out = np.empty_like(rows)
-    for row in rows:
-        out[at[key[row]]] = row
-        at[key[row]] += 1
-    return out
-
-
-@njit(nogil=True, cache=True)
-def _merge_groups(truth: Any, detections: Any) -> tuple[Any, Any, Mask]:
-    """The groups of two tables, where each begins in both, and which detections are its best.
-
-    `truth`, `detections`: image and category of each row, and the rows by both.
-    """
-    (truth_image, truth_label, truth_rows), (row_image, row_label, rows) = truth, detections
-    most = len(truth_rows) + len(rows)
-    image, label = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
-    truth_first = np.zeros(most + 1, dtype=np.int32)
-    first = np.zeros(most + 1, dtype=np.int32)
-    is_best = np.zeros(len(rows), dtype=np.bool_)
-    g = t = d = 0
-    while t < len(truth_rows) or d < len(rows):
-        of = own = 0
-        if t < len(truth_rows):
-            of, own = truth_image[truth_rows[t]], truth_label[truth_rows[t]]
-        if d < len(rows) and (
-            t == len(truth_rows) or (row_image[rows[d]], row_label[rows[d]]) < (of, own)
-        ):
-            of, own = row_image[rows[d]], row_label[rows[d]]
-        image[g], label[g] = of, own
-        while (
-            t < len(truth_rows)
-            and truth_image[truth_rows[t]] == of
-            and truth_label[truth_rows[t]] == own
-        ):
-            t += 1
-        rank = 0
-        while d < len(rows) and row_image[rows[d]] == of and row_label[rows[d]] == own:
-            is_best[d] = rank < MOST
-            rank += 1
-            d += 1
-        g += 1
-        truth_first[g], first[g] = t, first[g - 1] + min(rank, MOST)
-    return (image[:g], label[:g]), (truth_first[: g + 1], first[: g + 1]), is_best
-
-
-@njit(nogil=True, cache=True)
-def _order_best(ranked: Rows, rows: Rows, is_best: Mask) -> tuple[Rows, Rows]:
-    """Those of `ranked` that are kept, and the places there of those of `rows`, which say it."""
-    place = np.full(len(rows), -1, dtype=np.int32)
-    for i in range(len(rows)):
-        if is_best[i]:
-            place[rows[i]] = 0
-    row = np.empty(np.count_nonzero(is_best), dtype=np.int32)
-    count = 0
-    for ranked_row in ranked:
-        if place[ranked_row] == 0:
-            row[count], place[ranked_row] = ranked_row, count
-            count += 1
-    return row, place[rows[is_best]]
-
-
-@njit(nogil=True, cache=True)
-def _gather_images(detections: Keys, row: Rows, classes: int) -> tuple[Rows, Ints]:
-    """The image of each row, and where those of each category begin, by which they are sorted."""
-    image, bounds = np.empty(len(row), dtype=np.int32), np.zeros(classes + 1, dtype=np.int64)
-    for i in range(len(row)):
-        image[i] = detections[0][row[i]]
-        bounds[detections[1][row[i]] + 1] += 1
-    for i in range(classes):
-        bounds[i + 1] += bounds[i]
-    return image, bounds
-
 
 IOUS = tuple(float(iou) for iou in np.linspace(0.5, 0.95, 10))
 """The IoU thresholds 0.5, 0.55 … 0.95; bit i of a flag speaks of `IOUS[i]`."""
@@ -263,6 +86,7 @@ def by_area(
     )
     groups = group_boxes(object_keys, detection_keys, detections.score, images, classes)
     crowd, extents = truth.crowd[groups.truth], truth.area[groups.truth]
+    release_pages()
     objects = (truth.boxes.take(groups.truth, axis=0), crowd, groups.truth_first)
     rows = groups.row[groups.members]
     boxes = (detections.boxes, rows, groups.members, groups.first)
@@ -270,8 +94,12 @@ def by_area(
     for least, most in areas:
         beside = crowd | (extents < least) | (extents > most)
         order, positives = _ignored_last(beside, groups.truth_first)
-        hit, matched = _assign_objects(objects, boxes, order, positives)
+        hit, matched = np.zeros((2, len(rows)), dtype=np.uint16)
+        for piece in _split(groups.first):
+            _assign_objects(objects, boxes, (order, positives), piece, (hit, matched))
+            release_pages()
         outside = ((detections.area < least) | (detections.area > most))[groups.row]
+        release_pages()
         ignored = np.where(outside, EVERY ^ hit, matched ^ hit)
         matches.append(Matched(groups, hit, ignored, positives))
     return tuple(matches)
@@ -317,23 +145,32 @@ def _ignored_last(ignored: Mask, first: Rows) -> tuple[Rows, Rows]:
     return order, positives
 
 
+def _split(first: Rows) -> Iterator[tuple[int, int]]:
+    """Consecutive groups in pieces of about `PIECE` detections; `first`: where groups begin."""
+    starts = np.arange(0, first[-1], PIECE)
+    ends = [*np.searchsorted(first, starts).tolist(), len(first) - 1]
+    return pairwise(ends)
+
+
 # one function and no tuples within its loops: numba counts references to every array in a tuple,
 # which made this six times slower
 @njit(nogil=True, cache=True)
-def _assign_objects(
-    objects: Any, detections: Any, order: Rows, positives: Rows
-) -> tuple[Flags, Flags]:
-    """Thresholds at which each detection takes an object that counts, and any."""
+def _assign_objects(objects: Any, detections: Any, ranks: Any, groups: Any, flags: Any) -> None:
+    """Notes at which thresholds each detection takes an object that counts, and any, in `flags`.
+
+    `ranks`: what `_ignored_last` returned; `groups`: the first of those that are looked at, and the
+    first that is not.
+    """
     (corners, crowd, truth_first), (boxes, rows, members, first) = objects, detections
-    right = np.zeros(len(members), dtype=np.uint16)
-    matched = np.zeros(len(members), dtype=np.uint16)
-    taken = np.zeros(len(crowd), dtype=np.int64)
+    (order, positives), (right, matched) = ranks, flags
+    begin, end = groups
+    taken = np.zeros(truth_first[end] - truth_first[begin], dtype=np.int64)
     most = 0
-    for g in range(len(positives)):
+    for g in range(begin, end):
         most = max(most, truth_first[g + 1] - truth_first[g])
     rival, won = np.zeros((2, most), dtype=np.int64)
     overlap = np.empty(most)
-    for g in range(len(positives)):
+    for g in range(begin, end):
         middle = truth_first[g] + positives[g]
         for d in range(first[g], first[g + 1]):
             rivals = 0
@@ -346,7 +183,7 @@ def _assign_objects(
                 for i in range(len(BARS)):
                     free |= (iou >= BARS[i]) << i
                 if not crowd[t]:
-                    free &= ~taken[t]
+                    free &= ~taken[t - truth_first[begin]]
                 for j in range(rivals):
                     # one that counts is not given up for one that does not; of equals the last wins
                     if overlap[j] > iou or rival[j] < middle <= k:
@@ -356,11 +193,10 @@ def _assign_objects(
                 rival[rivals], overlap[rivals], won[rivals] = k, iou, free
                 rivals += 1
             for j in range(rivals):
-                taken[order[rival[j]]] |= won[j]
+                taken[order[rival[j]] - truth_first[begin]] |= won[j]
                 matched[members[d]] |= won[j]
                 if rival[j] < middle:
                     right[members[d]] |= won[j]
-    return right, matched
 
 
 @njit(nogil=True, cache=True)

@@ -110,10 +110,12 @@ def rank_detections(images: Frames, iou: float) -> Ranked:
     matched = images.match_detections()
     groups, bit = matched.groups, np.uint16(1 << IOUS.index(thresholds[0]))
     counted = np.flatnonzero((matched.ignored & bit) == 0)
-    order = counted[np.argsort(-groups.row_score[counted], kind="stable")]
+    score = images.detections.score[groups.row[counted]]
+    best_first = np.argsort(-score, kind="stable")
+    order = counted[best_first]
     label = np.repeat(np.arange(groups.classes), np.diff(groups.bounds))
     return Ranked(
-        groups.row_score[order],
+        score[best_first],
         groups.row_image[order].astype(np.int64),
         label[order],
         (matched.hit[order] & bit) > 0,

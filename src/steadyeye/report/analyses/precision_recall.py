@@ -61,10 +61,11 @@ def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _curve(predictions: Predictions, rows: NDArray[np.intp]) -> list[dict[str, float]]:
     """Precision, made monotone, at 101 recalls as far as they are reached."""
-    matched = frames(predictions, rows).match_detections()
+    images = frames(predictions, rows)
+    matched = images.match_detections()
     first = np.uint16(1)  # the bit of IoU 0.5
     counts = (matched.ignored & first) == 0
-    order = np.argsort(-matched.groups.row_score[counts], kind="stable")
+    order = np.argsort(-images.detections.score[matched.groups.row[counts]], kind="stable")
     hit = ((matched.hit[counts] & first) > 0)[order]
     objects = int(matched.positives.sum())
     if not objects or not hit.size:

@@ -1,0 +1,132 @@
+"""Long columns of numbers on the disk, in pages that the system may take back at any time.
+
+A column lies in a file without a name, of which nothing is left however the process ends. Where the
+disk has no room for it, it stays in memory.
+"""
+
+import mmap
+import os
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import IO, Any
+from weakref import WeakSet, finalize
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+LARGE = 1 << 20
+"""Bytes from which on a column lies on the disk."""
+
+FOLDER = Path("/var") / "tmp"
+"""Where files lie unless the user names another folder: `/tmp` is memory on many systems."""
+
+MOST = 200
+"""Columns on the disk at a time: each has an open file, of which a process often has 1,024."""
+
+PIECE = 50_000
+"""Entries that are read together."""
+
+_PAGES: WeakSet[mmap.mmap] = WeakSet()
+_LOCK = Lock()
+
+
+class DiskColumn:
+    """A column of numbers that grows part by part.
+
+    `dtype`: of the numbers; `width`: how many an entry has, 0 where an entry is a number.
+    """
+
+    def __init__(self, dtype: DTypeLike, width: int = 0) -> None:
+        self._dtype, self._shape = np.dtype(dtype), (-1, width) if width else (-1,)
+        self._parts: list[NDArray[Any]] = []
+        self._waiting = self._written = 0  # bytes in `_parts` and in the file
+        self._file: IO[bytes] | None = None
+        self._has_room = True
+
+    def append(self, part: NDArray[Any]) -> None:
+        """Adds a copy of the next entries."""
+        values = np.asarray(part, dtype=self._dtype).ravel()
+        self._parts.append(values)
+        self._waiting += values.nbytes
+        if self._waiting >= LARGE:
+            self._write()
+        if self._parts:
+            # it may be a view of a part that changes or is to be let go
+            self._parts[-1] = values.copy()
+
+    def array(self) -> NDArray[Any]:
+        """(n,) or (n, width) all entries so far. Nobody may write to it: see `release_pages`."""
+        if self._file is not None:
+            self._write()
+        if self._written and not self._parts:
+            return self._map()
+        if self._written:
+            return np.concatenate([self._map().ravel(), *self._parts]).reshape(self._shape)
+        # the parts are let go, so that a column is never there twice
+        self._parts = [np.concatenate([np.zeros(0, dtype=self._dtype), *self._parts])]
+        return self._parts[0].reshape(self._shape)
+
+    def _write(self) -> None:
+        """Moves the parts in memory to the file, if there is room for them."""
+        if self._file is None:
+            self._has_room = self._has_room and len(_PAGES) < MOST
+        if not self._has_room:
+            return
+        try:
+            if self._file is None:
+                self._file = self._open()
+            for part in self._parts:
+                content = part.view(np.uint8).data
+                while content:
+                    content = content[self._file.write(content) :]
+        except OSError:
+            self._has_room = False
+            return
+        self._written += self._waiting
+        self._parts, self._waiting = [], 0
+
+    def _open(self) -> IO[bytes]:
+        """A new file, closed once nobody has the column; its arrays do not need it."""
+        stack = ExitStack()
+        finalize(self, stack.close)
+        return stack.enter_context(TemporaryFile(buffering=0, dir=_choose_folder()))
+
+    def _map(self) -> NDArray[Any]:
+        """What was written, as pages of the file."""
+        assert self._file is not None, "it was written to a file"
+        # compiled functions take an array that may be written to
+        pages = mmap.mmap(self._file.fileno(), self._written, access=mmap.ACCESS_COPY)
+        with _LOCK:
+            _PAGES.add(pages)
+        return np.frombuffer(pages, dtype=self._dtype).reshape(self._shape)
+
+
+def release_pages() -> None:
+    """Gives the memory of all columns on the disk back; they are read again where they are used.
+
+    What somebody wrote to an array of a column is lost.
+    """
+    if hasattr(mmap, "MADV_DONTNEED"):
+        with _LOCK:
+            several = list(_PAGES)
+        for pages in several:
+            with suppress(ValueError):  # closed in the meantime
+                pages.madvise(mmap.MADV_DONTNEED)
+
+
+def read_entries(column: NDArray[Any], rows: NDArray[np.integer]) -> NDArray[Any]:
+    """`column[rows]`, read in pieces, so that rising rows take the memory of a piece at a time."""
+    values = np.empty((len(rows), *column.shape[1:]), dtype=column.dtype)
+    for start in range(0, len(rows), PIECE):
+        piece = slice(start, start + PIECE)
+        values[piece] = column[rows[piece]]
+        release_pages()
+    return values
+
+
+def _choose_folder() -> Path | None:
+    """The folder of the files; None: the one that `tempfile` chooses."""
+    names_folder = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    return None if names_folder or not os.access(FOLDER, os.W_OK) else FOLDER
