@@ -52,6 +52,8 @@ settings.load_profile("tests")
 # by the time they take: a worker keeps to a file, and none is to begin with a long one at the end
 LONGEST = (
     "test_ray",
+    "test_review_postgresql",
+    "test_label_pages",
     "test_looks",
     "test_review_pages",
     "test_review_server",
