@@ -106,6 +106,7 @@ SLOW = frozenset(
         "test_finetune_classifiers",
         "test_finetune_detection",
         "test_finetune_loop",
+        "test_fuzz",
         "test_gains",
         "test_gate",
         "test_gcs",
