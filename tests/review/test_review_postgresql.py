@@ -1,14 +1,15 @@
 """The tests of a review once more, on PostgreSQL: queue, quiz, counts, history, boxes, exports."""
 
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-import forked
 import pytest
 from review_toys import SERVER
 
 HERE = Path(__file__).parent
-PYTEST = Path(pytest.__file__).with_name("__main__.py")
 AGAIN = (
     *("test_label_study.py", "test_review_agreement.py", "test_review_boxes.py"),
     *("test_review_counts.py", "test_review_guidelines.py", "test_review_history.py"),
@@ -28,10 +29,9 @@ def test_a_review_is_the_same_on_postgresql():
         try:
             # nothing here survives a power cut, and a database a test is many writes
             server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")
-            where = {SERVER: server.get_uri(), forked.ADDRESS: forked.find_server()}
-            words = ("-q", "-p", "no:cacheprovider", *AGAIN)
-            running = forked.Command(*words, cwd=HERE, env=where, script=PYTEST)
-            stdout, stderr = running.communicate()
+            words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *AGAIN]
+            where = {**os.environ, SERVER: server.get_uri()}
+            done = subprocess.run(words, cwd=HERE, env=where, capture_output=True, text=True)
         finally:
             server.cleanup()
-    assert running.returncode == 0, stdout[-5000:] + stderr
+    assert done.returncode == 0, done.stdout[-5000:]
