@@ -1,11 +1,11 @@
 """Metrics of torchmetrics: the numbers of a run on the same answers, in any batches and order."""
 
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 import torch
+from forked import Command
 
 from steadyeye.core.boxes import select
 from steadyeye.core.errors import UsageError
@@ -269,11 +269,10 @@ def test_two_processes_of_torch_compute_the_number_of_all_rows(tmp_path):
     """The states are gathered by torch.distributed itself, over gloo on this machine."""
     script = tmp_path / "processes.py"
     script.write_text(PROCESSES.format(paths=[path for path in sys.path if "tests" in path]))
-    done = subprocess.run(
-        [sys.executable, script, tmp_path / "store"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    numbers = [[float(n) for n in line.split()] for line in done.stdout.splitlines()]
+    running = Command(tmp_path / "store", script=script)
+    stdout, stderr = running.communicate()
+    assert running.returncode == 0, stderr
+    numbers = [[float(n) for n in line.split()] for line in stdout.splitlines()]
     expected = [
         pm_k(example_predictions(margin=0.5)).value,
         flip_rate(example_video()).value,

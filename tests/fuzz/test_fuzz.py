@@ -92,7 +92,7 @@ def raise_error(text):
     ],
 )
 def test_each_kind_of_fault_is_seen(read, kind, words, monkeypatch):
-    monkeypatch.setattr(fuzzing, "SECONDS", 2 if kind == "hang" else 60)
+    monkeypatch.setattr(fuzzing, "SECONDS", 0.5 if kind == "hang" else 60)
     monkeypatch.setattr(fuzzing, "_check_examples", lambda *_: None)
     outcome = fuzzing.try_parser(fuzzing.Parser("example", write_example, read, FORMS), 1)
     assert [fault[0] for fault in outcome.faults] == [kind]

@@ -220,3 +220,14 @@ def test_parts_of_images_sum_up_alike_in_pieces(piece, monkeypatch):
         own = spread(lambda weight, n=classes: np.zeros(n), presence, videos)
         parts = in_video / np.maximum(in_video.sum(axis=1, keepdims=True), 1)
         assert own.share.tobytes() == parts.sum(axis=0).tobytes()
+
+
+@pytest.mark.parametrize("n", [20, class_means.FEW_IMAGES - 1])
+def test_threads_change_no_bit(n, monkeypatch):
+    rng = np.random.default_rng(n)
+    labels, hits = rng.integers(0, 3, n).tolist(), rng.random(n) < 0.6
+    alone, _ = measure_spread(labels, hits)
+    monkeypatch.setattr(class_means, "FEW_IMAGES", 0)
+    together, _ = measure_spread(labels, hits)
+    for name in ("values", "moves", "bias"):
+        assert getattr(alone, name).tobytes() == getattr(together, name).tobytes()

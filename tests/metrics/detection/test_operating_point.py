@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -161,27 +162,26 @@ def test_pairs_are_points_of_the_curve_of_pycocotools(seed):
     curves = (scored.eval[name][0, :, :, 0, -1] for name in ("precision", "scores"))
     recalls = scored.params.recThrs
     predictions = predict(truth, detections)
+
+    @cache
+    def measure_pair(point):
+        """By metric, class name → value at a score; many recalls are reached at one score."""
+        return {m: {c.name: c.value for c in m(predictions, point).cells} for m in METRICS[:2]}
+
     compared = 0
     for label, (curve, scores) in enumerate(zip(*(c.T for c in curves), strict=True)):
         # at recall 0 theirs is the score of the first detection, which may lie on a crowd
         reached = [at for at in range(1, 101) if curve[at] > 0]
         for at in reached:
-            point, pair = float(scores[at]), {}
-            for metric in (precision_at, recall_at):
-                cells = metric(predictions, point).cells
-                pair[metric] = next(c.value for c in cells if c.name == CLASSES[label])
+            pair = measure_pair(float(scores[at]))
             # theirs is the best precision at that recall or a higher one
-            assert pair[recall_at] >= recalls[at] - 1e-12
-            assert pair[precision_at] <= curve[at] + 1e-12
+            assert pair[recall_at][CLASSES[label]] >= recalls[at] - 1e-12
+            assert pair[precision_at][CLASSES[label]] <= curve[at] + 1e-12
             compared += 1
         if reached:
             # the last true positive: no higher recall has a better one
-            point = float(scores[reached[-1]])
-            pair = [
-                next(c.value for c in m(predictions, point).cells if c.name == CLASSES[label])
-                for m in (precision_at, recall_at)
-            ]
-            assert pair == [
+            pair = measure_pair(float(scores[reached[-1]]))
+            assert [pair[metric][CLASSES[label]] for metric in (precision_at, recall_at)] == [
                 pytest.approx(curve[reached[-1]], abs=1e-9),
                 pytest.approx(scored.eval["recall"][0, label, 0, -1], abs=1e-9),
             ]

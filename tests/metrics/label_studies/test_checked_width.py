@@ -1,6 +1,5 @@
 """A study that checks its premise and stops at a width: how often it holds, by the definition."""
 
-from functools import cache
 from itertools import product
 from math import perm
 
@@ -8,21 +7,9 @@ import pytest
 from test_premise_checks import STATED, check, without_truth
 
 from steadyeye import testing
-from steadyeye.core.stats import label_budget
-from steadyeye.metrics.label_studies import judge as judging
-from steadyeye.metrics.label_studies import premise_checks
 from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import StopRule, plan_study
-
-
-@pytest.fixture(autouse=True)
-def bounds_are_found_once(monkeypatch):
-    """Thousands of studies of one small pool ask for the same few bounds."""
-    for name in ("count_ends", "count_ends_any_time"):
-        find = cache(getattr(label_budget, name))
-        monkeypatch.setattr(judging, name, find)
-        monkeypatch.setattr(premise_checks, name, find)
 
 
 def plan(sets, premise, target):

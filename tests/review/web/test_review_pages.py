@@ -663,9 +663,13 @@ class Served:
     """`steadyeye review` as a process of its own."""
 
     def __init__(self, root, *reviewers, port=None):
-        self.port = port or free_port()
         names = [word for name in reviewers for word in ("--reviewer", name)]
-        self.process = forked.Command("review", root, "--port", self.port, *names)
+        self.begin(port or free_port(), "review", root, *names)
+
+    def begin(self, port, *words, cwd=None):
+        """Runs a command that serves pages; `links`: name → private link."""
+        self.port = port
+        self.process = forked.Command(*words, "--port", port, cwd=cwd)
         while "\nreviewing" not in (output := f"\n{self.printed()}"):
             assert self.process.poll() is None, self.process.communicate()
             time.sleep(0.02)

@@ -42,6 +42,7 @@ PIECE = 1000  # videos that are counted together
 SINGLY = 50  # videos, up to which each is left out in turn
 HALVES = 100  # random halves, beyond that
 SPLITS = 10  # random halves both ways, up to that, for the bias alone
+FEW_IMAGES = 300  # below that to begin threads takes longer than what they do
 OPTIMISM = 3.0
 """How many times its growth in half of the images the bias of AP is: it falls with about the cube
 root of their number."""
@@ -152,9 +153,12 @@ def _rises(
     def rise(side: NDArray[np.bool_]) -> Floats:
         return evaluate(side[video].astype(np.int64)) - values
 
-    # compiled loops over detections let other threads run
-    with ThreadPoolExecutor() as pool:
-        rises = list(pool.map(rise, sides))
+    if len(video) < FEW_IMAGES:
+        rises = list(map(rise, sides))
+    else:
+        # compiled loops over detections let other threads run
+        with ThreadPoolExecutor() as pool:
+            rises = list(pool.map(rise, sides))
     return np.asarray(rises, dtype=np.float64).reshape(-1, len(values))
 
 

@@ -174,6 +174,8 @@ def bound_difference(added: Sequence[Pool], subtracted: Sequence[Pool] = ()) -> 
     return low - most, high - least
 
 
+# a study is judged anew at every label, and counts the same numbers again
+@lru_cache(maxsize=100_000)
 def count_ends(right: int, labelled: int, consistent: int, error: float = ERROR) -> tuple[int, int]:
     """The fewest and the most right sets among the consistent ones that the labels allow.
 
@@ -195,6 +197,7 @@ def count_ends(right: int, labelled: int, consistent: int, error: float = ERROR)
     return least + _first(span, many), least + _first(span + 1, few) - 1
 
 
+@lru_cache(maxsize=100_000)
 def count_ends_any_time(
     right: int, labelled: int, consistent: int, error: float = ERROR
 ) -> tuple[int, int]:
@@ -255,9 +258,8 @@ class RequiredShare:
             return Verdict(True, (inf, 0.0))
         if self.needed > right + self.consistent - labelled + self.allowed:
             return Verdict(False, (0.0, inf))
-        logs, logs_below = _log_evidence(right, labelled, self.consistent)
-        above = float(logs[self.needed]) if self.needed <= self.consistent else -inf
-        below = float(logs_below[max(self.needed - self.allowed, 0)]) + log(self.error / ERROR)
+        above, below = _weigh(right, labelled, self.consistent, self.needed, self.allowed)
+        below += log(self.error / ERROR)
         decided = -log(ERROR)
         passes = True if above >= decided else False if below >= decided else None
         return Verdict(passes, (_power(above), _power(below)))
@@ -312,6 +314,16 @@ def fixed_sample(share: float, required: float, sets: int) -> int:
     spread = Z_ERROR * sqrt(required * (1 - required)) + Z_POWER * sqrt(share * (1 - share))
     endless = (spread / gap) ** 2
     return min(sets, ceil(endless / (1 + (endless - 1) / sets))) if sets else 0
+
+
+@lru_cache(maxsize=100_000)
+def _weigh(
+    right: int, labelled: int, consistent: int, needed: int, allowed: int
+) -> tuple[float, float]:
+    """The logarithms of the ratios for `needed` right sets, and against so many less `allowed`."""
+    logs, logs_below = _log_evidence(right, labelled, consistent)
+    above = float(logs[needed]) if needed <= consistent else -inf
+    return above, float(logs_below[max(needed - allowed, 0)])
 
 
 def _log_evidence(right: int, labelled: int, consistent: int) -> tuple[Floats, Floats]:
