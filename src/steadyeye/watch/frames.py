@@ -6,17 +6,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-import av
 import numpy as np
 from av.video.reformatter import VideoReformatter
 
 from steadyeye.core.types import Image
-from steadyeye.data.video.decoder import upright
+from steadyeye.data.video.decoder import ONE_THREAD, upright
 
 ADDRESSES = ("rtsp", "rtsps", "http", "https")
 CAMERA = re.compile(r"/dev/video\d+")
-ONE_THREAD = {"threads": 1} if int(av.__version__.partition(".")[0]) >= 17 else {}
-"""From 17 on PyAV converts with a thread a core, which it would begin and end with each frame."""
 
 
 @dataclass

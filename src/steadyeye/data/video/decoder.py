@@ -28,6 +28,8 @@ __all__ = ["UNSEEN", "Frame", "VideoIndex", "every_frame", "frame", "index"]
 
 OPEN_VIDEOS = 4  # decoders a thread keeps open: memory stays flat over a folder of videos
 UNSEEN = "?"  # the type of a frame that was not decoded
+ONE_THREAD = {"threads": 1} if int(av.__version__.partition(".")[0]) >= 17 else {}
+"""From 17 on PyAV converts with a thread a core, which it would begin and end with each frame."""
 RECENT_BYTES = 32 << 20  # decoded frames a decoder keeps: overlapping sets step back a little
 RECENT_BYTES_IN_ORDER = 256 << 20  # where a step back beyond them means to begin again
 MOST_RECENT = 64
@@ -84,7 +86,7 @@ class _Cursor:
             )
 
         def image() -> Image:
-            picture = self.reformatter.reformat(native, format="rgb24")
+            picture = self.reformatter.reformat(native, format="rgb24", **ONE_THREAD)
             return upright(native, np.asarray(picture.to_ndarray(), dtype=np.uint8))
 
         return Frame(PictureType(native.pict_type).name, image)

@@ -17,7 +17,7 @@ from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place
 from steadyeye.data.images import image_file
-from steadyeye.data.video.decoder import VideoIndex, every_frame
+from steadyeye.data.video.decoder import ONE_THREAD, VideoIndex, every_frame
 from steadyeye.data.video.label_sidecar import VideoLabels
 
 CHOICES = ("sidecar", "detect")
@@ -93,7 +93,7 @@ def _small_frames(video: VideoIndex) -> Iterator[tuple[int, NDArray[np.uint8]]]:
         size = size or _small(native.width, native.height)
         width, height = size
         small = reformatter.reformat(
-            native, width=width, height=height, format="bgr24", interpolation="AREA"
+            native, width=width, height=height, format="bgr24", interpolation="AREA", **ONE_THREAD
         )
         yield number, np.asarray(small.to_ndarray(), dtype=np.uint8)
 
