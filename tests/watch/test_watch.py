@@ -127,6 +127,15 @@ def test_a_promise_that_breaks_stores_its_frames_and_says_so(tmp_path):
     assert all(200 <= number < 500 and number % 10 == 2 for number in numbers)
 
 
+def test_what_is_said_of_a_file_does_not_depend_on_the_clock(tmp_path, monkeypatch):
+    """A look at its state after each frame says no more than one a second."""
+    monkeypatch.setattr("steadyeye.watch.session.TICK", 0.0)
+    lines = []
+    watch = watch_file(film(tmp_path / "a.mp4", GOOD[:20]), tmp_path / "w", say=lines.append)
+    assert watch.latest["counts"]["processed"] == 20
+    assert lines == []
+
+
 def test_the_first_alert_ends_it_where_that_is_asked_for(tmp_path):
     film(tmp_path / "a.mp4", FAULTY * 6)
     promise = read_promise("blink_rate <= 1%")

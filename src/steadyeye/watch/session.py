@@ -212,7 +212,9 @@ class Watch:
         if self._is_sparse and not self._said_sparse:
             self._said_sparse = True
             self.say(SPARSE)
-        if self.feed.status != self._status and not self.feed.status.startswith("reading"):
+        # the end of a file is seen by that of the command
+        silent = self.feed.status.startswith(("reading", "ended"))
+        if self.feed.status != self._status and not silent:
             self._status = self.feed.status
             self.say(self._status)
         self.latest = self.describe()
