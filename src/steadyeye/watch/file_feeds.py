@@ -51,6 +51,7 @@ class FileFeed:
         self._read_counts = counts
         if frame is None:
             self.is_over, self.status = True, "ended"
+            self.close()
         return frame
 
     def close(self) -> None:
@@ -169,6 +170,7 @@ class FolderFeed:
             began = path.stat().st_mtime
         except (UsageError, OSError):
             self.counts.damaged += 1
+            self._video.close()
             self._video = None
             return None
         if frame is None:
