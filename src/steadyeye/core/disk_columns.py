@@ -110,8 +110,8 @@ def release_pages() -> None:
     """
     if hasattr(mmap, "MADV_DONTNEED"):
         with _LOCK:
-            several = list(_PAGES)
-        for pages in several:
+            mapped = list(_PAGES)
+        for pages in mapped:
             with suppress(ValueError):  # closed in the meantime
                 pages.madvise(mmap.MADV_DONTNEED)
 

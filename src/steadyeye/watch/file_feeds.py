@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
@@ -39,16 +38,12 @@ class FileFeed:
         self.status = "reading"
         self._skipped = counts.received
         counts.received = 0
-        self._read_counts = FrameCounts()
         self._frames = _run_ahead(self._read())
 
     def take(self, seconds: float) -> LiveFrame | None:
         """The next frame; None at the end. Raises `UsageError` where it is no video."""
-        frame, counts = next(self._frames, (None, self._read_counts))
-        for name in ("received", "thinned", "damaged"):
-            more = getattr(counts, name) - getattr(self._read_counts, name)
-            setattr(self.counts, name, getattr(self.counts, name) + more)
-        self._read_counts = counts
+        frame, counts = next(self._frames, (None, FrameCounts()))
+        self.counts.add(counts)
         if frame is None:
             self.is_over, self.status = True, "ended"
             self.close()
@@ -59,7 +54,7 @@ class FileFeed:
         self._frames.close()
 
     def _read(self) -> Generator[tuple[LiveFrame | None, FrameCounts]]:
-        """Each frame, at last None, and what became of all up to it.
+        """Each frame, at last None, and what became of those from the one before up to it.
 
         A frame is converted before the next is decoded: what a decoder patches damaged pictures
         with depends on the frames that are still there.
@@ -73,8 +68,7 @@ class FileFeed:
             stream = picture_stream(container)
             if stream is None:
                 raise UsageError(f"'{self.path}' holds no pictures; give a video")
-            for native in decode_in_order(container, stream):
-                number = counts.received
+            for number, native in enumerate(decode_in_order(container, stream)):
                 counts.received += 1
                 if number < self._skipped:
                     continue
@@ -82,7 +76,8 @@ class FileFeed:
                     counts.damaged += 1
                 elif self.thinned.takes(native.time):
                     image = partial(np.asarray, convert(native))
-                    yield LiveFrame(number, native.time, 0, image), replace(counts)
+                    yield LiveFrame(number, native.time, 0, image), counts
+                    counts = FrameCounts()
                 else:
                     counts.thinned += 1
         yield None, counts
@@ -174,9 +169,7 @@ class FolderFeed:
             self._video = None
             return None
         if frame is None:
-            for name in ("received", "thinned", "damaged"):
-                total = getattr(self.counts, name) + getattr(self._video.counts, name)
-                setattr(self.counts, name, total)
+            self.counts.add(self._video.counts)
             self._video = None
             self._scene += 1
             return None

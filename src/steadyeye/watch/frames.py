@@ -10,7 +10,7 @@ import numpy as np
 from av.video.reformatter import VideoReformatter
 
 from steadyeye.core.types import Image
-from steadyeye.data.video.decoder import ONE_THREAD, upright
+from steadyeye.data.video.decoder import to_rgb
 
 ADDRESSES = ("rtsp", "rtsps", "http", "https")
 CAMERA = re.compile(r"/dev/video\d+")
@@ -31,6 +31,11 @@ class FrameCounts:
     damaged: int = 0
     lost_streams: int = 0
     seconds_down: float = 0.0
+
+    def add(self, more: "FrameCounts") -> None:
+        """Adds what became of further frames."""
+        for name, value in asdict(more).items():
+            setattr(self, name, getattr(self, name) + value)
 
     def record(self) -> dict[str, float]:
         """For the state file, rounded."""
@@ -119,5 +124,4 @@ def convert(native: Any) -> Image:
 
     Nothing of the conversion stays with the frame: it takes more memory than the frame.
     """
-    picture = VideoReformatter().reformat(native, format="rgb24", **ONE_THREAD)
-    return upright(native, np.asarray(picture.to_ndarray(), dtype=np.uint8))
+    return to_rgb(native, VideoReformatter())

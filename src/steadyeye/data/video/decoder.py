@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import av
@@ -84,11 +85,7 @@ class _Cursor:
             return _damaged_frame(
                 self.video, number, "decoding the video from its start does not yield it"
             )
-
-        def image() -> Image:
-            picture = self.reformatter.reformat(native, format="rgb24", **ONE_THREAD)
-            return upright(native, np.asarray(picture.to_ndarray(), dtype=np.uint8))
-
+        image = partial(to_rgb, native, self.reformatter)
         return Frame(PictureType(native.pict_type).name, image)
 
     def _native(self, target: int) -> Any:
@@ -210,6 +207,12 @@ def _number(video: VideoIndex, pts: int | None) -> int | None:
         return None
     number = int(np.searchsorted(video.pts, pts))
     return number if number < len(video) and video.pts[number] == pts else None
+
+
+def to_rgb(native: Any, reformatter: Any) -> Image:
+    """The pixels of a decoded frame, (h, w, 3) uint8 RGB, upright; `reformatter`: PyAV's."""
+    picture = reformatter.reformat(native, format="rgb24", **ONE_THREAD)
+    return upright(native, np.asarray(picture.to_ndarray(), dtype=np.uint8))
 
 
 def upright(native: Any, image: Image) -> Image:

@@ -24,6 +24,7 @@ TENSORRT = "TensorrtExecutionProvider"
 PROVIDERS = {"cuda": CUDA, "tensorrt": TENSORRT}
 LIBRARIES = {"cuda": "CUDA", "tensorrt": "TensorRT"}
 REMEDIES = {
+    "onnx": "export it again",
     "cuda": 'install a driver of NVIDIA and "onnxruntime-gpu[cuda,cudnn]", or leave runtime out',
     "tensorrt": "install the libraries of TensorRT, or take runtime='cuda'",
 }
@@ -154,10 +155,11 @@ def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.I
 
     Raises `UsageError` for what cannot be loaded; arguments as of `OnnxSession`.
     """
+    on_gpu = runtime in GPU_RUNTIMES
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
-    options.use_deterministic_compute = runtime in GPU_RUNTIMES
+    options.use_deterministic_compute = on_gpu
     # warnings about the graph are no business of the user's, and what fails is raised
     options.log_severity_level = FATAL
     source = str(model) if isinstance(model, Path) else model
@@ -168,23 +170,19 @@ def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.I
     elif list_entries(model, name):
         raise UsageError(f"'{name}' keeps data in other files; give the file, not its bytes")
     providers = _providers(runtime)
-    complaint = _load_cuda() if runtime in GPU_RUNTIMES else ""
+    missing = _load_cuda() if on_gpu else ""
+    start = f"runtime='{runtime}': " if on_gpu else ""
     try:
         # with its fallback a session would go on upon the processor where the GPU fails
         session = ort.InferenceSession(source, options, providers=providers, enable_fallback=0)
     except Exception as error:
-        if runtime in GPU_RUNTIMES:
-            raise UsageError(
-                f"runtime='{runtime}': cannot load '{name}' into ONNX Runtime: {one_line(error)}; "
-                f"{REMEDIES[runtime]}"
-            ) from error
         raise UsageError(
-            f"cannot load '{name}' into ONNX Runtime: {one_line(error)}; export it again"
+            f"{start}cannot load '{name}' into ONNX Runtime: {one_line(error)}; {REMEDIES[runtime]}"
         ) from error
     # without the libraries that it needs, a provider is left out with no more than a warning
-    if runtime in GPU_RUNTIMES and PROVIDERS[runtime] not in session.get_providers():
+    if on_gpu and PROVIDERS[runtime] not in session.get_providers():
         raise UsageError(
-            f"runtime='{runtime}': ONNX Runtime found no GPU it can use for '{name}'{complaint}; "
+            f"{start}ONNX Runtime found no GPU it can use for '{name}'{missing}; "
             f"{REMEDIES[runtime]}"
         )
     return session
@@ -196,8 +194,8 @@ def _load_cuda() -> str:
         return ""
     with redirect_stdout(io.StringIO()) as printed:
         ort.preload_dlls()
-    missing = [line for line in printed.getvalue().splitlines() if line.startswith("Failed")]
-    return f" ({shorten(missing[0], 120)})" if missing else ""
+    failures = [line for line in printed.getvalue().splitlines() if line.startswith("Failed")]
+    return f" ({shorten(failures[0], 120)})" if failures else ""
 
 
 def _providers(runtime: str) -> list[Any]:
