@@ -17,12 +17,12 @@ from forked import Command
 from toy_training import COURSE, RecordingWatcher, lesson, scenes
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.prepare_ahead import prepare_ahead
 from steadyeye.training import batches, checkpoint, hyperparameters
 from steadyeye.training.batches import (
     EpochSteps,
     ImageCache,
     Lesson,
-    prepare_ahead,
     read_training_batches,
 )
 from steadyeye.training.hyperparameters import Constant, Course, Plateau

@@ -3,13 +3,13 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
+from steadyeye.core.prepare_ahead import prepare_ahead
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Image
 from steadyeye.training.hyperparameters import Course
@@ -18,8 +18,6 @@ from steadyeye.training.protocol import Augment, Example, Examples, TrainingTask
 TENTH = 10
 AHEAD = 2  # batches made ready before they are asked for
 MEMORY = 2**30  # bytes of fitted images that are kept
-Job = TypeVar("Job")
-Prepared = TypeVar("Prepared")
 
 
 @dataclass(frozen=True)
@@ -179,24 +177,3 @@ def read_held_batches(
     ) as ready:
         while part := list(islice(ready, batch)):
             yield part
-
-
-def prepare_ahead(
-    jobs: Iterable[Job], make: Callable[[Job], Prepared], threads: int, depth: int
-) -> Generator[Prepared, None, None]:
-    """`make(job)` of each job in their order, at most `depth` of them made before they are taken.
-
-    What one raises comes out in its turn; those that were not begun by then never are.
-    """
-    coming: deque[Future[Prepared]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for job in jobs:
-                coming.append(pool.submit(make, job))
-                if len(coming) >= depth:
-                    yield coming.popleft().result()
-            while coming:
-                yield coming.popleft().result()
-        finally:
-            for future in coming:
-                future.cancel()

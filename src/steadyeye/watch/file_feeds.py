@@ -1,18 +1,17 @@
 """Frames of a video file, and of a folder that fills with pictures and videos."""
 
 import time
-from collections import deque
-from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator
 from contextlib import suppress
 from functools import cache, partial
+from itertools import repeat
 from pathlib import Path
-from typing import TypeVar
 
 import av
 import numpy as np
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.prepare_ahead import prepare_ahead
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_file import read as read_image
 from steadyeye.data.video.paths import VIDEOS
@@ -23,8 +22,6 @@ POLL = 0.5
 """Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
 AHEAD = 2
 """Frames of a video file that are decoded ahead."""
-
-Value = TypeVar("Value")
 
 
 class FileFeed:
@@ -38,7 +35,8 @@ class FileFeed:
         self.status = "reading"
         self._skipped = counts.received
         counts.received = 0
-        self._frames = _run_ahead(self._read())
+        reading = repeat(self._read())
+        self._frames = prepare_ahead(reading, next, 1, AHEAD + 1, "decode ahead")
 
     def take(self, seconds: float) -> LiveFrame | None:
         """The next frame; None at the end. Raises `UsageError` where it is no video."""
@@ -81,15 +79,6 @@ class FileFeed:
                 else:
                     counts.thinned += 1
         yield None, counts
-
-
-def _run_ahead(values: Iterator[Value]) -> Generator[Value]:
-    """The same values, computed by a thread of its own, `AHEAD` of them before they are taken."""
-    with ThreadPoolExecutor(1, "decode ahead") as thread:
-        waiting = deque(thread.submit(next, values, None) for _ in range(AHEAD))
-        while (value := waiting.popleft().result()) is not None:
-            waiting.append(thread.submit(next, values, None))
-            yield value
 
 
 class FolderFeed:
