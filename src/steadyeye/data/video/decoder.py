@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import av
 import numpy as np
@@ -28,12 +28,16 @@ from steadyeye.data.video.video_index import (
 __all__ = ["UNSEEN", "Frame", "VideoIndex", "every_frame", "frame", "index"]
 
 OPEN_VIDEOS = 4  # decoders a thread keeps open: memory stays flat over a folder of videos
+STRICT = {"err_detect": "explode"}
+"""Has a decoder raise where it would patch a damaged picture."""
 UNSEEN = "?"  # the type of a frame that was not decoded
 ONE_THREAD = {"threads": 1} if int(av.__version__.partition(".")[0]) >= 17 else {}
 """From 17 on PyAV converts with a thread a core, which it would begin and end with each frame."""
 RECENT_BYTES = 32 << 20  # decoded frames a decoder keeps: overlapping sets step back a little
 RECENT_BYTES_IN_ORDER = 256 << 20  # where a step back beyond them means to begin again
 MOST_RECENT = 64
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -49,19 +53,20 @@ class Frame:
 
 
 class _UnreliableError(Exception):
-    """Decoding from a key frame met what only decoding in order answers."""
+    """Decoding met what a decoder patches, for which it has to decode from the start."""
 
 
 class _Cursor:
     """One open decoder, moved forward where that is nearer than starting at a key frame.
 
-    A video without proven key frames is decoded from its start; so is one from the moment that
-    decoding from a key frame fails, as a decoder patches damaged pictures with earlier ones.
+    A video without proven key frames is decoded from its start. From the first error on so is any
+    video, and each picture is converted before the next is decoded: a decoder patches damaged
+    pictures with earlier ones and with what is left in the memory of those nobody holds any more.
     """
 
     def __init__(self, video: VideoIndex) -> None:
         self.video = video
-        self.in_order = bool(video.in_order)
+        self.patched = False
         self.starts = frozenset(video.key_pts.tolist())
         self.reformatter = av.video.reformatter.VideoReformatter()
         self.container: Any = None
@@ -77,24 +82,27 @@ class _Cursor:
     def frame(self, number: int) -> Frame:
         """Frame `number`, decoded now so that its type is known; its pixels are converted later."""
         try:
-            native = self._native(number)
+            decoded = self._decode(number)
         except av.FFmpegError as error:
             self._open()
             return _damaged_frame(self.video, number, error.strerror or "the data is damaged")
-        if native is None:
+        if decoded is None:
             return _damaged_frame(
                 self.video, number, "decoding the video from its start does not yield it"
             )
-        image = partial(to_rgb, native, self.reformatter)
-        return Frame(PictureType(native.pict_type).name, image)
+        return decoded
 
-    def _native(self, target: int) -> Any:
-        if not self.in_order:
-            try:
-                return self._from_key_frame(target)
-            except (_UnreliableError, av.FFmpegError):
-                self.in_order = True
-                self._open()
+    def _decode(self, target: int) -> Frame | None:
+        if not self.patched:
+            read = self._from_start if self.video.in_order else self._from_key
+            with suppress(_UnreliableError, av.FFmpegError):
+                if decoded := read(target):
+                    return decoded
+            self.patched = True
+            self._open()
+        return self._from_start(target)
+
+    def _from_start(self, target: int) -> Frame | None:
         if target in self.recent:
             return self.recent[target]
         if target <= self.number:
@@ -105,7 +113,7 @@ class _Cursor:
                 break
         return self.recent.get(target)
 
-    def _from_key_frame(self, target: int) -> Any:
+    def _from_key(self, target: int) -> Frame:
         if target in self.recent:
             return self.recent[target]
         video = self.video
@@ -118,7 +126,7 @@ class _Cursor:
             self.recent.clear()
             self.number = -1
             latest = int(max(video.pts[target], video.key_pts[0]))
-            self.frames = _from_start(self.container, self.stream, self.starts, latest)
+            self.frames = _decode_strictly(self.container, self.stream, self.starts, latest)
         while self.number < target:
             if not self._next():
                 break
@@ -133,16 +141,18 @@ class _Cursor:
         self.stream = picture_stream(self.container)
         self.stream.thread_type = "NONE"  # the runner's workers are the parallelism
         context = self.stream.codec_context
-        if not self.in_order:
-            # what a decoder would patch is decoded in order instead
-            context.options |= {"err_detect": "explode"}
-        self.frames = decode_in_order(self.container, self.stream)
+        if self.patched:
+            self.frames = decode_in_order(self.container, self.stream)
+        else:
+            context.options |= STRICT
+            self.frames = _decode_strictly(self.container, self.stream)
         self.count = 0
         self.number = -1
-        self.recent: OrderedDict[int, Any] = OrderedDict()
-        budget = RECENT_BYTES_IN_ORDER if self.in_order else RECENT_BYTES
-        frames_held = budget // max(context.width * context.height * 3 // 2, 1)
-        self.most = min(max(frames_held, 4), MOST_RECENT)
+        self.recent: OrderedDict[int, Frame] = OrderedDict()
+        from_start = self.patched or self.video.in_order
+        budget = RECENT_BYTES_IN_ORDER if from_start else RECENT_BYTES
+        size = context.width * context.height * (3 if self.patched else 1.5)
+        self.most = min(max(int(budget / max(size, 1)), 4), MOST_RECENT)
 
     def _next(self) -> bool:
         """Whether there was one more frame, which is now among the recent ones."""
@@ -153,16 +163,25 @@ class _Cursor:
         self.count += 1
         if number is not None:
             self.number = number
-            self.recent[number] = native
+            self.recent[number] = self._frame(native)
             if len(self.recent) > self.most:
                 self.recent.popitem(last=False)
         return True
 
+    def _frame(self, native: Any) -> Frame:
+        kind = PictureType(native.pict_type).name
+        if self.patched:
+            return Frame(kind, to_rgb(native, self.reformatter).copy)
+        return Frame(kind, partial(to_rgb, native, self.reformatter))
 
-def _from_start(
-    container: Any, stream: Any, starts: frozenset[int] | None, latest: int
+
+def _decode_strictly(
+    container: Any, stream: Any, starts: frozenset[int] | None = None, latest: int = 0
 ) -> Iterator[Any]:
-    """The frames behind a seek, which has to arrive at one of `starts` up to `latest`."""
+    """The frames from here on; after a seek, which has to arrive at one of `starts` up to `latest`.
+
+    Raises `_UnreliableError` or `av.FFmpegError` at the first that a decoder says is damaged.
+    """
     for packet in container.demux(stream):
         if starts is not None and not (packet.pts in starts and packet.pts <= latest):
             raise _UnreliableError
@@ -173,32 +192,44 @@ def _from_start(
             yield native
 
 
-def every_frame(video: VideoIndex) -> Iterator[tuple[int, Any]]:
-    """Number and native frame of each frame of a video, in order; damaged ones are left out."""
+def every_frame(video: VideoIndex, convert: Callable[[Any], Value]) -> Iterator[tuple[int, Value]]:
+    """Number of each frame of a video, in order, and what `convert` makes of PyAV's; no damaged.
+
+    `convert` may not keep the frame: the pictures that follow can depend on that.
+    """
     last = -1
-    if not video.in_order:
-        with suppress(_UnreliableError, av.FFmpegError):
-            for number, native in _frames(video, strict=True):
-                yield number, native
-                last = number
-            return
-    yield from (pair for pair in _frames(video, strict=False) if pair[0] > last)
+    with suppress(_UnreliableError, av.FFmpegError):
+        for number, value in _frames(video, convert, strict=True):
+            yield number, value
+            last = number
+        return
+    yield from (pair for pair in _frames(video, convert, strict=False) if pair[0] > last)
 
 
-def _frames(video: VideoIndex, strict: bool) -> Iterator[tuple[int, Any]]:
-    """`strict`: with all cores, up to the first error: patched pictures depend on the threads."""
+def _frames(
+    video: VideoIndex, convert: Callable[[Any], Value], strict: bool
+) -> Iterator[tuple[int, Value]]:
+    """`strict`: up to the first error. With all cores only where a decoder says of each error.
+
+    Pictures that it patches depend on the threads.
+    """
     with open_video(video.path) as container:
         stream = picture_stream(container)
-        stream.thread_type = "AUTO" if strict else "NONE"
+        stream.thread_type = "AUTO" if strict and not video.in_order else "NONE"
         if strict:
-            stream.codec_context.options |= {"err_detect": "explode"}
-            frames = _from_start(container, stream, None, 0)
+            stream.codec_context.options |= STRICT
+            frames = _decode_strictly(container, stream)
         else:
-            frames = (native for native in decode_in_order(container, stream) if native is not None)
-        for count, native in enumerate(frames):
-            number = count if video.in_order else _number(video, native.pts)
+            frames = filter(None, decode_in_order(container, stream))
+
+        def pair(native: Any) -> tuple[int | None, Value]:
+            return native.pts, convert(native)
+
+        # `map` does not hold a frame while the next is decoded, as a loop would
+        for count, (pts, value) in enumerate(map(pair, frames)):
+            number = count if video.in_order else _number(video, pts)
             if number is not None:
-                yield number, native
+                yield number, value
 
 
 def _number(video: VideoIndex, pts: int | None) -> int | None:

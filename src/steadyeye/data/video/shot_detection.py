@@ -7,6 +7,7 @@ stands out from the two frames before and after; a scene lasts at least 15 frame
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import av
 import cv2
@@ -88,14 +89,18 @@ def _detect(frames: Iterable[tuple[int, NDArray[np.uint8]]]) -> tuple[int, ...]:
 def _small_frames(video: VideoIndex) -> Iterator[tuple[int, NDArray[np.uint8]]]:
     reformatter = av.video.reformatter.VideoReformatter()
     size: tuple[int, int] | None = None
-    for number, native in every_frame(video):
+
+    def convert(native: Any) -> NDArray[np.uint8]:
+        nonlocal size
         # frames of another size than the first are compared at its size
         size = size or _small(native.width, native.height)
         width, height = size
         small = reformatter.reformat(
             native, width=width, height=height, format="bgr24", interpolation="AREA", **ONE_THREAD
         )
-        yield number, np.asarray(small.to_ndarray(), dtype=np.uint8)
+        return np.asarray(small.to_ndarray(), dtype=np.uint8)
+
+    return every_frame(video, convert)
 
 
 def _small_images(paths: Sequence[Place]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
