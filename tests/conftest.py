@@ -28,6 +28,7 @@ PATIENCE = 120_000
 """Milliseconds that a test waits for a page: only a page that never comes takes as long."""
 # what a test leaves to all after it, and to their browsers and servers
 SCHEDULING = os.sched_getscheduler(0)
+FOLDER = os.getcwd()
 # begun in the background of a shell, tests would ignore interrupts, and so would all they begin
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # tests begin processes by the hundred, and none is to compile every module again
@@ -172,10 +173,11 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(autouse=True)
-def check_scheduling():
-    """No test changes the priority of its process, as encoders of video do."""
+def check_process():
+    """No test changes the priority of its process, as encoders of video do, or its folder."""
     yield
     assert os.sched_getscheduler(0) == SCHEDULING
+    assert os.getcwd() == FOLDER
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,9 @@ What a command writes is read again by the same command, and by those that come 
 
 import hashlib
 import json
-import os
 import re
 import shutil
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from functools import cache, partial
 from importlib import import_module
 
@@ -37,11 +36,10 @@ def work_in(folder):
     """A block in which `folder` is the working folder, and has the path that it always has then."""
     shutil.rmtree(_places[0], ignore_errors=True)  # of a case whose process was ended
     folder.rename(_places[0])
-    os.chdir(_places[0])
     try:
-        yield
+        with chdir(_places[0]):
+            yield
     finally:
-        os.chdir("/")
         _places[0].rename(folder)
 
 

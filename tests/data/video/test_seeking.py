@@ -306,9 +306,9 @@ def test_damage_gives_what_decoding_in_order_gives(name, where, video_of, tmp_pa
 def test_patched_pictures_do_not_depend_on_the_frames_that_a_caller_keeps(seed, tmp_path):
     """Two of 80 damaged videos, whose decoder patches with what is left in its memory."""
     whole = encoded.write(tmp_path / "whole.ts", "mpeg2video", size=(160, 96), count=90)
-    drawn = random.Random(seed)
-    offset, length = drawn.randrange(12), drawn.randrange(10, 200)
-    numbers = drawn.sample(range(5, 85), drawn.randint(1, 3))
+    rng = random.Random(seed)
+    offset, length = rng.randrange(12), rng.randrange(10, 200)
+    numbers = rng.sample(range(5, 85), rng.randint(1, 3))
 
     def places(size):
         start = size // 4 + offset
@@ -318,12 +318,12 @@ def test_patched_pictures_do_not_depend_on_the_frames_that_a_caller_keeps(seed, 
     video = decoder.index(path)
     numbers = range(len(video))
     alone = in_thread(lambda: [decoder.frame(video, number).image() for number in numbers])
-    held = in_thread(lambda: [decoder.frame(video, number) for number in numbers])
+    frames = in_thread(lambda: [decoder.frame(video, number) for number in numbers])
     backwards = in_thread(lambda: [decoder.frame(video, n).image() for n in reversed(numbers)])
     convert = partial(decoder.to_rgb, reformatter=av.video.reformatter.VideoReformatter())
     at_once = dict(decoder.every_frame(video, convert))
     for number, image in zip(numbers, alone, strict=True):
-        np.testing.assert_array_equal(held[number].image(), image)
+        np.testing.assert_array_equal(frames[number].image(), image)
         np.testing.assert_array_equal(backwards[-1 - number], image)
         np.testing.assert_array_equal(at_once[number], image)
 
