@@ -97,17 +97,17 @@ def build_card(site: LeaderboardSite, name: str, origin: str) -> Card:
                 rows.append(
                     _build_row(item.data, standing, rank(board, place), len(board.standings))
                 )
-    more = len(rows) - ROWS
-    notes = ["Rank = 1 + the number of models that are clearly better on the same samples"]
-    notes += [f"{number_of(more, 'more data set')} on the leaderboard"] if more > 0 else []
+    shared = any("=" in row.rank for row in rows[:ROWS])
+    note = "Rank: 1 + the number of clearly better models on the same samples"
     number = number_of(len(rows), "data set")
+    several = f"{ROWS} of {number}" if len(rows) > ROWS else number
     title = "; ".join(f"{row.metric} {row.value} on {row.data}" for row in rows[:ROWS])
     return Card(
         model=name,
         title=f"{name}: {title}",
-        subtitle=f"{number}, 95 % intervals in brackets",
+        subtitle=f"{several}, 95 % intervals in brackets",
         rows=tuple(rows[:ROWS]),
-        note="; ".join(notes),
+        note=f"{note}; =: shared" if shared else note,
         origin=origin,
     )
 

@@ -261,6 +261,23 @@ def test_a_card_has_number_interval_rank_date_and_commit(site):
     assert card.origin[:2] == "20"
 
 
+def test_a_card_says_how_many_data_sets_it_leaves_out(site, monkeypatch):
+    assert build_card(site, "middle", "").subtitle.startswith("2 data sets, ")
+    assert build_card(site, "higher", "").subtitle.startswith("1 data set, ")
+    monkeypatch.setattr(leaderboard_files, "ROWS", 1)
+    card = build_card(site, "middle", "")
+    assert [row.data for row in card.rows] == ["a"]
+    assert card.subtitle.startswith("1 of 2 data sets, ")
+
+
+def test_a_card_explains_a_shared_rank_where_it_has_one(site, monkeypatch):
+    card = build_card(site, "middle", "")
+    assert "=" in card.rows[0].rank
+    assert card.note.endswith("; =: shared")
+    monkeypatch.setattr(leaderboard_files, "rank", lambda board, place: "2")
+    assert build_card(site, "middle", "").note.endswith("on the same samples")
+
+
 def test_names_of_cards_are_no_paths_and_differ(site, monkeypatch):
     names = ("../a", "a", "A", "..", "é")
     monkeypatch.setattr(type(site), "names", names)
