@@ -46,8 +46,8 @@ def build_document(site: LeaderboardSite) -> Document:
         build_costs(site.costs, names, len(site.tables)),
     ]
     sections = [*content.sections, *(section for section in own if section is not None)]
-    files = {"All numbers as CSV": "results.csv", "All numbers as JSON": "results.json"}
-    files |= {f"Card of {name}": f"cards/{file}.html" for name, file in name_files(site).items()}
+    tables = {"All numbers as CSV": "results.csv", "All numbers as JSON": "results.json"}
+    cards = {f"Card of {name}": f"cards/{file}.html" for name, file in name_files(site).items()}
     counts = number_of(len(site.names), "model"), number_of(len(site.rankings), "data set")
     return replace(
         content,
@@ -55,7 +55,7 @@ def build_document(site: LeaderboardSite) -> Document:
         headline=site.findings,
         sections=tuple(sorted(sections, key=lambda section: section.order)),
         leading=Topic.COMPARED,
-        files=files,
+        files={"Numbers as files": tables, "Cards": cards},
     )
 
 
