@@ -34,8 +34,8 @@ FILES = ("results.json", "index.html", "results.csv")
 RANKED_BY = "1 + the number of clearly better models; ranks left open, for all models at once"
 
 
-def build_document(site: LeaderboardSite) -> Document:
-    """The page of a leaderboard."""
+def build_document(site: LeaderboardSite, out: Place | None = None) -> Document:
+    """The page of a leaderboard; `out`: the folder that its command names, None: the default."""
     together = [model for several in site.models for model in several]
     content = build.build_report(site.runs, together, ("comparison",))
     names = {table.model_mark: table.model for table in site.tables if table.model_mark}
@@ -48,12 +48,15 @@ def build_document(site: LeaderboardSite) -> Document:
     sections = [*content.sections, *(section for section in own if section is not None)]
     tables = {"All numbers as CSV": "results.csv", "All numbers as JSON": "results.json"}
     cards = {f"Card of {name}": f"cards/{file}.html" for name, file in name_files(site).items()}
+    options = {"metrics": site.metrics, "out": None if out is None else str(out)}
+    command = build.command_over("leaderboard", site.runs, options)
     counts = number_of(len(site.names), "model"), number_of(len(site.rankings), "data set")
     return replace(
         content,
         title=f"Leaderboard of {counts[0]} on {counts[1]}",
         headline=site.findings,
         sections=tuple(sorted(sections, key=lambda section: section.order)),
+        commands=(*content.commands, command),
         leading=Topic.COMPARED,
         files={"Numbers as files": tables, "Cards": cards},
     )
@@ -158,7 +161,7 @@ def write_site(site: LeaderboardSite, out: Place) -> list[Place]:
     Raises `UsageError` as `check_folder` does, and where the folder cannot be written.
     """
     check_folder(out)
-    content = build_document(site)
+    content = build_document(site, out)
     # the file that tells a leaderboard is there before the others, should this be stopped
     write_output(out / "results.json", encode_site(site, content).encode())
     build.save(content, site.runs, [out / "index.html"])

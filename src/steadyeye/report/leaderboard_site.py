@@ -71,7 +71,8 @@ class LeaderboardSite:
     """All that a leaderboard says. `models`: those of each data set; `rankings`: as they rank.
 
     `left_out`: how many results have no other model on the same samples. `date`: when the last of
-    the runs ended, seconds since 1970, None where no run has a log.
+    the runs ended, seconds since 1970, None where no run has a log. `metrics`: the specs that were
+    asked for, None: those of each run's job.
     """
 
     runs: tuple[Place, ...]
@@ -82,6 +83,7 @@ class LeaderboardSite:
     costs: tuple[ModelCost, ...]
     left_out: int
     date: float | None
+    metrics: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -162,6 +164,7 @@ def build_site(runs: Sequence[Place], metrics: str | None = None) -> Leaderboard
         costs=tuple(read_costs(runs)),
         left_out=sum(len(cells(run)) for run in runs) - sum(map(len, models)),
         date=max(dates, default=None),
+        metrics=metrics,
     )
 
 

@@ -1,6 +1,7 @@
 """Paired comparisons by hand, against outside references, and by how often they are right."""
 
 import json
+import shlex
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -513,6 +514,16 @@ def test_compare_from_the_command_line(saved_runs):
     assert "Paired differences" in page
     assert page.index("Paired differences") < page.index("### All numbers")
     assert "The frames that break it" not in page
+    commands = page.partition("## How to reproduce it")[2].strip("`\n ").splitlines()
+    assert sum(line.startswith("steadyeye score ") for line in commands) == 3
+    assert commands[-1] == (
+        'steadyeye compare good close poor --metrics "pm_k(k=10), accuracy" --out c.html '
+        "--format html,md"
+    )
+    (saved_runs / "c.md").unlink()
+    done = steadyeye(*shlex.split(commands[-1])[1:], cwd=saved_runs)
+    assert done.returncode == 0, done.stderr
+    assert (saved_runs / "c.md").read_text() == page
     assert (saved_runs / "c.html").stat().st_size > 100_000
 
 

@@ -1,6 +1,7 @@
 """A leaderboard of one's own: its numbers, its files, its page in a browser, and bad input."""
 
 import csv
+import html
 import json
 from xml.etree import ElementTree as ET
 
@@ -147,6 +148,9 @@ def test_the_folder_from_the_command_line(folders, site, tmp_path):
         assert ET.fromstring(file.read_text()).attrib["width"] == "800"
     page = (out / "index.html").read_text()
     assert 'href="cards/middle.html"' in page
+    commands = html.unescape(page.partition('id="commands"')[2].partition("</code>")[0])
+    line = commands.strip().splitlines()[-1]
+    assert line == f"steadyeye leaderboard {' '.join(map(str, folders[1]))} --out board"
     assert "low <b>" not in page
     content = json.loads((out / "results.json").read_text())
     assert len(content["results"]) == 7
@@ -207,6 +211,7 @@ def list_files(folder):
 def test_python_writes_only_where_it_is_told(folders, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     site = se.leaderboard(*folders[1][:4], metrics="accuracy")
+    assert build_document(site).commands[-1].endswith(" --metrics accuracy")
     assert list(tmp_path.iterdir()) == []
     assert {row.metric for row in site.rows} == {"accuracy"}
     with pytest.raises(se.UsageError, match="no samples in common with another model"):
