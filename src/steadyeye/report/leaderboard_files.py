@@ -38,12 +38,11 @@ def build_document(site: LeaderboardSite, out: Place | None = None) -> Document:
     """The page of a leaderboard; `out`: the folder that its command names, None: the default."""
     together = [model for several in site.models for model in several]
     content = build.build_report(site.runs, together, ("comparison",))
-    names = {table.model_mark: table.model for table in site.tables if table.model_mark}
     own = [
         build_matrix(site.rankings),
         build_correlations(site.correlations, len(site.rankings)),
         *map(build_own_line, site.lines),
-        build_costs(site.costs, names, len(site.tables)),
+        build_costs(site.costs, len(site.tables)),
     ]
     sections = [*content.sections, *(section for section in own if section is not None)]
     tables = {"All numbers as CSV": "results.csv", "All numbers as JSON": "results.json"}

@@ -3,6 +3,7 @@
 import csv
 import html
 import json
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import cv2
@@ -119,6 +120,43 @@ def test_costs_are_what_the_logs_say(folders, site):
     assert cost.infer == cell["stages"]["infer"]
     assert cost.per_image == pytest.approx(1000 * cell["stages"]["infer"] / cost.images)
     assert cost.date == cell["time"]
+
+
+def tell_times(board):
+    """The section on costs: its text, and the model and data of each row."""
+    section = build_document(board).sections
+    (costs,) = [part for part in section if part.title == "What the models cost to run"]
+    return costs.text[0], [row[:2] for row in costs.tables[0].rows]
+
+
+def test_times_on_two_data_sets_of_one_name_are_told_apart(folders, tmp_path):
+    runs = []
+    for name in ("middle", "high"):
+        for anchors in (2, 3):
+            data = f"frames(path='{folders[0] / 'a'}', anchors={anchors}, k=2, "
+            data += f"labels='{folders[0] / 'a.csv'}')"
+            runs.append(tmp_path / f"{name}{anchors}")
+            se.evaluate(classifier(name, LIMITS[name]), data, out=runs[-1], cache="off")
+    text, rows = tell_times(build_site(runs))
+    assert rows == [("middle", "a"), ("middle", "a #2"), ("high", "a"), ("high", "a #2")]
+    assert "no time on record" not in text
+    (runs[1] / "log.jsonl").unlink()
+    text, rows = tell_times(build_site(runs))
+    assert rows == [("middle", "a"), ("high", "a"), ("high", "a #2")]
+    assert "1 of 4 results have no time on record" in text
+
+
+def test_times_are_of_results_on_the_board_by_their_names_there(folders, tmp_path, monkeypatch):
+    data = "frames(path='{0}/a', anchors=3, k=2, labels='{0}/a.csv')".format(folders[0])
+    for run, name in (("first", "twice"), ("second", "twice"), ("once", "once")):
+        se.evaluate(classifier(name, len(name) * 25), data, out=tmp_path / run, cache="off")
+    runs = [tmp_path / run for run in ("first", "second", "once")]
+    # a run of several data sets has times of data that no other model was run on
+    elsewhere = replace(read_costs(runs)[2], data="elsewhere")
+    monkeypatch.setattr(leaderboard_site, "read_costs", lambda r: [*read_costs(r), elsewhere])
+    text, rows = tell_times(build_site(runs))
+    assert rows == [("twice (first)", "a"), ("twice (second)", "a"), ("once", "a")]
+    assert "no time on record" not in text
 
 
 def test_no_speed_is_made_up(folders, tmp_path):
