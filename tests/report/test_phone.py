@@ -20,6 +20,7 @@ UNBROKEN = "efficientnet_lite0_with_a_name_without_any_space_x"
 RECORD = {"provenance": {"steadyeye": "1", "commit": "c", "python": "3"}}
 HEADER = ("metric", "pair", "difference", "p", "method")
 ROW = ("pm-10", "one", "3.0 pp", "0.020", "exact permutation test over 8 videos; Gaffke's bounds")
+WITHOUT_P = ("mAP", "two", "4.0 pp", "", "none")
 
 
 def draw_names(names):
@@ -77,3 +78,11 @@ def test_a_long_cell_takes_a_row_of_its_own_on_a_phone(windows, tmp_path, look, 
     assert (widths[-1] > 0.95) == whole
     assert max(widths[:-1]) < 0.4
     assert page_checks.find_faults(window) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("look", "cells"), [(PHONE, 3), (DESK, 4)])
+def test_a_phone_leaves_out_a_cell_without_a_value(windows, tmp_path, look, cells):
+    tables = (Table("Table", HEADER, (WITHOUT_P,)),)
+    page = open_section(windows, tmp_path, look, tables=tables).page
+    assert len([1 for cell in page.locator(".cells td").all() if cell.is_visible()]) == cells

@@ -152,8 +152,8 @@ def test_times_are_of_results_on_the_board_by_their_names_there(folders, tmp_pat
         se.evaluate(classifier(name, len(name) * 25), data, out=tmp_path / run, cache="off")
     runs = [tmp_path / run for run in ("first", "second", "once")]
     # a run of several data sets has times of data that no other model was run on
-    elsewhere = replace(read_costs(runs)[2], data="elsewhere")
-    monkeypatch.setattr(leaderboard_site, "read_costs", lambda r: [*read_costs(r), elsewhere])
+    other_cost = replace(read_costs(runs)[2], data="elsewhere")
+    monkeypatch.setattr(leaderboard_site, "read_costs", lambda r: [*read_costs(r), other_cost])
     text, rows = tell_times(build_site(runs))
     assert rows == [("twice (first)", "a"), ("twice (second)", "a"), ("once", "a")]
     assert "no time on record" not in text
