@@ -101,6 +101,18 @@ def make_demo(at: Place) -> Iterator[str]:
     yield "compare.html"
 
 
+def make_board(at: Place) -> Iterator[str]:
+    """A leaderboard of three classifiers on two sets of pm-sets of a video, and a card."""
+    runs = []
+    for anchors in (12, 20):
+        runs.append(f"board-{anchors}")
+        data = CLIP.replace("anchors=12", f"anchors={anchors}")
+        at.steadyeye("run", *LITE, "--data", data, "--out", runs[-1], "--quiet")
+    at.steadyeye("leaderboard", *runs, "--out", "board")
+    yield "board/index.html"
+    yield "board/cards/efficientnet_lite0.html"
+
+
 def make_one(at: Place) -> Iterator[str]:
     """One classifier: the first report that most people see."""
     at.steadyeye("run", *LITE0, "--data", CLIP, "--out", "one", "--quiet")
@@ -234,7 +246,7 @@ KINDS: Mapping[str, Callable[[Place], Iterator[str]]] = {
     for name, make in list(globals().items())
     if name.startswith("make_")
 }
-PACKAGED = ("demo", "one", "free", "degrade", "toys", "tune")
+PACKAGED = ("demo", "board", "one", "free", "degrade", "toys", "tune")
 """Those that need no other data than the packaged video."""
 
 
@@ -254,6 +266,7 @@ def main() -> int:
     if arguments.only_look:
         pages = sorted(str(p.relative_to(at.out)) for p in at.out.glob("**/report.html"))
         pages += sorted(path.name for path in at.out.glob("compare*.html"))
+        pages += sorted(str(path.relative_to(at.out)) for path in at.out.glob("board/**/*.html"))
     else:
         pages = [page for kind in kinds for page in KINDS[kind](at)]
     return look_at(at.out, pages)

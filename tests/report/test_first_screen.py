@@ -1,5 +1,6 @@
 """The first screen of a report, and the order of what stands below it."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -214,3 +215,14 @@ def test_what_is_folded_is_printed(report_page):
     assert not report_page.locator(".save").first.is_visible()
     report_page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert report_page.locator("details:not([open])").count()
+
+
+@pytest.mark.parametrize(
+    ("sentences", "folded"), [(4, None), (5, "1 more sentence"), (6, "2 more sentences")]
+)
+def test_sentences_that_have_no_room_are_folded_and_counted(three, sentences, folded):
+    headline = tuple(f"Sentence {i}." for i in range(sentences))
+    text = render_html(replace(three, headline=headline), picture)
+    first = text.partition('<div id="first"')[2].partition("<nav")[0]
+    assert all(sentence in first for sentence in headline)
+    assert (re.findall(r"<summary>(\d+ more .*)</summary>", first) or [None]) == [folded]

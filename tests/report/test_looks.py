@@ -50,6 +50,12 @@ white-space: nowrap }}</style><main><h1>x</h1>{body}</main>"""
         ("<p class=x>a line that is longer than the room it has</p>", "cut or scrolls sideways"),
         ("<p style='width: 90rem; background: red'>too wide</p>", "the page scrolls sideways"),
         ("<section id=s><h2>nothing below</h2></section>", "section without content"),
+        ("<p id=a>one</p><p id=a>two</p>", "one id twice: #a"),
+        ("<a href='#gone'>x</a>", "link to nowhere"),
+        (
+            "<nav aria-label=x><ul><li><a class=topic href='#t'>t</a></li></ul></nav><p id=t>x</p>",
+            "heading without links",
+        ),
         ("<table><thead><tr><th>a</th></tr></thead><tbody></tbody></table>", "table without rows"),
         ("<img src='http://127.0.0.1:9/x.png' alt='x'>", "asks for http://127.0.0.1:9/x.png"),
         (

@@ -77,7 +77,8 @@ def compare(
 
     files, folders = report_files(out, formats), [place(run) for run in runs]
     build.check_formats(files)
-    models = compare.group_shared(folders, join_options(metrics))
+    specs = join_options(metrics)
+    models = compare.group_shared(folders, specs)
     boards = compare.rank_models(models)
     costs = compare.describe_costs(models, original) if original else []
     for line in data_changes.notes(folders):
@@ -86,7 +87,9 @@ def compare(
         say(line)
     for boards_of_data in boards:
         _print_boards(boards_of_data, len(boards) > 1)
-    build.save(compare.document(boards, folders, models, costs), folders, files)
+    options = {"metrics": specs, "original": original, "out": out, "format": formats}
+    content = compare.document(boards, folders, models, costs)
+    build.save(compare.add_command(content, folders, options), folders, files)
     for file in files:
         show(f"report: {file.resolve()}")
 

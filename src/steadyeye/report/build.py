@@ -156,6 +156,16 @@ def command(content: Mapping[str, Any], out: str) -> str:
     return " ".join([*words, "--out", quote_word(out)])
 
 
+def command_over(verb: str, runs: Sequence[Place], options: Mapping[str, str | None]) -> str:
+    """The command that reads finished runs, such as `compare`, with the options that have a value.
+
+    `options`: name → value, None or "" where the option is left out.
+    """
+    words = ["steadyeye", verb, *(quote_word(str(run)) for run in runs)]
+    words += [f"--{name} {quote_word(value)}" for name, value in options.items() if value]
+    return " ".join(words)
+
+
 def _measuring(run: Place) -> tuple[str, ...]:
     """The command of the image pass where there are pm-sets: the next thing to do, or done."""
     measured = state(run)

@@ -1,6 +1,6 @@
 """Runs compared: which of them share data, and what their models' differences are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from steadyeye.core.errors import UsageError
@@ -46,7 +46,8 @@ def write(runs: Sequence[Place], files: Sequence[Place]) -> None:
     Raises `UsageError` as `group_shared` and `rank_models` do.
     """
     models = group_shared(runs)
-    build.save(document(rank_models(models), runs, models), runs, files)
+    content = document(rank_models(models), runs, models)
+    build.save(add_command(content, runs), runs, files)
 
 
 def describe_costs(models: Sequence[Sequence[Evaluated]], original: str) -> list[str]:
@@ -83,6 +84,17 @@ def document(
         headline=(*costs, *verdicts, *content.headline),
         leading=Topic.COMPARED,
     )
+
+
+def add_command(
+    content: Document, runs: Sequence[Place], options: Mapping[str, str | None] | None = None
+) -> Document:
+    """The report of a comparison with the command that repeats it, after those of its runs.
+
+    `options`: those of `steadyeye compare`, as `build.command_over` takes them.
+    """
+    line = build.command_over("compare", runs, options or {})
+    return replace(content, commands=(*content.commands, line))
 
 
 def rank_models(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:

@@ -34,28 +34,30 @@ FILES = ("results.json", "index.html", "results.csv")
 RANKED_BY = "1 + the number of clearly better models; ranks left open, for all models at once"
 
 
-def build_document(site: LeaderboardSite) -> Document:
-    """The page of a leaderboard."""
+def build_document(site: LeaderboardSite, out: Place | None = None) -> Document:
+    """The page of a leaderboard; `out`: the folder that its command names, None: the default."""
     together = [model for several in site.models for model in several]
     content = build.build_report(site.runs, together, ("comparison",))
-    names = {table.model_mark: table.model for table in site.tables if table.model_mark}
     own = [
         build_matrix(site.rankings),
         build_correlations(site.correlations, len(site.rankings)),
         *map(build_own_line, site.lines),
-        build_costs(site.costs, names, len(site.tables)),
+        build_costs(site.costs, len(site.tables)),
     ]
     sections = [*content.sections, *(section for section in own if section is not None)]
-    files = {"All numbers as CSV": "results.csv", "All numbers as JSON": "results.json"}
-    files |= {f"Card of {name}": f"cards/{file}.html" for name, file in name_files(site).items()}
+    tables = {"All numbers as CSV": "results.csv", "All numbers as JSON": "results.json"}
+    cards = {f"Card of {name}": f"cards/{file}.html" for name, file in name_files(site).items()}
+    options = {"metrics": site.metrics, "out": None if out is None else str(out)}
+    command = build.command_over("leaderboard", site.runs, options)
     counts = number_of(len(site.names), "model"), number_of(len(site.rankings), "data set")
     return replace(
         content,
         title=f"Leaderboard of {counts[0]} on {counts[1]}",
         headline=site.findings,
         sections=tuple(sorted(sections, key=lambda section: section.order)),
+        commands=(*content.commands, command),
         leading=Topic.COMPARED,
-        files=files,
+        files={"Numbers as files": tables, "Cards": cards},
     )
 
 
@@ -97,17 +99,17 @@ def build_card(site: LeaderboardSite, name: str, origin: str) -> Card:
                 rows.append(
                     _build_row(item.data, standing, rank(board, place), len(board.standings))
                 )
-    more = len(rows) - ROWS
-    notes = ["Rank = 1 + the number of models that are clearly better on the same samples"]
-    notes += [f"{number_of(more, 'more data set')} on the leaderboard"] if more > 0 else []
+    shared = any("=" in row.rank for row in rows[:ROWS])
+    note = "Rank: 1 + the number of clearly better models on the same samples"
     number = number_of(len(rows), "data set")
+    several = f"{ROWS} of {number}" if len(rows) > ROWS else number
     title = "; ".join(f"{row.metric} {row.value} on {row.data}" for row in rows[:ROWS])
     return Card(
         model=name,
         title=f"{name}: {title}",
-        subtitle=f"{number}, 95 % intervals in brackets",
+        subtitle=f"{several}, 95 % intervals in brackets",
         rows=tuple(rows[:ROWS]),
-        note="; ".join(notes),
+        note=f"{note}; =: shared" if shared else note,
         origin=origin,
     )
 
@@ -158,7 +160,7 @@ def write_site(site: LeaderboardSite, out: Place) -> list[Place]:
     Raises `UsageError` as `check_folder` does, and where the folder cannot be written.
     """
     check_folder(out)
-    content = build_document(site)
+    content = build_document(site, out)
     # the file that tells a leaderboard is there before the others, should this be stopped
     write_output(out / "results.json", encode_site(site, content).encode())
     build.save(content, site.runs, [out / "index.html"])

@@ -1,6 +1,6 @@
 """The sections of a leaderboard of many models on many data sets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -334,20 +334,16 @@ def _format_distance(item: LineDistance) -> str:
     return f"{points(item.value)} ({points(item.low)} to {points(item.high)})"
 
 
-def build_costs(costs: Sequence[ModelCost], names: Mapping[str, str], results: int) -> Section:
-    """What the models cost to run. `names`: a model's fingerprint → its name on the board.
-
-    `results`: how many pairs of a model and a data set the board has.
-    """
+def build_costs(costs: Sequence[ModelCost], results: int) -> Section:
+    """What the models cost to run; `results`: pairs of a model and a data set on the board."""
     title = "What the models cost to run"
-    measured = [cost for cost in costs if cost.mark in names]
-    if not measured:
+    if not costs:
         text = (
             "No speed is on record for these runs: their predictions came from the cache or from "
             "files. Run with --no-cache to record it."
         )
         return Section(title=title, topic=Topic.COMPARED, place=50, text=(text,))
-    lacking = results - len({(cost.mark, cost.data) for cost in measured})
+    lacking = results - len({(cost.model, cost.data) for cost in costs})
     missing = (
         f" {lacking} of {number_of(results, 'result')} have no time on record: their predictions "
         "came from the cache, from files, or from a run that was resumed."
@@ -367,14 +363,14 @@ def build_costs(costs: Sequence[ModelCost], names: Mapping[str, str], results: i
             "Inference per image is the time inside the model, added up over threads, divided by "
             "the images that were inferred; images per second count decoding and writing too.",
         ),
-        tables=(_build_times(measured, names),),
+        tables=(_build_times(costs),),
     )
 
 
-def _build_times(measured: Sequence[ModelCost], names: Mapping[str, str]) -> Table:
+def _build_times(costs: Sequence[ModelCost]) -> Table:
     rows = tuple(
         (
-            names[cost.mark],
+            cost.model,
             cost.data,
             f"{cost.per_image:.1f}",
             "—" if cost.rate is None else f"{cost.rate:.1f}",
@@ -383,7 +379,7 @@ def _build_times(measured: Sequence[ModelCost], names: Mapping[str, str]) -> Tab
             cost.device,
             cost.runtime or "—",
         )
-        for cost in measured
+        for cost in costs
     )
     header = (
         *("model", "data", "inference per image (ms)", "images per second"),

@@ -1,6 +1,6 @@
 """A leaderboard of many models on many data sets: ranks, own lines and rank correlations."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -70,8 +70,10 @@ class LeaderboardRow:
 class LeaderboardSite:
     """All that a leaderboard says. `models`: those of each data set; `rankings`: as they rank.
 
+    `costs`: of its results, those on record.
     `left_out`: how many results have no other model on the same samples. `date`: when the last of
-    the runs ended, seconds since 1970, None where no run has a log.
+    the runs ended, seconds since 1970, None where no run has a log. `metrics`: the specs that were
+    asked for, None: those of each run's job.
     """
 
     runs: tuple[Place, ...]
@@ -82,6 +84,7 @@ class LeaderboardSite:
     costs: tuple[ModelCost, ...]
     left_out: int
     date: float | None
+    metrics: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -159,10 +162,25 @@ def build_site(runs: Sequence[Place], metrics: str | None = None) -> Leaderboard
         rankings=rankings,
         lines=tuple(filter(None, map(fit_lines, models))),
         correlations=tuple(correlate_data(models, rankings)),
-        costs=tuple(read_costs(runs)),
+        costs=tuple(_name_costs(read_costs(runs), models)),
         left_out=sum(len(cells(run)) for run in runs) - sum(map(len, models)),
         date=max(dates, default=None),
+        metrics=metrics,
     )
+
+
+def _name_costs(
+    costs: Sequence[ModelCost], groups: Sequence[Sequence[Evaluated]]
+) -> Iterator[ModelCost]:
+    """The costs of models on the data that they stand on the board with, by their names there."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for model in (model.predictions for models in groups for model in models):
+        names.setdefault((model.data, model.model_mark), []).append(model.model)
+    for cost in costs:
+        own = names.get((cost.data, cost.mark), [])
+        if own:
+            # several: a model that was run twice keeps the names that tell its runs apart
+            yield replace(cost, model=cost.model if cost.model in own else own[0])
 
 
 def unify_names(groups: Sequence[Sequence[Evaluated]]) -> list[list[Evaluated]]:

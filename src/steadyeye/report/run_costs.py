@@ -2,23 +2,29 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steadyeye.core.storage.files import Place
 from steadyeye.predictions.json_record import CELL, read_record
 from steadyeye.predictions.read import cells
+from steadyeye.runner.collect import tables
+
+Names = dict[tuple[str, str], tuple[str, str]]
+"""Fingerprints of data and model → their names, within one run."""
 
 
 @dataclass(frozen=True)
 class ModelCost:
     """The time that a model took on one data set, as one run measured it.
 
-    `mark`: the model's fingerprint. `images`: how many it inferred, without those that the cache
+    `model`, `data`: their names, told apart as `collect` does; `mark`: the model's fingerprint.
+    `images`: how many it inferred, without those that the cache
     had. `infer`: seconds of inference, added up over threads; `wall`: seconds that passed, None
     where the cache had some of the images. `date`: seconds since 1970.
     """
 
+    model: str
     mark: str
     data: str
     run: str
@@ -44,13 +50,16 @@ class ModelCost:
 def read_costs(runs: Sequence[Place]) -> list[ModelCost]:
     """What the logs of runs say of speed, one for each cell that a model inferred images of.
 
-    Nothing of cells that were resumed, all of whose predictions came from the cache, or whose log
-    is not there: no speed is on record for them.
+    Nothing of cells that were resumed, all of whose predictions came from the cache, whose log is
+    not there, or whose model has no fingerprint: no speed is on record for them.
     """
-    return [cost for run in runs for cost in _read_run(run)]
+    names: dict[Place, Names] = {run: {} for run in runs}
+    for run, table in tables(runs):
+        names[run][table.fingerprint, table.model_mark] = table.data, table.model
+    return [cost for run in runs for cost in _read_run(run, names[run])]
 
 
-def _read_run(run: Place) -> Iterator[ModelCost]:
+def _read_run(run: Place, names: Names) -> Iterator[ModelCost]:
     folders = {folder.name: folder for rounds in cells(run) for folder in rounds}
     threads = None
     for event in _read_events(run):
@@ -58,14 +67,12 @@ def _read_run(run: Place) -> Iterator[ModelCost]:
             threads = event.get("workers")
         folder = folders.get(str(event.get("cell")))
         if event.get("event") == "cell" and folder is not None and not event.get("found"):
-            cost = _read_cost(run, folder, event, threads)
+            cost = _read_cost(folder, event, names)
             if cost is not None:
-                yield cost
+                yield replace(cost, run=str(run), threads=threads)
 
 
-def _read_cost(
-    run: Place, folder: Place, event: Mapping[str, Any], threads: int | None
-) -> ModelCost | None:
+def _read_cost(folder: Place, event: Mapping[str, Any], names: Names) -> ModelCost | None:
     infer = event.get("stages", {}).get("infer", 0.0)
     hits = event.get("hits", 0)
     images = event.get("rows", 0) - hits - event.get("errors", 0)
@@ -74,14 +81,19 @@ def _read_cost(
     cell = read_record(folder / "cell.json", CELL, ("model", "data"))
     recipe = cell["model"].get("recipe", {})
     runtime = ", ".join(str(recipe[key]) for key in ("runtime", "precision") if key in recipe)
+    mark = cell["model"]["fingerprint"]
+    if not mark:
+        return None
+    data, model = names[cell["data"]["fingerprint"], mark]
     return ModelCost(
-        mark=cell["model"]["fingerprint"],
-        data=cell["data"]["name"],
-        run=str(run),
+        model=model,
+        mark=mark,
+        data=data,
+        run="",
         images=images,
         infer=infer,
         wall=None if hits else event.get("seconds"),
-        threads=threads,
+        threads=None,
         device=str(event.get("gpu") or "CPU"),
         runtime=runtime,
         date=event.get("time"),

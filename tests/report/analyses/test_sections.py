@@ -98,8 +98,19 @@ def test_second_labels_are_counted():
     )
     section = per_class([evaluated(predictions)])
     assert section.tables[2].rows == (("m", "2", "1", "2", "1"),)
+    assert section.text[0].endswith("An anchor with several labels counts for each of them.")
     single = table([[1, 0], [0, 1]], [[0], [0]], ["a", "a"], [0, 1])
-    assert len(per_class([evaluated(single)]).tables) == 2
+    without = per_class([evaluated(single)])
+    assert len(without.tables) == 2
+    assert "several labels" not in without.text[0]
+
+
+def test_a_median_drop_over_no_class_says_so():
+    predictions = table([[1, 0], [0, 1]], [[0], [0]], ["a", "a"], [0, 1])
+    unmapped = replace(predictions, model_to_data_class=np.array([-1, 1]))
+    section = per_class([Evaluated(unmapped, {})])
+    assert section.tables[1].rows == ()
+    assert section.text == ("No model has any of these classes, so that there is no median drop.",)
 
 
 def broken(confidences, offsets, **more):

@@ -83,8 +83,8 @@ def test_offset_errors_by_hand():
     # at −1: 0 of 2; at +1: a's frame of 3, for c's anchor is wrong itself; at +2: 0 of 2
     section = offset_errors([evaluated(sets(THREE))])
     assert [row[:4] for row in rows(section)] == [
-        ["-2", "m", "0", "—"],
-        ["-1", "m", "2", f"0.0{SPACE}%"],
+        ["−2", "m", "0", "—"],
+        ["−1", "m", "2", f"0.0{SPACE}%"],
         ["+1", "m", "3", f"33.3{SPACE}%"],
         ["+2", "m", "2", f"0.0{SPACE}%"],
     ]

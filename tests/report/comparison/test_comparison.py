@@ -1,6 +1,7 @@
 """Paired comparisons by hand, against outside references, and by how often they are right."""
 
 import json
+import shlex
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -158,7 +159,8 @@ def test_clusters_by_hand():
     upper = -2 * lower_bounds(np.array([[0.25] * 7 + [0.5]]), np.ones((1, 8)))[0] + 1
     assert change.high == pytest.approx(upper)
     assert change.method == (
-        "exact permutation test over 8 videos, higher in 7 and lower in 0; Gaffke's bounds"
+        "exact permutation test over 8 videos, difference above 0 in 7 and below 0 in 0; "
+        "Gaffke's bounds"
     )
 
 
@@ -358,6 +360,22 @@ def test_models_told_apart_are_ordered():
     )
 
 
+@pytest.mark.parametrize("lower", [False, True])
+def test_a_pair_says_in_how_many_videos_its_difference_is_above_0(lower):
+    names = np.repeat([f"v{i}" for i in range(8)], 2)
+    # of both trials of a video: the first model has more in 5, fewer in 2, as many in 1
+    counts = {"a": [2, 2, 2, 1, 1, 0, 0, 1], "b": [0, 1, 0, 0, 0, 1, 1, 1]}
+    models = []
+    for model, wins in counts.items():
+        success = np.arange(16) % 2 < np.repeat(wins, 2)
+        value = Result("flip_rate", success.mean(), 0, 1, 16, "")
+        models.append(RankedModel(model, value, Trials(success, names)))
+    (pair,) = leaderboard("flip_rate", models, lower=lower).pairs
+    assert (pair.better, pair.worse) == (("b", "a") if lower else ("a", "b"))
+    assert pair.difference.value == pytest.approx(5 / 16)
+    assert "over 8 videos, difference above 0 in 5 and below 0 in 2; " in pair.difference.method
+
+
 def test_ties_are_ties():
     board = leaderboard("accuracy", [entry("a", 50), entry("b", 50), entry("c", 51)])
     assert ranks(board) == [("1=", "c"), ("1=", "a"), ("1=", "b")]
@@ -447,6 +465,7 @@ def test_the_section_says_what_was_found():
     (figure,) = section.figures
     assert figure.spec["data"]["values"][0]["value"] == pytest.approx(2 / 3)
     assert "0.500" in section.tables[1].rows[0]
+    assert "how much better the first model of a pair is" in section.method[0]
 
 
 def test_sweeps_are_compared_too():
@@ -495,6 +514,16 @@ def test_compare_from_the_command_line(saved_runs):
     assert "Paired differences" in page
     assert page.index("Paired differences") < page.index("### All numbers")
     assert "The frames that break it" not in page
+    commands = page.partition("## How to reproduce it")[2].strip("`\n ").splitlines()
+    assert sum(line.startswith("steadyeye score ") for line in commands) == 3
+    assert commands[-1] == (
+        'steadyeye compare good close poor --metrics "pm_k(k=10), accuracy" --out c.html '
+        "--format html,md"
+    )
+    (saved_runs / "c.md").unlink()
+    done = steadyeye(*shlex.split(commands[-1])[1:], cwd=saved_runs)
+    assert done.returncode == 0, done.stderr
+    assert (saved_runs / "c.md").read_text() == page
     assert (saved_runs / "c.html").stat().st_size > 100_000
 
 

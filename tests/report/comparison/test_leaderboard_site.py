@@ -1,7 +1,9 @@
 """A leaderboard of one's own: its numbers, its files, its page in a browser, and bad input."""
 
 import csv
+import html
 import json
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import cv2
@@ -120,6 +122,43 @@ def test_costs_are_what_the_logs_say(folders, site):
     assert cost.date == cell["time"]
 
 
+def tell_times(board):
+    """The section on costs: its text, and the model and data of each row."""
+    section = build_document(board).sections
+    (costs,) = [part for part in section if part.title == "What the models cost to run"]
+    return costs.text[0], [row[:2] for row in costs.tables[0].rows]
+
+
+def test_times_on_two_data_sets_of_one_name_are_told_apart(folders, tmp_path):
+    runs = []
+    for name in ("middle", "high"):
+        for anchors in (2, 3):
+            data = f"frames(path='{folders[0] / 'a'}', anchors={anchors}, k=2, "
+            data += f"labels='{folders[0] / 'a.csv'}')"
+            runs.append(tmp_path / f"{name}{anchors}")
+            se.evaluate(classifier(name, LIMITS[name]), data, out=runs[-1], cache="off")
+    text, rows = tell_times(build_site(runs))
+    assert rows == [("middle", "a"), ("middle", "a #2"), ("high", "a"), ("high", "a #2")]
+    assert "no time on record" not in text
+    (runs[1] / "log.jsonl").unlink()
+    text, rows = tell_times(build_site(runs))
+    assert rows == [("middle", "a"), ("high", "a"), ("high", "a #2")]
+    assert "1 of 4 results have no time on record" in text
+
+
+def test_times_are_of_results_on_the_board_by_their_names_there(folders, tmp_path, monkeypatch):
+    data = "frames(path='{0}/a', anchors=3, k=2, labels='{0}/a.csv')".format(folders[0])
+    for run, name in (("first", "twice"), ("second", "twice"), ("once", "once")):
+        se.evaluate(classifier(name, len(name) * 25), data, out=tmp_path / run, cache="off")
+    runs = [tmp_path / run for run in ("first", "second", "once")]
+    # a run of several data sets has times of data that no other model was run on
+    other_cost = replace(read_costs(runs)[2], data="elsewhere")
+    monkeypatch.setattr(leaderboard_site, "read_costs", lambda r: [*read_costs(r), other_cost])
+    text, rows = tell_times(build_site(runs))
+    assert rows == [("twice (first)", "a"), ("twice (second)", "a"), ("once", "a")]
+    assert "no time on record" not in text
+
+
 def test_no_speed_is_made_up(folders, tmp_path):
     run = tmp_path / "run"
     run.symlink_to(folders[1][0])
@@ -147,6 +186,9 @@ def test_the_folder_from_the_command_line(folders, site, tmp_path):
         assert ET.fromstring(file.read_text()).attrib["width"] == "800"
     page = (out / "index.html").read_text()
     assert 'href="cards/middle.html"' in page
+    commands = html.unescape(page.partition('id="commands"')[2].partition("</code>")[0])
+    line = commands.strip().splitlines()[-1]
+    assert line == f"steadyeye leaderboard {' '.join(map(str, folders[1]))} --out board"
     assert "low <b>" not in page
     content = json.loads((out / "results.json").read_text())
     assert len(content["results"]) == 7
@@ -207,6 +249,7 @@ def list_files(folder):
 def test_python_writes_only_where_it_is_told(folders, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     site = se.leaderboard(*folders[1][:4], metrics="accuracy")
+    assert build_document(site).commands[-1].endswith(" --metrics accuracy")
     assert list(tmp_path.iterdir()) == []
     assert {row.metric for row in site.rows} == {"accuracy"}
     with pytest.raises(se.UsageError, match="no samples in common with another model"):
@@ -259,6 +302,23 @@ def test_a_card_has_number_interval_rank_date_and_commit(site):
     assert "n = 24" in card.rows[0].details
     assert "commit" in card.origin
     assert card.origin[:2] == "20"
+
+
+def test_a_card_says_how_many_data_sets_it_leaves_out(site, monkeypatch):
+    assert build_card(site, "middle", "").subtitle.startswith("2 data sets, ")
+    assert build_card(site, "higher", "").subtitle.startswith("1 data set, ")
+    monkeypatch.setattr(leaderboard_files, "ROWS", 1)
+    card = build_card(site, "middle", "")
+    assert [row.data for row in card.rows] == ["a"]
+    assert card.subtitle.startswith("1 of 2 data sets, ")
+
+
+def test_a_card_explains_a_shared_rank_where_it_has_one(site, monkeypatch):
+    card = build_card(site, "middle", "")
+    assert "=" in card.rows[0].rank
+    assert card.note.endswith("; =: shared")
+    monkeypatch.setattr(leaderboard_files, "rank", lambda board, place: "2")
+    assert build_card(site, "middle", "").note.endswith("on the same samples")
 
 
 def test_names_of_cards_are_no_paths_and_differ(site, monkeypatch):

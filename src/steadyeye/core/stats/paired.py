@@ -196,8 +196,8 @@ def _of_clusters(first: PreparedOutcomes, second: PreparedOutcomes, block: int) 
         else f"{number_of(units, 'video')}"
     )
     method = (
-        f"exact permutation test over {of}, higher in {int(np.sum(lead > 0)):,} and lower in "
-        f"{int(np.sum(lead < 0)):,}; Gaffke's bounds"
+        f"exact permutation test over {of}, difference above 0 in {int(np.sum(lead > 0)):,} and "
+        f"below 0 in {int(np.sum(lead < 0)):,}; Gaffke's bounds"
     )
     if units <= FEW:
         method += f"; {units} are too few for a clear difference"

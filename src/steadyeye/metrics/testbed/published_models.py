@@ -118,6 +118,6 @@ def why_not(predictions: Predictions, k: int | None = None) -> str | None:
                 else f"these values are at k = {k}. "
             )
             + "pm-k falls as k grows, for every model, so values at different k cannot be "
-            f"compared. Use sets and k = {K} to compare."
+            f"compared. Use sets with k = {K} to compare."
         )
     return None

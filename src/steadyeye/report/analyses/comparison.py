@@ -58,7 +58,9 @@ def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
 def _meaning(compared: Boards) -> str:
     several = len(compared.boards[0].standings) > 2
     return (
-        "All models are compared on the same samples. A difference is clear if p ≤ 0.05"
+        "All models are compared on the same samples. A difference is how much better the first "
+        "model of a pair is than the second, also where lower is better; below 0 it is worse. A "
+        "difference is clear if p ≤ 0.05"
         + (", adjusted by Holm for the number of pairs per metric" if several else "")
         + ". Rank = 1 + the number of models that are clearly better. No clear difference does "
         "not mean no difference."
@@ -154,7 +156,7 @@ def _figure(board: Leaderboard) -> Figure:
         for pair in pairs
     ]
     wider = any(not pair.apart and pair.difference.low > 0 for pair in pairs)
-    caption = f"Difference in {name} between the two models of each pair, with its 95 % interval."
+    caption = f"How much better the first model of a pair is in {name}, with 95 % intervals."
     allowed = " Grey: no clear difference after the Holm adjustment." if wider else ""
     left = (
         f" The first {DRAWN} of {number_of(len(board.pairs), 'pair')}."

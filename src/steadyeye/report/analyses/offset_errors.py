@@ -223,7 +223,7 @@ def _channels(models: list[str], everyone: Sequence[_Line]) -> dict[str, Any]:
 def _table(lines: Sequence[_Line]) -> Table:
     offsets = list(lines[0].shares)
     body = tuple(
-        (f"{offset:+d}", line.name, f"{share.n:,}", percent(share.value), ends)
+        (f"{offset:+d}".replace("-", "−"), line.name, f"{share.n:,}", percent(share.value), ends)
         for offset in offsets
         for line in lines
         for share in (line.shares[offset],)

@@ -1,6 +1,6 @@
 """Accuracy and pm-k class by class."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,18 +70,26 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     models = list(dict.fromkeys(row.model for row in rows))
     medians = [median for model in evaluated if (median := _median(model))]
-    text = "; ".join(map(_describe_median, medians))
+    labels = _label_table(evaluated)
     return Section(
         topic=Topic.WHAT,
         place=40,
         title="Accuracy and pm-k by class",
-        text=(
-            f"Median drop over classes in percentage points: {text}. An anchor with several "
-            "labels counts for each of them.",
-        ),
+        text=(" ".join(_list_sentences(medians, several=bool(labels))),),
         figures=(_figure(rows, models),),
-        tables=(_table(rows), _median_table(medians), *_label_table(evaluated)),
+        tables=(_table(rows), _median_table(medians), *labels),
     )
+
+
+def _list_sentences(medians: Sequence[_Median], several: bool) -> Iterator[str]:
+    """What stands above the chart; `several`: whether any frame has more than one label."""
+    if medians:
+        text = "; ".join(map(_describe_median, medians))
+        yield f"Median drop over classes in percentage points: {text}."
+    else:
+        yield "No model has any of these classes, so that there is no median drop."
+    if several:
+        yield "An anchor with several labels counts for each of them."
 
 
 def _describe_median(median: _Median) -> str:

@@ -144,8 +144,8 @@ class Document:
 
     `provenance`: run folder → its record (job, versions, commit). `left_out`: one line on the
     sections whose packages are not installed, "" where there are none. `leading`: the topic whose
-    sections stand before all others. `files`: what lies beside the page, a text → its relative
-    path, which the page links to.
+    sections stand before all others. `files`: what lies beside the page and is linked to, a heading
+    → the text of each link → the relative path.
     """
 
     title: str
@@ -156,7 +156,7 @@ class Document:
     commands: tuple[str, ...]
     left_out: str = ""
     leading: Topic = Topic.TRAINING
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def has_numbers(self) -> bool:

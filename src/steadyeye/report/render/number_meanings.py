@@ -130,12 +130,13 @@ READING = (
     (
         "degraded_rank",
         "degraded rank",
-        "the number of classes with a higher score than the true one, averaged alike; 0 is best.",
+        "the number of classes with a higher score than the true one, averaged in the same way; 0 "
+        "is best.",
     ),
     (
         "degraded_probability",
         "degraded probability",
-        "the probability of the true class, averaged alike.",
+        "the probability of the true class, averaged in the same way.",
     ),
     (
         "mce",

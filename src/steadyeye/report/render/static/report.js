@@ -44,13 +44,27 @@ function config(spec, room) {
   };
 }
 
+// expressions for the lines of a label: each ends before its last space, or where it is full
+function splitWords(most) {
+  let rest = "datum.label";
+  const lines = [];
+  for (let line = 0; line < 2; line++) {
+    const space = `lastindexof(slice(${rest}, 0, ${most + 1}), ' ')`;
+    const end = `(length(${rest}) > ${most} && ${space} > 0 ? ${space} : ${most})`;
+    lines.push(`slice(${rest}, 0, ${end})`);
+    rest = `trim(slice(${rest}, ${end}))`;
+  }
+  return [...lines, rest];
+}
+
 // an expression for a label on two or three lines where it is longer than `most` characters
 function broken(most) {
   const part = (from) => `slice(datum.label, ${from}, ${from + most})`;
-  const [first, second, rest] = [part(0), part(most), `slice(datum.label, ${2 * most})`];
-  const two = `[${first}, ${second}]`;
-  const lines = `length(datum.label) > ${2 * most} ? [${first}, ${second}, ${rest}] : ${two}`;
-  return `length(datum.label) > ${most} ? (${lines}) : datum.label`;
+  const [first, second, rest] = splitWords(most);
+  const words = `length(${rest}) ? [${first}, ${second}, ${rest}] : [${first}, ${second}]`;
+  // words that leave too much for the third line are cut where each line is full
+  const full = `[${part(0)}, ${part(most)}, slice(datum.label, ${2 * most})]`;
+  return `length(datum.label) > ${most} ? (length(${rest}) > ${most} ? ${full} : (${words})) : datum.label`;
 }
 
 // breaks long names in legends and down the side, which would else be cut on a phone
