@@ -328,6 +328,23 @@ def test_patched_pictures_do_not_depend_on_the_frames_that_a_caller_keeps(seed, 
         np.testing.assert_array_equal(at_once[number], image)
 
 
+def test_a_thread_that_ends_leaves_no_open_video(video_of):
+    """What is left of it would be freed by the garbage collector, also in a forked process."""
+    video = decoder.index(video_of("av1.mp4"))
+    gc.collect()
+    gc.disable()
+    try:
+        before = count_open_videos()
+        in_thread(lambda: decoder.frame(video, 3).image())
+        assert count_open_videos() == before
+    finally:
+        gc.enable()
+
+
+def count_open_videos():
+    return sum(isinstance(value, av.container.InputContainer) for value in gc.get_objects())
+
+
 def test_what_stands_before_the_start_of_an_edit_is_no_frame(tmp_path):
     """A video cut within a group of pictures, as phones do: it begins at what is shown."""
     whole = encoded.write(tmp_path / "whole.mp4", "libx264", options={"bf": "0"}, count=60)

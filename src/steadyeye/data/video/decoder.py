@@ -274,10 +274,12 @@ _of_parent: list[object] = []
 
 
 class _Decoders:
-    """The open decoders of a thread, the last used last.
+    """The open decoders of a thread, the last used last; closed where the thread ends.
 
-    In a forked process they are never freed: that waits for threads which only the parent has.
-    Python drops there what all other threads held, even the main one where another one forks.
+    PyAV's objects refer to one another, so that a file that is not closed waits for the garbage
+    collector, maybe that of a forked process. There decoders are never freed: that waits for
+    threads which only the parent has. Python drops there what all other threads held, even the main
+    one where another one forks.
     """
 
     def __init__(self) -> None:
@@ -289,6 +291,9 @@ class _Decoders:
     ) -> None:
         if getpid() != self.process:
             of_parent.append(self.cursors)
+            return
+        for cursor in self.cursors.values():
+            cursor.close()
 
 
 _open = threading.local()
