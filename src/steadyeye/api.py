@@ -205,15 +205,15 @@ def evaluate(
     (n, h, w, 3) uint8 RGB that returns (n, classes) scores or, on data with boxes, the boxes of
     each image. `source`: a spec string, a `Source`, or data of Python: a list of (image, label), a
     dataset of PyTorch, Hugging Face, FiftyOne, supervision or MAITE, with classes or boxes.
-    `classes`: what a callable's answers and numbers as labels are over (a list of names,
-    `imagenet1k` or a class file); the data's classes if left out. `augmentation`: of MAITE, what
-    the images (and boxes) of Python data go through first. `out`: the folder of the run, resumed if
-    it holds the same; if left out a temporary one, which is gone when the program ends. `options`:
-    `workers`, `batch`, `on_error`, `reduce`, `class_map` and `class_list` as in a job; `operators`
-    ("all" or a list of specs), `levels`, `seed` and `fast` degrade the images, as `steadyeye
-    degrade` does; `cache`: the folder where answers are kept, or `off`; `engine`:
-    `local(processes=4)` or `ray(…)`, where objects must be such that another process can import
-    them, and `address`. Raises `UsageError` for everything a user can get wrong.
+    `classes`: what a callable's answers are over, and numbers as labels of data that do not name
+    their own classes (a list of names, `imagenet1k` or a class file); the data's if left out.
+    `augmentation`: of MAITE, what the images (and boxes) of Python data go through first. `out`:
+    the folder of the run, resumed if it holds the same; if left out a temporary one, which is gone
+    when the program ends. `options`: `workers`, `batch`, `on_error`, `reduce`, `class_map` and
+    `class_list` as in a job; `operators` ("all" or a list of specs), `levels`, `seed` and `fast`
+    degrade the images, as `steadyeye degrade` does; `cache`: the folder where answers are kept, or
+    `off`; `engine`: `local(processes=4)` or `ray(…)`, where objects must be such that another
+    process can import them, and `address`. Raises `UsageError` for everything a user can get wrong.
 
     Example, a function that sees a cat in every image:
 
