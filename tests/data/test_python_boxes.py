@@ -303,3 +303,23 @@ def test_shares_of_the_sides_are_no_pixels():
         se.evaluate(detect_as(()), [(ONE, {"boxes": shares, "labels": [0, 1]})], classes=NAMES)
     run = se.evaluate(detect_as((shares, [0.9, 0.8], [0, 1])), OBJECTS, classes=NAMES)
     assert "all 2 detections lie within 1 × 1 pixel" in " ".join(run.predictions.notes)
+
+
+def test_a_function_that_detects_is_asked_of_footage_without_labels(tmp_path):
+    """Ten frames with a square that is not found in two of them."""
+    folder = tmp_path / "clip"
+    folder.mkdir()
+    for number in range(10):
+        pixels = np.zeros((40, 60, 3), np.uint8)
+        pixels[10:30, 10 + number : 30 + number] = 0 if number in (4, 5) else 255
+        Image.fromarray(pixels).save(folder / f"{number:03}.png")
+
+    def find_square(images):
+        places = [np.argwhere(image[..., 0] > 128) for image in images]
+        sides = [(p.min(axis=0)[::-1], p.max(axis=0)[::-1] + 1) if len(p) else () for p in places]
+        return [([np.concatenate(s)], [0.9], [0]) if s else ([], [], []) for s in sides]
+
+    run = se.evaluate(find_square, f"every_frame(path='{folder}', fps=10)", classes=["square"])
+    assert (run.blink_rate().value, run.blink_rate().n) == (0.2, 10)
+    with pytest.raises(UsageError, match=r"not an array of numbers.*callable_detector"):
+        se.evaluate(find_square, [(np.array(Image.open(folder / "000.png")), "square")])

@@ -183,7 +183,7 @@ def test_jitter_is_the_distance_from_a_parabola():
 
     table = film(objects)
     linked = link(table)
-    rows, place, size = find_jitter(linked, table.tags["frame"])
+    rows, place, size = find_jitter(linked, table.tags["seconds"])
     assert len(rows) == 2 * (FRAMES - 4)
     boxes = linked.boxes[linked.track == 0]
     centres, sides = (boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]
@@ -205,6 +205,36 @@ def test_jitter_is_the_distance_from_a_parabola():
     assert (result.cells[1].value, result.cells[1].unit) == (pytest.approx(pixels.mean()), "pixels")
 
 
+def test_steady_motion_at_an_uneven_frame_rate_is_no_jitter():
+    """The path is a parabola in time: through frames of a rate that changes it is none."""
+    table = film(lambda video, frame: [])
+    steps = np.random.default_rng(1).choice([1, 1, 1, 1, 2], FRAMES) / 30
+    seconds = np.tile(np.cumsum(steps), 2)
+    rows = dict(
+        zip(zip(table.tags["video"], table.tags["frame"], strict=True), seconds, strict=True)
+    )
+
+    def objects(video, frame):
+        return [(square(300 * rows[video, frame]), 0, 0.9)]
+
+    table = replace(film(objects), tags={**table.tags, "seconds": seconds})
+    result = box_jitter(table)
+    even = [np.ptp(steps[i + 1 : i + 5]) < 1e-9 for i in range(FRAMES - 4)]
+    assert result.value == pytest.approx(0, abs=1e-12)
+    assert result.n == 2 * sum(even) > 0
+    assert result.notes == (
+        f"{2 * (len(even) - sum(even))} frames left out: those around are not equally far apart in "
+        "time",
+    )
+
+
+def test_times_that_a_container_rounds_are_even():
+    table = film(lambda video, frame: [(square(100), 0, 0.9)])
+    milliseconds = np.round(table.tags["frame"] / 120, 3)  # 8 and 9 ms
+    rounded = replace(table, tags={**table.tags, "seconds": milliseconds})
+    assert box_jitter(rounded).n == 2 * (FRAMES - 4)
+
+
 def test_rows_in_any_order_give_the_same_objects():
     table = testing.example_tracks()
     turned = np.random.default_rng(0).permutation(len(table))
@@ -223,6 +253,11 @@ def test_frames_that_are_far_apart_are_not_linked():
     """Ten frames a second are close enough, two are not: every object would be a flicker."""
     table = film(lambda video, frame: [(square(100), 0, 0.9)])
     assert can_follow(table)
+    # five frames a second are enough, whose times differ by 0.2 and a little more
+    five = replace(table, tags={**table.tags, "seconds": table.tags["frame"] / 5})
+    assert np.median(np.diff(five.tags["seconds"][:FRAMES])) > 0.2
+    assert can_follow(five)
+    assert flicker_rate(five) == flicker_rate(table)
     sparse = replace(table, tags={**table.tags, "seconds": 5 * table.tags["seconds"]})
     assert not can_follow(sparse)
     with pytest.raises(UsageError, match=r"are 0\.5 s apart, too far to follow objects; take a"):

@@ -36,6 +36,8 @@ GAP = 1.0
 """Seconds after which an object that is not seen any more has gone."""
 APART = 0.2
 """Seconds between two frames up to which an object can be followed from one to the next."""
+ROUNDED = 0.001
+"""Seconds that containers round times to."""
 SWITCH = 0.2
 """What another class costs in an assignment, in IoU; it also has to reach `SAME`, or `DUPLICATE`
 after a frame in which the object was not found."""
@@ -104,7 +106,12 @@ _linked: WeakKeyDictionary[Predictions, dict[float, Tracklets]] = WeakKeyDiction
 
 def can_follow(predictions: Predictions) -> bool:
     """Whether they are a detector's, with all that it gave, on frames that are close together."""
-    return predictions.raw_detections is not None and _time_apart(predictions) <= APART
+    return predictions.raw_detections is not None and not _is_sparse(_time_apart(predictions))
+
+
+def _is_sparse(seconds: float) -> bool:
+    """Whether frames are too far apart; times are rounded, and 0.2 − 0.0 is less than 0.6 − 0.4."""
+    return seconds > APART + ROUNDED
 
 
 def _time_apart(predictions: Predictions) -> float:
@@ -130,7 +137,7 @@ def link(predictions: Predictions, score: float = SCORE) -> Tracklets:
             "detector was run"
         )
     apart = _time_apart(predictions)
-    if apart > APART:
+    if _is_sparse(apart):
         raise UsageError(
             f"the frames of {predictions.data} are {apart:.2g} s apart, too far to follow objects; "
             f"take a smaller step, of at most {APART:g} s"

@@ -107,10 +107,14 @@ class FunctionClassifier:
     def _scores(self, batch: NDArray[np.uint8]) -> Scores:
         with self._lock:
             returned = self._call(batch)
-        scores = np.asarray(returned)
+        try:
+            scores = np.asarray(returned)
+        except ValueError:  # rows of different lengths, such as boxes
+            scores = np.asarray(None)
         if scores.dtype.kind not in "fiub":
             raise UsageError(
-                f"{self.name} returns {type(returned).__name__}, not an array of numbers"
+                f"{self.name} returns {type(returned).__name__}, not an array of numbers; of a "
+                "detector on data without boxes give callable_detector(path='…')"
             )
         if scores.ndim != 2 or len(scores) != len(batch):
             raise UsageError(
