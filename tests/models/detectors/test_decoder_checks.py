@@ -71,9 +71,9 @@ def test_a_decoder_that_is_written_reads_the_outputs_by_their_names(tmp_path, na
     boxes[0, 2] = shares([])
     outputs = dict(zip(names, (logits, boxes), strict=True))
     path = write(tmp_path / "m.onnx", dict(list(outputs.items())[::-1]) if turned else outputs)
-    found = build(path, decoder="detr_sigmoid", classes=list_classes(tmp_path, 3))([IMAGE])[0]
-    assert found.boxes[0] == pytest.approx(BOX, abs=1e-4)
-    assert (found.labels[0], found.scores[0]) == (1, pytest.approx(0.8))
+    detections = build(path, decoder="detr_sigmoid", classes=list_classes(tmp_path, 3))([IMAGE])[0]
+    assert detections.boxes[0] == pytest.approx(BOX, abs=1e-4)
+    assert (detections.labels[0], detections.scores[0]) == (1, pytest.approx(0.8))
 
 
 @pytest.mark.parametrize(

@@ -97,11 +97,11 @@ def test_a_frame_of_several_sets_and_one_without_a_prediction_count_once(tmp_pat
     table = runs[0].predictions
     videos, frames = (np.asarray(table.tags[name]).astype(int) for name in ("video", "frame"))
     rows = list(zip(videos.tolist(), frames.tolist(), strict=True))
-    seen = sorted(set(rows) - missing)
-    assert len(seen) < len(rows) - len(missing)
-    changed = [right[0][place] != right[1][place] for place in seen]
+    unique = sorted(set(rows) - missing)
+    assert len(unique) < len(rows) - len(missing)
+    changed = [right[0][place] != right[1][place] for place in unique]
     assert deployment.changed.value == pytest.approx(np.mean(changed))
-    assert deployment.changed.n == len(seen)
+    assert deployment.changed.n == len(unique)
     sets = [[p for p, g in zip(rows, table.groups, strict=True) if g == name]
             for name in np.unique(table.groups)]  # fmt: skip
     offsets = np.asarray(table.tags["offset"])
