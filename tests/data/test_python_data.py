@@ -280,6 +280,21 @@ def test_the_synonyms_of_a_class_are_one_name():
     assert read_items(data).classes.names == ("tench, Tinca tinca", "goldfish")
 
 
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+def test_tensors_of_a_network_in_training_are_scores(kind):
+    """With a gradient, and of a kind that NumPy lacks."""
+    scores = torch.tensor([[1.0, 2.0, 0.0]], dtype=kind, requires_grad=True)
+    run = se.evaluate(lambda images: scores.repeat(len(images), 1), [(ONE, "dog")], classes=NAMES)
+    assert run.accuracy().value == 1
+
+
+def test_a_class_without_a_score_is_only_never_the_best():
+    def mask(images):
+        return np.tile([-np.inf, 0.5, 0.1], (len(images), 1))
+
+    assert se.evaluate(mask, [(ONE, "dog")], classes=NAMES).accuracy().value == 1
+
+
 def test_data_that_change_are_not_evaluated(tmp_path):
     class Random(Photos):
         def __init__(self):

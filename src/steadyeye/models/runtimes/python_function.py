@@ -17,6 +17,7 @@ from steadyeye.core.model_stages import AtInput, Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image, Scores
+from steadyeye.data.python_boxes import to_array
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.classifier import check_width
 
@@ -108,7 +109,7 @@ class FunctionClassifier:
         with self._lock:
             returned = self._call(batch)
         try:
-            scores = np.asarray(returned)
+            scores = to_array(returned)
         except ValueError:  # rows of different lengths, such as boxes
             scores = np.asarray(None)
         if scores.dtype.kind not in "fiub":
