@@ -109,6 +109,11 @@ class Run(MetricMethods):
         `source`: what was evaluated, where it was an object rather than a spec string. Stopped,
         the same call goes on. Raises `UsageError` where there are no pm-sets.
         """
+        if source is not None and not isinstance(source, Source):
+            raise UsageError(
+                f"measure takes a source, not a {type(source).__name__}; data of Python has no "
+                "pm-sets to measure"
+            )
         measured = measure(self.folder, Silent(), workers, [source] if source else [])
         build.store_pictures(self.folder, [predictions.source for predictions in measured])
         return Run(self.folder)
@@ -235,6 +240,9 @@ def evaluate(
     folder = place(out) if out is not None else make_temporary_folder()
     if unknown_options := set(options) - OPTIONS:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
+    for name in ("operators", "levels"):
+        if options.get(name) is not None:
+            options[name] = _join_option(options[name])
     job = Job(models=(named_model,), data=(named_source,), out=str(folder), **options)
     validate.present(named_source, built_source)
     objects: dict[str, Any] = {} if isinstance(model, str) else {named_model: built_model}
@@ -243,6 +251,13 @@ def evaluate(
     complete(checked, Silent())
     build.store_pictures(folder, [built_source])
     return Run(folder)
+
+
+def _join_option(value: object) -> str:
+    """A list as the text that a job has for it: operators and levels, by commas."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(str, value))
+    return str(value)
 
 
 def open_run(folder: str | Place) -> Run:

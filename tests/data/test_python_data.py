@@ -295,6 +295,28 @@ def test_a_class_without_a_score_is_only_never_the_best():
     assert se.evaluate(mask, [(ONE, "dog")], classes=NAMES).accuracy().value == 1
 
 
+def test_operators_and_levels_are_lists_or_text():
+    names = ("operators", "levels")
+    options = [
+        ("jpeg_compression, pixelate", "0, 2, 4"),
+        (["jpeg_compression", "pixelate"], [0, 2, 4]),
+        (["jpeg_compression", "pixelate"], range(0, 5, 2)),
+    ]
+    first, *others = (
+        se.evaluate(tell, PAIRS, classes=NAMES, **dict(zip(names, pair, strict=True))).results()
+        for pair in options
+    )
+    assert len({name.partition("(")[0] for name in first}) > 1
+    assert all(other == first for other in others)
+    single = se.evaluate(tell, PAIRS, classes=NAMES, operators="pixelate", levels=2)
+    assert set(single.predictions.tags["level"]) == {0, 2}
+
+
+def test_data_of_python_have_nothing_to_measure():
+    with pytest.raises(UsageError, match="measure takes a source, not a list; data of Python has"):
+        se.evaluate(tell, PAIRS, classes=NAMES).measure(PAIRS)
+
+
 def test_data_that_change_are_not_evaluated(tmp_path):
     class Random(Photos):
         def __init__(self):
