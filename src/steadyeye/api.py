@@ -207,7 +207,7 @@ def evaluate(
     """Evaluates `model` on `source` and returns the finished `Run`.
 
     `model`: a spec string, a `Model`, a classifier or detector of MAITE, or any callable on (n, h,
-    w, 3) uint8 RGB that returns (n, classes) scores or, on data with boxes or without labels, the
+    w, 3) uint8 RGB that returns (n, classes) scores or, on data with boxes or whole videos, the
     boxes of each image. `source`: a spec string, a `Source`, or data of Python: a list of (image,
     label), a dataset of PyTorch, Hugging Face, FiftyOne, supervision or MAITE, with classes or
     boxes. `classes`: what a callable's answers are over, and numbers as labels of data that do not
@@ -370,9 +370,8 @@ def _model(
             f"cannot evaluate {type(model).__name__}; give a spec string such as "
             "onnx(path='model.onnx'), or a function of (n, h, w, 3) uint8 that returns scores"
         )
-    # footage without labels is for detectors too
-    labelled = "truth" in source.columns and "boxes" not in source.columns
-    may_detect = not labelled or is_maite_model(model)
+    # whole videos, which have scenes, are for detectors too
+    may_detect = {"boxes", "scene"} & set(source.columns) or is_maite_model(model)
     image = source[0].image() if may_detect and len(source) else None
     known = read_given(classes) if classes else None
     adapted = adapt_model(model, known, source.classes, image)

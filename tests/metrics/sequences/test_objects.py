@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steadyeye import testing
-from steadyeye.core.boxes import Detections, detection_table
+from steadyeye.core.boxes import Detections, detection_table, take
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated
 from steadyeye.data.images.image_file import encode
@@ -17,6 +17,7 @@ from steadyeye.metrics.blink_rate import blink_rate
 from steadyeye.metrics.box_jitter import box_jitter
 from steadyeye.metrics.class_change_rate import class_change_rate
 from steadyeye.metrics.confidence_swing import confidence_swing
+from steadyeye.metrics.detection_delay import detection_delay
 from steadyeye.metrics.flicker_rate import flicker_rate
 from steadyeye.metrics.sequences.object_steadiness import find_blinks, find_jitter
 from steadyeye.metrics.sequences.tracklets import DETECTED, DIP, MISS, UNSURE, can_follow, link
@@ -27,6 +28,7 @@ from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
 from steadyeye.runner.validate import check
 
+METRICS = (blink_rate, flicker_rate, class_change_rate, box_jitter, confidence_swing)
 FRAMES = 30
 """Of each of two videos, at 10 frames a second."""
 
@@ -245,7 +247,7 @@ def test_rows_in_any_order_give_the_same_objects():
         for part in parts
     ]
     other = replace(testing._rows(table, turned), raw_detections=detection_table(answers))
-    for metric in (blink_rate, flicker_rate, class_change_rate, box_jitter, confidence_swing):
+    for metric in METRICS:
         assert metric(other) == metric(table), metric.__name__
 
 
@@ -265,13 +267,37 @@ def test_frames_that_are_far_apart_are_not_linked():
     assert not can_follow(testing.example_video())
 
 
+def test_a_scene_of_too_few_frames_a_second_is_left_out_beside_others():
+    """A fast object in a video of two frames a second was another object in each frame."""
+
+    def objects(video, frame):
+        if video == "v1":
+            return [(square(60 * frame), 0, 0.9)]
+        return [] if frame == 9 else [(square(5 * frame), frame // 20, 0.9 - frame % 2 / 10)]
+
+    table = film(objects)
+    slow = np.asarray(table.tags["video"]) == "v1"
+    seconds = np.where(slow, table.tags["frame"] / 2, table.tags["seconds"])
+    mixed = replace(table, tags={**table.tags, "seconds": seconds})
+    alone = testing._rows(table, np.flatnonzero(~slow))
+    part = np.flatnonzero(np.isin(table.raw_detections.image, np.flatnonzero(~slow)))
+    assert np.array_equal(np.flatnonzero(~slow), np.arange(FRAMES)), "the rows keep their numbers"
+    alone = replace(alone, raw_detections=take(table.raw_detections, part))
+    assert can_follow(mixed)
+    for metric in (*METRICS, detection_delay):
+        other, expected = metric(mixed), metric(alone)
+        assert (other.value, other.n) == (expected.value, expected.n)
+        assert "1 scene left out: frames more than 0.2 s apart, too far to" in other.notes[-1]
+    assert (blink_rate(mixed).value, blink_rate(mixed).n) == (1 / FRAMES, FRAMES)
+
+
 def test_without_detections_it_is_said():
     with pytest.raises(UsageError, match="no detections of example were kept"):
         blink_rate(testing.example_video())
     with pytest.raises(UsageError, match=r"score=0\.05: give a score between 0\.1 and 1"):
         blink_rate(testing.example_tracks(), score=0.05)
     nothing = film(lambda video, frame: [])
-    for metric in (blink_rate, flicker_rate, class_change_rate, box_jitter, confidence_swing):
+    for metric in METRICS:
         assert metric(nothing).value is None
 
 

@@ -21,6 +21,7 @@ from steadyeye.metrics.sequences.tracklets import (
     WEAK,
     Tracklets,
     link,
+    note_sparse,
 )
 
 LEAST = 5
@@ -112,7 +113,7 @@ def _notes(predictions: Predictions, objects: Tracklets) -> tuple[str, ...]:
             f"{predictions.model} gives no score below {float(lowest):g}: an object whose score "
             "falls below it counts as not found",
         )
-    return notes
+    return notes + note_sparse(predictions)
 
 
 def count_flickers(predictions: Predictions, score: float) -> Result:
@@ -124,7 +125,8 @@ def count_flickers(predictions: Predictions, score: float) -> Result:
     estimate = measure(predictions, objects.row[first][whole], frames[whole] <= FEW)
     cut = int((~whole).sum())
     note = f"{number_of(cut, 'object')} cut off by the beginning or end of a scene are left out"
-    return Result.of(_name("flicker_rate", score), estimate, notes=(note,) if cut else ())
+    notes = ((note,) if cut else ()) + note_sparse(predictions)
+    return Result.of(_name("flicker_rate", score), estimate, notes=notes)
 
 
 def find_pairs(objects: Tracklets, *states: int) -> NDArray[np.intp]:
@@ -144,7 +146,8 @@ def count_class_changes(predictions: Predictions, score: float) -> Result:
     pairs = find_pairs(objects, DETECTED)
     labels = _raw(predictions).label[objects.detection[pairs]]
     estimate = measure(predictions, objects.row[pairs[:, 0]], labels[:, 0] != labels[:, 1])
-    return Result.of(_name("class_change_rate", score), estimate)
+    notes = note_sparse(predictions)
+    return Result.of(_name("class_change_rate", score), estimate, notes=notes)
 
 
 def measure_swing(predictions: Predictions, score: float) -> Result:
@@ -153,9 +156,9 @@ def measure_swing(predictions: Predictions, score: float) -> Result:
     pairs = find_pairs(objects, DETECTED, DIP)
     scores = _raw(predictions).score[objects.detection[pairs]]
     moved = np.abs(scores[:, 1] - scores[:, 0])
-    return Result.of(
-        _name("confidence_swing", score), measure(predictions, objects.row[pairs[:, 0]], moved)
-    )
+    estimate = measure(predictions, objects.row[pairs[:, 0]], moved)
+    notes = note_sparse(predictions)
+    return Result.of(_name("confidence_swing", score), estimate, notes=notes)
 
 
 def measure_jitter(predictions: Predictions, score: float) -> Result:
@@ -169,7 +172,7 @@ def measure_jitter(predictions: Predictions, score: float) -> Result:
     pixels = _average_pixels(predictions, at, place * find_lengths(objects.boxes[rows]))
     uneven = int((~_list_windows(objects, seconds)[1]).sum())
     rest = f"{number_of(uneven, 'frame')} left out: those around are not equally far apart in time"
-    notes = (rest,) if uneven else ()
+    notes = ((rest,) if uneven else ()) + note_sparse(predictions)
     return Result.of(_name("box_jitter", score), estimate, cells=(cell, pixels), notes=notes)
 
 
