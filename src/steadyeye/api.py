@@ -25,7 +25,7 @@ from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import Place, make_temporary_folder, place
 from steadyeye.core.types import Model, Result, Source, results_html
 from steadyeye.data.augmented_data import augment
-from steadyeye.data.classes.class_lists import read_given
+from steadyeye.data.classes.class_lists import list_classes, read_given
 from steadyeye.data.python_data import read_items
 from steadyeye.models.detectors.python_model import adapt_model, is_maite_model
 from steadyeye.predictions.coco_results import list_results
@@ -39,7 +39,7 @@ from steadyeye.report.comparison.leaderboards import Boards
 from steadyeye.report.sections import sections
 from steadyeye.runner import validate
 from steadyeye.runner.collect import add_notes, evaluate_metrics, results
-from steadyeye.runner.job import Job
+from steadyeye.runner.job import Job, read_options
 from steadyeye.runner.measure import measure
 from steadyeye.runner.metric_calls import bind_metric
 from steadyeye.runner.run import Silent
@@ -235,15 +235,14 @@ def evaluate(
         >>> print(evaluate(see_cats, data, classes=["bird", "cat", "dog"]).accuracy())
         accuracy 66.7 % (95 % interval 9.4–99.2 %, n = 3, among 3 classes)
     """
+    classes = list_classes(classes)
     named_source, built_source = _source(source, classes, augmentation)
     named_model, built_model = _model(model, classes, built_source)
     folder = place(out) if out is not None else make_temporary_folder()
     if unknown_options := set(options) - OPTIONS:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
-    for name in ("operators", "levels"):
-        if options.get(name) is not None:
-            options[name] = _join_option(options[name])
-    job = Job(models=(named_model,), data=(named_source,), out=str(folder), **options)
+    settings = read_options(options)
+    job = Job(models=(named_model,), data=(named_source,), out=str(folder), **settings)
     validate.present(named_source, built_source)
     objects: dict[str, Any] = {} if isinstance(model, str) else {named_model: built_model}
     objects |= {} if isinstance(source, str) else {named_source: built_source}
@@ -251,13 +250,6 @@ def evaluate(
     complete(checked, Silent())
     build.store_pictures(folder, [built_source])
     return Run(folder)
-
-
-def _join_option(value: object) -> str:
-    """A list as the text that a job has for it: operators and levels, by commas."""
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(str, value))
-    return str(value)
 
 
 def open_run(folder: str | Place) -> Run:

@@ -312,6 +312,29 @@ def test_operators_and_levels_are_lists_or_text():
     assert set(single.predictions.tags["level"]) == {0, 2}
 
 
+@pytest.mark.parametrize(("options", "words"), [
+    ({"classes": set(NAMES)}, "classes is .*give a list of names in the order of the answers"),
+    ({"classes": {0: "cat"}}, "classes is .0: 'cat'.; give a list"),
+    ({"classes": 3}, "classes is 3; give a list"),
+    ({"workers": "2"}, "workers is '2', which has the wrong type"),
+    ({"on_error": True}, "on_error is True, which has the wrong type"),
+    ({"cache": 3}, "cache is 3, which has the wrong type"),
+    ({"seed": "x"}, "seed is 'x', which has the wrong type"),
+])  # fmt: skip
+def test_options_of_another_type_are_refused_in_one_line(options, words):
+    """A set was taken in whatever order it came."""
+    with pytest.raises(UsageError, match=words) as error:
+        se.evaluate(tell, PAIRS, **{"classes": NAMES} | options)
+    assert "\n" not in str(error.value)
+
+
+def test_classes_are_arrays_tuples_and_files_too(tmp_path):
+    path = tmp_path / "classes.txt"
+    path.write_text("\n".join(NAMES))
+    for classes in (np.array(NAMES), tuple(NAMES), path, str(path)):
+        assert se.evaluate(tell, PAIRS, classes=classes).predictions.classes == tuple(NAMES)
+
+
 def test_data_of_python_have_nothing_to_measure():
     with pytest.raises(UsageError, match="measure takes a source, not a list; data of Python has"):
         se.evaluate(tell, PAIRS, classes=NAMES).measure(PAIRS)
