@@ -104,6 +104,17 @@ def test_detection_is_the_number_of_the_run(spec, reference):
     assert result["n"] == expected.n
 
 
+def test_the_highest_score_of_a_target_counts():
+    """As in data of Python; each class with a score above 0 was right."""
+    metric = MaiteMetric("accuracy", CLASSES)
+    answers = np.eye(3)
+    targets = [[0.2, 0.7, 0.1], [0.3, 0.6, 0.1], [1, 0, 1]]
+    metric.update(list(answers), [np.array(row) for row in targets], [{} for _ in targets])
+    assert metric.compute()["accuracy"] == pytest.approx(2 / 3)
+    metric.update([answers[0]], [np.zeros(3)], [{}])
+    assert metric.compute()["n"] == 3, "all 0 is no label"
+
+
 def test_without_data_there_is_no_number():
     assert np.isnan(MaiteMetric("accuracy", CLASSES).compute()["accuracy"])
 

@@ -25,7 +25,7 @@ from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import Place, make_temporary_folder, place
 from steadyeye.core.types import Model, Result, Source, results_html
 from steadyeye.data.augmented_data import augment
-from steadyeye.data.classes.class_lists import read_given
+from steadyeye.data.classes.class_lists import list_classes, read_given
 from steadyeye.data.python_data import read_items
 from steadyeye.models.detectors.python_model import adapt_model, is_maite_model
 from steadyeye.predictions.coco_results import list_results
@@ -39,7 +39,7 @@ from steadyeye.report.comparison.leaderboards import Boards
 from steadyeye.report.sections import sections
 from steadyeye.runner import validate
 from steadyeye.runner.collect import add_notes, evaluate_metrics, results
-from steadyeye.runner.job import Job
+from steadyeye.runner.job import Job, read_options
 from steadyeye.runner.measure import measure
 from steadyeye.runner.metric_calls import bind_metric
 from steadyeye.runner.run import Silent
@@ -109,6 +109,11 @@ class Run(MetricMethods):
         `source`: what was evaluated, where it was an object rather than a spec string. Stopped,
         the same call goes on. Raises `UsageError` where there are no pm-sets.
         """
+        if source is not None and not isinstance(source, Source):
+            raise UsageError(
+                f"measure takes a source, not a {type(source).__name__}; data of Python has no "
+                "pm-sets to measure"
+            )
         measured = measure(self.folder, Silent(), workers, [source] if source else [])
         build.store_pictures(self.folder, [predictions.source for predictions in measured])
         return Run(self.folder)
@@ -201,19 +206,19 @@ def evaluate(
 ) -> Run:
     """Evaluates `model` on `source` and returns the finished `Run`.
 
-    `model`: a spec string, a `Model`, a classifier or detector of MAITE, or any callable on
-    (n, h, w, 3) uint8 RGB that returns (n, classes) scores or, on data with boxes, the boxes of
-    each image. `source`: a spec string, a `Source`, or data of Python: a list of (image, label), a
-    dataset of PyTorch, Hugging Face, FiftyOne, supervision or MAITE, with classes or boxes.
-    `classes`: what a callable's answers and numbers as labels are over (a list of names,
-    `imagenet1k` or a class file); the data's classes if left out. `augmentation`: of MAITE, what
-    the images (and boxes) of Python data go through first. `out`: the folder of the run, resumed if
-    it holds the same; if left out a temporary one, which is gone when the program ends. `options`:
-    `workers`, `batch`, `on_error`, `reduce`, `class_map` and `class_list` as in a job; `operators`
-    ("all" or a list of specs), `levels`, `seed` and `fast` degrade the images, as `steadyeye
-    degrade` does; `cache`: the folder where answers are kept, or `off`; `engine`:
-    `local(processes=4)` or `ray(…)`, where objects must be such that another process can import
-    them, and `address`. Raises `UsageError` for everything a user can get wrong.
+    `model`: a spec string, a `Model`, a classifier or detector of MAITE, or any callable on (n, h,
+    w, 3) uint8 RGB that returns (n, classes) scores or, on data with boxes or whole videos, the
+    boxes of each image. `source`: a spec string, a `Source`, or data of Python: a list of (image,
+    label), a dataset of PyTorch, Hugging Face, FiftyOne, supervision or MAITE, with classes or
+    boxes. `classes`: what a callable's answers are over, and numbers as labels of data that do not
+    name their own classes (a list of names, `imagenet1k` or a class file); the data's if left out.
+    `augmentation`: of MAITE, what the images (and boxes) of Python data go through first. `out`:
+    the folder of the run, resumed if it holds the same; if left out a temporary one, which is gone
+    when the program ends. `options`: `workers`, `batch`, `on_error`, `reduce`, `class_map` and
+    `class_list` as in a job; `operators` ("all" or a list of specs), `levels`, `seed` and `fast`
+    degrade the images, as `steadyeye degrade` does; `cache`: the folder where answers are kept, or
+    `off`; `engine`: `local(processes=4)` or `ray(…)`, where objects must be such that another
+    process can import them, and `address`. Raises `UsageError` for everything a user can get wrong.
 
     Example, a function that sees a cat in every image:
 
@@ -230,12 +235,14 @@ def evaluate(
         >>> print(evaluate(see_cats, data, classes=["bird", "cat", "dog"]).accuracy())
         accuracy 66.7 % (95 % interval 9.4–99.2 %, n = 3, among 3 classes)
     """
+    classes = list_classes(classes)
     named_source, built_source = _source(source, classes, augmentation)
     named_model, built_model = _model(model, classes, built_source)
     folder = place(out) if out is not None else make_temporary_folder()
     if unknown_options := set(options) - OPTIONS:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
-    job = Job(models=(named_model,), data=(named_source,), out=str(folder), **options)
+    settings = read_options(options)
+    job = Job(models=(named_model,), data=(named_source,), out=str(folder), **settings)
     validate.present(named_source, built_source)
     objects: dict[str, Any] = {} if isinstance(model, str) else {named_model: built_model}
     objects |= {} if isinstance(source, str) else {named_source: built_source}
@@ -355,7 +362,8 @@ def _model(
             f"cannot evaluate {type(model).__name__}; give a spec string such as "
             "onnx(path='model.onnx'), or a function of (n, h, w, 3) uint8 that returns scores"
         )
-    may_detect = "boxes" in source.columns or is_maite_model(model)
+    # whole videos, which have scenes, are for detectors too
+    may_detect = {"boxes", "scene"} & set(source.columns) or is_maite_model(model)
     image = source[0].image() if may_detect and len(source) else None
     known = read_given(classes) if classes else None
     adapted = adapt_model(model, known, source.classes, image)

@@ -14,6 +14,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Result
 from steadyeye.data.python_boxes import BoxRow, holds_boxes, read_boxes, to_array
+from steadyeye.data.python_labels import read_scores
 from steadyeye.runner.collect import ask
 from steadyeye.runner.validate import lacks, metric
 
@@ -63,9 +64,9 @@ class MaiteMetric:
     ) -> None:
         """Adds n data.
 
-        Of classification (classes,) scores, and (classes,) targets that are above 0 where a class
-        is there; of detection what `data.python_boxes.read_boxes` reads. Raises `UsageError` for
-        batches of different lengths.
+        Of classification (classes,) scores, and (classes,) targets, one-hot or scores: the highest
+        counts, several that are equal too; of detection what `data.python_boxes.read_boxes` reads.
+        Raises `UsageError` for batches of different lengths.
         """
         lengths = {len(pred_batch), len(target_batch), len(metadata_batch)}
         if len(lengths) > 1:
@@ -99,7 +100,10 @@ class MaiteMetric:
 
     def _build_scores(self) -> Predictions:
         scores = self._stack(self._answers, "prediction").astype(np.float32)
-        truth = self._stack(self._targets, "target") > 0
+        targets = self._stack(self._targets, "target")
+        truth = np.zeros(targets.shape, dtype=np.bool_)
+        for i, row in enumerate(targets):
+            truth[i, list(read_scores(row, len(row), f"target {i}"))] = True
         return self._build(scores, truth, ("truth",))
 
     def _build_detections(self) -> Predictions:

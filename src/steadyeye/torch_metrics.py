@@ -15,19 +15,14 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import Boxes, Detections, detection_table, truth_table
 from steadyeye.core.boxes import boxes as make_boxes
 from steadyeye.core.errors import UsageError
-from steadyeye.core.imports import library
-from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result
 from steadyeye.data.python_boxes import BoxRow, read_boxes
 from steadyeye.metrics.flip_rate import flip_rate
 from steadyeye.metrics.map import map as mean_ap
 from steadyeye.metrics.pm_k import pm_k
 from steadyeye.metrics.pm_k_map import pm_k_map
+from steadyeye.torch_rows import GatheredMetric, build_predictions, read_whole_numbers
 
-library("torchmetrics")  # first, as it says what is wrong where torchvision is of another torch
-import torchmetrics  # noqa: E402
-
-NOT_PREDICTED = -1
 NO_SET = torch.iinfo(torch.int64).min
 """The number of the set of an image that is in none."""
 OF_IMAGES = ("sets", "offsets", "videos", "detections", "targets")
@@ -36,57 +31,7 @@ OF_OBJECTS = ("true_corners", "true_labels", "crowds", "true_areas")
 """The columns of images, of what was detected in them, and of true objects."""
 
 
-class _Gathered(torchmetrics.Metric):
-    """A metric that gathers columns of rows, of all batches and processes."""
-
-    full_state_update = False
-    is_differentiable = False
-
-    def __init__(self, num_classes: int, columns: tuple[str, ...], **settings: Any) -> None:
-        super().__init__(**settings)
-        if num_classes < 1:
-            raise UsageError(f"num_classes is {num_classes}; give the number of classes")
-        self.num_classes, self.columns = num_classes, columns
-        for name in columns:
-            self.add_state(name, default=[], dist_reduce_fx="cat")
-
-    def _add(self, preds: torch.Tensor, **numbers: torch.Tensor) -> None:
-        """Keeps rows. Raises `UsageError` where a column has another length than `preds`."""
-        rows = {"answer": self._choose(preds)} | numbers
-        for name in self.columns:
-            values = torch.as_tensor(rows[name]).flatten().to(torch.int64)
-            if len(values) != len(preds):
-                counts = f"{len(values):,} rows, preds {len(preds):,}"
-                raise UsageError(f"{name} has {counts}; give one each")
-            getattr(self, name).append(values.to(self.device))
-
-    def _choose(self, preds: torch.Tensor) -> torch.Tensor:
-        """The class of each row: the first of the highest scores; −1 where a score is NaN."""
-        if preds.ndim == 1 and not preds.is_floating_point():
-            return preds
-        if preds.ndim != 2 or preds.shape[1] != self.num_classes:
-            raise UsageError(
-                f"preds has the shape {tuple(preds.shape)}; give (n, {self.num_classes}) scores or "
-                "(n,) classes as whole numbers"
-            )
-        best = preds.eq(preds.amax(dim=1, keepdim=True)).to(torch.uint8).argmax(dim=1)
-        return torch.where(preds.isnan().any(dim=1), NOT_PREDICTED, best)
-
-    def _gather(self) -> dict[str, NDArray[Any]]:
-        """All rows, by column; empty where there are none."""
-        return {name: _join(getattr(self, name), self.device) for name in self.columns}
-
-    def result(self) -> Result:
-        """The number with its interval, as that metric of a run gives it."""
-        raise NotImplementedError
-
-    def compute(self) -> torch.Tensor:
-        """The number, 0…1; NaN where there is none."""
-        value = self.result().value if len(getattr(self, self.columns[0])) else None
-        return torch.tensor(float("nan") if value is None else value, dtype=torch.float64)
-
-
-class PmK(_Gathered):
+class PmK(GatheredMetric):
     """The share of anchors whose every frame within ±k is right, as `steadyeye.metrics.pm_k`.
 
     `num_classes`: of the scores. `k`: frames; the largest offset that comes if left out.
@@ -108,8 +53,8 @@ class PmK(_Gathered):
     higher_is_better = True
 
     def __init__(self, num_classes: int, k: int | None = None, **settings: Any) -> None:
-        super().__init__(num_classes, ("answer", "sets", "target", "offsets", "videos"), **settings)
-        self.k = k
+        columns = ("answer", "sets", "target", "offsets", "videos")
+        super().__init__(num_classes, columns, k, **settings)
 
     def update(
         self,
@@ -127,22 +72,23 @@ class PmK(_Gathered):
         sets if left out. Raises `UsageError` for shapes that do not fit, and targets that are no
         class.
         """
-        if target.numel() and not 0 <= int(target.min()) <= int(target.max()) < self.num_classes:
+        labels = read_whole_numbers(target, "target")
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self.num_classes:
             raise UsageError(f"target has a class outside 0…{self.num_classes - 1}; leave it out")
-        others = {"sets": sets, "target": target, "offsets": offsets}
-        self._add(preds, **others, videos=sets if videos is None else videos)
+        others = {"sets": sets, "target": labels, "offsets": offsets}
+        self.add(preds, **others, videos=sets if videos is None else videos)
 
     def result(self) -> Result:
         """pm-k with its interval; its cells are pm-0 … pm-k."""
-        rows = self._gather()
+        rows = self.gather()
         tags = {"offset": rows["offsets"], "video": rows["videos"]}
-        predictions = _build_predictions(
+        predictions = build_predictions(
             self.num_classes, rows["answer"], rows["sets"], rows["target"], tags
         )
         return pm_k(predictions, self.k)
 
 
-class FlipRate(_Gathered):
+class FlipRate(GatheredMetric):
     """The share of consecutive frames whose top-1 class changes, as `steadyeye.metrics.flip_rate`.
 
     Example, four frames of a video with one change:
@@ -157,7 +103,7 @@ class FlipRate(_Gathered):
     higher_is_better = False
 
     def __init__(self, num_classes: int, **settings: Any) -> None:
-        super().__init__(num_classes, ("answer", "videos", "frames"), **settings)
+        super().__init__(num_classes, ("answer", "videos", "frames"), None, **settings)
 
     def update(self, preds: torch.Tensor, videos: torch.Tensor, frames: torch.Tensor) -> None:
         """Adds n frames.
@@ -166,19 +112,19 @@ class FlipRate(_Gathered):
         for each video without a cut. `frames`: (n,) numbers of the frames; those one apart are
         consecutive. Raises `UsageError` for shapes that do not fit.
         """
-        self._add(preds, videos=videos, frames=frames)
+        self.add(preds, videos=videos, frames=frames)
 
     def result(self) -> Result:
         """The flip rate with its interval."""
-        rows = self._gather()
+        rows = self.gather()
         unlabelled = np.full(len(rows["answer"]), -1, dtype=np.int64)
         tags = {"frame": rows["frames"], "video": rows["videos"]}
         return flip_rate(
-            _build_predictions(self.num_classes, rows["answer"], rows["videos"], unlabelled, tags)
+            build_predictions(self.num_classes, rows["answer"], rows["videos"], unlabelled, tags)
         )
 
 
-class FrameAP(_Gathered):
+class FrameAP(GatheredMetric):
     """The mAP over the frame of lowest AP within ±k of each anchor, as `metrics.pm_k_map` has it.
 
     Without sets every image is one of its own, and it is the mAP of all, as `metrics.map` has it.
@@ -205,8 +151,8 @@ class FrameAP(_Gathered):
         iou: float | str = 0.5,
         **settings: Any,
     ) -> None:
-        super().__init__(num_classes, (*OF_IMAGES, *OF_DETECTIONS, *OF_OBJECTS), **settings)
-        self.k, self.iou = k, iou
+        super().__init__(num_classes, (*OF_IMAGES, *OF_DETECTIONS, *OF_OBJECTS), k, **settings)
+        self.iou = iou
 
     def update(
         self,
@@ -228,8 +174,9 @@ class FrameAP(_Gathered):
         answers = [read_boxes(dict(entry), f"preds[{i}]") for i, entry in enumerate(preds)]
         objects = [read_boxes(dict(entry), f"target[{i}]") for i, entry in enumerate(target)]
         columns = self._number_images(n, sets, offsets, videos)
-        columns["targets"] = torch.tensor([len(row.labels) for row in objects])
-        columns["detections"] = torch.tensor([len(row.labels) for row in answers])
+        # of no images a tensor would be float32
+        columns["targets"] = torch.tensor([len(row.labels) for row in objects], dtype=torch.int64)
+        columns["detections"] = torch.tensor([len(r.labels) for r in answers], dtype=torch.int64)
         for name, values in columns.items():
             if len(values) != n:
                 counts = f"{len(values):,} rows, preds {n:,}"
@@ -248,19 +195,18 @@ class FrameAP(_Gathered):
         if (sets is None) != (offsets is None):
             raise UsageError("give sets and offsets, or neither: then every image counts")
         alone = torch.full((n,), NO_SET)
-        groups = alone if sets is None else torch.as_tensor(sets).flatten()
-        clips = groups if videos is None else torch.as_tensor(videos).flatten()
-        distances = alone if offsets is None else torch.as_tensor(offsets).flatten()
-        return {
-            "sets": groups.to(torch.int64),
-            "offsets": distances.to(torch.int64),
-            "videos": clips.to(torch.int64),
-        }
+        groups = alone if sets is None else read_whole_numbers(sets, "sets")
+        clips = groups if videos is None else read_whole_numbers(videos, "videos")
+        distances = alone if offsets is None else read_whole_numbers(offsets, "offsets")
+        return {"sets": groups, "offsets": distances, "videos": clips}
 
     def _list_detections(self, rows: Sequence[BoxRow]) -> dict[str, torch.Tensor]:
         without = [i for i, row in enumerate(rows) if row.scores is None]
         if without:
             raise UsageError(f"preds[{without[0]}] has no scores; give one for each box")
+        for i, row in enumerate(rows):
+            if row.scores is not None and np.isnan(row.scores).any():
+                raise UsageError(f"preds[{i}] has a score that is no number; correct it")
         return {
             "corners": _stack([row.corners for row in rows]).reshape(-1, 4),
             "scores": _stack([row.scores for row in rows if row.scores is not None]),
@@ -287,7 +233,7 @@ class FrameAP(_Gathered):
 
     def result(self) -> Result:
         """The number with its interval."""
-        columns = self._gather()
+        columns = self.gather()
         n = len(columns["sets"])
         split = np.cumsum(columns["detections"])[:-1]
         answers = [
@@ -311,7 +257,7 @@ class FrameAP(_Gathered):
         groups = columns["sets"] if in_sets else np.arange(n)
         unlabelled = np.full(n, -1, dtype=np.int64)
         answer = np.zeros(n, dtype=np.int64)
-        table = _build_predictions(self.num_classes, answer, groups, unlabelled, tags)
+        table = build_predictions(self.num_classes, answer, groups, unlabelled, tags)
         table = replace(
             table,
             columns=("boxes", "detections", *(("group", *tags) if in_sets else ())),
@@ -325,48 +271,3 @@ class FrameAP(_Gathered):
 def _stack(parts: Sequence[NDArray[Any]]) -> torch.Tensor:
     flat = [np.zeros(0), *(np.asarray(part, dtype=np.float64).ravel() for part in parts)]
     return torch.from_numpy(np.concatenate(flat))
-
-
-def _join(parts: Any, device: torch.device) -> NDArray[Any]:
-    """The parts of a state as one array.
-
-    Once the states of several processes are gathered it is one tensor.
-    """
-    parts = [parts] if isinstance(parts, torch.Tensor) else parts
-    nothing = torch.zeros(0, dtype=torch.int64, device=device)
-    return np.asarray(torch.cat(list(parts) or [nothing]).cpu().numpy())
-
-
-def _build_predictions(
-    num_classes: int,
-    answer: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    truth: NDArray[np.int64],
-    tags: dict[str, NDArray[np.int64]],
-) -> Predictions:
-    """The rows as predictions; `truth`: (n,) classes, −1: no label."""
-    n = len(answer)
-    names = tuple(f"class {i}" for i in range(num_classes))
-    labels = np.zeros((n, num_classes), dtype=np.bool_)
-    known = truth >= 0
-    labels[np.flatnonzero(known), truth[known]] = True
-    failed = answer == NOT_PREDICTED
-    return Predictions(
-        model="model",
-        data="data",
-        classes=names,
-        model_classes=names,
-        columns=("truth", "group", *tags),
-        ids=np.arange(n).astype(np.str_),
-        groups=groups.astype(np.str_),
-        truth=labels,
-        scores=np.zeros((n, 0), dtype=np.float32),
-        top=np.zeros((n, 0), dtype=np.int32),
-        top_scores=np.zeros((n, 0), dtype=np.float32),
-        errors=np.where(failed, "not predicted", ""),
-        tags=tags,
-        stored={
-            "predicted": np.where(failed, -1, answer),
-            "confidence": np.where(failed, np.nan, 1.0).astype(np.float32),
-        },
-    )

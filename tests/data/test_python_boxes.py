@@ -186,6 +186,7 @@ def test_an_augmentation_changes_images_and_boxes_alike(native):
         ({"boxes": [[5, 0, 1, 1]], "labels": [1]}, "ends before it begins"),
         ({"boxes": [[0, 0, np.nan, 1]], "labels": [1]}, "at no number"),
         ({"boxes": [[0, 0, 1, 1]], "labels": [0.5]}, "neither a number nor a name"),
+        ({"boxes": np.ones((4, 2)), "labels": [0, 1]}, r"the shape \(4, 2\), and not \(n, 4\)"),
         ([{"bbox": [0, 0, 1, 1], "category_id": 7}], r"evaluate coco\(annotations"),
     ],
 )
@@ -200,3 +201,125 @@ def test_labels_and_boxes_do_not_mix():
     data = [*as_torchvision()[:1], (draw()[1], "cat")]
     with pytest.raises(UsageError, match="has no boxes and others do"):
         se.evaluate(detect, data, classes=NAMES)
+
+
+CORNERS = [[10, 20, 30, 60], [5, 5, 9, 8]]
+SIDES = [[10, 20, 20, 40], [5, 5, 4, 3]]
+CENTRES = [[20, 40, 20, 40], [7, 6.5, 4, 3]]
+
+
+@pytest.mark.parametrize(
+    ("form", "values"), [("XYXY", CORNERS), ("XYWH", SIDES), ("CXCYWH", CENTRES)]
+)
+def test_boxes_of_torchvision_are_read_in_their_format(torchvision, form, values):
+    from torchvision.tv_tensors import BoundingBoxes
+
+    boxes = BoundingBoxes(
+        torch.tensor(values, dtype=torch.float32), format=form, canvas_size=(99, 99)
+    )
+    row = read_boxes({"boxes": boxes, "labels": torch.tensor([0, 1])}, "one")
+    np.testing.assert_array_equal(row.corners, CORNERS)
+
+
+@pytest.mark.parametrize("pack", [list, np.array, torch.tensor])
+def test_objects_of_hugging_face_are_read_as_lists_arrays_and_tensors(pack):
+    label = {"bbox": pack(SIDES), "category": pack([1, 0]), "area": pack([700, 10])}
+    row = read_boxes(label, "one")
+    np.testing.assert_array_equal(row.corners, CORNERS)
+    assert row.labels == (1, 0)
+    assert row.area.tolist() == [700, 10]
+
+
+class Supervised:
+    """`Detections` of supervision: numbers of the detector's own classes, and their names."""
+
+    xyxy = np.array(CORNERS, float)
+    class_id = np.array([0, 1])
+    confidence = np.array([0.9, 0.8])
+    data = {"class_name": np.array(["dog", "cat"])}  # noqa: RUF012
+
+
+def test_the_names_of_supervision_go_before_its_numbers():
+    """A detector of 80 classes numbers them in its own way, whatever the classes of the data."""
+    assert read_boxes(Supervised(), "one").labels == ("dog", "cat")
+    data = [(ONE, {"boxes": CORNERS, "labels": [1, 0]})]
+    run = se.evaluate(lambda images: [Supervised() for _ in images], data, classes=NAMES)
+    assert run.map().value == 1
+
+
+ONE = np.zeros((99, 99, 3), np.uint8)
+OBJECTS = [(ONE, {"boxes": CORNERS, "labels": [0, 1]})]
+
+
+def detect_as(row):
+    return lambda images: [row for _ in images]
+
+
+@pytest.mark.parametrize("row", [
+    (CORNERS, [0.9, 0.8], ["cat", "dog"]),
+    [CORNERS, [0.9, 0.8], [0, 1]],
+    (np.array(CORNERS), np.array([0.9, 0.8]), np.array([0.0, 1.0])),
+    {"boxes": torch.tensor(CORNERS).bfloat16(), "scores": torch.ones(2).bfloat16(),
+     "labels": torch.tensor([0.0, 1.0])},
+])  # fmt: skip
+def test_a_row_of_boxes_is_read_in_all_its_forms(row):
+    assert se.evaluate(detect_as(row), OBJECTS, classes=NAMES).map().value == 1
+
+
+@pytest.mark.parametrize("row", [([], [], []), [torch.zeros(0)] * 3, (np.zeros((0, 4)), [], [])])
+def test_an_empty_first_row_is_boxes(row):
+    assert se.evaluate(detect_as(row), OBJECTS, classes=NAMES).map().value == 0
+
+
+@pytest.mark.parametrize(("row", "words"), [
+    # labels before scores, as torchvision orders them
+    ((CORNERS, [0.9, 0.8], [0.6, 0.7]), "the label 0.6 is neither a number nor a name"),
+    ((np.ones((4, 2)), [0.9, 0.8], [0, 1]), r"the shape \(4, 2\)"),
+    ((CORNERS, [0.9, 0.8], ["cat", "cow"]), r"class 'cow', which is none of its classes; give all"),
+])  # fmt: skip
+def test_a_row_that_means_something_else_is_refused(row, words):
+    with pytest.raises(UsageError, match=words):
+        se.evaluate(detect_as(row), OBJECTS, classes=NAMES)
+
+
+@pytest.mark.parametrize("box", [[30, 20, 10, 60], [np.nan, 20, 30, 60]])
+def test_an_image_with_impossible_boxes_can_be_skipped_in_every_form(box):
+    """Of mappings too: they were refused for the whole run, whatever `on_error` said."""
+    good = {"boxes": CORNERS, "scores": [0.9, 0.8], "labels": [0, 1]}
+
+    def detect_one(images):
+        return [good if image[0, 0, 0] == 0 else good | {"boxes": [box, box]} for image in images]
+
+    data = [*OBJECTS, (ONE + 1, OBJECTS[0][1])]
+    with pytest.raises(UsageError, match="skip such samples"):
+        se.evaluate(detect_one, data, classes=NAMES)
+    run = se.evaluate(detect_one, data, classes=NAMES, on_error="skip")
+    assert [bool(error) for error in run.predictions.errors] == [False, True]
+
+
+def test_shares_of_the_sides_are_no_pixels():
+    shares = (np.array(CORNERS) / 99).tolist()
+    with pytest.raises(UsageError, match=r"within 1 × 1 pixel.*give x0 y0 x1 y1 in pixels"):
+        se.evaluate(detect_as(()), [(ONE, {"boxes": shares, "labels": [0, 1]})], classes=NAMES)
+    run = se.evaluate(detect_as((shares, [0.9, 0.8], [0, 1])), OBJECTS, classes=NAMES)
+    assert "all 2 detections lie within 1 × 1 pixel" in " ".join(run.predictions.notes)
+
+
+def test_a_function_that_detects_is_asked_of_footage_without_labels(tmp_path):
+    """Ten frames with a square that is not found in two of them."""
+    folder = tmp_path / "clip"
+    folder.mkdir()
+    for number in range(10):
+        pixels = np.zeros((40, 60, 3), np.uint8)
+        pixels[10:30, 10 + number : 30 + number] = 0 if number in (4, 5) else 255
+        Image.fromarray(pixels).save(folder / f"{number:03}.png")
+
+    def find_square(images):
+        places = [np.argwhere(image[..., 0] > 128) for image in images]
+        sides = [(p.min(axis=0)[::-1], p.max(axis=0)[::-1] + 1) if len(p) else () for p in places]
+        return [([np.concatenate(s)], [0.9], [0]) if s else ([], [], []) for s in sides]
+
+    run = se.evaluate(find_square, f"every_frame(path='{folder}', fps=10)", classes=["square"])
+    assert (run.blink_rate().value, run.blink_rate().n) == (0.2, 10)
+    with pytest.raises(UsageError, match=r"not an array of numbers.*callable_detector"):
+        se.evaluate(find_square, [(np.array(Image.open(folder / "000.png")), "square")])

@@ -10,7 +10,8 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import steadyeye as se
 from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.data.python_data import read_items, to_rgb
+from steadyeye.data.python_data import read_items
+from steadyeye.data.python_items import to_rgb
 
 NAMES = ["cat", "dog", "owl"]
 LABELS = [0, 2, 1, 1, 0, 2, 2, 0]
@@ -200,6 +201,143 @@ def test_labels_are_checked_against_the_classes():
     labels = [-1, None, [2, 0], (), np.int64(1), torch.tensor(2), np.array([0.1, 0.2, 0.7])]
     source = read_items([(ONE, label) for label in labels], NAMES)
     assert list(source.truths) == [(), (), (0, 2), (), (1,), (2,), (2,)]
+
+
+@pytest.mark.parametrize("suffix", ["png", "tiff"])
+def test_the_upper_bits_of_sixteen_count_as_in_the_file(tmp_path, suffix):
+    """PIL's `convert` cuts them off at 255, which makes a white image of most."""
+    path = tmp_path / f"grey.{suffix}"
+    Image.fromarray(np.linspace(0, 65535, 64).astype(np.uint16).reshape(8, 8)).save(path)
+    with Image.open(path) as image:
+        pixels = to_rgb(image, "one")
+    np.testing.assert_array_equal(pixels, to_rgb(path, "one"))
+    np.testing.assert_array_equal(pixels[..., 0].ravel(), np.linspace(0, 65535, 64) // 256)
+
+
+@pytest.mark.parametrize(("values", "words"), [
+    (np.full((8, 8), 300, np.int32), "are int32; give uint8"),
+    (np.full((8, 8), 300, np.float32), "go from 300 to 300; give uint8"),
+])  # fmt: skip
+def test_an_image_of_pil_of_32_bits_is_not_cut_off(values, words):
+    with pytest.raises(SampleError, match=words):
+        to_rgb(Image.fromarray(values), "one")
+    shares = Image.fromarray(np.full((8, 8), 0.2, np.float32))
+    assert (to_rgb(shares, "one") == 51).all()
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, int, np.uint8, bool])
+@pytest.mark.parametrize("pack", [np.asarray, torch.tensor, np.ndarray.tolist])
+def test_a_row_a_class_counts_where_it_is_highest(kind, pack):
+    """Also of whole numbers, as `one_hot` of PyTorch gives them: 0 and 1 are no classes there."""
+    rows = [[0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]
+    source = read_items([(ONE, pack(np.array(row, kind))) for row in rows], [*NAMES, "elk"])
+    assert list(source.truths) == [(2,), (0,), (1, 3), (), (0, 1, 2, 3)]
+
+
+def test_numbers_of_several_classes_are_no_rows():
+    labels = [[0, 1], np.array([1, 2]), torch.tensor([0]), [1, -1], (2, 1, 0)]
+    source = read_items([(ONE, label) for label in labels], NAMES)
+    assert list(source.truths) == [(0, 1), (1, 2), (0,), (1,), (0, 1, 2)]
+
+
+@pytest.mark.parametrize(("label", "classes", "words"), [
+    ([0, 1], 2, r"is \[0, 1\], one-hot or both classes; give the number"),
+    ([0, 1, 0], 4, "has a number twice, and 3 numbers for 4 classes"),
+    ([0.0, 1.0], 3, "has 2 scores for 3 classes"),
+    ([0.2, 0.2, 0.2], 3, "scores all classes alike"),
+])  # fmt: skip
+def test_a_row_that_may_mean_two_things_is_refused(label, classes, words):
+    with pytest.raises(UsageError, match=words):
+        read_items([(ONE, label)], [f"class {i}" for i in range(classes)])
+
+
+class NamedItems(list):
+    """Data that name their classes, in an order of their own."""
+
+    classes = ("owl", "cat", "dog")
+
+
+def test_numbers_of_data_are_over_the_names_that_the_data_have():
+    """Whatever the model is over: another order, more classes, or some others."""
+    data = NamedItems((image, NamedItems.classes.index(NAMES[label])) for image, label in PAIRS)
+    expected = se.evaluate(tell, PAIRS, classes=NAMES).accuracy().value
+    assert se.evaluate(tell, data, classes=NAMES).accuracy().value == expected
+    more = ["elk", *NAMES]
+
+    def tell_more(images):
+        return np.concatenate([np.zeros((len(images), 1)), tell(images)], axis=1)
+
+    assert se.evaluate(tell_more, data, classes=more).accuracy().value == expected
+    with pytest.raises(UsageError, match="owl"):  # the model has no class for it
+        se.evaluate(tell, data, classes=["cat", "dog", "elk"])
+    # as many other words are names for the same
+    assert read_items(data, ["Eule", "Katze", "Hund"]).classes.names == ("Eule", "Katze", "Hund")
+
+
+def test_the_synonyms_of_a_class_are_one_name():
+    data = NamedItems([(ONE, 0), (ONE, 1)])
+    data.classes = [("tench", "Tinca tinca"), ("goldfish",)]
+    assert read_items(data).classes.names == ("tench, Tinca tinca", "goldfish")
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+def test_tensors_of_a_network_in_training_are_scores(kind):
+    """With a gradient, and of a kind that NumPy lacks."""
+    scores = torch.tensor([[1.0, 2.0, 0.0]], dtype=kind, requires_grad=True)
+    run = se.evaluate(lambda images: scores.repeat(len(images), 1), [(ONE, "dog")], classes=NAMES)
+    assert run.accuracy().value == 1
+
+
+def test_a_class_without_a_score_is_only_never_the_best():
+    def mask(images):
+        return np.tile([-np.inf, 0.5, 0.1], (len(images), 1))
+
+    assert se.evaluate(mask, [(ONE, "dog")], classes=NAMES).accuracy().value == 1
+
+
+def test_operators_and_levels_are_lists_or_text():
+    names = ("operators", "levels")
+    options = [
+        ("jpeg_compression, pixelate", "0, 2, 4"),
+        (["jpeg_compression", "pixelate"], [0, 2, 4]),
+        (["jpeg_compression", "pixelate"], range(0, 5, 2)),
+    ]
+    first, *others = (
+        se.evaluate(tell, PAIRS, classes=NAMES, **dict(zip(names, pair, strict=True))).results()
+        for pair in options
+    )
+    assert len({name.partition("(")[0] for name in first}) > 1
+    assert all(other == first for other in others)
+    single = se.evaluate(tell, PAIRS, classes=NAMES, operators="pixelate", levels=2)
+    assert set(single.predictions.tags["level"]) == {0, 2}
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"classes": set(NAMES)}, "classes is .*give a list of names in the order of the answers"),
+    ({"classes": {0: "cat"}}, "classes is .0: 'cat'.; give a list"),
+    ({"classes": 3}, "classes is 3; give a list"),
+    ({"workers": "2"}, "workers is '2', which has the wrong type"),
+    ({"on_error": True}, "on_error is True, which has the wrong type"),
+    ({"cache": 3}, "cache is 3, which has the wrong type"),
+    ({"seed": "x"}, "seed is 'x', which has the wrong type"),
+])  # fmt: skip
+def test_options_of_another_type_are_refused_in_one_line(options, words):
+    """A set was taken in whatever order it came."""
+    with pytest.raises(UsageError, match=words) as error:
+        se.evaluate(tell, PAIRS, **{"classes": NAMES} | options)
+    assert "\n" not in str(error.value)
+
+
+def test_classes_are_arrays_tuples_and_files_too(tmp_path):
+    path = tmp_path / "classes.txt"
+    path.write_text("\n".join(NAMES))
+    for classes in (np.array(NAMES), tuple(NAMES), path, str(path)):
+        assert se.evaluate(tell, PAIRS, classes=classes).predictions.classes == tuple(NAMES)
+
+
+def test_data_of_python_have_nothing_to_measure():
+    with pytest.raises(UsageError, match="measure takes a source, not a list; data of Python has"):
+        se.evaluate(tell, PAIRS, classes=NAMES).measure(PAIRS)
 
 
 def test_data_that_change_are_not_evaluated(tmp_path):

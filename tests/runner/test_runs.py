@@ -207,6 +207,9 @@ def test_a_corrupt_jpeg_stops_the_run_or_is_recorded(davis, tmp_path):
     ("scores", "why"),
     [
         (lambda n: np.full((n, 2), np.nan), "returned NaN scores for"),
+        # what overflows: without a best class, and confidence_jump was NaN
+        (lambda n: np.tile([0, np.inf], (n, 1)), "returned infinite scores for"),
+        (lambda n: np.full((n, 2), -np.inf), "returned infinite scores for"),
         (lambda n: np.zeros((n, 5)), "classes"),
         (np.zeros, "it should return"),
         (lambda n: np.array([["a", "b"]] * n), "not an array of numbers"),

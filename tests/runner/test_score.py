@@ -68,6 +68,7 @@ def test_scores_names_and_indices_give_the_same_numbers(data, ids, tmp_path):
             "7 scores .* there are 30 classes",
         ),
         (lambda answers, first: answers.update({first: [float("nan")] * 30}), "NaN scores"),
+        (lambda answers, first: answers.update({first: [1e39] * 30}), "has infinite scores for"),
         (lambda answers, first: answers.update({first: 30}), "an index from 0 to 29"),
         (lambda answers, first: answers.update({first: ["x"] * 30}), "that are not numbers"),
     ],

@@ -358,6 +358,10 @@ def test_exit_codes_of_a_file(folder):
         (("a.mp4", "--keep", "1"), "'1' is no size; write one such as 200MB"),
         (("a.mp4", "--fps", "0"), "--fps 0: give more than 0 frames a second"),
         (("a.mp4", "--period", "12", "--block", "20"), "is shorter than a block"),
+        (
+            ("a.mp4", "--alert", "flip_rate <= 9%", "--days", "0.001", "--block", "90"),
+            "--days 0.001 is shorter than a block of 90 s",
+        ),
         (("a.mp4", "--webhook", "file:///x"), "is no address to post to"),
     ],
 )

@@ -124,6 +124,11 @@ def _check(settings: "WatchSettings") -> None:
             f"--period {settings.period:g} is shorter than a block of {settings.block:g} s; give "
             "a longer one"
         )
+    if settings.promises and settings.every < 1:
+        raise UsageError(
+            f"--days {settings.days:g} is shorter than a block of {settings.block:g} s, so that "
+            "each would be a false alarm; give more days"
+        )
 
 
 def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> bool:

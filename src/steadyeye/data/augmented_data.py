@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.data.python_data import split_item, to_rgb
+from steadyeye.data.python_items import split_item, to_rgb
 
 
 class AugmentedData:

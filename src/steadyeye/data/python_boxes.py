@@ -31,8 +31,11 @@ class BoxRow:
 
 
 def to_array(values: Any) -> NDArray[Any]:
-    """Values as an array, of a tensor of PyTorch too."""
-    return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
+    """Values as an array, of a tensor of PyTorch too; float32 of bfloat16, which NumPy lacks."""
+    if not hasattr(values, "detach"):
+        return np.asarray(values)
+    tensor = values.detach().cpu()
+    return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
 
 
 def holds_boxes(label: object) -> bool:
@@ -47,17 +50,28 @@ def holds_boxes(label: object) -> bool:
 def read_boxes(label: Any, name: str) -> BoxRow:
     """The boxes of an image; `name`: what an error calls it.
 
-    Mappings with `boxes` (x0 y0 x1 y1) and `labels`, as torchvision and torchmetrics have them;
-    with `bbox` (x y width height, as COCO has them) and `category`, as Hugging Face's; objects with
-    `boxes` and `labels` of MAITE; `Detections` of supervision. Raises `UsageError` for others.
+    Mappings with `boxes` and `labels`, as torchvision and torchmetrics have them, x0 y0 x1 y1
+    unless the `format` of torchvision's BoundingBoxes is another; with `bbox` (x y width height, as
+    COCO has them) and `category`, as Hugging Face's; objects with `boxes` and `labels` of MAITE;
+    `Detections` of supervision, by their `class_name` where they have it. Raises `UsageError` for
+    others, and for boxes that are inverted or no numbers.
     """
+    row = read_answer(label, name)
+    if not (np.isfinite(row.corners).all() and (row.corners[:, 2:] >= row.corners[:, :2]).all()):
+        raise _refuse(name, "a box ends before it begins, or at no number; corners are x0 y0 x1 y1")
+    return row
+
+
+def read_answer(label: Any, name: str) -> BoxRow:
+    """As `read_boxes`, with the boxes as they are, also inverted ones and NaN."""
     try:
         return _read(label)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(
-            f"the boxes of '{name}' cannot be read ({reason}); give {EXAMPLE}"
-        ) from error
+        raise _refuse(name, " ".join(str(error).split())[:200]) from error
+
+
+def _refuse(name: str, reason: str) -> UsageError:
+    return UsageError(f"the boxes of '{name}' cannot be read ({reason}); give {EXAMPLE}")
 
 
 def _read(label: Any) -> BoxRow:
@@ -71,21 +85,35 @@ def _read(label: Any) -> BoxRow:
         return _row(part("boxes"), part("labels"), part("scores"), part("iscrowd"), part("area"))
     if isinstance(label, Mapping):
         category = next((label[key] for key in CATEGORY_KEYS if key in label), None)
-        sides = to_array(label["bbox"]).astype(np.float64).reshape(-1, 4)
-        corners = from_sides(sides)
-        area = label.get("area") or None
-        return _row(corners, category, None, label.get("iscrowd"), area)
+        corners = from_sides(_read_corners(label["bbox"]))
+        area = label.get("area")
+        empty = area is None or len(area) == 0
+        return _row(corners, category, None, label.get("iscrowd"), None if empty else area)
     if hasattr(label, "xyxy"):
         names = getattr(label, "data", {}).get("class_name")
-        classes = label.class_id if label.class_id is not None else names
+        classes = label.class_id if names is None else names
         return _row(label.xyxy, classes, getattr(label, "confidence", None))
     return _row(label.boxes, label.labels, getattr(label, "scores", None))
+
+
+def _read_corners(boxes: Any) -> NDArray[np.float64]:
+    """(n, 4) x0 y0 x1 y1, of torchvision's BoundingBoxes in another format too."""
+    sides = to_array(boxes).astype(np.float64)
+    if sides.size and (sides.ndim != 2 or sides.shape[1] != 4):
+        raise ValueError(f"they have the shape {sides.shape}, and not (n, 4)")
+    sides = sides.reshape(-1, 4)
+    form = getattr(getattr(boxes, "format", None), "value", "XYXY")
+    if form == "CXCYWH":
+        sides = np.concatenate([sides[:, :2] - sides[:, 2:] / 2, sides[:, 2:]], axis=1)
+    elif form not in ("XYXY", "XYWH"):
+        raise ValueError(f"their format is {form}, and not XYXY, XYWH or CXCYWH")
+    return sides if form == "XYXY" else from_sides(sides)
 
 
 def _row(
     corners: Any, labels: Any, scores: Any = None, crowd: Any = None, area: Any = None
 ) -> BoxRow:
-    box = to_array(corners).astype(np.float64).reshape(-1, 4)
+    box = _read_corners(corners)
     n = len(box)
     if labels is None:
         raise ValueError("they have no labels")
@@ -97,8 +125,6 @@ def _row(
     for part in (classes, values, crowd, area):
         if part is not None and len(part) != n:
             raise ValueError(f"{n} boxes and {len(part)} of what is said of them")
-    if n and not (np.isfinite(box).all() and (box[:, 2:] >= box[:, :2]).all()):
-        raise ValueError("a box ends before it begins, or at no number; corners are x0 y0 x1 y1")
     return BoxRow(
         box,
         classes,
@@ -109,10 +135,13 @@ def _row(
 
 
 def _read_classes(labels: Any) -> tuple[int | str, ...]:
+    """Numbers and names; floats where they are whole, as those of Ultralytics."""
     values = labels if isinstance(labels, list | tuple) else to_array(labels).tolist()
     classes = [value.item() if hasattr(value, "item") else value for value in values]
-    for value in classes:
-        if isinstance(value, bool) or not isinstance(value, int | str):
+    for i, value in enumerate(classes):
+        if isinstance(value, float) and value.is_integer():
+            classes[i] = int(value)
+        elif isinstance(value, bool) or not isinstance(value, int | str):
             raise ValueError(f"the label {value!r} is neither a number nor a name")
     return tuple(classes)
 

@@ -198,6 +198,7 @@ def _list_caveats(
     several = [(kind, some) for kind, some in kinds if some is not None]
     notes = [_note_beyond_images(kind, some, sizes, ids) for kind, some in several]
     notes.append(_note_unknown_sizes(sizes, ids, [some for _, some in several]))
+    notes += [_note_first_pixel(some) for kind, some in several if kind == "detections"]
     if "left_out" in table.column_names:
         notes.append(_note_left_out(table["left_out"], ids, model_classes))
     return tuple(note for note in notes if note)
@@ -223,6 +224,16 @@ def _note_beyond_images(
         f"{total:,} of {len(table):,} {kind} extend beyond their image, "
         f"{completely:,} of them completely, first ({box}) in '{ids[table.image[first]]}' of "
         f"{width:.0f} × {height:.0f} pixels; all are included unchanged"
+    )
+
+
+def _note_first_pixel(table: BoxTable) -> str | None:
+    starts = range(0, len(table), PIECE)
+    if not starts or any(table.boxes[start : start + PIECE].max() > 1 for start in starts):
+        return None
+    return (
+        f"all {number_of(len(table), 'detection')} lie within 1 × 1 pixel, as if they were shares "
+        "of the image's sides; boxes are x0 y0 x1 y1 in pixels"
     )
 
 

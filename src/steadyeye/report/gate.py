@@ -133,6 +133,8 @@ def _check_requirement(table: Predictions, required: Requirement, least: int) ->
     outcome = _outcome(required.is_met(result.value), required.is_met(near), result.n >= least)
 
     def count_needed() -> str:
+        if ask(required.spec).outcomes is None:
+            return "more videos would narrow its interval"
         return sample_size.to_show(result, required.number, _outcomes(table, required.spec))
 
     why = _why(
@@ -226,7 +228,7 @@ def _result(table: Predictions, spec: Spec) -> Result:
             f"competes, so every prediction is right; {NO_ACCURACY}"
         )
     result = ask(spec).metric(table)
-    if result.value is None and result.cells:
+    if result.value is None and result.cells and result.n:
         raise UsageError(f"{spec} is more than one number; require a metric with one number")
     return result
 

@@ -338,7 +338,9 @@ def describe_fault(task: Task, answer: Answer, id_: str) -> str:
     if isinstance(answer, Detections):
         fault = describe_box_fault(answer, task.width)
         return f"{task.model.name} returned {fault} for '{id_}'" if fault else ""
-    return f"{task.model.name} returned NaN scores for '{id_}'" if np.isnan(answer).any() else ""
+    # the highest of −∞ alone is none either; +∞ is what overflows, and of several no best
+    kind = "NaN" if np.isnan(answer).any() else "infinite" if np.isinf(answer.max()) else ""
+    return f"{task.model.name} returned {kind} scores for '{id_}'" if kind else ""
 
 
 def describe_box_fault(detections: Detections, classes: int) -> str:

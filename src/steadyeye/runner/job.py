@@ -1,7 +1,8 @@
 """A job: which models on which data, and where; written down in TOML or given as flags."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, get_type_hints
 
@@ -123,6 +124,22 @@ def read_job_values(path: Path, types: Mapping[str, Any]) -> dict[str, Any]:
         if key not in types:
             raise UsageError(f"'{path}': {unknown('job key', key, types)}")
         _check_value(value, types[key], f"the job '{path}' has {key} = {repr(value)[:100]}")
+    return values
+
+
+def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a job as Python has them: lists, numbers and paths as the text of a job.
+
+    Raises `UsageError` for a wrong type.
+    """
+    types, values = get_type_hints(Job), dict(options)
+    for key, value in options.items():
+        if isinstance(value, PathLike):
+            values[key] = str(value)
+        elif key in ("operators", "levels") and isinstance(value, Sequence | int):
+            several = [value] if isinstance(value, str | int) else value
+            values[key] = ", ".join(map(str, several))
+        _check_value(values[key], types[key], f"{key} is {repr(value)[:100]}")
     return values
 
 

@@ -113,9 +113,13 @@ def _read_list(saved: SavedPredictions, id_: str, value: list[Any], width: int) 
             f"{number_of(width, 'class')}; name the model's classes with --classes"
         )
     try:
-        scores = np.asarray(value, dtype=np.float32)
+        with np.errstate(over="ignore"):  # what is then infinite is refused
+            scores = np.asarray(value, dtype=np.float32)
     except (TypeError, ValueError):
         raise UsageError(f"'{saved.name}' has scores for '{id_}' that are not numbers") from None
-    if np.isnan(scores).any():
-        raise UsageError(f"'{saved.name}' has NaN scores for '{id_}'; give a number for each class")
+    kind = "NaN" if np.isnan(scores).any() else "infinite" if np.isinf(scores.max()) else ""
+    if kind:
+        raise UsageError(
+            f"'{saved.name}' has {kind} scores for '{id_}'; give a number for each class"
+        )
     return scores

@@ -105,6 +105,7 @@ class Watch:
             frames.close()
         self._is_over = frames.is_over
         self._add_block(self.observer.end_block())
+        self._say_unmeasured()
         self._save_all()
         self.latest = self.describe()
 
@@ -209,15 +210,26 @@ class Watch:
         if time.monotonic() < self._tick + TICK:
             return
         self._tick = time.monotonic()
-        if self._is_sparse and not self._said_sparse:
-            self._said_sparse = True
-            self.say(SPARSE)
+        self._say_sparse()
         # the end of a file is seen by that of the command
         silent = self.feed.status.startswith(("reading", "ended"))
         if self.feed.status != self._status and not silent:
             self._status = self.feed.status
             self.say(self._status)
         self.latest = self.describe()
+
+    def _say_sparse(self) -> None:
+        """Says once that objects cannot be followed."""
+        if self._is_sparse and not self._said_sparse:
+            self._said_sparse = True
+            self.say(SPARSE)
+
+    def _say_unmeasured(self) -> None:
+        """Says at the end which promises no block has a value of: nothing is known of them."""
+        self._say_sparse()
+        for watched in self.memory.watched:
+            if watched.promise.measure not in self.memory.series:
+                self.say(f"not measured: {watched.promise} (no block has a value)")
 
     def describe(self) -> dict[str, Any]:
         """What is shown: the state of the source, of each measure and of each promise."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steadyeye import testing
-from steadyeye.core.boxes import Detections, detection_table
+from steadyeye.core.boxes import Detections, detection_table, take
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated
 from steadyeye.data.images.image_file import encode
@@ -17,6 +17,7 @@ from steadyeye.metrics.blink_rate import blink_rate
 from steadyeye.metrics.box_jitter import box_jitter
 from steadyeye.metrics.class_change_rate import class_change_rate
 from steadyeye.metrics.confidence_swing import confidence_swing
+from steadyeye.metrics.detection_delay import detection_delay
 from steadyeye.metrics.flicker_rate import flicker_rate
 from steadyeye.metrics.sequences.object_steadiness import find_blinks, find_jitter
 from steadyeye.metrics.sequences.tracklets import DETECTED, DIP, MISS, UNSURE, can_follow, link
@@ -27,6 +28,7 @@ from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
 from steadyeye.runner.validate import check
 
+METRICS = (blink_rate, flicker_rate, class_change_rate, box_jitter, confidence_swing)
 FRAMES = 30
 """Of each of two videos, at 10 frames a second."""
 
@@ -183,7 +185,7 @@ def test_jitter_is_the_distance_from_a_parabola():
 
     table = film(objects)
     linked = link(table)
-    rows, place, size = find_jitter(linked, table.tags["frame"])
+    rows, place, size = find_jitter(linked, table.tags["seconds"])
     assert len(rows) == 2 * (FRAMES - 4)
     boxes = linked.boxes[linked.track == 0]
     centres, sides = (boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]
@@ -205,6 +207,36 @@ def test_jitter_is_the_distance_from_a_parabola():
     assert (result.cells[1].value, result.cells[1].unit) == (pytest.approx(pixels.mean()), "pixels")
 
 
+def test_steady_motion_at_an_uneven_frame_rate_is_no_jitter():
+    """The path is a parabola in time: through frames of a rate that changes it is none."""
+    table = film(lambda video, frame: [])
+    steps = np.random.default_rng(1).choice([1, 1, 1, 1, 2], FRAMES) / 30
+    seconds = np.tile(np.cumsum(steps), 2)
+    rows = dict(
+        zip(zip(table.tags["video"], table.tags["frame"], strict=True), seconds, strict=True)
+    )
+
+    def objects(video, frame):
+        return [(square(300 * rows[video, frame]), 0, 0.9)]
+
+    table = replace(film(objects), tags={**table.tags, "seconds": seconds})
+    result = box_jitter(table)
+    even = [np.ptp(steps[i + 1 : i + 5]) < 1e-9 for i in range(FRAMES - 4)]
+    assert result.value == pytest.approx(0, abs=1e-12)
+    assert result.n == 2 * sum(even) > 0
+    assert result.notes == (
+        f"{2 * (len(even) - sum(even))} frames left out: those around are not equally far apart in "
+        "time",
+    )
+
+
+def test_times_that_a_container_rounds_are_even():
+    table = film(lambda video, frame: [(square(100), 0, 0.9)])
+    milliseconds = np.round(table.tags["frame"] / 120, 3)  # 8 and 9 ms
+    rounded = replace(table, tags={**table.tags, "seconds": milliseconds})
+    assert box_jitter(rounded).n == 2 * (FRAMES - 4)
+
+
 def test_rows_in_any_order_give_the_same_objects():
     table = testing.example_tracks()
     turned = np.random.default_rng(0).permutation(len(table))
@@ -215,7 +247,7 @@ def test_rows_in_any_order_give_the_same_objects():
         for part in parts
     ]
     other = replace(testing._rows(table, turned), raw_detections=detection_table(answers))
-    for metric in (blink_rate, flicker_rate, class_change_rate, box_jitter, confidence_swing):
+    for metric in METRICS:
         assert metric(other) == metric(table), metric.__name__
 
 
@@ -223,11 +255,40 @@ def test_frames_that_are_far_apart_are_not_linked():
     """Ten frames a second are close enough, two are not: every object would be a flicker."""
     table = film(lambda video, frame: [(square(100), 0, 0.9)])
     assert can_follow(table)
+    # five frames a second are enough, whose times differ by 0.2 and a little more
+    five = replace(table, tags={**table.tags, "seconds": table.tags["frame"] / 5})
+    assert np.median(np.diff(five.tags["seconds"][:FRAMES])) > 0.2
+    assert can_follow(five)
+    assert flicker_rate(five) == flicker_rate(table)
     sparse = replace(table, tags={**table.tags, "seconds": 5 * table.tags["seconds"]})
     assert not can_follow(sparse)
     with pytest.raises(UsageError, match=r"are 0\.5 s apart, too far to follow objects; take a"):
         flicker_rate(sparse)
     assert not can_follow(testing.example_video())
+
+
+def test_a_scene_of_too_few_frames_a_second_is_left_out_beside_others():
+    """A fast object in a video of two frames a second was another object in each frame."""
+
+    def objects(video, frame):
+        if video == "v1":
+            return [(square(60 * frame), 0, 0.9)]
+        return [] if frame == 9 else [(square(5 * frame), frame // 20, 0.9 - frame % 2 / 10)]
+
+    table = film(objects)
+    slow = np.asarray(table.tags["video"]) == "v1"
+    seconds = np.where(slow, table.tags["frame"] / 2, table.tags["seconds"])
+    mixed = replace(table, tags={**table.tags, "seconds": seconds})
+    alone = testing._rows(table, np.flatnonzero(~slow))
+    part = np.flatnonzero(np.isin(table.raw_detections.image, np.flatnonzero(~slow)))
+    assert np.array_equal(np.flatnonzero(~slow), np.arange(FRAMES)), "the rows keep their numbers"
+    alone = replace(alone, raw_detections=take(table.raw_detections, part))
+    assert can_follow(mixed)
+    for metric in (*METRICS, detection_delay):
+        other, expected = metric(mixed), metric(alone)
+        assert (other.value, other.n) == (expected.value, expected.n)
+        assert "1 scene left out: frames more than 0.2 s apart, too far to" in other.notes[-1]
+    assert (blink_rate(mixed).value, blink_rate(mixed).n) == (1 / FRAMES, FRAMES)
 
 
 def test_without_detections_it_is_said():
@@ -236,7 +297,7 @@ def test_without_detections_it_is_said():
     with pytest.raises(UsageError, match=r"score=0\.05: give a score between 0\.1 and 1"):
         blink_rate(testing.example_tracks(), score=0.05)
     nothing = film(lambda video, frame: [])
-    for metric in (blink_rate, flicker_rate, class_change_rate, box_jitter, confidence_swing):
+    for metric in METRICS:
         assert metric(nothing).value is None
 
 

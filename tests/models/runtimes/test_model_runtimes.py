@@ -268,6 +268,40 @@ def test_probabilities_of_a_torch_module_get_no_second_softmax(ten, monkeypatch)
     np.testing.assert_allclose(model(IMAGES), expected, atol=1e-5)
 
 
+class Sigmoid(torch.nn.Module):
+    """The toy network with a sigmoid: each class by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.network = toy_networks.seeded(gain=4.0)
+
+    def forward(self, images):
+        return self.network(images).sigmoid()
+
+
+@pytest.mark.parametrize("backend", ["onnx", "torch"])
+@pytest.mark.filterwarnings("ignore")
+def test_a_sigmoid_is_asked_about(tmp_path, ten, monkeypatch, backend):
+    """A softmax over its probabilities flattened them: the confidence was a tenth or two."""
+    path, module = str(tmp_path / "sigmoid.onnx"), Sigmoid().eval()
+    options = {"path": path, "classes": ten}
+    if backend == "onnx":
+        torch.onnx.export(module, (torch.zeros(1, 3, 32, 40),), path, dynamo=False)
+    else:
+        monkeypatch.setattr(toy_networks, "sigmoid", lambda: Sigmoid().eval(), raising=False)
+        options |= {"path": "py:toy_networks:sigmoid", "runtime": "torch"}
+    recipe = SMALL if backend == "torch" else {}
+    with pytest.raises(UsageError, match=r"in 0…1 that do not sum to 1.*output='probabilities'"):
+        build(backend, **options, recipe=recipe)
+    model = build(backend, **options, recipe=recipe | {"output": "probabilities"})
+    prepared = np.stack([model.stages().prepare(image) for image in IMAGES])
+    with torch.inference_mode():
+        expected = module(torch.from_numpy(prepared)).numpy()
+    np.testing.assert_allclose(model(IMAGES), expected, atol=1e-5)
+    logits = build(backend, **options, recipe=recipe | {"output": "logits"})
+    np.testing.assert_allclose(logits(IMAGES), softmax(expected), atol=1e-5)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_an_onnx_file_of_grey_images_is_refused_by_its_shape(tmp_path, ten):
     grey = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(28 * 28, 10)).eval()

@@ -8,6 +8,7 @@ import pytest
 import tiny_onnx
 from forked import steadyeye
 from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+from PIL import Image
 
 import steadyeye as se
 from steadyeye.core.errors import UsageError
@@ -57,6 +58,62 @@ class Calibration(CalibrationDataReader):
 
     def get_next(self):
         return next(self.batches, None)
+
+
+def write_clips(folder):
+    """Three videos of eight frames, whose grey level is their number; sets of ±2 as a source."""
+    for video in range(3):
+        (folder / "clips" / str(video)).mkdir(parents=True)
+        for frame in range(8):
+            pixels = np.full((8, 8, 3), 8 * video + frame, np.uint8)
+            Image.fromarray(pixels).save(folder / f"clips/{video}/{frame}.png")
+    labels = folder / "labels.csv"
+    labels.write_text("video,labels\n0,cat\n1,cat\n2,cat\n")
+    return f"frames(path='{folder / 'clips'}', anchors=4, k=2, labels='{labels}')"
+
+
+def test_a_frame_of_several_sets_and_one_without_a_prediction_count_once(tmp_path):
+    """Sets of ±2 around four anchors of eight frames: most frames are in two sets or three."""
+    draws = np.random.default_rng(5)
+    right = draws.random((2, 3, 8)) < 0.7
+    missing = {(0, 3), (2, 4)}
+    source = write_clips(tmp_path)
+
+    def answer(images, model):
+        places = [divmod(int(image[0, 0, 0]), 8) for image in images]
+        scores = np.array([[1.0, 0.0] if right[model][place] else [0.0, 1.0] for place in places])
+        scores[[model == 1 and place in missing for place in places]] = np.nan
+        return scores
+
+    def full(images):
+        return answer(images, 0)
+
+    def small(images):
+        return answer(images, 1)
+
+    runs = [se.evaluate(m, source, classes=["cat", "dog"], on_error="skip") for m in (full, small)]
+    (models,) = group_shared([run.folder for run in runs], "accuracy, pm_k(k=2)")
+    (deployment,) = compare_deployed(models, "full")
+    table = runs[0].predictions
+    videos, frames = (np.asarray(table.tags[name]).astype(int) for name in ("video", "frame"))
+    rows = list(zip(videos.tolist(), frames.tolist(), strict=True))
+    unique = sorted(set(rows) - missing)
+    assert len(unique) < len(rows) - len(missing)
+    changed = [right[0][place] != right[1][place] for place in unique]
+    assert deployment.changed.value == pytest.approx(np.mean(changed))
+    assert deployment.changed.n == len(unique)
+    sets = [[p for p, g in zip(rows, table.groups, strict=True) if g == name]
+            for name in np.unique(table.groups)]  # fmt: skip
+    offsets = np.asarray(table.tags["offset"])
+    anchors = {g: rows[i] for i, g in enumerate(table.groups) if offsets[i] == 0}
+    left = [(anchors[name], set(places) - missing)
+            for name, places in zip(np.unique(table.groups), sets, strict=True)
+            if anchors[name] not in missing]  # fmt: skip
+    accuracy = [np.mean([model[anchor] for anchor, _ in left]) for model in right]
+    steady = [np.mean([all(model[p] for p in places) for _, places in left]) for model in right]
+    costs = {cost.metric: cost.difference.value for cost in deployment.costs}
+    assert costs["accuracy"] == pytest.approx(accuracy[0] - accuracy[1])
+    assert costs["pm_k(k=2)"] == pytest.approx(steady[0] - steady[1])
 
 
 def test_a_quantised_file_is_compared_with_its_original(tmp_path, monkeypatch):

@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from os import PathLike
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from steadyeye.core.errors import UNPRINTABLE, UsageError, shorten, unknown
 from steadyeye.core.storage.files import Place, place
@@ -107,6 +110,24 @@ def read(text: str) -> Classes:
         return close_list(_classes(entries))
     except UsageError as error:
         raise UsageError(f"cannot use the {WHAT} '{path}': {error}") from error
+
+
+def list_classes(classes: object) -> str | list[str] | None:
+    """The classes that a Python program gives: a known list, a file, or names in their order.
+
+    None where there are none. Raises `UsageError` for what has no order of names.
+    """
+    if classes is None or isinstance(classes, str):
+        return classes or None
+    if isinstance(classes, PathLike):
+        return str(classes)
+    names = classes.tolist() if isinstance(classes, np.ndarray) else classes
+    if not isinstance(names, list | tuple):
+        raise UsageError(
+            f"classes is {repr(names)[:60]}; give a list of names in the order of the answers, a "
+            "known list or a file"
+        )
+    return [str(name) for name in names] or None
 
 
 def read_given(classes: str | Sequence[str]) -> Classes:

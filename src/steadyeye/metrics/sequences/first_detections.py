@@ -10,7 +10,7 @@ from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.types import Result
 from steadyeye.metrics.sequences.answer_runs import median
 from steadyeye.metrics.sequences.object_steadiness import LEAST, count_detections
-from steadyeye.metrics.sequences.tracklets import SAME, Scene, link, list_scenes
+from steadyeye.metrics.sequences.tracklets import SAME, Scene, link, list_scenes, note_sparse
 from steadyeye.metrics.sequences.true_tracks import follow, note_left_out, rename
 
 
@@ -35,7 +35,8 @@ def measure_delay(predictions: Predictions, score: float) -> Result:
     videos = np.asarray(predictions.clusters[0][predictions.clusters[1][rows]], dtype=np.str_)
     from_start = int(objects.starts[count_detections(objects) >= LEAST].sum())
     note = f"{number_of(from_start, 'object')} there from the first frame of a scene left out"
-    return _median("detection_delay", score, delays, ended, videos, (note,) if from_start else ())
+    notes = ((note,) if from_start else ()) + note_sparse(predictions)
+    return _median("detection_delay", score, delays, ended, videos, notes)
 
 
 def trace_back(scene: Scene, place: int, box: NDArray[np.float64]) -> int:

@@ -15,11 +15,13 @@ from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
     DIP,
     MISS,
+    ROUNDED,
     SCORE,
     UNSURE,
     WEAK,
     Tracklets,
     link,
+    note_sparse,
 )
 
 LEAST = 5
@@ -28,6 +30,8 @@ FEW = 2
 """Frames up to which an object is a flicker."""
 AROUND = 2
 """Frames on each side through which the smooth path of a box is laid."""
+UNEVEN = 0.2
+"""Share by which the times between these frames may differ; a path through others is not smooth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +113,7 @@ def _notes(predictions: Predictions, objects: Tracklets) -> tuple[str, ...]:
             f"{predictions.model} gives no score below {float(lowest):g}: an object whose score "
             "falls below it counts as not found",
         )
-    return notes
+    return notes + note_sparse(predictions)
 
 
 def count_flickers(predictions: Predictions, score: float) -> Result:
@@ -121,7 +125,8 @@ def count_flickers(predictions: Predictions, score: float) -> Result:
     estimate = measure(predictions, objects.row[first][whole], frames[whole] <= FEW)
     cut = int((~whole).sum())
     note = f"{number_of(cut, 'object')} cut off by the beginning or end of a scene are left out"
-    return Result.of(_name("flicker_rate", score), estimate, notes=(note,) if cut else ())
+    notes = ((note,) if cut else ()) + note_sparse(predictions)
+    return Result.of(_name("flicker_rate", score), estimate, notes=notes)
 
 
 def find_pairs(objects: Tracklets, *states: int) -> NDArray[np.intp]:
@@ -141,7 +146,8 @@ def count_class_changes(predictions: Predictions, score: float) -> Result:
     pairs = find_pairs(objects, DETECTED)
     labels = _raw(predictions).label[objects.detection[pairs]]
     estimate = measure(predictions, objects.row[pairs[:, 0]], labels[:, 0] != labels[:, 1])
-    return Result.of(_name("class_change_rate", score), estimate)
+    notes = note_sparse(predictions)
+    return Result.of(_name("class_change_rate", score), estimate, notes=notes)
 
 
 def measure_swing(predictions: Predictions, score: float) -> Result:
@@ -150,20 +156,24 @@ def measure_swing(predictions: Predictions, score: float) -> Result:
     pairs = find_pairs(objects, DETECTED, DIP)
     scores = _raw(predictions).score[objects.detection[pairs]]
     moved = np.abs(scores[:, 1] - scores[:, 0])
-    return Result.of(
-        _name("confidence_swing", score), measure(predictions, objects.row[pairs[:, 0]], moved)
-    )
+    estimate = measure(predictions, objects.row[pairs[:, 0]], moved)
+    notes = note_sparse(predictions)
+    return Result.of(_name("confidence_swing", score), estimate, notes=notes)
 
 
 def measure_jitter(predictions: Predictions, score: float) -> Result:
     """`box_jitter`, with that of the size and that in pixels as its cells."""
     objects = link(predictions, score)
-    rows, place, size = find_jitter(objects, np.asarray(predictions.tags["frame"]))
+    seconds = np.asarray(predictions.tags["seconds"], dtype=np.float64)
+    rows, place, size = find_jitter(objects, seconds)
     at = objects.row[rows]
     cell = Result.of("size", measure(predictions, at, np.minimum(size, 1.0)))
     estimate = measure(predictions, at, np.minimum(place, 1.0))
     pixels = _average_pixels(predictions, at, place * find_lengths(objects.boxes[rows]))
-    return Result.of(_name("box_jitter", score), estimate, cells=(cell, pixels))
+    uneven = int((~_list_windows(objects, seconds)[1]).sum())
+    rest = f"{number_of(uneven, 'frame')} left out: those around are not equally far apart in time"
+    notes = ((rest,) if uneven else ()) + note_sparse(predictions)
+    return Result.of(_name("box_jitter", score), estimate, cells=(cell, pixels), notes=notes)
 
 
 def find_lengths(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -186,28 +196,17 @@ def _average_pixels(
 
 
 def find_jitter(
-    objects: Tracklets, frame: NDArray[np.integer]
+    objects: Tracklets, seconds: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
     """Where a box lies in the middle of 2 · `AROUND` + 1 frames with one, and how far it is off.
 
-    `frame`: (n,) the frame number of each row of the predictions; those of a window are equally far
+    `seconds`: (n,) the time of each row of the predictions; those of a window are equally far
     apart. Returns three (j,) arrays: rows of the objects; the distance of the centre from the
     parabola of least squares through the window's centres, as a share of √area; and |ln| of √area
     over its own parabola.
     """
-    boxed = np.isin(objects.state, (DETECTED, DIP)) & select_steady(objects)
-    rows = np.flatnonzero(boxed)
-    width = 2 * AROUND + 1
-    if len(rows) < width:
-        return np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0)
-    windows = np.lib.stride_tricks.sliding_window_view(rows, width)
-    # rows of an object follow each other frame by frame, so that a gap shows in the numbers
-    whole = windows[:, -1] - windows[:, 0] == width - 1
-    whole &= objects.track[windows[:, 0]] == objects.track[windows[:, -1]]
-    # a frame that was not predicted is no row
-    apart = np.diff(frame[objects.row[windows]], axis=1)
-    whole &= (apart == apart[:, :1]).all(axis=1)
-    windows = windows[whole]
+    windows, is_even = _list_windows(objects, seconds)
+    windows = windows[is_even]
     middle = windows[:, AROUND]
     sides = objects.boxes[..., 2:] - objects.boxes[..., :2]
     centres = objects.boxes[..., :2] + sides / 2
@@ -216,6 +215,28 @@ def find_jitter(
     place = np.hypot(off[:, 0], off[:, 1]) / length[middle]
     size = np.abs(_residual(np.log(length)[windows][..., None])[:, 0])
     return middle, place, size
+
+
+def _list_windows(
+    objects: Tracklets, seconds: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """(w, 2 · `AROUND` + 1) rows of frames in a row with a box of one object; (w,) if in even time.
+
+    Where a frame was not predicted, or the frame rate changes, they are not.
+    """
+    boxed = np.isin(objects.state, (DETECTED, DIP)) & select_steady(objects)
+    rows = np.flatnonzero(boxed)
+    width = 2 * AROUND + 1
+    if len(rows) < width:
+        return np.zeros((0, width), dtype=np.intp), np.zeros(0, dtype=np.bool_)
+    windows = np.lib.stride_tricks.sliding_window_view(rows, width)
+    # rows of an object follow each other frame by frame, so that a gap shows in the numbers
+    whole = windows[:, -1] - windows[:, 0] == width - 1
+    whole &= objects.track[windows[:, 0]] == objects.track[windows[:, -1]]
+    windows = windows[whole]
+    apart = np.diff(seconds[objects.row[windows]], axis=1)
+    is_even = np.ptp(apart, axis=1) <= UNEVEN * apart.mean(axis=1) + ROUNDED
+    return windows, np.asarray(is_even, dtype=np.bool_)
 
 
 def _residual(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, iou
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.metrics.detection.assignment import pair_best
 from steadyeye.metrics.sequences.answer_runs import in_time
@@ -36,6 +37,8 @@ GAP = 1.0
 """Seconds after which an object that is not seen any more has gone."""
 APART = 0.2
 """Seconds between two frames up to which an object can be followed from one to the next."""
+ROUNDED = 0.001
+"""Seconds that containers round times to."""
 SWITCH = 0.2
 """What another class costs in an assignment, in IoU; it also has to reach `SAME`, or `DUPLICATE`
 after a frame in which the object was not found."""
@@ -103,8 +106,35 @@ _linked: WeakKeyDictionary[Predictions, dict[float, Tracklets]] = WeakKeyDiction
 
 
 def can_follow(predictions: Predictions) -> bool:
-    """Whether they are a detector's, with all that it gave, on frames that are close together."""
-    return predictions.raw_detections is not None and _time_apart(predictions) <= APART
+    """Whether they are a detector's, with all that it gave, on frames that are close together.
+
+    Of any scene: those with frames further apart are left out, and `note_sparse` says so.
+    """
+    sparse = _find_sparse(predictions) if predictions.raw_detections is not None else [True]
+    return not sparse or not all(sparse)
+
+
+def note_sparse(predictions: Predictions) -> tuple[str, ...]:
+    """A note on the scenes that are left out, where there are any."""
+    sparse = sum(_find_sparse(predictions))
+    if not sparse:
+        return ()
+    return (
+        f"{number_of(sparse, 'scene')} left out: frames more than {APART:g} s apart, too far to "
+        "follow objects",
+    )
+
+
+def _find_sparse(predictions: Predictions) -> list[bool]:
+    """Of each scene, whether its frames are too far apart; not of a single frame.
+
+    Times are rounded, and 0.2 − 0.0 is less than 0.6 − 0.4.
+    """
+    seconds = np.asarray(predictions.tags["seconds"], dtype=np.float64)
+    return [
+        len(rows) > 1 and float(np.median(np.diff(seconds[rows]))) > APART + ROUNDED
+        for rows in _split_scenes(predictions)
+    ]
 
 
 def _time_apart(predictions: Predictions) -> float:
@@ -119,8 +149,8 @@ def link(predictions: Predictions, score: float = SCORE) -> Tracklets:
     """The objects that a detector finds in whole videos, rows with group, frame and seconds.
 
     `score`: from it on a detection counts, above `WEAK` and below 1. Raises `UsageError` for
-    another score, for predictions that are no detector's, and for frames more than `APART` seconds
-    apart: what moves between them, or comes and goes, cannot be told.
+    another score, for predictions that are no detector's, and where all scenes have frames more
+    than `APART` seconds apart: what moves between them, or comes and goes, cannot be told.
     """
     if not WEAK < score < 1:
         raise UsageError(f"score={score:g}: give a score between {WEAK:g} and 1, such as {SCORE:g}")
@@ -129,8 +159,8 @@ def link(predictions: Predictions, score: float = SCORE) -> Tracklets:
             f"no detections of {predictions.model} were kept; objects are followed where a "
             "detector was run"
         )
-    apart = _time_apart(predictions)
-    if apart > APART:
+    if not can_follow(predictions):
+        apart = _time_apart(predictions)
         raise UsageError(
             f"the frames of {predictions.data} are {apart:.2g} s apart, too far to follow objects; "
             f"take a smaller step, of at most {APART:g} s"
@@ -163,8 +193,11 @@ def link_by(linker: "Linker", predictions: Predictions, raw: BoxTable, score: fl
 
 
 def list_scenes(predictions: Predictions, raw: BoxTable, score: float) -> "Iterator[Scene]":
-    """The scenes with their detections, in the order of videos and time."""
-    return (_read_scene(predictions, rows, raw, score) for rows in _split_scenes(predictions))
+    """The scenes with their detections, in the order of videos and time; no sparse ones."""
+    scenes = zip(_split_scenes(predictions), _find_sparse(predictions), strict=True)
+    return (
+        _read_scene(predictions, rows, raw, score) for rows, is_sparse in scenes if not is_sparse
+    )
 
 
 def _split_scenes(predictions: Predictions) -> Iterator[NDArray[np.intp]]:

@@ -61,6 +61,7 @@ def detr(outputs: Outputs, frame: InputFrame) -> Detections:
     Boxes are (1, n, 4), centre and sides as shares of the input; the score is the softmax.
     """
     logits, rows = _pair(outputs, "detr", "logits and boxes")
+    _check_logits(logits, "softmax")
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     scores = (shifted / shifted.sum(axis=1, keepdims=True))[:, :-1]
     whole = np.array(frame.size[::-1], dtype=np.float64)
@@ -142,6 +143,8 @@ def end_to_end(outputs: Outputs, frame: InputFrame) -> Detections:
     Ultralytics' YOLOv10 and YOLO26, and its exports with `nms=True`. Rows of score 0 are filling.
     """
     rows = outputs[0].reshape(-1, outputs[0].shape[-1]).astype(np.float64)
+    if rows.shape[1] != 6:
+        raise ValueError(f"rows of {rows.shape[1]} numbers, not of 6")
     rows = rows[rows[:, 4] > 0]
     return Detections(frame.to_image(rows[:, :4]), rows[:, 5].astype(np.int32), rows[:, 4])
 
@@ -168,6 +171,7 @@ def detr_sigmoid(outputs: Outputs, frame: InputFrame) -> Detections:
     several detections: the n best of all n × classes are taken, as the releases do.
     """
     logits, rows = _pair(outputs, "detr_sigmoid", "logits and boxes")
+    _check_logits(logits, "sigmoid")
     scores = _logistic(logits).reshape(-1)
     best = np.argsort(-scores, kind="stable")[: len(rows)]
     query, label = np.divmod(best, logits.shape[1])
@@ -202,6 +206,15 @@ def _pair(
         raise UsageError(f"decoder='{decoder}' reads {parts}, (1, n, …) each; this gives {shapes}")
     first, second = (output[0].astype(np.float64) for output in outputs[:2])
     return first, second
+
+
+def _check_logits(logits: NDArray[np.float64], function: str) -> None:
+    """Raises `UsageError` for probabilities, which would all be near one another after it."""
+    if logits.size and logits.min() >= 0 and logits.max() <= 1:
+        raise UsageError(
+            "its class outputs are probabilities (all are in 0…1) and no logits; export it without "
+            f"the {function}"
+        )
 
 
 def _grid(cells: int, size: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -11,7 +11,7 @@ from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image
-from steadyeye.data.python_boxes import holds_boxes, read_boxes, to_array
+from steadyeye.data.python_boxes import holds_boxes, read_answer, to_array
 
 
 @model_in_short
@@ -62,32 +62,31 @@ def gives_boxes(answers: object) -> bool:
     first = answers[0]
     if holds_boxes(first):
         return True
-    return isinstance(first, tuple) and len(first) == 3 and np.ndim(to_array(first[0])) == 2
+    if not isinstance(first, tuple | list) or len(first) != 3:
+        return False
+    boxes = to_array(first[0])
+    return boxes.ndim == 2 or boxes.size == 0
 
 
 def read_detections(row: Any, name: str, classes: Classes) -> Detections:
-    """What a function said of one image. Raises `UsageError` for boxes without scores."""
+    """What a function said of one image; inverted boxes and NaN as they are.
+
+    Raises `UsageError` for what are no boxes, boxes without scores, and names of other classes.
+    """
     if not holds_boxes(row):
         boxes, scores, labels = row
-        return _detections(boxes, labels, scores)
-    boxes_row = read_boxes(row, name)
+        row = {"boxes": boxes, "scores": scores, "labels": labels}
+    boxes_row = read_answer(row, name)
     if boxes_row.scores is None:
         raise UsageError(f"{name} returns boxes without scores; give a score in 0…1 for each")
     for label in boxes_row.labels:
         if isinstance(label, str) and label not in classes.names:
-            raise UsageError(f"{name} returns the class '{label}', which is none of its classes")
+            raise UsageError(
+                f"{name} returns the class '{label}', which is none of its classes; give all of "
+                "them as classes=[…]"
+            )
     places = [
         classes.names.index(label) if isinstance(label, str) else label
         for label in boxes_row.labels
     ]
-    return _detections(boxes_row.corners, places, boxes_row.scores)
-
-
-def _detections(boxes: Any, labels: Any, scores: Any) -> Detections:
-    corners = to_array(boxes).astype(np.float64).reshape(-1, 4)
-    n = len(corners)
-    return Detections(
-        corners,
-        to_array(labels).astype(np.int32).reshape(n),
-        to_array(scores).astype(np.float64).reshape(n),
-    )
+    return Detections(boxes_row.corners, np.asarray(places, dtype=np.int32), boxes_row.scores)

@@ -26,6 +26,8 @@ from steadyeye.models.detectors.output_formats import (
     COCO_IDS,
     RECIPES,
     Format,
+    check_batch,
+    form_of_decoder,
     recognise,
 )
 from steadyeye.models.runtimes.network import Network
@@ -46,16 +48,18 @@ class DetectorOptions:
 
 def read_format(network: Network, path: str, options: DetectorOptions) -> Format:
     """The format of a network's outputs: as its file tells, or as the user says."""
+    check_batch(network, path)
     count = len(read(options.classes)) if options.classes else None
     try:
         form = recognise(network, path, count)
     except UsageError:
         if options.decoder is None:
             raise
-        return Format(options.decoder, "as given")
+        return form_of_decoder(options.decoder, network, "as given")
     if options.decoder in (None, form.decoder):
         return form
-    return Format(options.decoder, "as given", names=form.names)
+    reason = f"as given, though the file looks like '{form.decoder}' by {form.reason}"
+    return replace(form_of_decoder(options.decoder, network, reason), names=form.names)
 
 
 def network_detector(
@@ -127,6 +131,7 @@ def _classes(form: Format, path: str, chosen: str | None) -> tuple[Classes, Deco
         decode = partial(_in_order, decode, form.order)
     if chosen:
         classes = read(chosen)
+        _check_count(len(classes), form, path)
     elif form.names:
         classes = from_names(_apart(form.names))
     elif form.width in (None, 80, 91):
@@ -142,6 +147,23 @@ def _classes(form: Format, path: str, chosen: str | None) -> tuple[Classes, Deco
     if form.background:
         return classes, partial(_renumber, decode, tuple(range(1, len(classes) + 1)))
     return classes, decode
+
+
+def _check_count(classes: int, form: Format, path: str) -> None:
+    """Raises `UsageError` for a list of classes that cannot be that of the outputs.
+
+    A list with a background, or without its first class, would name each class by its neighbour.
+    """
+    width = form.width
+    if width is None or classes == width or (classes, width) == (80, 91):
+        return
+    # of those that came after DETR some outputs are of no class
+    if form.decoder in ("detr", "detr_sigmoid") and classes < width:
+        return
+    raise UsageError(
+        f"'{path}' tells {number_of(width, 'class')} apart, and the list has {classes:,}; give the "
+        "class list that it was trained on, without a background"
+    )
 
 
 def _apart(names: tuple[str, ...]) -> list[str]:

@@ -50,6 +50,28 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 """Decoder → what surrounds a network of its family, where neither the file nor the user says."""
 
 
+CLASSES: Mapping[str, tuple[int, int, int]] = {
+    "detr": (0, 2, 1),
+    "detr_sigmoid": (0, 2, 0),
+    "fastestdet": (0, 1, 5),
+    "nanodet": (0, 2, 32),
+    "nanodet_heads": (0, 2, 0),
+    "ssd": (1, 2, 1),
+    "ultralytics": (0, 1, 4),
+    "ultralytics_rtdetr_classes": (0, 2, 4),
+    "yolox": (0, 2, 5),
+    "yolox_decoded": (0, 2, 5),
+}
+"""Decoder → which of the outputs it reads has the classes, along which axis, beside what else."""
+NAMES: Mapping[str, Sequence[tuple[str, ...]]] = {
+    "boxes": (("boxes", "scores", "labels"),),
+    "detr": (("logits", "pred_boxes"), ("labels", "dets")),
+    "detr_sigmoid": (("logits", "pred_boxes"), ("labels", "dets")),
+    "ssd": (("boxes", "scores"),),
+}
+"""Decoder → the names of the outputs it reads, in its order, as releases have them."""
+
+
 @dataclass(frozen=True)
 class Format:
     """What a network's outputs are.
@@ -82,6 +104,12 @@ def recognise(network: Network, path: str, classes: int | None = None) -> Format
         or _of_torchvision(outputs)
         or _by_shape(network, path, classes)
     )
+    if form is None and None in network.input_shape[1:]:
+        sides = ", ".join(map(_axis, network.input_shape))
+        raise UsageError(
+            f"'{path}' takes images of any size ({sides}), so that its outputs, {shapes}, do not "
+            "tell its family; write onnx_detector(path=…, decoder='…', recipe={'size': (h, w)})"
+        )
     if form is None:
         raise UsageError(
             f"'{path}' gives {shapes}, which no decoder is known for; write onnx_detector(path=…, "
@@ -89,6 +117,30 @@ def recognise(network: Network, path: str, classes: int | None = None) -> Format
             "reads it"
         )
     return form
+
+
+def check_batch(network: Network, path: str) -> None:
+    """Raises `UsageError` for a file that is made for several images a pass."""
+    batch = network.input_shape[0] if len(network.input_shape) == 4 else 1
+    if batch not in (None, 1):
+        raise UsageError(
+            f"'{path}' takes {batch} images a pass; export it with a batch of 1, or a free one"
+        )
+
+
+def form_of_decoder(decoder: str, network: Network, reason: str) -> Format:
+    """The format of outputs that a decoder is given for, whatever they look like."""
+    outputs = network.described_outputs
+    place = {output.name: index for index, output in enumerate(outputs)}
+    known = [names for names in NAMES.get(decoder, ()) if set(names) <= set(place)]
+    order = tuple(place[name] for name in known[0]) if known else ()
+    width = None
+    if decoder in CLASSES:
+        output, axis, others = CLASSES[decoder]
+        shapes = [outputs[index].shape for index in order] or [some.shape for some in outputs]
+        sides = shapes[output][axis : axis + 1] if output < len(shapes) else ()
+        width = sides[0] - others if sides and sides[0] else None
+    return Format(decoder, reason, order, width=width)
 
 
 def _axis(side: int | None) -> str:

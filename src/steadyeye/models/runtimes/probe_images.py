@@ -3,11 +3,12 @@
 Seeded pictures. By them it is seen whether a network gives probabilities or logits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
@@ -26,24 +27,42 @@ def with_output(
 
     A second softmax over probabilities would flatten them: of 1,000 classes to 0.1 to 0.3 % each.
     `record`: the recipe as the user wrote it, whose `output` "probabilities" is not questioned.
-    Raises `UsageError` where it says "logits" and the network gives probabilities.
+    Raises `UsageError` where it says "logits" and the network gives probabilities, and where it
+    says nothing and the network may end in a sigmoid, or in a softmax of few bits.
     """
-    if settings.output == "probabilities" or not gives_probabilities(settings, forward):
+    if settings.output == "probabilities":
         return settings
-    if "output" in (record or {}):
+    rows = ask_patterns(settings, forward)
+    is_written = "output" in (record or {})
+    if sum_to_one(rows):
+        if is_written:
+            raise UsageError(
+                f"'{path}' gives probabilities (rows that sum to 1), not logits; leave output out "
+                "of the recipe, or give output='probabilities'"
+            )
+        return replace(settings, output="probabilities")
+    if rows and not is_written and all(row.min() >= 0 and row.max() <= 1 for row in rows):
         raise UsageError(
-            f"'{path}' gives probabilities (rows that sum to 1), not logits; leave output out of "
-            "the recipe, or give output='probabilities'"
+            f"'{path}' gives scores in 0…1 that do not sum to 1, such as a sigmoid's; write "
+            "output='probabilities' in its recipe if they are, output='logits' if not"
         )
-    return replace(settings, output="probabilities")
+    return settings
 
 
-def gives_probabilities(settings: Recipe, forward: Forward) -> bool:
-    """Whether each row for test patterns is of 0 or more and sums to 1; of logits none does.
+def sum_to_one(rows: Sequence[NDArray[np.float32]]) -> bool:
+    """Whether each row is of 0 or more and sums to 1, as probabilities do; of logits none does."""
+    return bool(rows) and all(
+        row.min() >= 0 and abs(float(row.sum()) - 1) <= TOLERANCE for row in rows
+    )
 
-    False for a network that cannot take them or has one output: that is refused elsewhere.
+
+def ask_patterns(settings: Recipe, forward: Forward) -> list[NDArray[np.float32]]:
+    """The rows of a network for test patterns.
+
+    None of a network that cannot take them or has one output: that is refused elsewhere.
     """
     height, width = settings.preprocessing.size
+    rows = []
     for image in patterns(height, width, PROBES):
         page = np.empty((1, *settings.shape), dtype=np.float32)
         first = page[0] if settings.layout == "nchw" else page[0].transpose(2, 0, 1)
@@ -51,10 +70,11 @@ def gives_probabilities(settings: Recipe, forward: Forward) -> bool:
         try:
             row = forward(page).ravel()
         except UsageError:
-            return False
-        if len(row) < 2 or not (row.min() >= 0 and abs(float(row.sum()) - 1) <= TOLERANCE):
-            return False
-    return True
+            return []
+        if len(row) < 2:
+            return []
+        rows.append(row)
+    return rows
 
 
 def patterns(height: int, width: int, count: int) -> list[Image]:

@@ -17,6 +17,7 @@ from steadyeye.core.model_stages import AtInput, Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image, Scores
+from steadyeye.data.python_boxes import to_array
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.classifier import check_width
 
@@ -107,10 +108,14 @@ class FunctionClassifier:
     def _scores(self, batch: NDArray[np.uint8]) -> Scores:
         with self._lock:
             returned = self._call(batch)
-        scores = np.asarray(returned)
+        try:
+            scores = to_array(returned)
+        except ValueError:  # rows of different lengths, such as boxes
+            scores = np.asarray(None)
         if scores.dtype.kind not in "fiub":
             raise UsageError(
-                f"{self.name} returns {type(returned).__name__}, not an array of numbers"
+                f"{self.name} returns {type(returned).__name__}, not an array of numbers; of a "
+                "detector on data without boxes give callable_detector(path='…')"
             )
         if scores.ndim != 2 or len(scores) != len(batch):
             raise UsageError(

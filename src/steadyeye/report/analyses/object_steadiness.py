@@ -176,8 +176,7 @@ def _object_rows(model: _Followed) -> list[tuple[float, tuple[str, ...]]]:
     """The share of frames without each object, and its row."""
     predictions, objects, label = model.predictions, model.objects, _classes_of(model)
     steady = select_steady(objects)
-    frames = np.asarray(predictions.tags["frame"])
-    jitter = find_jitter(objects, frames)
+    jitter = find_jitter(objects, np.asarray(predictions.tags["seconds"], dtype=np.float64))
     changes, swings = (find_pairs(objects, *states) for states in ((DETECTED,), (DETECTED, DIP)))
     rows: list[tuple[float, tuple[str, ...]]] = []
     for track in np.unique(objects.track[steady]):

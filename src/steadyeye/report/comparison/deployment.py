@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.core.errors import unknown
 from steadyeye.core.format import number_of
@@ -20,6 +21,8 @@ from steadyeye.report.comparison.metric_wording import amount, format_ends, name
 ALPHA = 0.05
 SMALLEST = 1e-12
 """Differences below are none: of sums in another order."""
+SAME = ("frame", "operator", "level")
+"""Tags that rows of one picture of a video have in common."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ def compare_deployed(models: Sequence[Evaluated], original: str) -> list[Deploym
 
 def _measure_change(base: Predictions, other: Predictions) -> Interval:
     """The share of samples whose best class is another one, clustered by video."""
-    rows = np.flatnonzero(base.valid & other.valid)
+    rows = _list_frames(base, np.flatnonzero(base.valid & other.valid))
     if base.model_classes == other.model_classes:
         differs = base.own[rows] != other.own[rows]
     else:
@@ -95,6 +98,16 @@ def _measure_change(base: Predictions, other: Predictions) -> Interval:
     if "frame" in base.tags:
         return block_bootstrap.mean(differs, videos, block_bootstrap.length(len(rows)))
     return mean(differs, videos)
+
+
+def _list_frames(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Of rows of one frame, which several sets share, the first; of videos in the order of time."""
+    tags = predictions.tags
+    if "frame" not in tags:
+        return rows
+    same = [video_of(predictions, rows), *(tags[n][rows] for n in SAME if n in tags)]
+    numbers = [np.unique(column, return_inverse=True)[1] for column in same]
+    return rows[np.unique(np.stack(numbers), axis=1, return_index=True)[1]]
 
 
 def describe(deployment: Deployment) -> str:

@@ -1,0 +1,36 @@
+"""Requirements of what is measured without a paired difference, such as of a detector's objects."""
+
+import pytest
+from test_gate import judged
+
+from steadyeye import testing
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec
+from steadyeye.metrics.blink_rate import blink_rate
+from steadyeye.report.gate import FAILS, HOLDS, OPEN, Tolerance, gate
+
+
+@pytest.mark.parametrize(("number", "outcome"), [("10%", FAILS), ("20%", OPEN), ("90%", HOLDS)])
+def test_a_blink_rate_is_judged_by_its_bound(number, outcome):
+    """Of one that is not certain the whole gate was an error."""
+    table = testing.example_tracks()
+    result = blink_rate(table)
+    assert 0.1 < result.value < 0.2 < result.high < 0.9
+    (verdict,) = judged(table, f"blink_rate <= {number}")
+    assert (verdict.outcome, verdict.n) == (outcome, result.n)
+    assert (verdict.value, verdict.low, verdict.high) == (result.value, result.low, result.high)
+    assert (verdict.why == "more videos would narrow its interval") is (outcome == OPEN)
+
+
+def test_a_rate_without_a_value_is_not_certain():
+    """Of footage without objects: its parts have no value either, so it is one number."""
+    table = testing.example_tracks()
+    (verdict,) = judged(table, "blink_rate(score=0.999) <= 5%")
+    assert blink_rate(table, 0.999).value is None
+    assert (verdict.outcome, verdict.why) == (OPEN, "the value has no interval")
+
+
+def test_a_base_needs_a_paired_difference():
+    table = testing.example_tracks()
+    with pytest.raises(UsageError, match="blink_rate is not comparable between models"):
+        gate([table], [], [table], Tolerance((Spec("blink_rate"),), 0.02))

@@ -1,0 +1,43 @@
+"""What a watch says of measures that it has no value of."""
+
+import numpy as np
+import pytest
+from test_watch import GOOD, film, watch_file
+
+from steadyeye.watch.promises import read_promise
+from steadyeye.watch.session import SPARSE
+
+UNKNOWN = "not measured: blink_rate <= 5.0 % (no block has a value)"
+
+
+@pytest.mark.parametrize("block", [2.0, 3600.0])
+def test_a_promise_that_sparse_frames_cannot_tell_of_is_named(tmp_path, block):
+    """Of a short file too, whose only block ends with it: it ended as if nothing was broken."""
+    lines = []
+    promises = (read_promise("blink_rate <= 5%"), read_promise("flip_rate <= 90%"))
+    watch = watch_file(
+        film(tmp_path / "a.mp4", GOOD),
+        tmp_path / "w",
+        say=lines.append,
+        promises=promises,
+        rate=2.0,
+        block=block,
+        period=3600.0,
+        days=20.0,
+    )
+    assert "blink_rate" not in watch.latest["measures"]
+    assert lines == [SPARSE, UNKNOWN]
+
+
+def test_a_promise_about_objects_is_named_where_there_are_none(tmp_path):
+    lines = []
+    path = film(tmp_path / "a.mp4", np.zeros(40, int))
+    watch_file(path, tmp_path / "w", say=lines.append, promises=(read_promise("blink_rate <= 5%"),))
+    assert lines == [UNKNOWN]
+
+
+def test_a_promise_that_was_measured_is_not_named(tmp_path):
+    lines = []
+    path = film(tmp_path / "a.mp4", GOOD[:40])
+    watch_file(path, tmp_path / "w", say=lines.append, promises=(read_promise("blink_rate <= 5%"),))
+    assert lines == []
