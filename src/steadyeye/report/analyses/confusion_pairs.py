@@ -65,10 +65,9 @@ def _title(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
 
 def _videos(table: Predictions, pair: Confusion) -> int:
     """How many videos, or images where those are no frames, a pair occurs in."""
-    detections = table.raw_detections
-    assert detections is not None, "asked for before"
+    assert table.boxes is not None, "asked for before"
     videos = table.tags.get("video", table.ids)
-    return len({str(videos[detections.image[row]]) for row in pair.rows})
+    return len({str(videos[table.boxes.image[place]]) for place in pair.places})
 
 
 def _sentence(table: Predictions, pairs: Sequence[Confusion], score: float) -> str:
