@@ -122,6 +122,21 @@ def split_entries(entries: int) -> Iterator[slice]:
             release_pages()
 
 
+def split_spans(bounds: NDArray[np.integer], piece: int) -> Iterator[tuple[int, int]]:
+    """Consecutive spans in pieces of about `piece` entries; the pages of each are given back.
+
+    `bounds`: span i has the entries from `bounds[i]` to `bounds[i + 1]`. A piece has one span at
+    least, and there is one piece at least where there are spans.
+    """
+    starts = np.arange(0, max(int(bounds[-1]), 1), piece)
+    ends = [0, *np.searchsorted(bounds, starts[1:]).tolist(), len(bounds) - 1]
+    for begin, end in pairwise(ends):
+        if begin < end:
+            yield begin, end
+            if len(starts) > 1:
+                release_pages()
+
+
 def release_pages() -> None:
     """Gives the memory of all columns on the disk back; they are read again where they are used."""
     if hasattr(mmap, "MADV_DONTNEED"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from steadyeye.core import disk_columns
 from steadyeye.core.boxes import take
 from steadyeye.core.disk_columns import release_pages
-from steadyeye.metrics.detection import average_precision, box_groups, matching
+from steadyeye.metrics.detection import average_precision, box_groups, matching, true_positives
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
 from steadyeye.metrics.detection.box_groups import MOST, group_boxes
 from steadyeye.metrics.detection.matching import ALL, EVERY, IOUS, by_area, match
@@ -99,7 +99,7 @@ def test_random_sets_are_as_pycocotools_has_them(batch):
 @pytest.mark.parametrize("piece", [1, 3, 20])
 def test_sets_in_pieces_on_the_disk_are_as_pycocotools_has_them(monkeypatch, piece):
     """Ranked, grouped, matched and counted a few at a time; pages are given back in between."""
-    for module in (average_precision, box_groups, disk_columns, matching):
+    for module in (average_precision, box_groups, disk_columns, matching, true_positives):
         monkeypatch.setattr(module, "PIECE", piece)
     monkeypatch.setattr(box_groups, "PIECES", 1 << 30)
     monkeypatch.setattr(matching, "SPAN", piece)

@@ -97,7 +97,8 @@ def _follow_boxes(
     return number
 
 
-@dataclass(frozen=True)
+# of a run over many images there are very many
+@dataclass(frozen=True, slots=True)
 class Mistake:
     """A confident mistake, shown by its most confident detection.
 

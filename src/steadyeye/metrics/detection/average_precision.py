@@ -12,9 +12,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from steadyeye.core.disk_columns import DiskColumn
-from steadyeye.metrics.detection.box_groups import MOST, Floats, Ints, Rows, split_spans
+from steadyeye.core.disk_columns import DiskColumn, split_spans
+from steadyeye.metrics.detection.box_groups import MOST, Floats, Ints, Rows
 from steadyeye.metrics.detection.matching import IOUS, Flags, Matched
+from steadyeye.metrics.detection.true_positives import find_hits, sum_hits
 
 RECALLS = np.linspace(0, 1, 101)
 BLOCK = 512
@@ -85,8 +86,8 @@ def average_recall(
     image and category count, the best, at most `MOST`. `ious`, `weight`: as in `dataset_ap`.
     """
     groups, times = matched.groups, _times(matched, weight)
-    counts, image, label = _find_hits(matched, max_detections)
-    hits = np.asarray(_sum_hits(counts, image, label, times, groups.classes))[_places(ious)]
+    counts, image, label = find_hits(matched, max_detections)
+    hits = np.asarray(sum_hits(counts, image, label, times, groups.classes))[_places(ious)]
     positives = _positives(matched, times)
     # 0 ÷ 0 is the NaN of a category without ground truth
     with np.errstate(invalid="ignore"):
@@ -349,53 +350,3 @@ def _areas(best: Floats) -> Floats:
             out[i] += most
     shares: Floats = out / best.shape[1]
     return shares
-
-
-_HITS: WeakKeyDictionary[Matched, dict[int, tuple[Flags, Rows, Rows]]] = WeakKeyDictionary()
-"""What `_list_hits` returned, since a resample only weighs it."""
-
-
-def _find_hits(matched: Matched, most: int) -> tuple[Flags, Rows, Rows]:
-    known = _HITS.setdefault(matched, {})
-    if most not in known:
-        known[most] = _list_hits(matched, most)
-    return known[most]
-
-
-def _list_hits(matched: Matched, most: int) -> tuple[Flags, Rows, Rows]:
-    """(n, thresholds) true positives among the first `most` of the groups that have one.
-
-    And image and class of these n groups.
-    """
-    groups, several = matched.groups, DiskColumn(np.uint16, len(IOUS))
-    columns = DiskColumn(np.int32), DiskColumn(np.int32)
-    for begin, end in split_spans(groups.first, PIECE):
-        first = groups.first[begin : end + 1]
-        hit = matched.hit[groups.members[first[0] : first[-1]]]
-        counts = np.asarray(_count_hits(hit, first - first[0], most, len(IOUS)))
-        some = np.flatnonzero(counts.any(axis=1))
-        several.append(counts[some])
-        for column, values in zip(columns, (groups.image, groups.label), strict=True):
-            column.append(values[begin:end][some])
-    return several.array(), columns[0].array(), columns[1].array()
-
-
-@njit(nogil=True, cache=True)
-def _count_hits(hit: Flags, first: Rows, most: int, bits: int) -> Flags:
-    """(groups, bits) true positives among the first `most`, at most `MOST`, of each group."""
-    out = np.zeros((len(first) - 1, bits), dtype=np.uint16)
-    for g in range(len(first) - 1):
-        for d in range(first[g], min(first[g + 1], first[g] + most)):
-            for i in range(bits):
-                out[g, i] += hit[d] >> i & 1
-    return out
-
-
-@njit(nogil=True, cache=True)
-def _sum_hits(counts: Flags, image: Rows, label: Rows, times: Ints, classes: int) -> Ints:
-    """(bits, classes) true positives, an image counted so many times."""
-    out = np.zeros((counts.shape[1], classes), dtype=np.int64)
-    for g in range(len(counts)):
-        for i in range(counts.shape[1]):
-            out[i, label[g]] += counts[g, i] * times[image[g]]
-    return out

@@ -4,16 +4,14 @@ Long columns lie on the disk (`core.disk_columns`). In memory there are at a tim
 some categories, `PIECE` of them or one category, and then those of some images.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from steadyeye.core.disk_columns import DiskColumn, create_column, release_pages, split_entries
+from steadyeye.core.disk_columns import DiskColumn, create_column, split_entries, split_spans
 
 Ints: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.int32]
@@ -77,21 +75,6 @@ def group_boxes(truth: Keys, detections: Keys, score: Floats, images: int, class
     assert max(len(truth[0]), len(score)) < 2**31, "rows are counted in 32 bits"
     ranking = _rank_detections(detections, score, images, classes)
     return _merge_tables(truth, ranking, images, classes)
-
-
-def split_spans(bounds: NDArray[np.integer], piece: int) -> Iterator[tuple[int, int]]:
-    """Consecutive spans in pieces of about `piece` entries; the pages of each are given back.
-
-    `bounds`: span i has the entries from `bounds[i]` to `bounds[i + 1]`. A piece has one span at
-    least, and there is one piece at least where there are spans.
-    """
-    starts = np.arange(0, max(int(bounds[-1]), 1), piece)
-    ends = [0, *np.searchsorted(bounds, starts[1:]).tolist(), len(bounds) - 1]
-    for begin, end in pairwise(ends):
-        if begin < end:
-            yield begin, end
-            if len(starts) > 1:
-                release_pages()
 
 
 def _rank_detections(detections: Keys, score: Floats, images: int, classes: int) -> _Ranking:

@@ -15,7 +15,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
-from steadyeye.core.disk_columns import DiskColumn, create_column, release_pages, split_entries
+from steadyeye.core.disk_columns import (
+    DiskColumn,
+    create_column,
+    release_pages,
+    split_entries,
+    split_spans,
+)
 from steadyeye.metrics.detection.box_groups import (
     Floats,
     Groups,
@@ -23,7 +29,6 @@ from steadyeye.metrics.detection.box_groups import (
     Mask,
     Rows,
     group_boxes,
-    split_spans,
 )
 
 PIECE = 200_000

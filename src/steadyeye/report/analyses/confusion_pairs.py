@@ -127,10 +127,9 @@ def _exhibits(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> It
 
 def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterator[Exhibit]:
     """A picture each of the most confident detections, with a film where it is of a video."""
-    detections = table.raw_detections
-    assert detections is not None, "asked for before"
+    assert table.boxes is not None, "checked by needs"
     videos = table.tags.get("video", table.ids)
-    names = [str(videos[detections.image[row]]) for row in pair.rows]
+    names = [str(videos[table.boxes.image[place]]) for place in pair.places]
     # the most confident of each video: its film shows the others
     order = [i for i in range(len(names)) if names[i] not in names[:i]][:PICTURES]
     n = len(pair.rows)
