@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from steadyeye.core.disk_columns import read_entries
+from steadyeye.core.disk_columns import read_entries, release_pages
 from steadyeye.core.format import format_share, interval, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Figure, Mark, Picture, Section, Table, Topic
@@ -283,6 +283,8 @@ def _exhibits(
             table = tables[item.table]
             film = mistake_film(table, faint[item.table], item.detection)
             exhibits.append(replace(_exhibit(table, item, group), film=film))
+            # a single entry of a column may bring a megabyte of it to memory
+            release_pages()
     return exhibits
 
 

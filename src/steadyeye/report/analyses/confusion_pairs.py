@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from steadyeye.core.claims import leads
+from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.format import format_share, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Mark, Picture, Section, Table, Topic
@@ -143,6 +144,8 @@ def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterat
             labels=(pair.true,),
             kinds=(f"predicts {pair.predicted}",),
         )
+        # a single entry of a column may bring a megabyte of it to memory
+        release_pages()
 
 
 def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Picture:
