@@ -64,8 +64,6 @@ def score(
     checked = replace(matched, tasks=tuple(form.ready(answers, task) for task in matched.tasks))
     # of the others the report takes no pictures, and annotations take memory
     sources = [task.source for task in checked.tasks if may_have_files(task.source)]
-    # what was read to match images and classes
-    return_free_memory()
     with progress as watcher:
         folder = complete(checked, watcher, form.predict(answers))
     # the report reads what was sealed, and the columns of the file take as much memory

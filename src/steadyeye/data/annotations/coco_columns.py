@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import from_sides
 from steadyeye.core.disk_columns import DiskColumn, release_pages, split_entries, split_spans
-from steadyeye.core.storage.json_lists import decode_in_pieces
+from steadyeye.core.storage.json_lists import ObjectFile, decode_in_pieces
 from steadyeye.data.annotations.image_boxes import BoxColumns, ImageBoxes
 
 PIECE = 50_000
@@ -27,10 +28,17 @@ class _Annotation(msgspec.Struct, gc=False):
     segmentation: msgspec.Raw = msgspec.Raw(b"")
 
 
-class _File(msgspec.Struct):
+class _Content(msgspec.Struct):
     images: list[dict[str, Any]]
     categories: list[Any]
+
+
+class _File(_Content):
     annotations: list[msgspec.Raw]
+
+
+class _Rest(_Content):
+    annotations: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +114,22 @@ class _Entries:
             column.append(part)
 
 
+def read(path: Path) -> Columns | None:
+    """The columns of a file of this machine; None as `parse` says, or where it is to be read whole.
+
+    The file is never held as a whole.
+    """
+    try:
+        file, entries = ObjectFile(path, "annotations"), _Entries()
+        for piece in file.decode(_Annotation):
+            entries.append(piece)
+        rest = msgspec.json.decode(file.rest, type=_Rest)
+        is_own = rest.annotations == file.list_mark
+        return _group_by_image(entries, rest) if is_own and entries.image_ids else None
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError, OSError):
+        return None
+
+
 def parse(text: str) -> Columns | None:
     """The columns of a file; None where anything in it needs a closer look or has no box."""
     try:
@@ -118,7 +142,7 @@ def parse(text: str) -> Columns | None:
         return None
 
 
-def _group_by_image(entries: _Entries, content: _File) -> Columns:
+def _group_by_image(entries: _Entries, content: _Content) -> Columns:
     """The annotations by image, each once."""
     image, category, crowd = (
         column.array() for column in (entries.image, entries.category, entries.crowd)

@@ -4,6 +4,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,12 +62,19 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     is outside them. Raises `UsageError` with how many and the first for annotations of unknown
     images or categories, for categories of one id or name and for boxes that are none.
     """
+    columns = coco_columns.read(path) if isinstance(path, Path) and path.is_file() else None
+    file = None if columns is None else _from_columns(path, columns, ood)
+    file = file or _read_whole(path, ood)
+    _check_pixels(path, file.image_boxes)
+    return file
+
+
+def _read_whole(path: Place, ood: str | None) -> CocoFile:
+    """The file from its whole text."""
     text = read_text(path, "annotations")
     columns = coco_columns.parse(text)
     file = None if columns is None else _from_columns(path, columns, ood)
-    file = file or _from_entries(path, text, ood)
-    _check_pixels(path, file.image_boxes)
-    return file
+    return file or _from_entries(path, text, ood)
 
 
 def _from_columns(path: Place, columns: coco_columns.Columns, ood: str | None) -> CocoFile | None:

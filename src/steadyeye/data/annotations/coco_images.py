@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError, UsageError, one_line, unknown
 from steadyeye.core.format import number_of
-from steadyeye.core.seeds import fingerprint
+from steadyeye.core.seeds import BlockFingerprint
 from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.json_lists import BLOCK
 from steadyeye.core.storage.sha256sums import check_sums, find_listing
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.annotations import coco_file
@@ -118,7 +119,7 @@ def coco_images(
     return ColumnImages(
         name=name,
         classes=first.classes,
-        fingerprint=fingerprint(*(path.read_bytes() for path in files), *marks),
+        fingerprint=_fingerprint(files, marks),
         parts=[
             _columns(path, content, locate, with_stem)
             for path, content in zip(files, contents, strict=True)
@@ -126,6 +127,25 @@ def coco_images(
         category_ids=first.category_ids,
         remarks=tuple(note for content_ in contents for note in content_.notes),
     )
+
+
+def _fingerprint(files: Sequence[Place], marks: Sequence[str]) -> str:
+    """That of what the files hold and of further texts, no file of this machine held as a whole."""
+    whole = BlockFingerprint()
+    for path in files:
+        if not isinstance(path, Path):
+            content = path.read_bytes()
+            whole.begin(len(content))
+            whole.add(content)
+            continue
+        whole.begin(path.stat().st_size)
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                whole.add(block)
+    for mark in marks:
+        whole.begin(len(mark.encode()))
+        whole.add(mark.encode())
+    return str(whole)
 
 
 def _columns(path: Place, content: CocoFile, locate: Locate, with_stem: bool) -> FileImages:
