@@ -157,8 +157,9 @@ ODD = {
 @pytest.mark.parametrize("block", [90, 1 << 20])
 def test_lists_that_are_hard_to_find_say_the_same(tmp_path, monkeypatch, text, block):
     monkeypatch.setattr(json_lists, "BLOCK", block)
-    one, two = json.dumps(ANNOTATION), json.dumps(OTHER)
-    for name, content in (("OPEN", one[:-1]), ("ONE", one), ("TWO", two), ("HEAD", HEAD)):
+    first, second = json.dumps(ANNOTATION), json.dumps(OTHER)
+    parts = (("OPEN", first[:-1]), ("ONE", first), ("TWO", second), ("HEAD", HEAD))
+    for name, content in parts:
         text = text.replace(name, content)
     path = tmp_path / "a.json"
     path.write_text(text)
