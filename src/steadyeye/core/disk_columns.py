@@ -106,14 +106,6 @@ class DiskColumn:
         return np.frombuffer(pages, dtype=self._dtype).reshape(self._shape)
 
 
-def create_column(entries: int, dtype: DTypeLike) -> NDArray[Any]:
-    """(entries,) zeros to be written to, on the disk where they take `LARGE` bytes or more."""
-    column = DiskColumn(dtype)
-    for part in split_entries(entries):
-        column.append(np.zeros(part.stop - part.start, dtype=dtype))
-    return column.array()
-
-
 def split_entries(entries: int) -> Iterator[slice]:
     """Consecutive pieces of so many entries; the pages of each are given back after use."""
     for start in range(0, entries, PIECE):

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from steadyeye.core.disk_columns import DiskColumn, create_column, split_entries, split_spans
+from steadyeye.core.disk_columns import DiskColumn, split_entries, split_spans
 
 Ints: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.int32]
@@ -23,7 +23,7 @@ MOST = 100
 PIECE = 200_000
 """Detections that are ranked together, and that are grouped together."""
 PIECES = 16
-"""Pieces in which detections are grouped at most."""
+"""Pieces of either at most, about: for each of them all detections are looked through."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +81,13 @@ def _rank_detections(detections: Keys, score: Floats, images: int, classes: int)
     """The best of each image and category, by category, then falling score, image and row."""
     bounds = _find_bounds(detections[1], classes)
     order = _order_by_image(detections[0], images)
-    by_class = tuple(create_column(len(score), kind) for kind in (np.int32, np.int32, np.float64))
-    at = bounds[:-1].copy()
-    for part in split_entries(len(score)):
-        rows = np.arange(part.start, part.stop, dtype=np.int32) if order is None else order[part]
-        _spread_rows(rows, (*detections, score), at, by_class)
     columns = DiskColumn(np.int32), DiskColumn(np.int32), DiskColumn(np.bool_)
     sizes = np.zeros(classes, dtype=np.int64)
     # of each image the category that was counted last, and how many detections of it
     counts = np.full(images, -1, dtype=np.int64), np.zeros(images, dtype=np.int64)
-    for begin, end in split_spans(bounds, PIECE):
-        span = slice(bounds[begin], bounds[end])
+    for begin, end in split_spans(bounds, max(PIECE, len(score) // PIECES)):
+        row, image, falling = _find_rows((*detections, score), order, bounds, (begin, end))
         label = np.repeat(np.arange(begin, end), np.diff(bounds[begin : end + 1]))
-        row, image, falling = (column[span] for column in by_class)
         places = _sort_by_counting(_order_falling(falling), label - begin, end - begin)
         places = places[_find_best(image[places], label[places], counts)]
         label, image, falling = label[places], image[places], falling[places]
@@ -115,7 +109,6 @@ def _merge_tables(truth: Keys, ranking: _Ranking, images: int, classes: int) -> 
     kinds |= {name: DiskColumn(np.int32) for name in ("members", "member_row", "first")}
     for name in ("truth_first", "first"):
         kinds[name].append(np.zeros(1))
-    # all ranked detections are read for each piece, so there are not more and more of them
     for begin, end in split_spans(bounds, max(PIECE, len(ranking.row) // PIECES)):
         members, member_row, label = _find_members(ranking, bounds, (begin, end))
         image = np.repeat(np.arange(begin, end), np.diff(bounds[begin : end + 1]))
@@ -145,6 +138,26 @@ def _merge_tables(truth: Keys, ranking: _Ranking, images: int, classes: int) -> 
         bounds=ranking.bounds,
         **{name: column.array() for name, column in kinds.items()},
     )
+
+
+def _find_rows(
+    columns: tuple[Ints, Ints, Floats], order: Rows | None, bounds: Ints, classes: tuple[int, int]
+) -> tuple[Rows, Rows, Floats]:
+    """Row, image and score of the detections of consecutive categories, by category and image.
+
+    `columns`: image, category and score by row; `order`: as `_order_by_image` returns it;
+    `bounds`: how many detections there are up to each category; `classes`: the first, and the first
+    that is left out.
+    """
+    begin, end = classes
+    at = bounds[begin:end] - bounds[begin]
+    size = int(bounds[end] - bounds[begin])
+    row, image = np.empty((2, size), dtype=np.int32)
+    score = np.empty(size)
+    for part in split_entries(len(columns[2])):
+        rows = np.arange(part.start, part.stop, dtype=np.int32) if order is None else order[part]
+        _gather_rows(rows, columns, classes, at, (row, image, score))
+    return row, image, score
 
 
 def _find_members(
@@ -209,16 +222,16 @@ def _order_by_image(image: Ints, images: int) -> Rows | None:
 
 
 @njit(nogil=True, cache=True)
-def _spread_rows(rows: Rows, columns: Any, at: Ints, out: Any) -> None:
-    """Writes row, image and score to `out`, each row at the place that `at` says for its category.
-
-    `columns`: image, category and score by row.
-    """
+def _gather_rows(rows: Rows, columns: Any, classes: Any, at: Ints, out: Any) -> None:
+    """Writes those of the `classes` to `out`, each at the place that `at` says for its category."""
     (image, label, score), (to_row, to_image, to_score) = columns, out
+    begin, end = classes
     for row in rows:
-        to = at[label[row]]
-        to_row[to], to_image[to], to_score[to] = row, image[row], score[row]
-        at[label[row]] += 1
+        own = label[row] - begin
+        if 0 <= own < end - begin:
+            to = at[own]
+            to_row[to], to_image[to], to_score[to] = row, image[row], score[row]
+            at[own] += 1
 
 
 @njit(nogil=True, cache=True)

@@ -15,13 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
-from steadyeye.core.disk_columns import (
-    DiskColumn,
-    create_column,
-    release_pages,
-    split_entries,
-    split_spans,
-)
+from steadyeye.core.disk_columns import DiskColumn, split_entries, split_spans
 from steadyeye.metrics.detection.box_groups import (
     Floats,
     Groups,
@@ -130,15 +124,18 @@ def _match_groups(truth: BoxTable, detections: BoxTable, groups: Groups, area: R
 
 def _rank_flags(by_group: tuple[Flags, Flags], members: Rows) -> tuple[Flags, Flags]:
     """Flags in the order of `groups.row`; `by_group`: in that of `members`."""
-    ranked = create_column(len(members), np.uint16), create_column(len(members), np.uint16)
+    ranked = DiskColumn(np.uint16), DiskColumn(np.uint16)
     # places are spread over all detections, and what is written to takes memory
     span = max(SPAN, len(members) // SPANS)
     for start in range(0, len(members), span):
+        end = min(start + span, len(members))
+        near = np.empty((2, end - start), dtype=np.uint16)
         for part in split_entries(len(members)):
             pieces = by_group[0][part], by_group[1][part]
-            _spread_flags(pieces, members[part], (start, start + span), ranked)
-        release_pages()
-    return ranked
+            _spread_flags(pieces, members[part], (start, end), near)
+        for column, own in zip(ranked, near, strict=True):
+            column.append(own)
+    return ranked[0].array(), ranked[1].array()
 
 
 def ignore_detections_on(matched: Matched, detections: BoxTable, outside: BoxTable) -> Matched:
@@ -230,11 +227,11 @@ def _assign_objects(objects: Any, detections: Any, ranks: Any, flags: Any) -> No
 
 @njit(nogil=True, cache=True)
 def _spread_flags(flags: Any, places: Rows, span: Any, out: Any) -> None:
-    """Writes two flags of each detection to its place, where that is in a span."""
-    (hit, ignored), (to_hit, to_ignored), (start, end) = flags, out, span
+    """Writes two flags of each detection to its place in a span, where it has one there."""
+    (hit, ignored), (start, end) = flags, span
     for i in range(len(places)):
         if start <= places[i] < end:
-            to_hit[places[i]], to_ignored[places[i]] = hit[i], ignored[i]
+            out[0, places[i] - start], out[1, places[i] - start] = hit[i], ignored[i]
 
 
 @njit(nogil=True, cache=True)
