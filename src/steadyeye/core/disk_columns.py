@@ -106,11 +106,15 @@ class DiskColumn:
         return np.frombuffer(pages, dtype=self._dtype).reshape(self._shape)
 
 
-def split_entries(entries: int) -> Iterator[slice]:
-    """Consecutive pieces of so many entries; the pages of each are given back after use."""
-    for start in range(0, entries, PIECE):
-        yield slice(start, min(start + PIECE, entries))
-        if entries > PIECE:
+def split_entries(entries: int, least: int = 0) -> Iterator[slice]:
+    """Consecutive pieces of so many entries; the pages of each are given back after use.
+
+    `least`: entries of a piece, where those are more than `PIECE`.
+    """
+    piece = max(PIECE, least)
+    for start in range(0, entries, piece):
+        yield slice(start, min(start + piece, entries))
+        if entries > piece:
             release_pages()
 
 

@@ -201,16 +201,9 @@ def _gather_members(ranked: Any, images: Any, at: Ints, out: Any) -> None:
 def _find_bounds(key: NDArray[np.integer], end: int) -> Ints:
     """(end + 1,) how many entries have a smaller key, all keys below `end`."""
     counts = np.zeros(end + 1, dtype=np.int64)
-    for part in split_entries(len(key)):
-        _count_keys(key[part], counts[1:])
+    for part in split_entries(len(key), end):  # each is counted into an array as long as `end`
+        counts[1:] += np.bincount(key[part], minlength=end)
     return np.cumsum(counts)
-
-
-@njit(nogil=True, cache=True)
-def _count_keys(key: NDArray[np.integer], counts: Ints) -> None:
-    """Adds how many entries have each key."""
-    for value in key:
-        counts[value] += 1
 
 
 def _order_by_image(image: Ints, images: int) -> Rows | None:

@@ -131,8 +131,10 @@ def _rank_flags(by_group: tuple[Flags, Flags], members: Rows) -> tuple[Flags, Fl
         end = min(start + span, len(members))
         near = np.empty((2, end - start), dtype=np.uint16)
         for part in split_entries(len(members)):
-            pieces = by_group[0][part], by_group[1][part]
-            _spread_flags(pieces, members[part], (start, end), near)
+            places = members[part]
+            is_near = (places >= start) & (places < end)
+            for own, flags in zip(near, by_group, strict=True):
+                own[places[is_near] - start] = flags[part][is_near]
         for column, own in zip(ranked, near, strict=True):
             column.append(own)
     return ranked[0].array(), ranked[1].array()
@@ -223,15 +225,6 @@ def _assign_objects(objects: Any, detections: Any, ranks: Any, flags: Any) -> No
                 matched[d] |= won[j]
                 if rival[j] < middle:
                     right[d] |= won[j]
-
-
-@njit(nogil=True, cache=True)
-def _spread_flags(flags: Any, places: Rows, span: Any, out: Any) -> None:
-    """Writes two flags of each detection to its place in a span, where it has one there."""
-    (hit, ignored), (start, end) = flags, span
-    for i in range(len(places)):
-        if start <= places[i] < end:
-            out[0, places[i] - start], out[1, places[i] - start] = hit[i], ignored[i]
 
 
 @njit(nogil=True, cache=True)
