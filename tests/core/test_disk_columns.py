@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from steadyeye.core import disk_columns
-from steadyeye.core.disk_columns import DiskColumn, read_entries, release_pages
+from steadyeye.core.disk_columns import (
+    DiskColumn,
+    read_entries,
+    release_pages,
+    split_entries,
+)
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="another system")
 
@@ -51,6 +56,28 @@ def test_entries_are_read_as_numpy_takes_them(monkeypatch):
     for rows in ([], [4], [0, 1, 2], [0, 3, 4, 19, 2, 2, 7, 8]):
         chosen = read_entries(column.array(), np.array(rows, dtype=np.int64))
         assert (chosen.dtype, chosen.tolist()) == (values.dtype, [values[i].tolist() for i in rows])
+
+
+@pytest.mark.parametrize("large", [1, 1 << 20])
+def test_what_is_written_to_a_column_stays_as_its_pages_are_given_back(monkeypatch, large):
+    """As in any array: nothing else says to whoever writes that it is no longer there."""
+    monkeypatch.setattr(disk_columns, "LARGE", large)
+    column = DiskColumn(np.int64)
+    column.append(np.arange(5000))
+    array = column.array()
+    array[1234] = -7
+    release_pages()
+    assert (array[1233], array[1234], array[1235]) == (1233, -7, 1235)
+
+
+def test_entries_are_split_into_pieces_that_hold_each_once(monkeypatch):
+    monkeypatch.setattr(disk_columns, "PIECE", 3)
+    for entries in (0, 1, 3, 7, 9):
+        places = np.arange(entries)
+        assert np.concatenate(
+            [places[:0], *(places[p] for p in split_entries(entries))]
+        ).tolist() == (places.tolist())
+        assert all(part.stop - part.start <= 3 for part in split_entries(entries))
 
 
 def test_an_empty_column_has_its_shape():

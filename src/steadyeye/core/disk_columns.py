@@ -6,7 +6,9 @@ disk has no room for it, it stays in memory.
 
 import mmap
 import os
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
@@ -25,8 +27,8 @@ FOLDER = Path("/var") / "tmp"
 MOST = 200
 """Columns on the disk at a time: each has an open file, of which a process often has 1,024."""
 
-PIECE = 50_000
-"""Entries that are read together."""
+PIECE = 100_000
+"""Entries that are read together, those between the ones that are wanted among them."""
 
 _PAGES: WeakSet[mmap.mmap] = WeakSet()
 _LOCK = Lock()
@@ -57,7 +59,7 @@ class DiskColumn:
             self._parts[-1] = values.copy()
 
     def array(self) -> NDArray[Any]:
-        """(n,) or (n, width) all entries so far. Nobody may write to it: see `release_pages`."""
+        """(n,) or (n, width) all entries so far; what is written to it stays."""
         if self._file is not None:
             self._write()
         if self._written and not self._parts:
@@ -96,18 +98,43 @@ class DiskColumn:
     def _map(self) -> NDArray[Any]:
         """What was written, as pages of the file."""
         assert self._file is not None, "it was written to a file"
-        # compiled functions take an array that may be written to
-        pages = mmap.mmap(self._file.fileno(), self._written, access=mmap.ACCESS_COPY)
+        # pages of the file itself, so that nothing that is written to them is lost as they are
+        # given back; and compiled functions take only arrays that may be written to
+        pages = mmap.mmap(self._file.fileno(), self._written, access=mmap.ACCESS_WRITE)
         with _LOCK:
             _PAGES.add(pages)
         return np.frombuffer(pages, dtype=self._dtype).reshape(self._shape)
 
 
-def release_pages() -> None:
-    """Gives the memory of all columns on the disk back; they are read again where they are used.
+def split_entries(entries: int, least: int = 0) -> Iterator[slice]:
+    """Consecutive pieces of so many entries; the pages of each are given back after use.
 
-    What somebody wrote to an array of a column is lost.
+    `least`: entries of a piece, where those are more than `PIECE`.
     """
+    piece = max(PIECE, least)
+    for start in range(0, entries, piece):
+        yield slice(start, min(start + piece, entries))
+        if entries > piece:
+            release_pages()
+
+
+def split_spans(bounds: NDArray[np.integer], piece: int) -> Iterator[tuple[int, int]]:
+    """Consecutive spans in pieces of about `piece` entries; the pages of each are given back.
+
+    `bounds`: span i has the entries from `bounds[i]` to `bounds[i + 1]`. A piece has one span at
+    least, and there is one piece at least where there are spans.
+    """
+    starts = np.arange(0, max(int(bounds[-1]), 1), piece)
+    ends = [0, *np.searchsorted(bounds, starts[1:]).tolist(), len(bounds) - 1]
+    for begin, end in pairwise(ends):
+        if begin < end:
+            yield begin, end
+            if len(starts) > 1:
+                release_pages()
+
+
+def release_pages() -> None:
+    """Gives the memory of all columns on the disk back; they are read again where they are used."""
     if hasattr(mmap, "MADV_DONTNEED"):
         with _LOCK:
             mapped = list(_PAGES)
@@ -117,12 +144,19 @@ def release_pages() -> None:
 
 
 def read_entries(column: NDArray[Any], rows: NDArray[np.integer]) -> NDArray[Any]:
-    """`column[rows]`, read in pieces, so that rising rows take the memory of a piece at a time."""
+    """`column[rows]`, read from the first to the last entry of the column, in pieces of `PIECE`.
+
+    Rows may lie far apart: beside what is returned, the memory of a piece is taken at a time.
+    """
     values = np.empty((len(rows), *column.shape[1:]), dtype=column.dtype)
-    for start in range(0, len(rows), PIECE):
-        piece = slice(start, start + PIECE)
-        values[piece] = column[rows[piece]]
-        release_pages()
+    order = np.argsort(rows, kind="stable")
+    ordered = rows[order]
+    assert not len(rows) or ordered[0] >= 0, "a row is counted from the start"
+    bounds = np.searchsorted(ordered, np.arange(0, len(column) + PIECE, PIECE))
+    for begin, end in pairwise(bounds.tolist()):
+        if begin < end:
+            values[order[begin:end]] = column[ordered[begin:end]]
+            release_pages()
     return values
 
 

@@ -24,10 +24,16 @@ def fingerprint(*parts: str | bytes) -> str:
 
 
 class BlockFingerprint:
-    """The `fingerprint` of one part that comes in blocks; `length`: of all of them, in bytes."""
+    """The `fingerprint` of parts that come in blocks; `length`: of the first, in bytes."""
 
-    def __init__(self, length: int) -> None:
-        self._digest = hashlib.sha256(length.to_bytes(8, "little"))
+    def __init__(self, length: int | None = None) -> None:
+        self._digest = hashlib.sha256()
+        if length is not None:
+            self.begin(length)
+
+    def begin(self, length: int) -> None:
+        """Begins the next part; `length`: of all its blocks, in bytes."""
+        self._digest.update(length.to_bytes(8, "little"))
 
     def add(self, block: bytes) -> None:
         """Adds the next block."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, areas
-from steadyeye.core.disk_columns import DiskColumn
+from steadyeye.core.disk_columns import DiskColumn, split_entries
 from steadyeye.predictions.schema import list_values, numbers
 
 TRUE, OF_DATA, OF_MODEL = "box", "found", "said"
@@ -89,8 +89,12 @@ def _create_columns(shard: pa.Table, name: str) -> dict[str, DiskColumn]:
 def _make_table(columns: Mapping[str, NDArray[Any]]) -> BoxTable:
     """The boxes; what is true has no score in a file, and what was detected is no crowd."""
     n = len(columns["image"])
-    own = {"score": np.ones(n)} if "score" not in columns else {"crowd": np.zeros(n, np.bool_)}
-    return BoxTable(**{**columns, **own})
+    if "score" in columns:
+        return BoxTable(**{**columns, "crowd": np.zeros(n, np.bool_)})
+    score = DiskColumn(np.float64)
+    for part in split_entries(n):
+        score.append(np.ones(part.stop - part.start))
+    return BoxTable(**{**columns, "score": score.array()})
 
 
 def _read_parts(shard: pa.Table, name: str, first: int) -> Parts:

@@ -16,6 +16,7 @@ from steadyeye.core.boxes import BoxTable, Detections, areas
 from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.core.free_memory import return_free_memory
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import UTF_16, parse_json, read_text
@@ -129,6 +130,7 @@ def ready(saved: SavedDetections, task: Task) -> Task:
     may be read in several ways. Images without any detection are no fault: nothing was found there.
     """
     notes = _read_against(saved, task.source, task.class_map).notes
+    return_free_memory()  # names of images by id, file and stem
     model = task.identity["model"]
     described = {**model, "notes": [*notes, *model.get("notes", ())]}
     rows = max(int(task.identity["shard_rows"]), SHARD_ROWS)

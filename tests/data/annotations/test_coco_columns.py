@@ -5,9 +5,13 @@ import json
 import numpy as np
 import pytest
 
+from steadyeye.core import disk_columns
 from steadyeye.core.boxes import EMPTY
 from steadyeye.core.errors import UsageError
-from steadyeye.data.annotations import coco_columns, coco_file
+from steadyeye.core.storage import json_lists
+from steadyeye.data.annotations import coco_columns, coco_file, coco_images
+from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages
+from steadyeye.data.sources.coco import coco
 
 MASKS = ([[1, 1, 5, 1, 5, 5]], [[1, 1, 5, 1, 5, 6]], None)
 
@@ -98,3 +102,130 @@ def test_masks_beyond_any_number_are_no_traceback(tmp_path):
     path.write_text(json.dumps(content).replace("[[1, 2]]", "[[1e999, 2]]"))
     quick, plain = coco_file.read(path), coco_file._from_entries(path, path.read_text(), None)
     assert quick.notes == plain.notes
+
+
+def write(path, content, rng):
+    """The parts of a file in any order, with blanks or without."""
+    keys = list(content)
+    rng.shuffle(keys)
+    text = json.dumps({key: content[key] for key in keys}, indent=(None, 0, 3)[rng.integers(0, 3)])
+    path.write_text(text.replace(",", " ,\n") if rng.random() < 0.3 else text)
+
+
+def assert_same_boxes(quick, plain):
+    assert [len(own) for own in quick] == [len(own) for own in plain]
+    for mine, its in zip(quick, plain, strict=True):
+        for name in ("boxes", "labels", "crowd", "area"):
+            assert getattr(mine, name).dtype == getattr(its, name).dtype
+            assert getattr(mine, name).tolist() == getattr(its, name).tolist()
+
+
+def test_a_file_that_is_never_held_as_a_whole_says_the_same(tmp_path, monkeypatch):
+    """In blocks of a few annotations, each of which is cut at other places."""
+    rng = np.random.default_rng(5)
+    monkeypatch.setattr(coco_columns, "PIECE", 7)
+    monkeypatch.setattr(disk_columns, "PIECE", 5)
+    monkeypatch.setattr(disk_columns, "LARGE", 1)
+    path = tmp_path / "a.json"
+    for block in (400, 401, 533, 1000, 5000, 1 << 20):
+        monkeypatch.setattr(json_lists, "BLOCK", block)
+        content = draw(rng) | {"info": {"note": 'of "images": [{}] and }] {}'}}
+        write(path, content, rng)
+        assert coco_columns.read(path) is not None
+        quick, plain = coco_file.read(path), coco_file._from_entries(path, path.read_text(), None)
+        assert (quick.images, quick.notes) == (plain.images, plain.notes)
+        assert_same_boxes(*(list(map(own.boxes, own.images)) for own in (quick, plain)))
+
+
+ANNOTATION = {"id": 1, "image_id": 1, "category_id": 7, "bbox": [1, 2, 30, 40]}
+OTHER = ANNOTATION | {"bbox": [5, 6, 70, 80]}
+HEAD = '"images": [{"id": 1}], "categories": [{"id": 7, "name": "cat"}]'
+ODD = {
+    "within another object first": '{"info": {"annotations": [TWO]}, "annotations": [ONE], HEAD}',
+    "within another object": '{HEAD, "info": {"annotations": [TWO]}, "\\u0061nnotations": [ONE]}',
+    "two lists": '{"annotations": [TWO], HEAD, "annotations": [ONE]}',
+    "the key in a text": '{"info": "\\"annotations\\": [{}, {}]", HEAD, "annotations": [ONE]}',
+    "objects in an annotation": '{HEAD, "annotations": [OPEN, "parts": [{"a": 1}, {"b": 2}]}]}',
+    "ends in a text": '{HEAD, "annotations": [OPEN, "note": "}], {}, {"}, ONE]}',
+    "annotations first": '{"annotations": [ONE, TWO], HEAD}',
+    "a mark at the start": '\ufeff{"annotations": [ONE, TWO], HEAD}',
+    "another list of objects behind": '{"annotations": [ONE], HEAD, "more": [{"a": [{}, {}]}]}',
+}
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("block", [90, 1 << 20])
+def test_lists_that_are_hard_to_find_say_the_same(tmp_path, monkeypatch, text, block):
+    monkeypatch.setattr(json_lists, "BLOCK", block)
+    first, second = json.dumps(ANNOTATION), json.dumps(OTHER)
+    parts = (("OPEN", first[:-1]), ("ONE", first), ("TWO", second), ("HEAD", HEAD))
+    for name, content in parts:
+        text = text.replace(name, content)
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    quick = coco_file.read(path)
+    plain = coco_file._from_entries(path, path.read_text().removeprefix("\ufeff"), None)
+    assert_same_boxes([quick.boxes({"id": 1})], [plain.boxes({"id": 1})])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        '{"annotations": [',
+        '{"annotations": [ONE',
+        '{"annotations": [ONE, ONE]',
+        '{"annotations": [ONE, ONE], HEAD',
+        '{"annotations": [ONE, ONE]], HEAD}',
+        '{"annotations": [ONE, ONE], HEAD} {}',
+        '{"annotations": [ONE, ONE]}',
+        '{"annotations": [], HEAD}',
+        '{"annotations": {}, HEAD}',
+        "[ONE, ONE]",
+    ],
+)
+def test_a_file_that_is_cut_or_no_object_is_read_as_a_whole(tmp_path, text):
+    path = tmp_path / "a.json"
+    path.write_text(text.replace("ONE", json.dumps(ANNOTATION)).replace("HEAD", HEAD))
+    assert coco_columns.read(path) is None
+
+
+@pytest.mark.parametrize("with_images", [False, True])
+def test_samples_are_those_of_single_images(tmp_path, with_images):
+    """Ids that are texts, sides that are not known, and images without boxes among them."""
+    content = draw(np.random.default_rng(4))
+    for place, image in enumerate(content["images"]):
+        image.update({"id": f"{place:03d}"} if place % 2 else {})
+        image.update({"height": 50} if place % 3 else {"width": None})
+    content["annotations"] = [
+        own | {"image_id": content["images"][own["image_id"]]["id"]}
+        for own in content["annotations"]
+        if own["image_id"] != 7
+    ]
+    path, folder = tmp_path / "a.json", tmp_path / "images"
+    path.write_text(json.dumps(content))
+    source = coco(str(path), images=str(folder) if with_images else None)
+    whole = coco_file._from_entries(path, path.read_text(), "ood")
+    images = [
+        BoxedImage(
+            str(image["id"]),
+            folder / image["file_name"] if with_images else None,
+            whole.boxes(image),
+            coco_images._size(image),
+        )
+        for image in whole.images
+    ]
+    plain = BoxedImages("a", whole.classes, "", images, whole.category_ids, remarks=whole.notes)
+    for name in ("ids", "truths", "notes", "category_ids", "columns"):
+        assert getattr(source, name) == getattr(plain, name), name
+    assert (source.missing(), source.files()) == (plain.missing(), plain.files())
+    assert source.file_names == [image["file_name"] for image in whole.images]
+    assert len(source) == len(plain) == 40
+    for place in range(-1, 40):
+        mine, its = source[place], plain[place]
+        for name in ("id", "truth", "size", "image"):
+            assert getattr(mine, name) == getattr(its, name), name
+        assert (mine.key is None) == (its.key is None)
+        assert (mine.masks is None) == (mine.size is None)
+        assert_same_boxes([mine.boxes], [its.boxes])

@@ -12,9 +12,12 @@ from ap_reference import random_set, reference, table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadyeye.metrics.detection import matching
+from steadyeye.core import disk_columns
+from steadyeye.core.boxes import take
+from steadyeye.core.disk_columns import release_pages
+from steadyeye.metrics.detection import average_precision, box_groups, matching, true_positives
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
-from steadyeye.metrics.detection.box_groups import MOST
+from steadyeye.metrics.detection.box_groups import MOST, group_boxes
 from steadyeye.metrics.detection.matching import ALL, EVERY, IOUS, by_area, match
 
 SETS = 500
@@ -94,11 +97,70 @@ def test_random_sets_are_as_pycocotools_has_them(batch):
 
 
 @pytest.mark.parametrize("piece", [1, 3, 20])
-def test_sets_that_are_matched_in_pieces_are_as_pycocotools_has_them(monkeypatch, piece):
-    monkeypatch.setattr(matching, "PIECE", piece)
+def test_sets_in_pieces_on_the_disk_are_as_pycocotools_has_them(monkeypatch, piece):
+    """Ranked, grouped, matched and counted a few at a time; pages are given back in between."""
+    for module in (average_precision, box_groups, disk_columns, matching, true_positives):
+        monkeypatch.setattr(module, "PIECE", piece)
+    monkeypatch.setattr(box_groups, "PIECES", 1 << 30)
+    monkeypatch.setattr(matching, "SPAN", piece)
+    monkeypatch.setattr(matching, "SPANS", 1 << 30)
+    monkeypatch.setattr(disk_columns, "LARGE", 1)
     for seed in range(0, SETS, 25):
         rows = random_set(seed)
         same(compute_ap(*rows), (*reference(*rows), frames(*rows)))
+
+
+def group_by_hand(truth, detections, images, classes):
+    """The fields of `Groups` from what each says, an image and a category at a time."""
+    objects, detected = (
+        {
+            (i, c): np.flatnonzero((boxes.image == i) & (boxes.label == c)).tolist()
+            for i in range(images)
+            for c in range(classes)
+        }
+        for boxes in (truth, detections)
+    )
+    for key, rows in detected.items():
+        detected[key] = sorted(rows, key=lambda row: (-detections.score[row], row))[:MOST]
+    keys = [key for key in sorted(objects) if objects[key] or detected[key]]
+
+    def rank(row):
+        return detections.label[row], -detections.score[row], detections.image[row], row
+
+    ranked = sorted((row for key in keys for row in detected[key]), key=rank)
+    members = [ranked.index(row) for key in keys for row in detected[key]]
+    return {
+        "image": [i for i, _ in keys],
+        "label": [c for _, c in keys],
+        "truth": [row for key in keys for row in objects[key]],
+        "truth_first": np.cumsum([0, *(len(objects[key]) for key in keys)]).tolist(),
+        "row": ranked,
+        "row_image": [detections.image[row] for row in ranked],
+        "tied": [rank(a)[:3] == rank(b)[:3] for a, b in pairwise(ranked)] + [False] * bool(ranked),
+        "bounds": [sum(detections.label[row] < c for row in ranked) for c in range(classes + 1)],
+        "members": members,
+        "member_row": [ranked[place] for place in members],
+        "first": np.cumsum([0, *(len(detected[key]) for key in keys)]).tolist(),
+    }
+
+
+@pytest.mark.parametrize("piece", [2, 1000])
+def test_groups_are_as_each_field_says(monkeypatch, piece):
+    """Of rows in the order of their images, as files have them, and of rows in any order."""
+    for module in (box_groups, disk_columns):
+        monkeypatch.setattr(module, "PIECE", piece)
+    monkeypatch.setattr(box_groups, "PIECES", 1 << 30)
+    monkeypatch.setattr(disk_columns, "LARGE", 1)
+    for seed in range(0, SETS, 20):
+        truth, detections, images, classes = random_set(seed)
+        tables = [table(truth), table(detections)]
+        if seed % 40:
+            tables = [take(boxes, np.argsort(boxes.image, kind="stable")) for boxes in tables]
+        keys = [(boxes.image, boxes.label) for boxes in tables]
+        groups = group_boxes(*keys, tables[1].score, images, classes)
+        release_pages()
+        for name, expected in group_by_hand(*tables, images, classes).items():
+            assert getattr(groups, name).tolist() == expected, (seed, name)
 
 
 def test_the_random_sets_hold_what_is_hard():

@@ -144,14 +144,15 @@ def _rises(
     `both`: each half and the other.
     """
     rng = stream(0, "halves")
-    sides: list[NDArray[np.bool_]] = []
+    sides: list[NDArray[np.uint8]] = []  # a bit for each video: there may be very many
     for _ in range((SPLITS if units > 1 else 0) if both else HALVES):
         half = np.zeros(units, dtype=np.bool_)
         half[rng.permutation(units)[: units // 2]] = True
-        sides += (half, ~half) if both else (half,)
+        sides += map(np.packbits, (half, ~half) if both else (half,))
 
-    def rise(side: NDArray[np.bool_]) -> Floats:
-        return evaluate(side[video].astype(np.int64)) - values
+    def rise(side: NDArray[np.uint8]) -> Floats:
+        is_in = np.unpackbits(side, count=units)
+        return evaluate(is_in[video].astype(np.int64)) - values
 
     if len(video) < FEW_IMAGES:
         rises = list(map(rise, sides))

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from secrets import token_hex
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -17,6 +18,9 @@ BLOCK = 1 << 20
 
 BETWEEN = re.compile(rb".*\}(?=[ \t\r\n]*+,[ \t\r\n]*+\{)", re.DOTALL)
 """Up to the end of the last object that another one follows."""
+
+END = re.compile(rb"\}[ \t\r\n]*+\](?=[ \t\r\n]*+[,}])")
+"""Where a list of objects within an object ends, unless an object in it has such a list itself."""
 
 LONGEST = 4  # blocks without an end of an object
 
@@ -65,9 +69,7 @@ class ListFile:
         """
         decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
         for piece in self._split():
-            piece.decode()  # what is not decoded is text all the same
-            if b"\0" in piece or MARK in piece:
-                raise ValueError("a zero byte or a mark within the list")
+            _check_text(piece)
             # JSON is read from the left: what is a list once it is closed ends between two entries
             entries = decoder.decode(piece)
             if entries:
@@ -90,3 +92,69 @@ class ListFile:
         if total != self._length:
             raise ValueError("the file was changed while it was read")
         yield left
+
+
+class ObjectFile:
+    """A file of this machine that holds a JSON object, a long list in it decoded as it is read.
+
+    `key`: that of the list of objects. `rest`: the file with `list_mark`, a text, in place of the
+    list, once all of it was read. Only where that text is the value of the key in `rest` it was the
+    list of the object itself that was decoded, and not one further within.
+    """
+
+    def __init__(self, path: Path, key: str) -> None:
+        self._path = path
+        self._begin = re.compile(rb'"%s"[ \t\r\n]*+:[ \t\r\n]*+\[' % re.escape(key.encode()))
+        self.list_mark = token_hex()
+        self.rest = b""
+
+    def decode(self, kind: type[Entry]) -> Iterator[Sequence[Entry]]:
+        """The entries of the list in their order, as structures of a kind.
+
+        Raises `msgspec.MsgspecError` or `ValueError` where the file must be read as a whole: see
+        `ListFile`.
+        """
+        decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
+        with self._path.open("rb") as file:
+            head, left = self._find_list(file)
+            last = None
+            while last is None:
+                block = file.read(BLOCK)
+                left += block
+                end = BETWEEN.match(left)
+                piece = left[: end.end()] + b"]" if end else left
+                _check_text(piece)
+                try:
+                    entries = decoder.decode(piece)
+                except msgspec.MsgspecError:
+                    # the list ends in what was read, or more of an object is to be read
+                    last = END.search(left)
+                    if last is None and (not block or len(left) > LONGEST * BLOCK):
+                        raise
+                    continue
+                if end is None:
+                    raise ValueError("a list that no object is around")
+                yield entries
+                left = b"[" + left[left.index(b",", end.end()) + 1 :]
+            yield decoder.decode(left[: last.end()])
+            tail = left[last.end() :] + file.read()
+        self.rest = head + b'"' + self.list_mark.encode() + b'"' + tail
+        _check_text(self.rest)
+
+    def _find_list(self, file: BinaryIO) -> tuple[bytes, bytes]:
+        """What is before the list, and what was read of the list."""
+        content, start = b"", 0
+        while block := file.read(BLOCK):
+            content += block
+            begin = self._begin.search(content, start)
+            if begin:
+                return content[: begin.end() - 1], content[begin.end() - 1 :]
+            start = max(len(content) - BLOCK, 0)  # the key may lie across two blocks
+        raise ValueError("no such list")
+
+
+def _check_text(piece: bytes) -> None:
+    """Raises `ValueError` for bytes that `text_files` refuses or takes out."""
+    piece.decode()  # what is not decoded is text all the same
+    if b"\0" in piece or MARK in piece:
+        raise ValueError("a zero byte or a mark within the text")

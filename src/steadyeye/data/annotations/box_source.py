@@ -1,12 +1,9 @@
 """Single images with boxes, however the files that name them are written."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, Boxes, present
 from steadyeye.core.errors import SampleError
@@ -17,26 +14,52 @@ from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.data.annotations.coco_geometry import once, repeats
 from steadyeye.data.images import image_file
 
+NO_FOLDER = "the folder of the images (give images=…)"
+"""What is missing where nobody named the files of images."""
+
 
 @dataclass(frozen=True, eq=False)
 class BoxedImage:
     """One image; `path` is None where only saved detections can be scored against it.
 
-    `size`: (height, width) where the annotations say it. `masks`: as in `Sample`. `file_name`: what
-    the annotations call its file, "" where it is the path.
+    `size`: (height, width) where the annotations say it.
     """
 
     id: str
     path: Place | None
     boxes: Boxes
     size: tuple[int, int] | None = None
-    masks: Callable[[], NDArray[np.bool_]] | None = None
-    file_name: str = ""
 
     @cached_property
     def labels(self) -> Labels:
         """The classes that are there, crowds and objects outside the classes aside."""
         return present(self.boxes)
+
+
+@dataclass(frozen=True)
+class BoxCounts:
+    """How many images and boxes there are; `outside`: boxes of objects outside the classes.
+
+    `empty`: images without an object of the classes; `first_empty`: the id of the first.
+    """
+
+    images: int
+    boxes: int
+    crowds: int
+    outside: int
+    empty: int
+    first_empty: str
+
+    def note(self) -> str:
+        """All of it as a sentence."""
+        first = f", first '{self.first_empty}'" if self.empty else ""
+        beside = f", {self.outside:,} of objects outside the classes" if self.outside else ""
+        of = " of the classes" if self.outside else ""
+        return (
+            f"{number_of(self.images, 'image')} with {number_of(self.boxes, 'box')}, "
+            f"{self.crowds:,} of them crowds{beside}; {number_of(self.empty, 'image')} without any "
+            f"object{of}{first}"
+        )
 
 
 @dataclass(frozen=True)
@@ -83,7 +106,7 @@ class BoxedImages:
     @property
     def file_names(self) -> Sequence[str]:
         """What the file of every image is called, which saved detections may name."""
-        return [image.file_name or (str(image.path) if image.path else "") for image in self.images]
+        return [str(image.path) if image.path else "" for image in self.images]
 
     @property
     def truths(self) -> Sequence[Labels]:
@@ -93,24 +116,21 @@ class BoxedImages:
     @property
     def notes(self) -> tuple[str, ...]:
         """How many images, boxes, crowds and objects outside, and how many images without one."""
-        crowds = sum(image.boxes.crowd.tolist().count(True) for image in self.images)
         empty = [image.id for image in self.images if not image.labels]
-        first = f", first '{empty[0]}'" if empty else ""
-        total = sum(len(image.boxes) for image in self.images)
-        outside = sum(image.boxes.labels.tolist().count(OOD) for image in self.images)
-        beside = f", {outside:,} of objects outside the classes" if outside else ""
-        of = " of the classes" if outside else ""
-        return (
-            f"{number_of(len(self.images), 'image')} with {number_of(total, 'box')}, {crowds:,} "
-            f"of them crowds{beside}; {number_of(len(empty), 'image')} without any "
-            f"object{of}{first}",
-            *self.remarks,
+        counts = BoxCounts(
+            images=len(self.images),
+            boxes=sum(len(image.boxes) for image in self.images),
+            crowds=sum(image.boxes.crowd.tolist().count(True) for image in self.images),
+            outside=sum(image.boxes.labels.tolist().count(OOD) for image in self.images),
+            empty=len(empty),
+            first_empty=empty[0] if empty else "",
         )
+        return (counts.note(), *self.remarks)
 
     def missing(self) -> Sequence[str]:
         """Image files that inference would need and that are not there."""
         if any(image.path is None for image in self.images):
-            return ["the folder of the images (give images=…)"]
+            return [NO_FOLDER]
         return [str(path) for path in find_missing(image.path or Path() for image in self.images)]
 
     def files(self) -> Sequence[Place]:
@@ -129,6 +149,5 @@ class BoxedImages:
             image.labels,
             boxes=image.boxes,
             size=image.size,
-            masks=image.masks,
             key=file.key if file else None,
         )

@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from steadyeye.core.storage.text_files import parse_json, read_text
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations import coco_columns
 from steadyeye.data.annotations.coco_geometry import corners, of_segmentation
+from steadyeye.data.annotations.image_boxes import ImageBoxes, join_boxes
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.classes.wordnet import of_sense
 
@@ -31,6 +33,7 @@ Box: TypeAlias = tuple[float, float, float, float]
 class CocoFile:
     """What a file says: `category_ids` of each of `classes`; `images`, its entries as they are.
 
+    `image_boxes`: the boxes of the images that have any; `rows`: image id → its place there.
     `outside`: the name of the category whose boxes are of objects outside the classes, None where
     the file has none. `notes`: annotations that count once although they stand there twice, and
     images that are listed as one file.
@@ -39,13 +42,15 @@ class CocoFile:
     classes: Classes
     category_ids: tuple[int, ...]
     images: Sequence[Mapping[str, Any]]
-    of_image: Mapping[Any, Boxes]
+    image_boxes: ImageBoxes
+    rows: Mapping[Any, int]
     outside: str | None = None
     notes: tuple[str, ...] = ()
 
     def boxes(self, image: Mapping[str, Any]) -> Boxes:
         """The boxes of one of the images; none where nothing is annotated."""
-        return self.of_image.get(image["id"], EMPTY)
+        row = self.rows.get(image["id"])
+        return EMPTY if row is None else self.image_boxes[row]
 
 
 def read(path: Place, ood: str | None = None) -> CocoFile:
@@ -57,12 +62,19 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     is outside them. Raises `UsageError` with how many and the first for annotations of unknown
     images or categories, for categories of one id or name and for boxes that are none.
     """
+    columns = coco_columns.read(path) if isinstance(path, Path) and path.is_file() else None
+    file = None if columns is None else _from_columns(path, columns, ood)
+    file = file or _read_whole(path, ood)
+    _check_pixels(path, file.image_boxes)
+    return file
+
+
+def _read_whole(path: Place, ood: str | None) -> CocoFile:
+    """The file from its whole text."""
     text = read_text(path, "annotations")
     columns = coco_columns.parse(text)
     file = None if columns is None else _from_columns(path, columns, ood)
-    file = file or _from_entries(path, text, ood)
-    _check_pixels(path, file.of_image.values())
-    return file
+    return file or _from_entries(path, text, ood)
 
 
 def _from_columns(path: Place, columns: coco_columns.Columns, ood: str | None) -> CocoFile | None:
@@ -71,14 +83,15 @@ def _from_columns(path: Place, columns: coco_columns.Columns, ood: str | None) -
     categories = _categories(path, columns.categories)
     position = _position(path, categories, ood)
     ids = {image["id"] for image in images}
-    is_known = set(np.unique(columns.category).tolist()) <= set(position)
-    too_large = columns.area.max(initial=0) > LARGEST_AREA
+    is_known = set(columns.used.tolist()) <= set(position)
+    too_large = columns.largest_area > LARGEST_AREA
     if too_large or not is_known or not ids.issuperset(columns.image_ids):
         return None
     return CocoFile(
         *_classes(path, columns.categories, categories, ood),
         images,
-        columns.boxes(position),
+        columns.label(position),
+        {image: row for row, image in enumerate(columns.image_ids)},
         _outside(categories, ood),
         (*_repeats(columns.repeats, columns.total), *_same_files(images)),
     )
@@ -107,7 +120,8 @@ def _from_entries(path: Place, text: str, ood: str | None) -> CocoFile:
     return CocoFile(
         *_classes(path, content["categories"], categories, ood),
         content["images"],
-        {image: boxes(*zip(*item, strict=True)) for image, item in entries.items()},
+        join_boxes([boxes(*zip(*item, strict=True)) for item in entries.values()]),
+        {image: row for row, image in enumerate(entries)},
         _outside(categories, ood),
         (*_repeats(total - len(numbered), total), *_same_files(content["images"])),
     )
@@ -168,10 +182,9 @@ def _same_files(images: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     )
 
 
-def _check_pixels(path: Place, of_images: Iterable[Boxes]) -> None:
+def _check_pixels(path: Place, images: ImageBoxes) -> None:
     """Raises `UsageError` where all boxes lie in the first pixel: they are shares of the sides."""
-    boxes_of_images = [objects.boxes for objects in of_images if len(objects)]
-    if boxes_of_images and np.concatenate(boxes_of_images).max() <= 1:
+    if images.farthest <= 1:
         raise UsageError(
             f"'{path}': all boxes lie within 1 × 1 pixel, as if they were shares of the image's "
             "sides; give pixels"

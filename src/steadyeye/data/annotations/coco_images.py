@@ -12,14 +12,21 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError, UsageError, one_line, unknown
 from steadyeye.core.format import number_of
-from steadyeye.core.seeds import fingerprint
+from steadyeye.core.seeds import BlockFingerprint
 from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.json_lists import BLOCK
 from steadyeye.core.storage.sha256sums import check_sums, find_listing
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.annotations import coco_file
-from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages
-from steadyeye.data.annotations.coco_file import OUTSIDE, distinct, key_entry
+from steadyeye.data.annotations.coco_file import OUTSIDE, CocoFile, distinct, key_entry
 from steadyeye.data.annotations.coco_geometry import run_lengths
+from steadyeye.data.annotations.column_images import (
+    UNKNOWN,
+    ColumnImages,
+    FileImages,
+    shorten_keys,
+    shorten_texts,
+)
 
 MOST_PIXELS = 1 << 30
 """Pixels of all masks of an image together, a byte each."""
@@ -86,7 +93,7 @@ Locate = Callable[[Mapping[str, Any]], Place | None]
 
 def coco_images(
     name: str, files: Sequence[Place], locate: Locate, ood: str | None = OUTSIDE
-) -> BoxedImages:
+) -> ColumnImages:
     """The images of files that name the same categories, one file after the other.
 
     An image goes by its id; where several files use the same ones, by file and id.
@@ -109,24 +116,52 @@ def coco_images(
     with_stem = len(set(ids)) < len(ids) and len(files) > 1
     # the same file says something else where a category of it is read as another thing
     marks = [ood or ""] if has_outside else []
-    return BoxedImages(
+    return ColumnImages(
         name=name,
         classes=first.classes,
-        fingerprint=fingerprint(*(path.read_bytes() for path in files), *marks),
-        images=[
-            BoxedImage(
-                f"{path.stem}/{image['id']}" if with_stem else str(image["id"]),
-                locate(image),
-                content.boxes(image),
-                _size(image),
-                _masks(path, image),
-                str(image.get("file_name", "")),
-            )
+        fingerprint=_fingerprint(files, marks),
+        parts=[
+            _columns(path, content, locate, with_stem)
             for path, content in zip(files, contents, strict=True)
-            for image in content.images
         ],
         category_ids=first.category_ids,
         remarks=tuple(note for content_ in contents for note in content_.notes),
+    )
+
+
+def _fingerprint(files: Sequence[Place], marks: Sequence[str]) -> str:
+    """That of what the files hold and of further texts, no file of this machine held as a whole."""
+    whole = BlockFingerprint()
+    for path in files:
+        if not isinstance(path, Path):
+            content = path.read_bytes()
+            whole.begin(len(content))
+            whole.add(content)
+            continue
+        whole.begin(path.stat().st_size)
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                whole.add(block)
+    for mark in marks:
+        whole.begin(len(mark.encode()))
+        whole.add(mark.encode())
+    return str(whole)
+
+
+def _columns(path: Place, content: CocoFile, locate: Locate, with_stem: bool) -> FileImages:
+    """The images of a file; `with_stem`: whether their ids begin with its name."""
+    keys = [image["id"] for image in content.images]
+    places = [locate(image) for image in content.images]
+    sizes = [_size(image) for image in content.images]
+    return FileImages(
+        shorten_texts([f"{path.stem}/{key}" if with_stem else str(key) for key in keys]),
+        shorten_keys(keys),
+        None if all(place is None for place in places) else places,
+        shorten_texts([str(image.get("file_name", "")) for image in content.images]),
+        np.array([size or (UNKNOWN, UNKNOWN) for size in sizes], np.int64).reshape(-1, 2),
+        content.image_boxes,
+        np.array([content.rows.get(key, UNKNOWN) for key in keys], dtype=np.int64),
+        partial(masks, path),
     )
 
 
@@ -134,9 +169,3 @@ def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:
     """Height and width, where they are given."""
     height, width = image.get("height"), image.get("width")
     return (int(height), int(width)) if height and width else None
-
-
-def _masks(path: Place, image: Mapping[str, Any]) -> Callable[[], NDArray[np.bool_]] | None:
-    """What reads the masks of an image, where its size is given."""
-    size = _size(image)
-    return partial(masks, path, image["id"], size) if size else None

@@ -6,13 +6,13 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.files import Place
-from steadyeye.data.annotations.box_source import BoxedImages
 from steadyeye.data.annotations.coco_file import OUTSIDE
 from steadyeye.data.annotations.coco_images import coco_images
+from steadyeye.data.annotations.column_images import ColumnImages
 from steadyeye.data.video.paths import resolve_path
 
 
-def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE) -> BoxedImages:
+def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE) -> ColumnImages:
     """Images with boxes: COCO's JSON of instances, and the folder the images are in.
 
     `annotations`: the JSON. `images`: the folder, not needed to score saved detections; every

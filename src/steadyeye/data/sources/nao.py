@@ -6,9 +6,9 @@ from typing import Any
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.files import Place
-from steadyeye.data.annotations.box_source import BoxedImages
 from steadyeye.data.annotations.coco_file import OUTSIDE
 from steadyeye.data.annotations.coco_images import coco_images
+from steadyeye.data.annotations.column_images import ColumnImages
 from steadyeye.data.video.paths import resolve
 
 SPLITS = {
@@ -18,7 +18,7 @@ SPLITS = {
 """The files of the release, and of an export beside `annotations.json`, which has them all."""
 
 
-def nao(root: str, split: str = "all", ood: str | None = OUTSIDE) -> BoxedImages:
+def nao(root: str, split: str = "all", ood: str | None = OUTSIDE) -> ColumnImages:
     """Natural adversarial objects in a folder: what `steadyeye review-export` writes of boxes.
 
     `root`: the folder. `split`: train, val, test, or all. Boxes of the category `ood` are of

@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD
-from steadyeye.core.disk_columns import read_entries, release_pages
+from steadyeye.core.disk_columns import read_entries
 from steadyeye.core.film_frames import away, set_rows
 from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
@@ -97,7 +97,8 @@ def _follow_boxes(
     return number
 
 
-@dataclass(frozen=True)
+# of a run over many images there are very many
+@dataclass(frozen=True, slots=True)
 class Mistake:
     """A confident mistake, shown by its most confident detection.
 
@@ -245,19 +246,13 @@ def _describe(
         label: (name_of(predictions, label), _name_as_detector(predictions, label))
         for label in np.unique(labels[on_object]).tolist()
     }
-    columns = (
-        detection,
-        objects,
-        raw.image[detection],
-        predictions.ids[raw.image[detection]],
-        raw.boxes[detection],
-        raw.label[detection],
-        labels,
-        raw.score[detection],
-        judged.iou[best],
-        cause_of,
+    image, boxes, own, score = (
+        read_entries(column, detection) for column in (raw.image, raw.boxes, raw.label, raw.score)
     )
-    release_pages()
+    columns = (
+        *(detection, objects, image, predictions.ids[image], boxes, own, labels, score),
+        *(judged.iou[best], cause_of),
+    )
     rows = zip(*(values.tolist() for values in columns), models, strict=True)
     for row, item, image, sample, box, label, true, score, iou, cause, (makers, times) in rows:
         name, own_name = names.get(true, ("", ""))

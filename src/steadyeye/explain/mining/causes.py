@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, BoxTable, Verified, take
-from steadyeye.core.disk_columns import release_pages
+from steadyeye.core.disk_columns import DiskColumn, release_pages
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.data.classes.class_map import Parents, ancestors, descendants
@@ -92,7 +92,11 @@ def overlaps(
     whether any true box at an IoU *above* `iou` has its class or one above or below it (bool), and
     whether half of it or more lies in a crowd of such a class (bool). Crowds are no true boxes.
     """
-    order = np.argsort(truth.image, kind="stable")
+    # the boxes of other images are not copied: a piece of a table asks for few of its images
+    lowest = raw.image.min(initial=np.iinfo(np.int64).max)
+    highest = raw.image.max(initial=-1)
+    near = np.flatnonzero((truth.image >= lowest) & (truth.image <= highest))
+    order = near[np.argsort(truth.image[near], kind="stable")]
     images = truth.image[order]
     first = np.searchsorted(images, raw.image, side="left")
     last = np.searchsorted(images, raw.image, side="right")
@@ -197,15 +201,16 @@ def judge_detections(predictions: Predictions, score: float = SCORE, iou: float 
 
 def _judge(predictions: Predictions, score: float, iou: float) -> Judged:
     scores = _tables(predictions)[0].score
-    rows = np.flatnonzero(scores > score)
+    columns = tuple(DiskColumn(kind) for kind in (np.int64, np.int64, np.int64, np.float64))
     # all columns of a piece at a time: there may be millions of detections
-    ends = np.searchsorted(rows, np.arange(PIECE, len(scores), PIECE))
-    judged = []
-    for piece in np.split(rows, ends):
+    for start in range(0, len(scores), PIECE):
+        rows = np.flatnonzero(scores[start : start + PIECE] > score) + start
+        parts = (rows, *_judge_rows(predictions, rows, iou))
+        for column, part in zip(columns, parts, strict=True):
+            column.append(part)
         release_pages()
-        judged.append(_judge_rows(predictions, piece, iou))
-    cause, best, share = map(np.concatenate, zip(*judged, strict=True))
-    return Judged(rows, cause, best, share)
+    detection, cause, best, share = (column.array() for column in columns)
+    return Judged(detection, cause, best, share)
 
 
 def _judge_rows(
@@ -225,7 +230,8 @@ def _judge_rows(
     known = stood_for(model_to_data, predictions.parents, len(predictions.classes))
     # the last entry speaks of the label −1 of objects outside the classes
     foreign = ~np.append(known, False)
-    object_label = np.append(truth.label, OOD)[best]
+    object_label = np.full(len(best), OOD)
+    object_label[best >= 0] = truth.label[best[best >= 0]]
     cause = np.select(
         [own, crowd, (share > iou) & foreign[object_label], share > iou],
         [RIGHT, IN_CROWD, CAUSES.index("out_of_distribution"), CAUSES.index("misclassification")],

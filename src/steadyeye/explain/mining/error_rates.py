@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.disk_columns import read_entries
 from steadyeye.core.format import interval, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.result_lookup import limit
@@ -64,7 +65,8 @@ def shares(predictions: Predictions, verdicts: Judged) -> Shares:
     cause = verdicts.cause[judgeable]
     filmed = "video" in predictions.tags
     clusters = predictions.tags["video"] if filmed else predictions.ids
-    of = np.unique(clusters, return_inverse=True)[1][raw.image[verdicts.detection[judgeable]]]
+    images = read_entries(raw.image, verdicts.detection[judgeable])
+    of = np.unique(clusters, return_inverse=True)[1][images]
     wins = [cause >= 0, *(cause == i for i in range(len(MISTAKES)))]
     every = proportions(_count_by_cluster(wins, of), len(wins))
     every = every if filmed else list(map(of_images, every))
@@ -162,9 +164,10 @@ class Confusion:
     `true`: the class of the data in words; `predicted`: among the detector's own. `foreign`:
     whether no class of the detector stands for the object. `rows`: the most confident such
     detection of each object, in `Predictions.raw_detections`; `places`: the objects, in
-    `Predictions.boxes`; both by falling score. `weak_places`: the objects that a detection
+    `Predictions.boxes`; both by falling score. `weak_places`: (m,) the objects that a detection
     above `LOWER` takes so. `objects`: (n,) all objects of the class, in `Predictions.boxes`;
-    `videos`: (n,) the video of each, or its image where `are_images`.
+    `image`: the image of each of these boxes; `videos`: the video of each image, or its id where
+    `are_images`.
     """
 
     true: str
@@ -173,8 +176,9 @@ class Confusion:
     rows: tuple[int, ...]
     places: tuple[int, ...]
     objects: NDArray[np.int64]
-    videos: NDArray[Any]
-    weak_places: tuple[int, ...]
+    image: NDArray[np.int64]
+    videos: NDArray[np.str_]
+    weak_places: NDArray[np.int64]
     are_images: bool
 
     # of hundreds of pairs a report lists a few, and only those need an interval
@@ -188,8 +192,10 @@ class Confusion:
         """The same above `LOWER`."""
         return self._share(self.weak_places)
 
-    def _share(self, places: Sequence[int]) -> Interval:
-        share = proportion(np.isin(self.objects, places), self.videos)
+    def _share(self, places: Sequence[int] | NDArray[np.int64]) -> Interval:
+        # names take more memory than all else that is known of an object
+        videos = self.videos[self.image[self.objects]]
+        share = proportion(np.isin(self.objects, places), videos)
         return of_images(share) if self.are_images else share
 
 
@@ -201,15 +207,14 @@ def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion
     """
     boxes = predictions.boxes
     assert boxes is not None, "asked for by judged"
-    lower, _ = _find_confusions(predictions, min(LOWER, score))
-    sure, foreign = _find_confusions(predictions, score)
-    videos = predictions.tags.get("video", predictions.ids)
-    of_class = {}
-    for label in {pair[0] for pair in sure}:
-        objects = np.flatnonzero((boxes.label == label) & ~boxes.crowd)
-        of_class[label] = objects, videos[boxes.image[objects]]
+    lower = _find_confusions(predictions, min(LOWER, score))
+    sure = _find_confusions(predictions, score)
+    of_class = {
+        label: np.flatnonzero((boxes.label == label) & ~boxes.crowd)
+        for label in {pair[0] for pair in sure}
+    }
     several = [
-        _confusion(predictions, pair, mine, tuple(lower[pair]), foreign[pair], of_class[pair[0]])
+        _confusion(predictions, pair, mine, lower[pair].places, of_class[pair[0]])
         for pair, mine in sure.items()
     ]
     return sorted(
@@ -217,54 +222,69 @@ def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion
     )
 
 
-Taken = dict[tuple[int, int], dict[int, int]]
-"""(label of the data, the detector's own) → object → its most confident such detection."""
+class Taken(NamedTuple):
+    """Objects taken for something else, each by its most confident such detection, falling.
+
+    `rows`: (n,) the detections; `places`: (n,) the objects; `foreign`: as in `Confusion`.
+    """
+
+    rows: NDArray[np.int64]
+    places: NDArray[np.int64]
+    foreign: bool
 
 
-def _find_confusions(
-    predictions: Predictions, score: float
-) -> tuple[Taken, dict[tuple[int, int], bool]]:
-    """The objects taken for something else, and the pairs whose object is foreign."""
+def _find_confusions(predictions: Predictions, score: float) -> dict[tuple[int, int], Taken]:
+    """The objects taken for something else by label of the data and the detector's own."""
     boxes, raw = predictions.boxes, predictions.raw_detections
     verdicts = judge_detections(predictions, score)
     assert boxes is not None, "asked for by judged"
     assert raw is not None, "asked for by judged"
-    first: Taken = {}
-    foreign: dict[tuple[int, int], bool] = {}
-    rows, objects = verdicts.detection, verdicts.object
-    # by rising score, so that the most confident comes last; ties by row
-    order = np.lexsort((-rows, raw.score[rows]))
-    order = order[np.isin(verdicts.cause[order], EGREGIOUS)]
-    is_foreign = verdicts.cause[order] == CAUSES.index("out_of_distribution")
-    columns = (boxes.label[objects[order]], raw.label[rows[order]], objects[order], rows[order])
-    mistakes = zip(*(column.tolist() for column in (*columns, is_foreign)), strict=True)
-    for label, own, thing, row, has_no_class in mistakes:
-        first.setdefault((label, own), {})[thing] = row
-        foreign[label, own] = has_no_class
-    return first, foreign
+    wrong = np.flatnonzero(np.isin(verdicts.cause, EGREGIOUS))
+    rows, things, cause = (
+        read_entries(column, wrong)
+        for column in (verdicts.detection, verdicts.object, verdicts.cause)
+    )
+    label, own, scores = (
+        read_entries(column, places)
+        for column, places in ((boxes.label, things), (raw.label, rows), (raw.score, rows))
+    )
+    # of each pair and object the most confident detection comes first; ties by row
+    order = np.lexsort((rows, -scores, things, own, label))
+    keys = np.stack([label, own, things])[:, order]
+    order = order[np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]]
+    order = order[np.lexsort((rows[order], -scores[order], own[order], label[order]))]
+    pairs = np.stack([label[order], own[order]])
+    bounds = np.flatnonzero((pairs[:, 1:] != pairs[:, :-1]).any(axis=0)) + 1
+    foreign = CAUSES.index("out_of_distribution")
+    return {
+        (int(label[part[0]]), int(own[part[0]])): Taken(
+            rows[part], things[part], bool(cause[part[0]] == foreign)
+        )
+        for part in np.split(order, bounds)
+        if len(part)
+    }
 
 
 def _confusion(
     predictions: Predictions,
     pair: tuple[int, int],
-    mine: dict[int, int],
-    weak_places: tuple[int, ...],
-    foreign: bool,
-    objects: tuple[NDArray[np.int64], NDArray[Any]],
+    mine: Taken,
+    weak_places: NDArray[np.int64],
+    objects: NDArray[np.int64],
 ) -> Confusion:
-    """The confusion of a pair; `objects`: those of its class, and the video of each."""
-    raw = predictions.raw_detections
-    assert raw is not None, "asked for by judged"
+    """The confusion of a pair; `objects`: those of its class."""
+    boxes = predictions.boxes
+    assert boxes is not None, "asked for by judged"
     label, own = pair
-    falling = sorted(mine.items(), key=lambda place: (-raw.score[place[1]], place[1]))
     return Confusion(
         true=name_of(predictions, label),
         predicted=predictions.model_classes[own],
-        foreign=foreign,
-        rows=tuple(row for _, row in falling),
-        places=tuple(thing for thing, _ in falling),
-        objects=objects[0],
-        videos=objects[1],
+        foreign=mine.foreign,
+        rows=tuple(mine.rows.tolist()),
+        places=tuple(mine.places.tolist()),
+        objects=objects,
+        image=boxes.image,
+        videos=predictions.tags.get("video", predictions.ids),
         weak_places=weak_places,
         are_images="video" not in predictions.tags,
     )

@@ -12,12 +12,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from steadyeye.core.disk_columns import DiskColumn, split_spans
 from steadyeye.metrics.detection.box_groups import MOST, Floats, Ints, Rows
 from steadyeye.metrics.detection.matching import IOUS, Flags, Matched
+from steadyeye.metrics.detection.true_positives import find_hits, sum_hits
 
 RECALLS = np.linspace(0, 1, 101)
 BLOCK = 512
 """Detections that are looked at at one threshold after the other: they stay in the inner cache."""
+PIECE = 500_000
+"""Detections that are counted, or one category, before their pages are given back."""
 
 
 def frame_ap(matched: Matched, iou: float = 0.5) -> Floats:
@@ -63,7 +67,11 @@ def dataset_ap(
     """
     times, bits = _times(matched, weight), _bits(ious)
     ranked, positives = _rank_set(matched, bits), _positives(matched, times)
-    return np.asarray(_sets(ranked, matched.groups.bounds, bits, times, positives))
+    bounds, out = matched.groups.bounds, np.full((len(bits), len(positives)), np.nan)
+    room = np.append(times, 0), *_allocate(bounds)
+    for spans in split_spans(bounds, PIECE):
+        _sets(ranked, (bounds, spans), bits, room, (positives, out))
+    return out
 
 
 def average_recall(
@@ -78,9 +86,8 @@ def average_recall(
     image and category count, the best, at most `MOST`. `ious`, `weight`: as in `dataset_ap`.
     """
     groups, times = matched.groups, _times(matched, weight)
-    group, counts = _find_hits(matched, max_detections)
-    image, label = groups.image[group], groups.label[group]
-    hits = np.asarray(_sum_hits(counts, image, label, times, groups.classes))[_places(ious)]
+    counts, image, label = find_hits(matched, max_detections)
+    hits = np.asarray(sum_hits(counts, image, label, times, groups.classes))[_places(ious)]
     positives = _positives(matched, times)
     # 0 ÷ 0 is the NaN of a category without ground truth
     with np.errstate(invalid="ignore"):
@@ -141,11 +148,28 @@ def _rank_set(matched: Matched, bits: Flags) -> Any:
     known = _EVENTS.setdefault(matched, {})
     key = bits.tobytes()
     if key not in known:
-        groups = matched.groups
-        flags = (matched.hit, matched.ignored, groups.tied)
-        positives = _positives(matched, _times(matched, None))
-        known[key] = _rank(groups.row_image, flags, groups.bounds, positives, bits, groups.images)
+        known[key] = _rank_classes(matched, bits)
     return known[key]
+
+
+def _rank_classes(matched: Matched, bits: Flags) -> Any:
+    """What `_rank` returns of all categories, which it is given in pieces."""
+    groups, positives = matched.groups, _positives(matched, _times(matched, None))
+    # counted images, events and their images
+    columns = tuple(DiskColumn(np.int32) for _ in range(3))
+    first = [np.zeros(1, dtype=np.int64)]
+    for begin, end in split_spans(groups.bounds, PIECE):
+        bounds = groups.bounds[begin : end + 1]
+        span = slice(bounds[0], bounds[-1])
+        flags = (matched.hit[span], matched.ignored[span], groups.tied[span])
+        own = (bounds - bounds[0], positives[begin:end], bits, groups.images)
+        counted, *_, event, image, ends = _rank(groups.row_image[span], flags, *own)
+        for column, part in zip(columns, (counted, event + bounds[0], image), strict=True):
+            column.append(part)
+        first.append(first[-1][-1] + ends[1:])
+    counted, event, image = (column.array() for column in columns)
+    flags = matched.hit, matched.ignored, groups.tied
+    return counted, *flags, event, image, np.concatenate(first)
 
 
 @njit(nogil=True, cache=True)
@@ -215,13 +239,12 @@ def _frames(ranked: Any, groups: Any, bits: Flags, images: int) -> Floats:
 
 
 @njit(nogil=True, cache=True)
-def _sets(ranked: Any, bounds: Ints, bits: Flags, times: Ints, positives: Ints) -> Floats:
-    out = np.full((len(bits), len(positives)), np.nan)
-    weights = (np.append(times, 0), *_allocate(bounds))
-    for c in range(len(positives)):
+def _sets(ranked: Any, spans: Any, bits: Flags, weights: Any, sums: Any) -> None:
+    """Writes AP of some spans of `bounds`, from the first on, to `out`; `weights`: as in `_aps`."""
+    (bounds, (begin, end)), (positives, out) = spans, sums
+    for c in range(begin, end):
         if positives[c]:
             out[:, c] = _aps(ranked, c, bounds, bits, weights, positives[c])
-    return out
 
 
 @njit(nogil=True, cache=True)
@@ -327,39 +350,3 @@ def _areas(best: Floats) -> Floats:
             out[i] += most
     shares: Floats = out / best.shape[1]
     return shares
-
-
-_HITS: WeakKeyDictionary[Matched, dict[int, tuple[NDArray[np.intp], Flags]]] = WeakKeyDictionary()
-"""What `_find_hits` returned, since a resample only weighs it."""
-
-
-def _find_hits(matched: Matched, most: int) -> tuple[NDArray[np.intp], Flags]:
-    """The groups with a true positive among their first `most`, and (n, thresholds) how many."""
-    known = _HITS.setdefault(matched, {})
-    if most not in known:
-        groups = matched.groups
-        counts = np.asarray(_count_hits(matched.hit, groups.first, groups.members, most, len(IOUS)))
-        group = np.flatnonzero(counts.any(axis=1))
-        known[most] = group, counts[group]
-    return known[most]
-
-
-@njit(nogil=True, cache=True)
-def _count_hits(hit: Flags, first: Rows, members: Rows, most: int, bits: int) -> Flags:
-    """(groups, bits) true positives among the first `most`, at most `MOST`, of each group."""
-    out = np.zeros((len(first) - 1, bits), dtype=np.uint16)
-    for g in range(len(first) - 1):
-        for place in members[first[g] : min(first[g + 1], first[g] + most)]:
-            for i in range(bits):
-                out[g, i] += hit[place] >> i & 1
-    return out
-
-
-@njit(nogil=True, cache=True)
-def _sum_hits(counts: Flags, image: Rows, label: Rows, times: Ints, classes: int) -> Ints:
-    """(bits, classes) true positives, an image counted so many times."""
-    out = np.zeros((counts.shape[1], classes), dtype=np.int64)
-    for g in range(len(counts)):
-        for i in range(counts.shape[1]):
-            out[i, label[g]] += counts[g, i] * times[image[g]]
-    return out

@@ -6,9 +6,8 @@ average precision and recall reads the flags kept here
 (`steadyeye.metrics.detection.average_precision`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,11 +15,20 @@ from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
-from steadyeye.core.disk_columns import release_pages
-from steadyeye.metrics.detection.box_groups import Floats, Groups, Ints, Mask, Rows, group_boxes
+from steadyeye.core.disk_columns import DiskColumn, split_entries, split_spans
+from steadyeye.metrics.detection.box_groups import (
+    Floats,
+    Groups,
+    Ints,
+    Mask,
+    Rows,
+    group_boxes,
+)
 
 PIECE = 200_000
 """Detections that are matched together: their boxes take memory until the next piece."""
+SPAN, SPANS = 1_000_000, 16
+"""Detections whose flags are put in order together, and how many such spans there are about."""
 Flags: TypeAlias = NDArray[np.uint16]
 Range: TypeAlias = tuple[float, float]
 ALL: Range = (0.0, 1e5**2)
@@ -79,30 +87,57 @@ def by_area(
     areas: Sequence[Range] = tuple(AREAS.values()),
 ) -> tuple[Matched, ...]:
     """`match` for each of `areas`, by default all, small, medium and large; sorted only once."""
-    assert not np.isnan(detections.score).any(), "NaN is no score"
+    for part in split_entries(len(detections)):
+        assert not np.isnan(detections.score[part]).any(), "NaN is no score"
     object_keys, detection_keys = (
         (_indices(table.image, images), _indices(table.label, classes))
         for table in (truth, detections)
     )
     groups = group_boxes(object_keys, detection_keys, detections.score, images, classes)
-    crowd, extents = truth.crowd[groups.truth], truth.area[groups.truth]
-    release_pages()
-    objects = (truth.boxes.take(groups.truth, axis=0), crowd, groups.truth_first)
-    rows = groups.row[groups.members]
-    boxes = (detections.boxes, rows, groups.members, groups.first)
-    matches = []
-    for least, most in areas:
-        beside = crowd | (extents < least) | (extents > most)
-        order, positives = _ignored_last(beside, groups.truth_first)
+    return tuple(_match_groups(truth, detections, groups, area) for area in areas)
+
+
+def _match_groups(truth: BoxTable, detections: BoxTable, groups: Groups, area: Range) -> Matched:
+    """The detections of all groups matched, the groups in pieces."""
+    flags = DiskColumn(np.uint16), DiskColumn(np.uint16)
+    positives = DiskColumn(np.int32)
+    least, most = area
+    for begin, end in split_spans(groups.first, PIECE):
+        first, truth_first = (
+            ends[begin : end + 1] - ends[begin] for ends in (groups.first, groups.truth_first)
+        )
+        objects = groups.truth[groups.truth_first[begin] : groups.truth_first[end]]
+        rows = groups.member_row[groups.first[begin] : groups.first[end]]
+        crowd, extents = truth.crowd[objects], truth.area[objects]
+        ranks = _ignored_last(crowd | (extents < least) | (extents > most), truth_first)
         hit, matched = np.zeros((2, len(rows)), dtype=np.uint16)
-        for piece in _split(groups.first):
-            _assign_objects(objects, boxes, (order, positives), piece, (hit, matched))
-            release_pages()
-        outside = ((detections.area < least) | (detections.area > most))[groups.row]
-        release_pages()
-        ignored = np.where(outside, EVERY ^ hit, matched ^ hit)
-        matches.append(Matched(groups, hit, ignored, positives))
-    return tuple(matches)
+        corners = truth.boxes.take(objects, axis=0), crowd, truth_first
+        boxes = detections.boxes.take(rows, axis=0), first
+        _assign_objects(corners, boxes, ranks, (hit, matched))
+        extents = detections.area[rows]
+        ignored = np.where((extents < least) | (extents > most), EVERY ^ hit, matched ^ hit)
+        for column, part in zip((*flags, positives), (hit, ignored, ranks[1]), strict=True):
+            column.append(part)
+    hit, ignored = _rank_flags((flags[0].array(), flags[1].array()), groups.members)
+    return Matched(groups, hit, ignored, positives.array())
+
+
+def _rank_flags(by_group: tuple[Flags, Flags], members: Rows) -> tuple[Flags, Flags]:
+    """Flags in the order of `groups.row`; `by_group`: in that of `members`."""
+    ranked = DiskColumn(np.uint16), DiskColumn(np.uint16)
+    # places are spread over all detections, and what is written to takes memory
+    span = max(SPAN, len(members) // SPANS)
+    for start in range(0, len(members), span):
+        end = min(start + span, len(members))
+        near = np.empty((2, end - start), dtype=np.uint16)
+        for part in split_entries(len(members)):
+            places = members[part]
+            is_near = (places >= start) & (places < end)
+            for own, flags in zip(near, by_group, strict=True):
+                own[places[is_near] - start] = flags[part][is_near]
+        for column, own in zip(ranked, near, strict=True):
+            column.append(own)
+    return ranked[0].array(), ranked[1].array()
 
 
 def ignore_detections_on(matched: Matched, detections: BoxTable, outside: BoxTable) -> Matched:
@@ -121,8 +156,9 @@ def ignore_detections_on(matched: Matched, detections: BoxTable, outside: BoxTab
 
 def _indices(column: Ints, end: int) -> Ints:
     """Indices as a kernel can trust them, which does not check bounds."""
-    assert column.min(initial=0) >= 0, "an index below 0"
-    assert column.max(initial=-1) < end, f"an index beyond {end - 1}"
+    for part in split_entries(len(column)):
+        assert column[part].min(initial=0) >= 0, "an index below 0"
+        assert column[part].max(initial=-1) < end, f"an index beyond {end - 1}"
     return np.ascontiguousarray(column, dtype=np.int64)
 
 
@@ -145,45 +181,37 @@ def _ignored_last(ignored: Mask, first: Rows) -> tuple[Rows, Rows]:
     return order, positives
 
 
-def _split(first: Rows) -> Iterator[tuple[int, int]]:
-    """Consecutive groups in pieces of about `PIECE` detections; `first`: where groups begin."""
-    starts = np.arange(0, first[-1], PIECE)
-    ends = [*np.searchsorted(first, starts).tolist(), len(first) - 1]
-    return pairwise(ends)
-
-
 # one function and no tuples within its loops: numba counts references to every array in a tuple,
 # which made this six times slower
 @njit(nogil=True, cache=True)
-def _assign_objects(objects: Any, detections: Any, ranks: Any, groups: Any, flags: Any) -> None:
+def _assign_objects(objects: Any, detections: Any, ranks: Any, flags: Any) -> None:
     """Notes at which thresholds each detection takes an object that counts, and any, in `flags`.
 
-    `ranks`: what `_ignored_last` returned; `groups`: the first of those that are looked at, and the
-    first that is not.
+    `objects`, `detections`: boxes by group, and where those of each group begin; `ranks`: what
+    `_ignored_last` returned.
     """
-    (corners, crowd, truth_first), (boxes, rows, members, first) = objects, detections
+    (corners, crowd, truth_first), (boxes, first) = objects, detections
     (order, positives), (right, matched) = ranks, flags
-    begin, end = groups
-    taken = np.zeros(truth_first[end] - truth_first[begin], dtype=np.int64)
+    taken = np.zeros(len(crowd), dtype=np.int64)
     most = 0
-    for g in range(begin, end):
+    for g in range(len(positives)):
         most = max(most, truth_first[g + 1] - truth_first[g])
     rival, won = np.zeros((2, most), dtype=np.int64)
     overlap = np.empty(most)
-    for g in range(begin, end):
+    for g in range(len(positives)):
         middle = truth_first[g] + positives[g]
         for d in range(first[g], first[g + 1]):
             rivals = 0
             for k in range(truth_first[g], truth_first[g + 1]):
                 t = order[k]
-                iou = _iou(boxes, rows[d], corners, t, crowd[t])
+                iou = _iou(boxes, d, corners, t, crowd[t])
                 if iou < BARS[0]:
                     continue
                 free = 0
                 for i in range(len(BARS)):
                     free |= (iou >= BARS[i]) << i
                 if not crowd[t]:
-                    free &= ~taken[t - truth_first[begin]]
+                    free &= ~taken[t]
                 for j in range(rivals):
                     # one that counts is not given up for one that does not; of equals the last wins
                     if overlap[j] > iou or rival[j] < middle <= k:
@@ -193,10 +221,10 @@ def _assign_objects(objects: Any, detections: Any, ranks: Any, groups: Any, flag
                 rival[rivals], overlap[rivals], won[rivals] = k, iou, free
                 rivals += 1
             for j in range(rivals):
-                taken[order[rival[j]] - truth_first[begin]] |= won[j]
-                matched[members[d]] |= won[j]
+                taken[order[rival[j]]] |= won[j]
+                matched[d] |= won[j]
                 if rival[j] < middle:
-                    right[members[d]] |= won[j]
+                    right[d] |= won[j]
 
 
 @njit(nogil=True, cache=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from steadyeye.core.disk_columns import read_entries, release_pages
 from steadyeye.core.format import format_share, interval, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Figure, Mark, Picture, Section, Table, Topic
@@ -179,20 +180,25 @@ def _confusions(
         assert detections is not None, "those without are left out"
         assert truth is not None, "checked by needs"
         wrong = np.flatnonzero((of.cause >= 0) & (of.cause < len(MISTAKES)))
+        places, objects = of.detection[wrong], of.object[wrong]
+        image, label, score = (
+            read_entries(column, places).tolist()
+            for column in (detections.image, detections.label, detections.score)
+        )
         pair = [
             (
-                table.model_classes[detections.label[of.detection[i]]],
-                name_of(table, int(truth.label[of.object[i]]))
-                if CAUSES[of.cause[i]] != "background"
+                table.model_classes[own],
+                name_of(table, int(truth.label[thing]))
+                if CAUSES[cause] != "background"
                 else WORDS["background"],
             )
-            for i in wrong
+            for own, thing, cause in zip(label, objects, of.cause[wrong], strict=True)
         ]
         images: dict[tuple[str, str], set[int]] = {}
         best: dict[tuple[str, str], float] = {}
-        for i, names in zip(of.detection[wrong], pair, strict=True):
-            images.setdefault(names, set()).add(int(detections.image[i]))
-            best[names] = max(best.get(names, 0.0), float(detections.score[i]))
+        for own_image, own_score, names in zip(image, score, pair, strict=True):
+            images.setdefault(names, set()).add(own_image)
+            best[names] = max(best.get(names, 0.0), own_score)
         rows += [
             (n, names, table.model, images[names], best[names])
             for names, n in Counter(pair).items()
@@ -277,6 +283,8 @@ def _exhibits(
             table = tables[item.table]
             film = mistake_film(table, faint[item.table], item.detection)
             exhibits.append(replace(_exhibit(table, item, group), film=film))
+            # a single entry of a column may bring a megabyte of it to memory
+            release_pages()
     return exhibits
 
 

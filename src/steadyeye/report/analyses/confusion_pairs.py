@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from steadyeye.core.claims import leads
+from steadyeye.core.disk_columns import release_pages
 from steadyeye.core.format import format_share, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Mark, Picture, Section, Table, Topic
@@ -65,10 +66,9 @@ def _title(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
 
 def _videos(table: Predictions, pair: Confusion) -> int:
     """How many videos, or images where those are no frames, a pair occurs in."""
-    detections = table.raw_detections
-    assert detections is not None, "asked for before"
+    assert table.boxes is not None, "asked for before"
     videos = table.tags.get("video", table.ids)
-    return len({str(videos[detections.image[row]]) for row in pair.rows})
+    return len({str(videos[table.boxes.image[place]]) for place in pair.places})
 
 
 def _sentence(table: Predictions, pairs: Sequence[Confusion], score: float) -> str:
@@ -128,10 +128,9 @@ def _exhibits(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> It
 
 def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterator[Exhibit]:
     """A picture each of the most confident detections, with a film where it is of a video."""
-    detections = table.raw_detections
-    assert detections is not None, "asked for before"
+    assert table.boxes is not None, "checked by needs"
     videos = table.tags.get("video", table.ids)
-    names = [str(videos[detections.image[row]]) for row in pair.rows]
+    names = [str(videos[table.boxes.image[place]]) for place in pair.places]
     # the most confident of each video: its film shows the others
     order = [i for i in range(len(names)) if names[i] not in names[:i]][:PICTURES]
     n = len(pair.rows)
@@ -145,6 +144,8 @@ def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterat
             labels=(pair.true,),
             kinds=(f"predicts {pair.predicted}",),
         )
+        # a single entry of a column may bring a megabyte of it to memory
+        release_pages()
 
 
 def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Picture:

@@ -1,0 +1,173 @@
+"""Single images with boxes, held as columns: a sample is made when it is asked for."""
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import EMPTY, OOD
+from steadyeye.core.short_repr import source_in_short
+from steadyeye.core.storage.files import Place, find_missing
+from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.data.annotations.box_source import NO_FOLDER, BoxCounts, MissingImage
+from steadyeye.data.annotations.image_boxes import ImageBoxes
+from steadyeye.data.annotations.string_columns import Lists, Texts, within
+from steadyeye.data.images import image_file
+
+UNKNOWN = -1
+"""Stands for a side of an image that the annotations do not say, and for the row of no boxes."""
+
+
+@dataclass(frozen=True, eq=False)
+class FileImages:
+    """The images of one file of annotations, n of them.
+
+    `ids`: those of the samples; `keys`: as the file has them. `places`: the file of each image,
+    None where it is not known; None for all: of no image. `file_names`: what the annotations call
+    it, "" for nothing. `size`: (n, 2) height and width, `UNKNOWN` where they are not given.
+    `boxes`: of the images that have any; `row`: (n,) which of them, `UNKNOWN` for none.
+    `read_masks`: reads the masks of an image by its key and its size.
+    """
+
+    ids: Sequence[str]
+    keys: Sequence[int | str]
+    places: Sequence[Place | None] | None
+    file_names: Sequence[str]
+    size: NDArray[np.int64]
+    boxes: ImageBoxes
+    row: NDArray[np.int64]
+    read_masks: Callable[[int | str, tuple[int, int]], NDArray[np.bool_]]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def labels(self) -> Lists:
+        """Of each image the classes that are there, crowds and objects outside them aside."""
+        own = self.boxes.labels
+        starts = np.append(own.starts, own.starts[-1])  # of an image without boxes
+        row = np.where(self.row == UNKNOWN, len(own), self.row)
+        counts = starts[np.minimum(row + 1, len(own))] - starts[row]
+        first = np.concatenate([[0], np.cumsum(counts)])
+        at = np.arange(first[-1]) + np.repeat(starts[row] - first[:-1], counts)
+        return Lists(first, own.labels[at])
+
+    def sample(self, row: int) -> Sample:
+        """The image of a row."""
+        place = self.places[row] if self.places else None
+        file = None if place is None else image_file.ImageFile(place)
+        height, width = self.size[row].tolist()
+        size = None if height == UNKNOWN else (height, width)
+        boxes = int(self.row[row])
+        id_ = self.ids[row]
+        return Sample(
+            id_,
+            file or MissingImage(id_),
+            self.labels[row],
+            boxes=EMPTY if boxes == UNKNOWN else self.boxes[boxes],
+            size=size,
+            masks=partial(self.read_masks, self.keys[row], size) if size else None,
+            key=file.key if file else None,
+        )
+
+
+@source_in_short
+@dataclass(frozen=True, eq=False)
+class ColumnImages:
+    """A `Source` over the images of files; `category_ids`: what saved detections call its classes.
+
+    `remarks`: what a reader must know of the files.
+    """
+
+    name: str
+    classes: Classes
+    fingerprint: str
+    parts: Sequence[FileImages] = field(repr=False)
+    category_ids: Sequence[int] | None = None
+    columns: tuple[str, ...] = ("truth", "boxes")
+    remarks: tuple[str, ...] = ()
+
+    @cached_property
+    def _first(self) -> Sequence[int]:
+        return [0, *accumulate(map(len, self.parts))]
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The id of every image."""
+        return [id_ for part in self.parts for id_ in part.ids]
+
+    @property
+    def file_names(self) -> Sequence[str]:
+        """What the file of every image is called, which saved detections may name."""
+        return [
+            name or (str(place) if place else "")
+            for part in self.parts
+            for name, place in zip(part.file_names, self._places(part), strict=True)
+        ]
+
+    @property
+    def truths(self) -> Sequence[Labels]:
+        """The classes in every image."""
+        return [labels for part in self.parts for labels in part.labels]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many images, boxes, crowds and objects outside, and how many images without one."""
+        columns = [part.boxes.columns for part in self.parts]
+        is_empty = np.concatenate([np.diff(part.labels.starts) == 0 for part in self.parts])
+        empty = np.flatnonzero(is_empty)
+        counts = BoxCounts(
+            images=len(self),
+            boxes=sum(map(len, columns)),
+            crowds=sum(int(own.crowd.sum()) for own in columns),
+            outside=sum(int((own.labels == OOD).sum()) for own in columns),
+            empty=len(empty),
+            first_empty=self[int(empty[0])].id if len(empty) else "",
+        )
+        return (counts.note(), *self.remarks)
+
+    def missing(self) -> Sequence[str]:
+        """Image files that inference would need and that are not there."""
+        places = [place for part in self.parts for place in self._places(part)]
+        if None in places:
+            return [NO_FOLDER]
+        return [str(path) for path in find_missing(place or Path() for place in places)]
+
+    def files(self) -> Sequence[Place]:
+        """The files that the images are read from, each once, in the order of the samples."""
+        places = (place for part in self.parts for place in self._places(part))
+        return list(dict.fromkeys(place for place in places if place is not None))
+
+    def __len__(self) -> int:
+        return self._first[-1]
+
+    def __getitem__(self, index: int) -> Sample:
+        part, row = within(self._first, range(len(self))[index])
+        return self.parts[part].sample(row)
+
+    def _places(self, part: FileImages) -> Sequence[Place | None]:
+        return part.places or [None] * len(part)
+
+
+def shorten_texts(texts: Sequence[str]) -> Texts:
+    """Texts as one column, which takes a fraction of the memory."""
+    encoded = [text.encode() for text in texts]
+    # pa.array imports pandas wherever that is installed: a quarter of a second
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return Texts(pa.Array.from_buffers(pa.large_string(), len(texts), buffers))
+
+
+def shorten_keys(keys: Sequence[int | str]) -> Sequence[int | str]:
+    """Keys as one column where all are whole numbers of 64 bits."""
+    whole = [key for key in keys if type(key) is int]
+    try:
+        return array("q", whole) if len(whole) == len(keys) else tuple(keys)
+    except OverflowError:
+        return tuple(keys)
