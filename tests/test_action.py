@@ -48,6 +48,7 @@ def folder(tmp_path):
     return write_pictures(tmp_path)
 
 
+@pytest.mark.slow
 def test_it_computes_and_judges(folder):
     required = "accuracy >= 50%\n\n  accuracy <= 100%\n"
     code, output = run_action(folder, job="job.toml", require=required, install="")
@@ -62,6 +63,7 @@ def test_it_computes_and_judges(folder):
     assert "::error title=accuracy >= 0.99 does not hold" in output
 
 
+@pytest.mark.slow
 def test_a_base_is_compared_with(folder):
     again = {"require": "accuracy >= 50%", "install": "", "max_drop": "90%"}
     assert run_action(folder, job="job.toml", run="runs/base", **again)[0] == 0

@@ -147,6 +147,7 @@ def test_files_and_subfolders_import_each_other_one_way(package):
     TopologicalSorter(graph).prepare()
 
 
+@pytest.mark.slow
 def test_no_loops_between_the_files_and_folders_of_a_folder():
     """Taken as wholes, the files and folders of every folder import each other one way only."""
     graphs: dict[tuple[str, ...], dict[str, set[str]]] = {}

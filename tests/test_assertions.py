@@ -87,6 +87,7 @@ def test_every_model_of_a_run_is_judged(tmp_path, monkeypatch):
     assert line.startswith("accuracy >= 0.6 does not hold for always_white on images: 50.0")
 
 
+@pytest.mark.slow
 def test_the_fixture_is_there_in_a_session_of_its_own(tmp_path):
     """A new pytest with nothing but the installed package, on a folder of images."""
     write_pictures(tmp_path)

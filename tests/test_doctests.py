@@ -20,6 +20,7 @@ MODULES = sorted(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_the_examples_print_what_they_say(module, request):
     if module == "steadyeye.torch_metrics":

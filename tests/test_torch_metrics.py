@@ -265,6 +265,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_two_processes_of_torch_compute_the_number_of_all_rows(tmp_path):
     """The states are gathered by torch.distributed itself, over gloo on this machine."""
     script = tmp_path / "processes.py"

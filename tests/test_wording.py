@@ -151,6 +151,7 @@ def test_a_column_of_two_units_is_found():
     assert not mixed(("accuracy", "drop (pp)"), [("12.5\u202f%", "3.1"), ("9\u202f%", "—")])
 
 
+@pytest.mark.slow
 def test_texts_in_the_source_keep_to_the_guide():
     violations = [
         (str(path.relative_to(SOURCE)), line, hits)
@@ -193,6 +194,7 @@ def test_docs_keep_to_the_guide():
     assert not [(page.name, hits) for page in own if (hits := faults(prose(page)))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tiny", "clear"])
 def test_reports_keep_to_the_guide(kind):
     sections = build_sections(kind)
@@ -204,6 +206,7 @@ def test_reports_keep_to_the_guide(kind):
             assert not mixed(table.header, table.rows), (name, table.caption)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tiny", "clear"])
 def test_headlines_keep_to_the_guide(kind):
     for group in worlds(kind):

@@ -96,6 +96,7 @@ def read_functions(tree):
             yield node.name, node.lineno
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_function_is_named_by_a_participle(package):
     places = [

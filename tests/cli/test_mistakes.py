@@ -201,6 +201,7 @@ def answers(folder):
     return answers, set(list_files(folder)) ^ set(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "cure"), MISTAKES, ids=[" ".join(w) for w, _ in MISTAKES])
 def test_a_mistake_is_one_line_that_names_the_cure(words, cure, answers):
     assert cure in refusal(answers[0][words])

@@ -51,6 +51,7 @@ def plan(root, *words):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_decision_has_a_row_for_each_distance(root):
     text = plan(root, *ASKED, *STATED)
     lines = text.splitlines()
@@ -116,6 +117,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "cure"), MISTAKES)
 def test_a_mistake_is_one_line(root, words, cure):
     assert cure in refusal(steadyeye("plan", "a", *words, cwd=root))

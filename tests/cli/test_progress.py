@@ -30,6 +30,7 @@ def lines(result):
     return [json.loads(line) for line in result.stderr.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["run", "degrade", "score", "explain", "mine", "measure"])
 def test_every_command_tells_its_progress_in_one_way(steadyeye, work, command):
     root, words = work

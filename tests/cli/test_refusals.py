@@ -288,6 +288,7 @@ def read_files(folder):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "line"), REFUSED, ids=[" ".join(w) for w, _ in REFUSED])
 def test_what_cannot_be_used_is_said_in_one_line(words, line, answers):
     assert line in refusal(answers[0][words])

@@ -78,6 +78,7 @@ def tables():
     return [*examples, *worlds]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "check"), [
     ("metrics", testing.check_metric), ("analyses", testing.check_analysis)
 ])  # fmt: skip
@@ -99,6 +100,7 @@ def test_a_metric_does_not_depend_on_the_order_of_rows(tables):
         assert testing.check_metric(plugins.load("metrics", name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", own("operators"))
 def test_operators(name):
     assert testing.check_operator(plugins.build("operators", Spec(name)))
@@ -111,6 +113,7 @@ def test_sources(name, tmp_path, monkeypatch):
     assert testing.check_source(plugins.build("sources", parse(spec)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", own("models"))
 def test_models(name, tmp_path, test_data):
     (tmp_path / "two.json").write_text('["a", "b"]')

@@ -42,6 +42,7 @@ def failed_without_extras():
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), EVERY)
 def test_a_plugin_that_declares_no_package_loads_in_the_core_install(
     kind, name, failed_without_extras

@@ -19,6 +19,7 @@ values = st.recursive(
 names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(lambda n: n.isidentifier())
 
 
+@pytest.mark.slow
 @given(names, st.dictionaries(names, values, max_size=4))
 def test_text_and_back(name, kwargs):
     import keyword

@@ -35,6 +35,7 @@ def at(name, image, severity, seed=0):
     return operator.start(image, Context(stream_key(seed, "photo", name)))(severity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMED)
 def test_images_change_as_imagecorruptions_changes_them(name):
     # one standard error of each side, and what rounding instead of cutting off changes

@@ -248,6 +248,7 @@ def run_search(right, seed):
     return state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wobble", [0.0, 0.05])
 def test_a_search_holds_the_exhaustive_level_and_costs_a_tenth(wobble):
     right = falling(np.random.default_rng(5), images=300, wobble=wobble)

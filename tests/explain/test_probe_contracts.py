@@ -42,6 +42,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_probes_and_their_analyses(name, tmp_path, monkeypatch):
     write, analysis = CASES[name]

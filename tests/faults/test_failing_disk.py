@@ -30,6 +30,7 @@ def find_calls(world, case, call, ending):
     return [int(n) for n, kind, path in lines if kind == call and path.endswith(ending)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "call", "ending"),
     [
@@ -48,6 +49,7 @@ def test_a_call_that_fails_is_one_line_and_the_same_command_ends(world, name, ca
     assert faulty_commands.fail_at(world, BY_NAME[name], number, errno.EIO) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["score", "sample", "review-export", "leaderboard"])
 def test_killed_commands_end_with_the_same_bytes(world, name):
     world.learn(BY_NAME[name])

@@ -34,6 +34,7 @@ def differences(world, name):
     return [file for file in sorted({*now, *end}) if now.get(file) != end.get(file)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES, ids=["signs", "lines", "letters", "long", "patterns"])
 def test_data_models_and_outputs_of_any_name(world, name):
     world.renew(BY_NAME["run"])
@@ -70,6 +71,7 @@ def test_only_what_is_ours_is_removed_from_an_output(tmp_path):
     assert {path.name for path in (tmp_path / "below").iterdir()} == set(others)
 
 
+@pytest.mark.slow
 def test_an_output_that_is_a_link_or_holds_links(world):
     case = BY_NAME["run"]
     world.learn(case)
@@ -84,6 +86,7 @@ def test_an_output_that_is_a_link_or_holds_links(world):
             assert (world.work / name).read_bytes() == content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("years", [-60, 100])
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_another_clock_when_a_killed_run_goes_on(world, years):
@@ -101,6 +104,7 @@ def is_installed(name):
     return name.replace("UTF-8", "utf8") in locales.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOCALES)
 @pytest.mark.parametrize("command", ["run", "score", "degrade", "sample"])
 def test_locales_change_no_byte(world, name, command, monkeypatch):

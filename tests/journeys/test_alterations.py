@@ -234,6 +234,7 @@ def without_states(content):
 NAMES = ("run", "detections", "trained", "set", "pmsets", "boxes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_of_a_thousand_altered_bytes_none_is_silent(parts, name):
     part = parts[name]

@@ -72,6 +72,7 @@ def write_release(base, key):
     return f"ytbb_robust(root='{base}', k=1)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["above", "linked folder", "linked frame"])
 def test_sets_of_ytbb_take_no_frame_from_outside(kind, tmp_path, secret, monkeypatch):
     key = "../../secrets_100" if kind == "above" else "aa_100"
@@ -112,6 +113,7 @@ def link_pictures(root, secret):
         path.symlink_to(secret)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["pmsets", "cvat", "set"])
 def test_an_export_copies_no_picture_from_outside(form, tmp_path, secret):
     draw([source()], tmp_path / "set", Sampling("set", {}, CLASSES))
@@ -189,6 +191,7 @@ def finished_run(tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["module", "file", "with py:"])
 def test_the_metrics_that_a_run_records_run_no_code(kind, tmp_path, evil):
     name, marker = evil
@@ -223,6 +226,7 @@ def test_the_metrics_that_a_run_records_run_no_code(kind, tmp_path, evil):
         assert marker.exists(), "the attack does nothing even when it is allowed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["../secrets/frame-11.jpg", "ABSOLUTE", "linked.jpg"])
 def test_candidates_name_no_picture_outside(name, tmp_path, secret):
     images = tmp_path / "images"
@@ -255,6 +259,7 @@ class Marker:
         return open, (self.path, "w")
 
 
+@pytest.mark.slow
 def test_entries_of_a_cache_run_no_code(tmp_path):
     marker = tmp_path / "marker"
     (tmp_path / "a").mkdir()

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import pytest
 from tiny_files import FUNCTION, write_video
 
 # what stands in for Windows: modules that cannot be imported, calls and files that are not there
@@ -34,6 +35,7 @@ def run_without_unix(folder, *words):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_the_main_job_runs_without_what_only_unix_has(tmp_path):
     write_video(tmp_path / "clip.mp4")
     (tmp_path / "mine.py").write_text(FUNCTION)

@@ -26,6 +26,7 @@ def test_commands_that_are_not_run_could_be(page):
     assert tutorials.check_page(page) == []
 
 
+@pytest.mark.slow
 def test_commands_print_what_the_page_says(folder):
     folder.run_page("reference/class-maps.md")
 

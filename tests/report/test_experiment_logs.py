@@ -53,6 +53,7 @@ def test_tensorboard_reads_what_the_run_measured(words, tmp_path):
     assert "| model | by_brightness |" in table
 
 
+@pytest.mark.slow
 def test_a_run_with_logs_can_be_begun_anew(words):
     assert steadyeye(*words, "--log", "tensorboard").returncode == 0
     done = steadyeye(*words, "--overwrite")

@@ -173,6 +173,7 @@ def test_an_operator_with_fewer_levels_ends_with_its_own_last_one():
     assert long.pictures[-1].sample.startswith("fog3")
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(0, 1), min_size=10, max_size=10), min_size=1, max_size=6))
 @settings(max_examples=40)
 def test_a_strip_has_no_picture_twice_and_ends_where_its_levels_or_its_thresholds_do(blocks):
@@ -211,6 +212,7 @@ def test_the_most_certain_changes_are_shown():
     assert frames == [1, 2, 7, 8]
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 2), min_size=2, max_size=10).filter(lambda a: len(set(a)) > 1))
 def test_frames_lie_on_both_sides_of_every_change_that_is_shown(answers):
     frames, exhibit = strip_of(answers)

@@ -55,6 +55,7 @@ def two_runs(tmp_path_factory):
     return [root / model.__name__ for model in (dark, light)]
 
 
+@pytest.mark.slow
 def test_a_report_imports_no_more_than_it_needs(two_runs, tmp_path):
     code = (
         "import json, sys\n"
@@ -79,6 +80,7 @@ def run_python(code):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_python_imports_the_leaderboard_when_it_is_called(two_runs):
     code = (
         "import sys\n"

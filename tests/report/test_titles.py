@@ -89,6 +89,7 @@ def shows(claim):
     return (over or under) and (claim.p is None or claim.p <= 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tiny", "clear", "empty"])
 def test_no_title_asserts_without_support(kind):
     for name, section in build_sections(kind):
@@ -99,6 +100,7 @@ def test_no_title_asserts_without_support(kind):
             assert shows(section.claim), (name, section.title)
 
 
+@pytest.mark.slow
 def test_clear_data_lets_titles_assert_and_tiny_data_does_not():
     clear = {name for name, section in build_sections("clear") if section.claim}
     assert {"offset_errors", "comparison", "patch_shuffle", "background"} <= clear
@@ -107,6 +109,7 @@ def test_clear_data_lets_titles_assert_and_tiny_data_does_not():
     assert {name for name, section in build_sections("tiny") if section.claim} <= {"offset_errors"}
 
 
+@pytest.mark.slow
 def test_every_analysis_is_looked_at():
     analyses = {name for kind in ("tiny", "clear") for name, _ in build_sections(kind)} | ELSEWHERE
     assert analyses | {"failure_strips", "published_models", "published_nao"} == set(

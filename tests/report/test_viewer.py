@@ -112,6 +112,7 @@ def at(page):
 # ---------------------------------------------------------------- films
 
 
+@pytest.mark.slow
 def test_a_film_holds_every_frame_of_its_set_with_what_the_model_says(runs):
     predictions = build.document(runs[:1]).evaluated[0].predictions
     exhibits = [e for s in build.document(runs[:1]).sections for e in s.exhibits if e.film]

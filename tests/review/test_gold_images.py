@@ -58,6 +58,7 @@ def answer_next(live, rules, number, answers):
     return None
 
 
+@pytest.mark.slow
 def test_images_that_show_nothing_are_asked_and_judged(tmp_path):
     """Of one people say so, of another that they cannot tell, of a third that it shows some."""
     table = testing.example_detections(12)

@@ -137,6 +137,7 @@ class Study:
         return {name: (out / name).read_bytes() for name in ("labels.csv", "study.json")}
 
 
+@pytest.mark.slow
 def test_sets_are_asked_in_order_until_it_is_decided(tmp_path):
     review = Study(tmp_path / "study", "pm_k(k=2) >= 30%", reviewers=3)
     assert review.result().labels == 0
@@ -156,6 +157,7 @@ def test_sets_are_asked_in_order_until_it_is_decided(tmp_path):
     assert judge(again, read_labels(tmp_path / "one" / "labels.csv")) == result
 
 
+@pytest.mark.slow
 def test_a_stopped_server_goes_on_and_makes_no_picture_twice(tmp_path):
     review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=6))
     names = [review.label() for _ in range(3)]
@@ -171,6 +173,7 @@ def test_a_stopped_server_goes_on_and_makes_no_picture_twice(tmp_path):
     assert len(read_strips(tmp_path / "study")) == len(set(review.live.items.strips))
 
 
+@pytest.mark.slow
 def test_a_vote_taken_back_recomputes(tmp_path):
     review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=2))
     review.label()
@@ -189,6 +192,7 @@ def test_a_vote_taken_back_recomputes(tmp_path):
     assert [n for n, _, _ in summary["picture"]["trace"]] == [0, 1]
 
 
+@pytest.mark.slow
 def test_gold_questions_are_told_beside_the_interval(tmp_path):
     probe = Study(tmp_path / "probe", "pm_k(k=2)", stop=StopRule(budget=5))
     gold = {name: (probe.truth[name],) for name in probe.study.candidates[-4:]}
@@ -212,6 +216,7 @@ def test_gold_questions_are_told_beside_the_interval(tmp_path):
     assert widened in [text.replace("\u202f", " ") for text in summary["remarks"]]
 
 
+@pytest.mark.slow
 def test_the_premise_is_checked_among_the_other_sets(tmp_path):
     review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=16), checks=6)
     served = [review.label() for _ in range(5)]
@@ -254,6 +259,7 @@ def test_another_question_needs_another_folder(tmp_path):
     review.live.items.keep_ahead(stop)
 
 
+@pytest.mark.slow
 def test_only_sets_without_an_earlier_label_are_asked(tmp_path):
     probe = Study(tmp_path / "probe", "pm_k(k=2) >= 30%")
     order = probe.study.candidates
@@ -291,6 +297,7 @@ def test_only_sets_without_an_earlier_label_are_asked(tmp_path):
     assert say_result(again, judge(again, exported)) == summary["sentences"]["headline"]
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_with_the_earlier_labels_it_began_with(tmp_path):
     probe = Study(tmp_path / "probe", "pm_k(k=2) >= 30%")
     earlier = {name: (probe.truth[name],) for name in probe.study.candidates[:3]}

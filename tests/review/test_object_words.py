@@ -56,6 +56,7 @@ def outcome(review):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

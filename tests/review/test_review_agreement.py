@@ -42,6 +42,7 @@ def review(tmp_path):
     return toy_review
 
 
+@pytest.mark.slow
 def test_agreement_is_that_of_the_votes(review):
     with review.db.reading() as c:
         measured = measure_agreement(c, ["pairs"])[0]
@@ -58,6 +59,7 @@ def test_agreement_is_that_of_the_votes(review):
     }
 
 
+@pytest.mark.slow
 def test_of_a_large_review_agreement_is_measured_in_the_background(review, monkeypatch):
     monkeypatch.setattr(agreement, "SMALL", 0)
     measurement = BackgroundMeasurement(review.db, review.plan)

@@ -324,6 +324,7 @@ def test_only_the_admin_sees_the_dashboard(site, ann, people_of):
     assert sign_in(client(site), link.partition("/r#")[2]).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -340,6 +341,7 @@ def test_a_name_that_could_be_taken_for_another_is_refused(site, people_of, name
     assert len(admin.get("/dashboard.json").json()["reviewers"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["reviewers/{}/pause", "reviewers/{}/link", "reviewers/{}/revoke"])
 @pytest.mark.parametrize("number", [99, 0, -1, 1 << 31, 10**30])
 def test_there_is_no_person_of_an_unknown_id(site, people_of, path, number):
@@ -347,6 +349,7 @@ def test_there_is_no_person_of_an_unknown_id(site, people_of, path, number):
     assert admin.post(f"/{path.format(number)}", json={"why": ""}).status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [99, 0, -1, 1 << 31, 1 << 63, 10**30])
 def test_there_is_no_decision_of_an_unknown_id(ann, number):
     assert ann.post(f"/decisions/{number}/undo", json={"key": KEY}).status_code == 404
@@ -360,6 +363,7 @@ def test_what_is_not_there_is_404_and_a_wrong_method_405(ann):
     assert ann.delete("/").status_code == 405
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "headers",
     [
@@ -381,6 +385,7 @@ def test_another_host_name_is_refused(ann):
     assert ann.get("/index.json", headers={"host": "rebound.example"}).status_code == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [
@@ -405,6 +410,7 @@ def test_an_image_of_the_set_is_served_and_its_neighbour_on_disk_is_not(ann, tmp
     assert ann.get(f"/images/{other.name}").status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", ["file", "folder"])
 def test_a_picture_that_is_a_link_out_of_the_set_is_not_served(ann, tmp_path, link):
     name = served(ann)["payload"]["image"]
@@ -463,6 +469,7 @@ def test_one_key_is_not_for_two_decisions(ann):
     assert ann.post("/decisions", json=answer(second)).status_code == 409
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -514,6 +521,7 @@ def nothing(name, rows):
     return lambda done: None
 
 
+@pytest.mark.slow
 def test_a_file_that_hangs_the_decoder_is_given_up(tmp_path):
     folder = tmp_path / "clip"
     folder.mkdir()
@@ -531,6 +539,7 @@ def test_a_file_that_hangs_the_decoder_is_given_up(tmp_path):
     assert not (tmp_path / "set" / "set.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [1, 2])
 def test_a_decoder_that_is_killed_is_begun_once_more(kills, tmp_path):
     folder = tmp_path / "clip"

@@ -187,6 +187,7 @@ def test_gold_questions_of_boxes_are_no_review(boxes):
     ]
 
 
+@pytest.mark.slow
 def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
     review = Boxes(boxes, 5, stages={"classification": 5, "boxes": 1})
     for number, well in enumerate([True, True, True, False, False]):
@@ -327,6 +328,7 @@ def test_reviewers_see_which_earlier_anchor_an_anchor_nearly_equals(tmp_path):
     assert "duplicate_of" not in payloads["v0/0"]
 
 
+@pytest.mark.slow
 def test_the_released_layout_reads_back_as_it_was(test_data, tmp_path):
     released = imagenet_vid_robust(
         root=str(test_data / "imagenet_vid_robust"), videos=["ILSVRC2015_val_00000000"]
@@ -385,6 +387,7 @@ class GreyModel:
         return np.array(rows, np.float32)
 
 
+@pytest.mark.slow
 def test_table_one_and_the_impact_of_a_review(tmp_path):
     # greys: anchors 20, 60, 100, 140; their neighbours 4 apart
     draw([source(4)], tmp_path / "set", Sampling("set", {}, CLASSES))
@@ -439,6 +442,7 @@ def test_table_one_and_the_impact_of_a_review(tmp_path):
     assert pm_k(read(*cell)).value == after.perturbed.value
 
 
+@pytest.mark.slow
 def test_runs_of_other_frames_are_refused(tmp_path):
     for name, anchors in (("set", 3), ("other", 2)):
         how = Sampling(name, {}, CLASSES)
@@ -450,6 +454,7 @@ def test_runs_of_other_frames_are_refused(tmp_path):
         measure_impact(read(*cell), review.folder, review.plan, review.verdicts())
 
 
+@pytest.mark.slow
 def test_the_command_line_from_candidates_to_status(tmp_path):
     path, images, *_ = write(tmp_path, candidates())
 

@@ -121,6 +121,7 @@ def compare(review):
     return summary, by_stage
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_every_count_is_that_of_the_votes(tmp_path, seed):
     """Several reviewers, gold questions, doubts, votes taken back and anchors that change."""

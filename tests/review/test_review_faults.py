@@ -487,6 +487,7 @@ def bodies(fields):
             yield f"{{{rest}{json.dumps(name)}: {value}}}".encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("kind", ["application/json", "text/html"])
 def test_nothing_that_is_sent_is_a_fault_of_the_server(admin, route, kind):

@@ -147,6 +147,7 @@ def test_items_to_look_at_again(folder):
         browse(review, "odd")
 
 
+@pytest.mark.slow
 def test_a_pace_that_nobody_can_look_at_is_flagged(folder):
     review = Review(folder, 2, stages={"pairs": 2})
     served = {number: review.next("pairs", number, 8) for number in (0, 1)}
@@ -168,6 +169,7 @@ def test_a_pace_that_nobody_can_look_at_is_flagged(folder):
                 review.say(served[0][place], YES, replaces=last[place], seconds=5.0)
 
 
+@pytest.mark.slow
 def test_comments_reach_the_status_and_every_export(folder, tmp_path):
     review = Review(folder, stages={"pairs": 1})
     review.everything("pairs", lambda _: YES)

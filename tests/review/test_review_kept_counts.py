@@ -129,6 +129,7 @@ def review(request):
         server.cleanup()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:XDG_RUNTIME_DIR is not set")
 @settings(
     max_examples=25,
@@ -213,6 +214,7 @@ def measure_now(review):
         return agreement.measure(c, review.plan)
 
 
+@pytest.mark.slow
 def test_statements_of_a_page_do_not_grow_with_the_set_or_its_reviewers(tmp_path):
     few, many, crowd = (
         count_statements(tmp_path / f"{n} {people}", n, people)

@@ -15,6 +15,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_reference_model_is_run_first_and_its_images_are_swept(folder):
     words = [
         "degrade",

@@ -58,6 +58,7 @@ def _own_index(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "index"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_overwritten_images_are_named_by_resume_and_report(kind, tmp_path):
     model = WIDE.get(kind, bright)
@@ -159,6 +160,7 @@ def test_images_that_are_gone_or_new_are_named(photos, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_gate_and_compare_say_what_changed_and_measure_refuses(tmp_path):
     spec, victim = of_frames(tmp_path / "data")
     run = se.evaluate(bright, spec, out=tmp_path / "run")
@@ -232,6 +234,7 @@ def test_a_sweep_is_told_by_the_images_it_degrades(tmp_path):
         se.evaluate(bright, spec, out=out, **how)
 
 
+@pytest.mark.slow
 def test_saved_predictions_compare_with_a_run_of_the_same_data(photos, tmp_path):
     spec, _, run = photos
     answers = {str(id_): int(i > 3) for i, id_ in enumerate(run.predictions.ids)}

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from steadyeye.core.boxes import Detections
 from steadyeye.core.types import Sample
@@ -23,6 +24,7 @@ def answers(rng):
     )
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_plain_loops():
     rng = np.random.default_rng(0)
     items = []

@@ -46,6 +46,7 @@ def stripped(run):
     return {name: data for name, data in tree(run).items() if name.startswith("cells/")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sealed", [True, False])
 def test_an_altered_shard_is_found_and_computed_again(davis, whole, copy, sealed):
     folder = cell_of(copy)
@@ -170,6 +171,7 @@ def test_temporary_files_of_a_killed_process_are_cleared(davis, whole, copy):
     assert not list(copy.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_a_clock_that_goes_backwards_changes_nothing(davis, whole, tmp_path, monkeypatch):
     real, started = time.time, time.time()
     monkeypatch.setattr(time, "time", lambda: started - 1000 * (real() - started) - 1e8)
@@ -186,6 +188,7 @@ def test_a_clock_that_goes_backwards_changes_nothing(davis, whole, tmp_path, mon
     assert not eviction.prune(cache, lambda group: group.used > 1, None)
 
 
+@pytest.mark.slow
 def test_the_second_of_two_drivers_refuses_and_the_first_is_not_disturbed(davis, whole, tmp_path):
     words = ["run", "--model", "efficientnet_lite0", "--data", davis, "--workers", 1]
     words += ["--cache", "kept", "--out"]

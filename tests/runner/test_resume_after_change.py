@@ -45,6 +45,7 @@ def read_refusal(folder, *words):
     return line.removeprefix("steadyeye: ").removesuffix("; choose another --out")
 
 
+@pytest.mark.slow
 def test_another_word_of_the_command_is_named(folder):
     words = done(folder, *RUN, "--model", DARK, "--data", CLIP)
     other = [*words[:-1], CLIP.replace("k=2", "k=3")]
@@ -58,6 +59,7 @@ def test_another_word_of_the_command_is_named(folder):
     assert line == "'run' holds another job: its on_error is 'stop', not 'skip'"
 
 
+@pytest.mark.slow
 def test_another_label_is_named_with_its_sample(folder):
     words = done(folder, *RUN, "--model", DARK, "--data", CLIP)
     ids = list(se.open_run(folder / "run").predictions.ids)
@@ -69,6 +71,7 @@ def test_another_label_is_named_with_its_sample(folder):
     )
 
 
+@pytest.mark.slow
 def test_another_order_of_the_classes_is_named(folder):
     words = done(folder, *RUN, "--model", DARK, "--data", CLIP)
     (folder / "classes.json").write_text('["light", "dark"]')
@@ -78,6 +81,7 @@ def test_another_order_of_the_classes_is_named(folder):
     )
 
 
+@pytest.mark.slow
 def test_another_box_and_another_class_are_named(folder):
     words = done(folder, *RUN, "--model", DETECTOR, "--data", SQUARES)
     path = folder / "squares" / "boxes.json"
@@ -101,6 +105,7 @@ def test_another_box_and_another_class_are_named(folder):
     done(folder, *words)
 
 
+@pytest.mark.slow
 def test_other_weights_are_named(folder):
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 16 * 16, 2))
     torch.save(net, folder / "net.pt")

@@ -153,6 +153,7 @@ def test_marks_of_editors_are_no_part_of_a_file(tmp_path, coding):
     assert_same(loaded.entries, parse(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("large", "most"), [(1 << 20, 52 + 32 + 10), (10_000, 10)])
 def test_reading_holds_columns_and_a_block(tmp_path, monkeypatch, large, most):
     """52 bytes a detection, those of its longest column twice, and what one block decodes to.

@@ -24,6 +24,7 @@ def ids(data):
     return plugins.build("sources", parse(data)).ids
 
 
+@pytest.mark.slow
 def test_counts_of_table_1(data, ids):
     """1,109 anchors, 21,070 pairs and 1,514 frames with several labels."""
     source = plugins.build("sources", parse(data))
@@ -55,6 +56,7 @@ def test_scores_names_and_indices_give_the_same_numbers(data, ids, tmp_path):
     assert numbers["scores"][0].n == 1109
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "why"),
     [

@@ -159,6 +159,7 @@ def test_the_default_folder_is_that_of_the_same_job_or_the_next(work_folder):
     assert default_folder(other) == "runs/resnet50-street-2"
 
 
+@pytest.mark.slow
 def test_from_nothing_to_a_report_in_short_forms(work_folder):
     write_video(work_folder / "clip.mp4")
     (work_folder / "mine.py").write_text(FUNCTION)
@@ -186,6 +187,7 @@ def test_a_command_that_fails_before_its_first_shard_claims_no_folder(work_folde
     assert not (work_folder / "runs").exists()
 
 
+@pytest.mark.slow
 def test_overwrite_deletes_a_run_and_nothing_else(work_folder):
     write_video(work_folder / "clip.mp4")
     (work_folder / "mine.py").write_text(FUNCTION)

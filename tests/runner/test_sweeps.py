@@ -54,6 +54,7 @@ def sweep(tmp_path_factory):
 # ---------------------------------------------------------------- the sweep
 
 
+@pytest.mark.slow
 def test_a_sweep_holds_level_zero_once_and_every_operator_at_every_level(sweep):
     _, predictions = sweep
     assert len(predictions) == 6 * (1 + 3 * 3)
@@ -99,6 +100,7 @@ def test_every_row_is_the_model_on_the_operator_s_own_picture(sweep):
         assert predictions.tags["brightness"][row] == pytest.approx(image.mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "batch"), [(1, 16), (2, 5)])
 def test_workers_and_batches_do_not_change_a_picture(sweep, tmp_path, workers, batch):
     again = degraded(
@@ -122,6 +124,7 @@ def test_fewer_operators_or_levels_do_not_change_a_picture(sweep, tmp_path):
     assert np.array_equal(fewer.probability[in_fewer], whole.probability[in_whole])
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_picture(sweep, tmp_path):
     other = degraded(tmp_path, operators="white_fog", levels="30", seed=1)
     whole = sweep[1]
@@ -164,6 +167,7 @@ def test_a_report_has_every_section_and_its_pictures(sweep, tmp_path):
     assert '"failure_points, white_fog, below 0.5"' in table
 
 
+@pytest.mark.slow
 def test_a_source_of_pm_sets_is_swept_too(tmp_path):
     sets = BIKES.replace("anchors=6, k=0", "anchors=6, k=1")
     swept_run = se.evaluate(MODEL, sets, out=tmp_path, operators="posterize", levels="30")
@@ -272,6 +276,7 @@ def test_a_search_ends_within_its_budget_and_near_the_sweep(tmp_path):
             )
 
 
+@pytest.mark.slow
 def test_a_search_that_was_stopped_goes_on_to_the_same_end(tmp_path):
     options = {"operators": "global_blur, white_fog", "fast": True}
     degraded(tmp_path / "whole", **options)
@@ -300,6 +305,7 @@ def test_an_empty_baseline_is_told_and_the_predictions_stay(tmp_path):
         assert list(out.glob("cells/*/seal.json"))
 
 
+@pytest.mark.slow
 def test_only_the_images_of_a_reference_model_are_degraded(sweep, tmp_path):
     """By the plain definition: the images that another model gets right, all of which count."""
     reference = tmp_path / "reference"

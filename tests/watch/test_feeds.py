@@ -270,6 +270,7 @@ def file_server(folder, port=0):
         server.server_close()
 
 
+@pytest.mark.slow
 def test_a_stream_that_ends_or_is_away_is_opened_again(tmp_path, soon):
     """A real connection: half a second of MPEG-TS, which ends, is away and is back."""
     write(tmp_path / "live.ts", "libx264", count=12)

@@ -45,6 +45,7 @@ def follow_live(frames, numbers, seconds):
     return counts, sizes
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**16), st.integers(1, 6))
 def test_live_counts_are_those_of_the_whole_video(seed, objects):

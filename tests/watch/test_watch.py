@@ -104,6 +104,7 @@ def test_a_watched_file_has_the_counts_of_a_run(tmp_path, monkeypatch):
     assert blink_rate(sealed).value > 0.04
 
 
+@pytest.mark.slow
 def test_a_promise_that_breaks_stores_its_frames_and_says_so(tmp_path):
     film(tmp_path / "a.mp4", GOOD * 2 + FAULTY * 3 + GOOD * 4)
     lines = []
@@ -144,6 +145,7 @@ def test_the_first_alert_ends_it_where_that_is_asked_for(tmp_path):
     assert len(watch.latest["alerts"]) == 1
 
 
+@pytest.mark.slow
 def test_a_watch_that_an_alert_ended_goes_on_behind_its_frame(tmp_path):
     """No frame is lost that was decoded ahead, and none is taken twice."""
     film(tmp_path / "a.mp4", FAULTY * 6)
@@ -174,6 +176,7 @@ class Stopping:
         return bright(images)
 
 
+@pytest.mark.slow
 def test_a_watch_that_was_killed_goes_on_with_every_frame_once(tmp_path):
     film(tmp_path / "a.mp4", (GOOD + FAULTY) * 3)
     whole = watch_file(tmp_path / "a.mp4", tmp_path / "whole").latest
@@ -254,6 +257,7 @@ def get(address, host=None):
         return error.code, dict(error.headers), error.read()
 
 
+@pytest.mark.slow
 def test_metrics_are_read_by_the_parser_of_prometheus(finished_watch):
     with serve_watch(finished_watch) as (_, endpoint):
         status, headers, content = get(f"{endpoint}metrics")
@@ -337,6 +341,7 @@ def command(folder, *words):
     return ("watch", *words, "--model", MODEL, "--no-page")
 
 
+@pytest.mark.slow
 def test_exit_codes_of_a_file(folder):
     film(folder / "good.mp4", GOOD)
     film(folder / "bad.mp4", FAULTY * 4)
@@ -350,6 +355,7 @@ def test_exit_codes_of_a_file(folder):
         assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -373,6 +379,7 @@ def test_what_is_wrong_is_one_line(folder, words, says):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_watch_of_a_folder_ends_at_a_signal_and_goes_on(folder, number, code):
     (folder / "in").mkdir()

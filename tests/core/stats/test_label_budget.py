@@ -206,6 +206,7 @@ POOLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("labels", [50, 100, 200])
 def test_the_interval_of_strata_covers(name, labels):

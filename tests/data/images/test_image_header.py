@@ -218,6 +218,7 @@ def test_formats_that_are_not_read_are_named(tmp_path):
             image_file.decode(content, "other")
 
 
+@pytest.mark.slow
 def test_bytes_packed_a_thousandfold_are_not_kept():
     png = promise_png(16, 16)
     at = png.index(b"IDAT") - 4

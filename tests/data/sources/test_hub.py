@@ -23,6 +23,7 @@ def at(hub, packed, tmp_path, monkeypatch):
         yield requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name"),
     [

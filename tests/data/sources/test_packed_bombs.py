@@ -120,6 +120,7 @@ def test_what_a_parquet_file_repeats_is_held_once(tmp_path, memory):
     assert memory() < 2 * FEW
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["image", "label"])
 def test_a_column_that_unpacks_to_gigabytes_is_refused(column, tmp_path, memory):
     values = {"image": PICTURE, "label": "cat", column: bytes(300 << 20)}

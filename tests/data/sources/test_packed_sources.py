@@ -93,6 +93,7 @@ def test_the_index_is_kept_and_made_again_when_the_tar_changes(packed, tmp_path,
     assert len(scanned) == 4
 
 
+@pytest.mark.slow
 def test_an_index_on_a_store_serves_another_machine(packed, store, tmp_path, monkeypatch):
     monkeypatch.setenv("STEADYEYE_INDEX", f"{store}/index")
     urls = f"webdataset(urls='{upload(packed, f'{store}/indexed')}')"
@@ -327,6 +328,7 @@ def test_a_run_over_tars_equals_one_over_the_folder(packed, tmp_path, store):
         np.testing.assert_array_equal(other.truth, tables[0].truth)
 
 
+@pytest.mark.slow
 def test_a_second_run_over_tars_and_parquet_asks_nothing(packed, hub, store, tmp_path):
     cache = tmp_path / "answers"
     for name, folder in (("webdataset(urls='{}')", packed), ("hf_dataset(path='{}')", hub)):
@@ -339,6 +341,7 @@ def test_a_second_run_over_tars_and_parquet_asks_nothing(packed, hub, store, tmp
             assert count_images(name.format(where), tmp_path / f"{at}-again", cache / at) == 0
 
 
+@pytest.mark.slow
 def test_a_picture_is_the_same_answer_in_a_tar_in_parquet_and_as_a_file(packed, hub, tmp_path):
     cache = tmp_path / "answers"
     assert count_images(f"webdataset(urls='{packed}')", tmp_path / "a", cache) == 60

@@ -275,6 +275,7 @@ def change(metadata, file, how):
     (metadata / file).write_text(json.dumps(content))
 
 
+@pytest.mark.slow
 def test_imagenet_vid_robust_frame_by_frame(vid):
     sets = json.loads((vid / "pmsets.json").read_text())
     labels = json.loads((vid / "labels.json").read_text())
@@ -292,6 +293,7 @@ def test_imagenet_vid_robust_frame_by_frame(vid):
     assert sum(len(near) == 20 for near in sets.values()) == 889
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "how"),
     [
@@ -306,6 +308,7 @@ def test_changed_metadata_lose_the_released_name(vid, file, how):
     assert imagenet_vid_robust(str(vid.parent)).name == "imagenet_vid_robust, not as released"
 
 
+@pytest.mark.slow
 def test_a_part_is_named_so(vid):
     part = imagenet_vid_robust(str(vid.parent), videos=["ILSVRC2015_val_00000000"])
     assert part.name == "imagenet_vid_robust, part"

@@ -61,6 +61,7 @@ def root(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_review_leaves_all_numbers_but_its_own_section_as_they_were(root, tmp_path):
     spec = f"ytbb_robust(root='{root}', k=1"
     plain = se.evaluate(brightness, f"{spec})", out=tmp_path / "plain")
@@ -107,6 +108,7 @@ def test_what_was_rejected_is_not_degraded(root, tmp_path):
         se.evaluate(brightness, spec, operators="global_blur", levels="0:1", out=tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_the_released_reviews(test_data):
     data = f"ytbb_robust(root='{test_data / 'ytbb_robust'}'"
     plain = plugins.build("sources", parse(f"{data})"))
@@ -138,6 +140,7 @@ def export(tmp_path):
     return tmp_path / "out"
 
 
+@pytest.mark.slow
 def test_unreviewed_numbers_are_of_all_that_was_sampled(export, tmp_path):
     """v2's anchor is wrong, v0 breaks at its rejected frame, v1 and v3 at frames that stay."""
     reviewed_run = se.evaluate(grey, f"reviewed(root='{export}')", out=tmp_path / "kept")

@@ -165,6 +165,7 @@ def test_any_frame_is_that_of_decoding_in_order(name, video_of):
         assert cursor.count < 20
 
 
+@pytest.mark.slow
 def test_the_words_of_old_x264_on_444_decide_how_it_is_decoded(tmp_path):
     """What x264 says of its version, in the first packet alone, changes how 4:4:4 is decoded."""
     path = encoded.write(tmp_path / "new.mp4", "libx264", "yuv444p", size=(160, 96))
@@ -222,6 +223,7 @@ def test_no_error_within_pyav_can_replace_an_interrupt(degrees, tmp_path, monkey
     assert shape == ((96, 64, 3) if degrees else (64, 96, 3))
 
 
+@pytest.mark.slow
 def test_frames_that_were_read_leave_memory_at_once(tmp_path):
     video = decoder.index(encoded.write(tmp_path / "long.mp4", "libx264", count=90))
     gc.collect()
@@ -236,6 +238,7 @@ def test_frames_that_were_read_leave_memory_at_once(tmp_path):
     assert after - before <= decoder.MOST_RECENT + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "codec", "options"),
     [
@@ -253,6 +256,7 @@ def test_frames_keep_their_size_where_it_changes(name, codec, options, tmp_path)
     assert isinstance(shot_detection.of_video(video), tuple)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["h264.mp4", "hevc.mp4", "vp9.webm", "mpeg4.mp4"])
 @pytest.mark.parametrize("first", [True, False])
 def test_key_frames_may_be_missing(name, first, video_of, tmp_path):
@@ -284,6 +288,7 @@ def agree(video, expected):
             assert "decod" in str(image)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["h264.mp4", "h264.ts", "hevc.mp4", "vp9.webm", "mpeg4.avi", "mjpeg.avi", "h264_444.mp4"],

@@ -111,6 +111,7 @@ def test_people_review_what_was_mined(mined_set):
     assert counts["boxes"] == 3
 
 
+@pytest.mark.slow
 def test_the_same_command_changes_nothing_and_another_is_refused(mined_set):
     out, _ = mined_set
     folder = out.parent
@@ -147,6 +148,7 @@ def test_finished_runs_are_mined_into_another_folder(mined_set, folder):
     )
 
 
+@pytest.mark.slow
 def test_saved_detections_are_mined_with_and_without_pictures(folder):
     detections = [
         {"image_id": 1, "category_id": 4, "bbox": [4, 4, 20, 20], "score": 0.9},
@@ -302,6 +304,7 @@ def test_what_two_models_say_is_shown_once(hand):
     assert section.title == "Confidently wrong: 6 of 10 detections of 2 detectors"
 
 
+@pytest.mark.slow
 def test_the_goat_that_is_called_a_bear_is_found(test_data, tmp_path):
     """DAVIS's goat, a class that COCO does not have, by its masks and YOLOX-nano."""
     (tmp_path / "labels.csv").write_text("video,labels\ngoat,goat\ndog,dog\n")

@@ -254,6 +254,7 @@ def measurement(run):
     return {f.name: f.read_bytes() for f in files if f.is_file()}
 
 
+@pytest.mark.slow
 def test_one_thread_measures_the_same_bytes(evaluated_run, measured_run, tmp_path):
     before = cv2.getNumThreads()
     run = copy_run(evaluated_run, tmp_path / "run").measure(workers=1)
@@ -261,6 +262,7 @@ def test_one_thread_measures_the_same_bytes(evaluated_run, measured_run, tmp_pat
     assert cv2.getNumThreads() == before
 
 
+@pytest.mark.slow
 def test_killed_it_goes_on_to_the_same_bytes(evaluated_run, measured_run, tmp_path):
     run = copy_run(evaluated_run, tmp_path / "run")
     words = ("measure", run.folder, "--workers", "1")
@@ -408,6 +410,7 @@ def draw_table(rows, seed):
     return replace(plain, tags={**plain.tags, **tags}, columns=(*plain.columns, *tags))
 
 
+@pytest.mark.slow
 def test_what_was_planted_is_measured(planted_set):
     rows, brighter = planted_set
     changes = np.array([r.values.get("brightness_change", np.nan) for r in rows])
@@ -417,6 +420,7 @@ def test_what_was_planted_is_measured(planted_set):
     assert max(blurred) < 0
 
 
+@pytest.mark.slow
 def test_known_odds_lie_within_their_intervals_as_often_as_promised(planted_set):
     rows, _ = planted_set
     inside, alarms, repeats = 0, 0, 200

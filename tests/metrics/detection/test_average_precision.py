@@ -70,6 +70,7 @@ def same(computed, expected):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_real_detections_are_as_pycocotools_has_them_and_as_published(real):
     rows, published = real
     ap, ar, quality = compute_ap(*rows)
@@ -178,6 +179,7 @@ def test_the_random_sets_hold_what_is_hard():
     assert not all(truth and detections for truth, detections, _, _ in sets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_weights_are_as_repeated_images(seed):
     truth, detections, images, classes = random_set(seed)
@@ -200,6 +202,7 @@ def one_image(*detections, places=(0, 50)):
     return match(table(truth), table([box(0, [x, 0, 10, 10], s) for s, x in detections]), 1, 1)
 
 
+@pytest.mark.slow
 def test_by_hand():
     # right, wrong, right: precision 1 up to recall 1/2 and 2/3 beyond, at 51 and 50 recalls
     matched = one_image((0.9, 0), (0.8, 20), (0.7, 50))

@@ -222,6 +222,7 @@ def coco_results(source, predictions):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "decoder", "expected"),
     [("yolox_nano", "yolox", 0.273), ("FastestDet", "fastestdet", 0.108)],
@@ -301,6 +302,7 @@ def test_the_letterbox_keeps_the_aspect_and_the_way_back():
 # ---------------------------------------------------------------- runs
 
 
+@pytest.mark.slow
 def test_a_detector_is_a_classifier_too(detected):
     table = detected.predictions
     # every class of the model competes, those that the data does not have too
@@ -404,6 +406,7 @@ def short(images):
     return [([[0, 0, 5, 5]], [0.5]) for _ in images]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -619,6 +622,7 @@ def distinct(entries):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "expected", "tolerance"),
     [

@@ -72,6 +72,7 @@ def add_outside(table):
     return replace(table, boxes=take(joined, np.argsort(joined.image, kind="stable")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), [p for p in OF_BOXES if p[1] not in ABOUT_OOD])
 def test_what_reads_boxes_sees_the_image_without_the_objects_outside(pairs, kind, name):
     plugin = plugins.load(kind, name)
@@ -208,6 +209,7 @@ FOUND = (0, 0, 0, 0, 10, 10, 0.5)
 OTHER = (0, OOD, 50, 50, 60, 60, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("truth", "detections", "excusing", "plain"),
     [

@@ -100,6 +100,7 @@ def thresholds(detections):
     return [*map(float, some), *map(float, (own[1:] + own[:-1])[:1] / 2), -2.0, 2.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, 500, 19))
 def test_every_number_is_that_of_the_definition(seed):
     truth, detections, *_ = random_set(seed)
@@ -122,6 +123,7 @@ def test_every_number_is_that_of_the_definition(seed):
                 assert result.n > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, 500, 19))
 def test_the_best_threshold_is_that_of_all_thresholds(seed):
     truth, detections, *_ = random_set(seed)
@@ -149,6 +151,7 @@ def test_the_best_threshold_is_that_of_all_thresholds(seed):
         assert cell.low <= cell.value <= cell.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [s for s in range(0, 300, 17) if s % 25])
 def test_pairs_are_points_of_the_curve_of_pycocotools(seed):
     truth, detections, images, classes = random_set(seed)

@@ -83,6 +83,7 @@ def find_worst(study):
     return worst, of_broken, min(n + m for n, _, m, _ in ends)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sets", "checks", "target"), [(24, 4, 0.2), (24, 8, 0.3), (40, 12, 0.2)])
 def test_at_its_width_it_holds_every_truth_with_95_percent(sets, checks, target):
     """Every number of right sets, of those that break the premise, and of right ones among them."""

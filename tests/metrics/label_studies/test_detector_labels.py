@@ -308,6 +308,7 @@ def test_images_without_a_prediction_are_left_out_and_said():
     assert judge(study, own).interval.value == wrong / 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", RATES)
 def test_labels_serve_another_detector(metric, tmp_path):
     """In 120 orders of one pool labels end where A is decided; B's interval holds its share."""

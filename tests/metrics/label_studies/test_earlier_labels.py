@@ -71,6 +71,7 @@ RULES = [
 ]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.sampled_from(RULES), st.sampled_from(RULES))
 @settings(max_examples=40)
 def test_the_study_is_a_fresh_one_whose_first_labels_are_known(collect, seed, first, second):
@@ -113,6 +114,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.sampled_from(CHECKED), st.sampled_from(CHECKED))
 @example(1, CHECKED[0], CHECKED[0])
 @settings(max_examples=15, deadline=None)
@@ -233,6 +235,7 @@ def test_the_interval_holds_the_truth_after_a_study_that_stopped(collect, stop):
     assert interim >= 0.95 * STUDIES
 
 
+@pytest.mark.slow
 def test_the_interval_of_an_open_study_holds_wherever_the_first_one_stopped(collect):
     """It stops where the interval of a fixed number of labels is wrong: that one would not do."""
     model, _, truth, (right, _) = make_models(sets=60, seed=3)

@@ -195,6 +195,7 @@ def test_widths_are_those_of_the_interval(right, sets, half_width):
     assert (high - low) / 2 > half_width
 
 
+@pytest.mark.slow
 def test_a_width_takes_as_many_labels_as_a_study_does():
     sets, right, half_width = 400, 280, 40
     needed, rng, labels = count_for_width(right, sets, half_width), np.random.default_rng(1), []

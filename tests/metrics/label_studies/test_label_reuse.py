@@ -58,6 +58,7 @@ def plan(model, text="pm_k(k=2)", premise=ONE_CLASS, **how):
     return plan_study(model, parse_question(text), premise, **how)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(0, 40))
 @settings(max_examples=25)
 def test_all_labelled_both_are_exact(to_record, seed, fortieths):
@@ -127,6 +128,7 @@ def test_neither_the_order_nor_labels_after_a_gap_matter(to_record, seed, number
         )
 
 
+@pytest.mark.slow
 def test_a_study_of_each_model_leaves_no_set_apart(to_record):
     """400 orders of one pool, each with a study of a size of its own for either model."""
     a, b, truth, (right_a, right_b) = make_models(sets=60, seed=3)
@@ -153,6 +155,7 @@ def test_a_study_of_each_model_leaves_no_set_apart(to_record):
         compare_studies([studies[0], LabelledStudy(planned[1], {name: ("none",)})], a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", ["decided", "fixed", "merged"])
 def test_the_intervals_hold_the_truth_in_95_percent(to_record, stop):
     """400 orders of one pool; labels end where A is decided, after 12, or as B's are added too."""

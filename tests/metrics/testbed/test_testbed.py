@@ -390,6 +390,7 @@ def test_a_frame_that_was_not_predicted_makes_it_a_part():
     assert find_altered_set(replace(predictions, errors=errors)) == "ytbb_robust"
 
 
+@pytest.mark.slow
 def test_the_section_names_the_models_off_the_line_and_draws():
     steady = Evaluated(whole("imagenet_vid_robust", 832, 749), {})
     plain = whole("imagenet_vid_robust", 832, 652)

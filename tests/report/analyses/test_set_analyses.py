@@ -415,6 +415,7 @@ def naive(models):
     return errors, conditional, 1 - static.mean(axis=0), others
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_random_tables_over_the_released_metadata(released, seed):
     frames = as_predictions(released, random_table(released, 0))

@@ -116,6 +116,7 @@ def test_a_frame_of_several_sets_and_one_without_a_prediction_count_once(tmp_pat
     assert costs["pm_k(k=2)"] == pytest.approx(steady[0] - steady[1])
 
 
+@pytest.mark.slow
 def test_a_quantised_file_is_compared_with_its_original(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     onnx.save(tiny_onnx.make_classifier(), "fp32.onnx")

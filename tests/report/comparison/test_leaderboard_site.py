@@ -75,6 +75,7 @@ def site(folders):
     return build_site(folders[1])
 
 
+@pytest.mark.slow
 def test_models_and_data_sets_are_ranked(site):
     assert [boards.data for boards in site.rankings] == ["a", "b"]
     assert [len(models) for models in site.models] == [4, 3]
@@ -200,6 +201,7 @@ def test_the_folder_from_the_command_line(folders, site, tmp_path):
     assert len(distances) == 7
 
 
+@pytest.mark.slow
 def test_python_has_the_numbers_of_the_command(folders, tmp_path):
     done = steadyeye("leaderboard", *map(str, folders[1]), "--out", "board", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -359,6 +361,7 @@ def test_two_models_have_no_line_and_no_correlation(folders):
     assert question.text[0].startswith("This needs three models or more")
 
 
+@pytest.mark.slow
 def test_files_of_something_else_are_not_replaced(folders, tmp_path):
     words = ("leaderboard", *map(str, folders[1][:4]), "--out")
     run = tmp_path / "run"

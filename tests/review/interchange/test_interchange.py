@@ -97,6 +97,7 @@ def argued(folder):
     return review
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_review_of_frames_comes_back_as_it_was(folder, tmp_path, form):
     first = argued(folder)
@@ -117,6 +118,7 @@ def test_a_review_of_frames_comes_back_as_it_was(folder, tmp_path, form):
     assert medians == ([1.0, 1.0] if timed else [None, None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_review_of_boxes_comes_back_as_it_was(boxes, tmp_path, form):
     votes = {"classification": 2, "boxes": 1}
@@ -134,6 +136,7 @@ def test_a_review_of_boxes_comes_back_as_it_was(boxes, tmp_path, form):
     assert len(standing(second)) == 8 + 3 + 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_file_twice_adds_nothing(folder, tmp_path, form):
     first = argued(folder)
@@ -245,6 +248,7 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
     assert send([annotation(tasks[1], *yes, was_cancelled=True)])["skipped_by_their_annotator"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -421,6 +425,7 @@ def test_boxes_drawn_in_cvat_must_be_upright_and_inside(boxes, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_what_it_wrote(folder, tmp_path):
     review = argued(folder)
     review.db.engine.dispose()

@@ -21,6 +21,7 @@ SPOILED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", SPOILED)
 def test_tools_accept_what_is_exported_for_them_and_refuse_what_is_spoiled(tool, tmp_path):
     package, name, right, wrong = SPOILED[tool]

@@ -159,6 +159,7 @@ def read_cvat(out):
 READERS = (read_coco, read_mot, read_label_studio, read_cvat)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 def test_a_rejected_suggestion_is_in_no_export_of_boxes(exported, how):
     review, out = exported(how)
@@ -180,6 +181,7 @@ def test_a_rejected_suggestion_is_in_no_export_of_boxes(exported, how):
     assert (counts["suggested boxes"], counts["boxes"]) == (FRAMES, FRAMES)
 
 
+@pytest.mark.slow
 def test_what_was_rejected_is_copied_to_no_other_frame(folder):
     """A frame around is answered with a rejected box in it: what a person takes over has none."""
     review = Boxes(folder, 2, stages={"classification": 2, "boxes": 1}, key_frames=2)
@@ -196,6 +198,7 @@ def test_what_was_rejected_is_copied_to_no_other_frame(folder):
     assert near["before"]["boxes"] == near["after"]["boxes"] == near["between"] == expected
 
 
+@pytest.mark.slow
 def test_rejected_frames_are_flagged_in_a_set_and_absent_from_pm_sets(tmp_path):
     draw([source()], tmp_path / "set")
     review = Review(review_set.read(tmp_path / "set"), 3, stages={"anchors": 1, "pairs": 1})

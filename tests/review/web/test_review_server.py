@@ -83,6 +83,7 @@ def token_of(link):
     return link.partition("/r#")[2]
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_with_the_same_people_and_links(root):
     words = ("--port", "0", "--reviewer", "Ann", "--reviewer", "Bob")
     with serve(root, *words) as (printed, _):
@@ -119,6 +120,7 @@ def test_a_port_that_is_taken_changes_nothing(root):
     assert sorted(root.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -276,6 +278,7 @@ def test_a_head_that_drips_ends_the_connection(root, monkeypatch):
             drip(slow)
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_used_goes_on(root, monkeypatch):
     monkeypatch.setattr(server, "HEAD_SECONDS", 1.0)
     with running(root) as (port, _), closing(HTTPConnection("127.0.0.1", port)) as client:
@@ -306,6 +309,7 @@ def test_more_connections_than_one_process_can_have_are_refused(root, monkeypatc
             connection.close()
 
 
+@pytest.mark.slow
 def test_a_made_up_address_is_believed_without_a_proxy_by_nobody(root):
     with running(root) as (port, token):
         url = f"http://127.0.0.1:{port}/sign-in"
@@ -452,6 +456,7 @@ def test_behind_nginx_people_are_told_apart_and_cookies_are_for_tls(root, tmp_pa
     assert token not in logged
 
 
+@pytest.mark.slow
 @needs_nginx
 def test_nginx_ends_what_is_slow_large_or_too_much(root, tmp_path):
     changes = {"header_timeout 15s": "header_timeout 1s", "body_timeout   15s": "body_timeout 1s"}

@@ -48,6 +48,7 @@ def image_code(spec):
     return answer_code.parts([plugins.build("sources", parse(spec))[0]])[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
@@ -63,6 +64,7 @@ def test_an_edit_of_what_a_model_runs_is_another_key(copy, file, old, new):
     assert digest(ONNX) != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
