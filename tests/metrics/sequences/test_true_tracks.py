@@ -306,3 +306,10 @@ def test_trackers_scores_are_those_of_trackeval():
     assert 0.4 < hota(film(truth, worse)).value < 0.9
     for metric in (hota, idf1):
         assert testing.check_metric(metric, testing.example_true_tracks())
+        # a video of two frames a second, in which nothing is followed, does not count as missed
+        table = film(truth, worse)
+        slow = np.asarray(table.tags["video"]) == "v1"
+        seconds = np.where(slow, 5 * table.tags["seconds"], table.tags["seconds"])
+        mixed = metric(replace(table, tags={**table.tags, "seconds": seconds}))
+        assert (mixed.value, mixed.n) == (pytest.approx(metric(table).value), 2)
+        assert "1 scene left out" in mixed.notes[0]

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.types import Result
 from steadyeye.metrics.detection.assignment import assign
-from steadyeye.metrics.sequences.tracklets import DETECTED, link
+from steadyeye.metrics.sequences.tracklets import DETECTED, link, list_scenes, note_sparse
 from steadyeye.metrics.sequences.true_tracks import follow, rename
 
 SequenceData = dict[str, Any]
@@ -51,12 +52,15 @@ def judge(name: str, field: str, metric: Any, predictions: Predictions, score: f
     videos = np.array([video for video, _ in sequences], dtype=np.str_)
     estimate = block_bootstrap.bootstrap(combine, videos, 1)
     objects = sum(data["num_gt_ids"] for _, data in sequences)
-    own = Result.of(rename(name, score), estimate)
-    return Result(own.name, own.value, own.low, own.high, objects, own.interval)
+    own = Result.of(rename(name, score), estimate, notes=note_sparse(predictions))
+    return replace(own, n=objects)
 
 
 def list_sequences(predictions: Predictions, score: float) -> Iterator[tuple[str, SequenceData]]:
-    """The name of the video and the data of every class of every video that has either."""
+    """The name of the video and the data of every class of every video that has either.
+
+    Of the scenes alone in which objects are followed.
+    """
     raw, own = predictions.raw_detections, predictions.model_to_data_class
     assert predictions.boxes is not None, "they were followed"
     assert raw is not None, "so were these"
@@ -68,8 +72,11 @@ def list_sequences(predictions: Predictions, score: float) -> Iterator[tuple[str
     label, track = own[detected.label], objects.track[linked]
     counted = (label >= 0) & ~on_ignored(truth, detected)
     names, video = predictions.clusters
+    followed = np.zeros(len(predictions), dtype=np.bool_)
+    for scene in list_scenes(predictions, raw, score):
+        followed[scene.rows] = True
     for number, name in enumerate(names):
-        rows = np.flatnonzero((video == number) & predictions.valid)
+        rows = np.flatnonzero((video == number) & followed)
         rows = rows[np.argsort(np.asarray(predictions.tags["frame"])[rows], kind="stable")]
         real = np.isin(truth.image, rows) & ~truth.crowd
         hits = np.isin(detected.image, rows) & counted
