@@ -54,6 +54,8 @@ def test_names_that_are_no_text_are_one_line(tmp_path):
     assert line == "steadyeye: 'runs/\\udcff\\udcfe' is not UTF-8; rename what it names"
     with pytest.raises(UsageError, match="is not a name in UTF-8; rename it"):
         place(BAD)
+    with pytest.raises(UsageError, match="3 is no path; give a string or a pathlib"):
+        place(3)
     (tmp_path / "a").mkdir()
     picture = b"\x89PNG\r\n\x1a\n"
     (tmp_path / "a" / f"{BAD}.png").write_bytes(picture)

@@ -293,7 +293,7 @@ def test_an_answer_that_never_changes_has_no_median_and_says_so():
     assert dwell.interval == "none: 2 values of one video are too few"
     evaluation = Evaluated(watched("aaaa"), results(watched("aaaa")))
     assert headline([evaluation]) == (
-        "m does not change its prediction within a scene in these 4 frames, among 8 classes.",
+        "m does not change its prediction within a scene in 4 frames, among 8 classes.",
     )
 
 

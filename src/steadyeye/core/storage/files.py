@@ -72,10 +72,13 @@ VERSION = 2
 def place(text: str | Place) -> Place:
     """The place a user wrote: `s3://`, `gs://` and `hf://` are stores, all else is a path.
 
-    Raises `UsageError` for another scheme, and where the package that speaks it is missing.
+    Raises `UsageError` for what is no text, for another scheme, and where the package that speaks
+    it is missing.
     """
     if isinstance(text, Path | Remote):
         return text
+    if not isinstance(text, str):
+        raise UsageError(f"{text!r} is no path; give a string or a pathlib.Path")
     if text.startswith("file://"):
         return Path(unquote(urlsplit(text).path))
     try:

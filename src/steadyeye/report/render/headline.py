@@ -144,8 +144,8 @@ def _wavers(name: str, model: Evaluated) -> str | None:
     if between.value is None:
         frames = int(model.predictions.valid.sum())
         return (
-            f"{name} does not change its prediction within a scene in these {frames:,} "
-            f"frames{_among(dwell)}."
+            f"{name} does not change its prediction within a scene in "
+            f"{number_of(frames, 'frame')}{_among(dwell)}."
         )
     how_long = f"{duration(between.value)}{_among(dwell)}{_ends(between)}"
     text = f"{name} changes its prediction every {how_long}"
