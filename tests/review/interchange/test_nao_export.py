@@ -344,7 +344,7 @@ def test_a_detectors_boxes_become_a_set_it_is_measured_on(test_data, tmp_path):
 
     truths = coco(str(annotations), str(images))
     file_of = {row["image"]: row["name"] for row in folder.boxes.to_pylist()}
-    true_boxes = {image.path.name: image.boxes for image in truths.images}
+    true_boxes = {path.name: truths[i].boxes for i, path in enumerate(truths.files())}
 
     def everything(payload):
         """COCO's boxes, and what lies on none of them as an object outside, whatever it is."""
