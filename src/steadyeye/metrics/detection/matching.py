@@ -116,8 +116,9 @@ def _match_groups(truth: BoxTable, detections: BoxTable, groups: Groups, area: R
         _assign_objects(corners, boxes, ranks, (hit, matched))
         extents = detections.area[rows]
         ignored = np.where((extents < least) | (extents > most), EVERY ^ hit, matched ^ hit)
-        for column, part in zip((*flags, positives), (hit, ignored, ranks[1]), strict=True):
-            column.append(part)
+        flags[0].append(hit)
+        flags[1].append(ignored)
+        positives.append(ranks[1])
     hit, ignored = _rank_flags((flags[0].array(), flags[1].array()), groups.members)
     return Matched(groups, hit, ignored, positives.array())
 
