@@ -217,8 +217,9 @@ def test_boxes_of_torchvision_are_read_in_their_format(torchvision, form, values
     boxes = BoundingBoxes(
         torch.tensor(values, dtype=torch.float32), format=form, canvas_size=(99, 99)
     )
-    row = read_boxes({"boxes": boxes, "labels": torch.tensor([0, 1])}, "one")
-    np.testing.assert_array_equal(row.corners, CORNERS)
+    for keys in (("boxes", "labels"), ("bbox", "category")):
+        row = read_boxes(dict(zip(keys, (boxes, torch.tensor([0, 1])), strict=True)), "one")
+        np.testing.assert_array_equal(row.corners, CORNERS)
 
 
 @pytest.mark.parametrize("pack", [list, np.array, torch.tensor])

@@ -85,7 +85,7 @@ def _read(label: Any) -> BoxRow:
         return _row(part("boxes"), part("labels"), part("scores"), part("iscrowd"), part("area"))
     if isinstance(label, Mapping):
         category = next((label[key] for key in CATEGORY_KEYS if key in label), None)
-        corners = from_sides(_read_corners(label["bbox"]))
+        corners = _read_corners(label["bbox"], "XYWH")
         area = label.get("area")
         empty = area is None or len(area) == 0
         return _row(corners, category, None, label.get("iscrowd"), None if empty else area)
@@ -96,13 +96,13 @@ def _read(label: Any) -> BoxRow:
     return _row(label.boxes, label.labels, getattr(label, "scores", None))
 
 
-def _read_corners(boxes: Any) -> NDArray[np.float64]:
-    """(n, 4) x0 y0 x1 y1, of torchvision's BoundingBoxes in another format too."""
+def _read_corners(boxes: Any, form: str = "XYXY") -> NDArray[np.float64]:
+    """(n, 4) x0 y0 x1 y1; `form`: what boxes are that have no format as torchvision's do."""
     sides = to_array(boxes).astype(np.float64)
     if sides.size and (sides.ndim != 2 or sides.shape[1] != 4):
         raise ValueError(f"they have the shape {sides.shape}, and not (n, 4)")
     sides = sides.reshape(-1, 4)
-    form = getattr(getattr(boxes, "format", None), "value", "XYXY")
+    form = getattr(getattr(boxes, "format", None), "value", form)
     if form == "CXCYWH":
         sides = np.concatenate([sides[:, :2] - sides[:, 2:] / 2, sides[:, 2:]], axis=1)
     elif form not in ("XYXY", "XYWH"):
