@@ -15,7 +15,7 @@ from steadyeye.report.comparison.deployment import compare_deployed, describe
 from steadyeye.report.comparison.leaderboards import Boards, boards, finding, not_ranked
 from steadyeye.report.render.document import Document
 from steadyeye.runner import data_changes
-from steadyeye.runner.collect import collect, tables
+from steadyeye.runner.collect import evaluate_tables, tables
 from steadyeye.runner.validate import metric, readable
 
 COMPARING = ("comparison", "gains", "degradation_gains", "failures")
@@ -28,13 +28,19 @@ def group_shared(runs: Sequence[Place], metrics: str | None = None) -> list[list
     Samples are the same where the fingerprint of the data is. Data of one model alone are left out.
     Raises `UsageError` for runs without common data and for metrics that no model has.
     """
-    pairs = tables(runs)
+    return group_tables(tables(runs), metrics)
+
+
+def group_tables(
+    pairs: Sequence[tuple[Place, Predictions]], metrics: str | None = None
+) -> list[list[Evaluated]]:
+    """As `group_shared`, of what `tables` of the runs returned."""
     _check_shared(pairs)
     for spec in split(metrics or ""):
         if not any(readable(metric(spec), table.columns) for _, table in pairs):
             raise UsageError(f"{spec} does not apply to any of these models; leave it out")
     groups: dict[str, list[Evaluated]] = {}
-    models = collect(runs, metrics)
+    models = evaluate_tables(pairs, metrics)
     for model, mark in zip(models, samples([model.predictions for model in models]), strict=True):
         groups.setdefault(mark, []).append(model)
     return [models for models in groups.values() if len(models) > 1]

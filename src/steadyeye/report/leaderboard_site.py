@@ -37,6 +37,7 @@ from steadyeye.report.comparison.set_correlation import (
 from steadyeye.report.leaderboard_sections import DataLines, describe_main
 from steadyeye.report.run_costs import ModelCost, read_costs
 from steadyeye.report.run_index import read_last_time
+from steadyeye.runner.collect import tables
 
 CORRELATED = (*FIRST, "flip_rate")
 """The metrics whose order of models is compared between data sets."""
@@ -152,7 +153,8 @@ def build_site(runs: Sequence[Place], metrics: str | None = None) -> Leaderboard
     Raises `UsageError` as `compare.group_shared` and `compare.rank_models` do: where a run shares
     its samples with no other model, or models have no metric in common.
     """
-    pairs = compare.rank_groups(unify_names(compare.group_shared(runs, metrics)))
+    by_run = tables(runs)
+    pairs = compare.rank_groups(unify_names(compare.group_tables(by_run, metrics)))
     models = tuple(tuple(models) for models, _ in pairs)
     rankings = tuple(ranked for _, ranked in pairs)
     dates = [date for date in map(read_last_time, runs) if date is not None]
@@ -162,7 +164,7 @@ def build_site(runs: Sequence[Place], metrics: str | None = None) -> Leaderboard
         rankings=rankings,
         lines=tuple(filter(None, map(fit_lines, models))),
         correlations=tuple(correlate_data(models, rankings)),
-        costs=tuple(_name_costs(read_costs(runs), models)),
+        costs=tuple(_name_costs(read_costs(by_run), models)),
         left_out=sum(len(cells(run)) for run in runs) - sum(map(len, models)),
         date=max(dates, default=None),
         metrics=metrics,

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.files import Place
 from steadyeye.predictions.json_record import CELL, read_record
 from steadyeye.predictions.read import cells
-from steadyeye.runner.collect import tables
 
 Names = dict[tuple[str, str], tuple[str, str]]
 """Fingerprints of data and model → their names, within one run."""
@@ -19,9 +19,9 @@ class ModelCost:
     """The time that a model took on one data set, as one run measured it.
 
     `model`, `data`: their names, told apart as `collect` does; `mark`: the model's fingerprint.
-    `images`: how many it inferred, without those that the cache
-    had. `infer`: seconds of inference, added up over threads; `wall`: seconds that passed, None
-    where the cache had some of the images. `date`: seconds since 1970.
+    `images`: how many it inferred, without those that the cache had. `infer`: seconds of inference,
+    added up over threads; `wall`: seconds that passed, None where the cache had some of the images.
+    `date`: seconds since 1970.
     """
 
     model: str
@@ -47,16 +47,18 @@ class ModelCost:
         return self.images / self.wall if self.wall else None
 
 
-def read_costs(runs: Sequence[Place]) -> list[ModelCost]:
+def read_costs(tables_by_run: Sequence[tuple[Place, Predictions]]) -> list[ModelCost]:
     """What the logs of runs say of speed, one for each cell that a model inferred images of.
 
+    `tables_by_run`: all cells of the runs, as `collect.tables` returns them.
     Nothing of cells that were resumed, all of whose predictions came from the cache, whose log is
     not there, or whose model has no fingerprint: no speed is on record for them.
     """
-    names: dict[Place, Names] = {run: {} for run in runs}
-    for run, table in tables(runs):
-        names[run][table.fingerprint, table.model_mark] = table.data, table.model
-    return [cost for run in runs for cost in _read_run(run, names[run])]
+    names: dict[Place, Names] = {}
+    for run, table in tables_by_run:
+        own = names.setdefault(run, {})
+        own[table.fingerprint, table.model_mark] = table.data, table.model
+    return [cost for run, own in names.items() for cost in _read_run(run, own)]
 
 
 def _read_run(run: Place, names: Names) -> Iterator[ModelCost]:
@@ -67,12 +69,14 @@ def _read_run(run: Place, names: Names) -> Iterator[ModelCost]:
             threads = event.get("workers")
         folder = folders.get(str(event.get("cell")))
         if event.get("event") == "cell" and folder is not None and not event.get("found"):
-            cost = _read_cost(folder, event, names)
+            cost = _read_cost(run, folder, event, threads, names)
             if cost is not None:
-                yield replace(cost, run=str(run), threads=threads)
+                yield cost
 
 
-def _read_cost(folder: Place, event: Mapping[str, Any], names: Names) -> ModelCost | None:
+def _read_cost(
+    run: Place, folder: Place, event: Mapping[str, Any], threads: int | None, names: Names
+) -> ModelCost | None:
     infer = event.get("stages", {}).get("infer", 0.0)
     hits = event.get("hits", 0)
     images = event.get("rows", 0) - hits - event.get("errors", 0)
@@ -89,11 +93,11 @@ def _read_cost(folder: Place, event: Mapping[str, Any], names: Names) -> ModelCo
         model=model,
         mark=mark,
         data=data,
-        run="",
+        run=str(run),
         images=images,
         infer=infer,
         wall=None if hits else event.get("seconds"),
-        threads=None,
+        threads=threads,
         device=str(event.get("gpu") or "CPU"),
         runtime=runtime,
         date=event.get("time"),

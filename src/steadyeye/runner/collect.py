@@ -27,10 +27,17 @@ from steadyeye.runner.validate import available, metric, readable
 
 def collect(runs: Sequence[Place], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
-    runs_by_name = tables(runs)
+    return evaluate_tables(tables(runs), metrics)
+
+
+def evaluate_tables(
+    tables_by_run: Sequence[tuple[Place, Predictions]], metrics: str | None
+) -> list[Evaluated]:
+    """What `tables` returned, evaluated; `metrics`: as in `collect`."""
     return_free_memory()
+    runs = dict.fromkeys(run for run, _ in tables_by_run)
     metrics_of = {run: split(metrics) if metrics else _recorded_metrics(run) for run in runs}
-    return [evaluate_metrics(predictions, metrics_of[run]) for run, predictions in runs_by_name]
+    return [evaluate_metrics(predictions, metrics_of[run]) for run, predictions in tables_by_run]
 
 
 def _recorded_metrics(run: Place) -> Sequence[Spec]:

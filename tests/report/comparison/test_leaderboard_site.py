@@ -27,6 +27,7 @@ from steadyeye.report.leaderboard_files import (
 )
 from steadyeye.report.leaderboard_site import build_site
 from steadyeye.report.run_costs import read_costs
+from steadyeye.runner.collect import tables
 
 LIMITS = {"low <b>": 60, "middle": 110, "high": 150, "higher": 190}
 
@@ -116,7 +117,7 @@ def test_costs_are_what_the_logs_say(folders, site):
     run = folders[1][0]
     lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     (cell,) = [line for line in lines if line["event"] == "cell"]
-    (cost,) = read_costs([run])
+    (cost,) = read_costs(tables([run]))
     assert cost.images == cell["rows"] - cell["hits"]
     assert cost.infer == cell["stages"]["infer"]
     assert cost.per_image == pytest.approx(1000 * cell["stages"]["infer"] / cost.images)
@@ -153,7 +154,7 @@ def test_times_are_of_results_on_the_board_by_their_names_there(folders, tmp_pat
         se.evaluate(classifier(name, len(name) * 25), data, out=tmp_path / run, cache="off")
     runs = [tmp_path / run for run in ("first", "second", "once")]
     # a run of several data sets has times of data that no other model was run on
-    other_cost = replace(read_costs(runs)[2], data="elsewhere")
+    other_cost = replace(read_costs(tables(runs))[2], data="elsewhere")
     monkeypatch.setattr(leaderboard_site, "read_costs", lambda r: [*read_costs(r), other_cost])
     text, rows = tell_times(build_site(runs))
     assert rows == [("twice (first)", "a"), ("twice (second)", "a"), ("once", "a")]
@@ -163,14 +164,14 @@ def test_times_are_of_results_on_the_board_by_their_names_there(folders, tmp_pat
 def test_no_speed_is_made_up(folders, tmp_path):
     run = tmp_path / "run"
     run.symlink_to(folders[1][0])
-    assert read_costs([run])
+    assert read_costs(tables([run]))
     copy = tmp_path / "copy"
     copy.mkdir()
     for name in ("run.json", "cells"):
         (copy / name).symlink_to(folders[1][0] / name)
-    assert read_costs([copy]) == []
+    assert read_costs(tables([copy])) == []
     (copy / "log.jsonl").write_text('{"event": "cell", "cell": "damaged\n[]\n')
-    assert read_costs([copy]) == []
+    assert read_costs(tables([copy])) == []
 
 
 def test_the_folder_from_the_command_line(folders, site, tmp_path):
