@@ -18,7 +18,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.types import Result
 from steadyeye.metrics.detection.assignment import assign
-from steadyeye.metrics.sequences.tracklets import DETECTED, link, list_scenes, note_sparse
+from steadyeye.metrics.sequences.tracklets import DETECTED, link, list_followed, note_sparse
 from steadyeye.metrics.sequences.true_tracks import follow, rename
 
 SequenceData = dict[str, Any]
@@ -73,8 +73,8 @@ def list_sequences(predictions: Predictions, score: float) -> Iterator[tuple[str
     counted = (label >= 0) & ~on_ignored(truth, detected)
     names, video = predictions.clusters
     followed = np.zeros(len(predictions), dtype=np.bool_)
-    for scene in list_scenes(predictions, raw, score):
-        followed[scene.rows] = True
+    for rows in list_followed(predictions):
+        followed[rows] = True
     for number, name in enumerate(names):
         rows = np.flatnonzero((video == number) & followed)
         rows = rows[np.argsort(np.asarray(predictions.tags["frame"])[rows], kind="stable")]

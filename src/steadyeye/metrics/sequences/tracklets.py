@@ -193,11 +193,14 @@ def link_by(linker: "Linker", predictions: Predictions, raw: BoxTable, score: fl
 
 
 def list_scenes(predictions: Predictions, raw: BoxTable, score: float) -> "Iterator[Scene]":
-    """The scenes with their detections, in the order of videos and time; no sparse ones."""
+    """The scenes of `list_followed` with their detections."""
+    return (_read_scene(predictions, rows, raw, score) for rows in list_followed(predictions))
+
+
+def list_followed(predictions: Predictions) -> list[NDArray[np.intp]]:
+    """The rows of each scene in which objects are followed, in the order of videos and time."""
     scenes = zip(_split_scenes(predictions), _find_sparse(predictions), strict=True)
-    return (
-        _read_scene(predictions, rows, raw, score) for rows, is_sparse in scenes if not is_sparse
-    )
+    return [rows for rows, is_sparse in scenes if not is_sparse]
 
 
 def _split_scenes(predictions: Predictions) -> Iterator[NDArray[np.intp]]:
