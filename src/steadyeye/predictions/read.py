@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, take
-from steadyeye.core.disk_columns import release_pages
+from steadyeye.core.disk_columns import release_pages, split_entries
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
@@ -228,8 +228,8 @@ def _note_beyond_images(
 
 
 def _note_first_pixel(table: BoxTable) -> str | None:
-    starts = range(0, len(table), PIECE)
-    if not starts or any(table.boxes[start : start + PIECE].max() > 1 for start in starts):
+    parts = split_entries(len(table))
+    if not len(table) or any(table.boxes[part].max() > 1 for part in parts):
         return None
     return (
         f"all {number_of(len(table), 'detection')} lie within 1 × 1 pixel, as if they were shares "
