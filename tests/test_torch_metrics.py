@@ -225,12 +225,38 @@ def test_boxes_that_do_not_fit_are_refused_in_one_line(changes, message):
         FrameAP(num_classes=3).update([answer], **update_options)
 
 
-PROCESSES = """
+BEFORE = """
 import sys
 sys.path[:0] = {paths!r}
 from torchvision_ops import torchvision
 import numpy as np
 import torch
+"""
+AFTER = """
+if __name__ == "__main__":
+    context = torch.multiprocessing.get_context("fork")
+    queue = context.Queue()
+    workers = [
+        context.Process(target=work, args=(i, sys.argv[1], queue)) for i in range({count})]
+    for worker in workers:
+        worker.start()
+    for line in sorted(queue.get(timeout=100) for _ in workers):
+        print(*line)
+"""
+
+
+def compute_in_processes(work, count, folder):
+    """What each of so many processes puts in a queue, rank by rank: `work(rank, file, queue)`."""
+    script = folder / "processes.py"
+    paths = [path for path in sys.path if "tests" in path]
+    script.write_text(BEFORE.format(paths=paths) + work + AFTER.format(count=count))
+    running = Command(folder / "store", script=script)
+    stdout, stderr = running.communicate()
+    assert running.returncode == 0, stderr
+    return [[float(number) for number in line.split()] for line in stdout.splitlines()]
+
+
+WORK = """
 from test_torch_metrics import give_images, give_sets, number
 from steadyeye.testing import example_detections, example_predictions, example_video
 from steadyeye.torch_metrics import FlipRate, FrameAP, PmK
@@ -253,27 +279,13 @@ def work(rank, file, queue):
                   torch.from_numpy(tags)[rows])
     queue.put([rank, *(metric.compute().item() for metric in (sets, frames, boxes))])
     torch.distributed.destroy_process_group()
-
-if __name__ == "__main__":
-    context = torch.multiprocessing.get_context("fork")
-    queue = context.Queue()
-    workers = [context.Process(target=work, args=(i, sys.argv[1], queue)) for i in (0, 1)]
-    for worker in workers:
-        worker.start()
-    for line in sorted(queue.get(timeout=100) for _ in workers):
-        print(*line)
 """
 
 
 @pytest.mark.slow
 def test_two_processes_of_torch_compute_the_number_of_all_rows(tmp_path):
     """The states are gathered by torch.distributed itself, over gloo on this machine."""
-    script = tmp_path / "processes.py"
-    script.write_text(PROCESSES.format(paths=[path for path in sys.path if "tests" in path]))
-    running = Command(tmp_path / "store", script=script)
-    stdout, stderr = running.communicate()
-    assert running.returncode == 0, stderr
-    numbers = [[float(n) for n in line.split()] for line in stdout.splitlines()]
+    numbers = compute_in_processes(WORK, 2, tmp_path)
     expected = [
         pm_k(example_predictions(margin=0.5)).value,
         flip_rate(example_video()).value,

@@ -1,12 +1,9 @@
 """How metrics of torchmetrics gather rows: references from the definitions, by brute force."""
 
-import sys
-
 import numpy as np
 import pytest
 import torch
-from forked import Command
-from test_torch_metrics import give_images
+from test_torch_metrics import compute_in_processes, give_images
 
 from steadyeye.core.errors import UsageError
 from steadyeye.metrics.pm_k_map import pm_k_map
@@ -155,12 +152,7 @@ def test_a_score_that_is_no_number_is_refused():
         FrameAP(1).update([box | {"scores": torch.tensor([float("nan")])}], [box])
 
 
-PROCESSES = """
-import sys
-sys.path[:0] = {paths!r}
-from torchvision_ops import torchvision
-import numpy as np
-import torch
+WORK = """
 from test_torch_metrics import give_images
 from test_torch_rows import draw_sets
 from steadyeye.testing import example_detections
@@ -182,26 +174,12 @@ def work(rank, file, queue):
         boxes.update([], [])
     queue.put([rank, *(metric.compute().item() for metric in metrics)])
     torch.distributed.destroy_process_group()
-
-if __name__ == "__main__":
-    context = torch.multiprocessing.get_context("fork")
-    queue = context.Queue()
-    workers = [context.Process(target=work, args=(i, sys.argv[1], queue)) for i in range(3)]
-    for worker in workers:
-        worker.start()
-    for line in sorted(queue.get(timeout=60) for _ in workers):
-        print(*line)
 """
 
 
 def test_processes_without_rows_have_the_number_of_the_others(tmp_path):
     """One has all rows, one an empty batch, one none: gloo ended the first, as types differed."""
-    script = tmp_path / "processes.py"
-    script.write_text(PROCESSES.format(paths=[path for path in sys.path if "tests" in path]))
-    running = Command(tmp_path / "store", script=script)
-    stdout, stderr = running.communicate()
-    assert running.returncode == 0, stderr
-    numbers = [[float(n) for n in line.split()] for line in stdout.splitlines()]
+    numbers = compute_in_processes(WORK, 3, tmp_path)
     preds, target, sets, offsets = (column.tolist() for column in draw_sets())
     expected = [
         count_sets(preds, target, sets, offsets, 2),
