@@ -5,15 +5,18 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 import torch
 import toy_networks
+from onnxruntime.transformers.float16 import convert_float_to_float16
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse
 from steadyeye.core.types import Classes
+from steadyeye.data.images import image_file
 from steadyeye.models.introspection.multilabel_head import Independent
 from steadyeye.models.runtimes import torch_export
 from steadyeye.models.runtimes.classifier import read_recipe, softmax
@@ -254,6 +257,40 @@ def test_probabilities_of_an_onnx_file_get_no_second_softmax(batch, tmp_path, te
     assert same_model.fingerprint == model.fingerprint
     with pytest.raises(UsageError, match=r"gives probabilities .* leave output out"):
         build("onnx", path=path, classes=ten, recipe={"output": "logits"})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_classifier_exported_in_half_precision(tmp_path, ten):
+    path, module = str(tmp_path / "half.onnx"), Softmaxed().eval()
+    half = Softmaxed().eval().half()
+    torch.onnx.export(half, (torch.zeros(1, 3, 32, 40).half(),), path, dynamo=False)
+    model = build("onnx", path=path, classes=ten)
+    assert model.recipe["output"] == "probabilities"
+    prepared = np.stack([model.stages().prepare(image) for image in IMAGES])
+    with torch.inference_mode():
+        expected = module(torch.from_numpy(prepared)).numpy()
+    scores = model(IMAGES)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, expected, atol=5e-3)
+    assert np.ptp(expected.max(axis=1)) > 0.01
+
+
+def test_a_detector_exported_in_half_precision(tmp_path, test_data):
+    path = str(test_data / "models" / "FastestDet.onnx")
+    half = convert_float_to_float16(onnx.load(path), keep_io_types=False)
+    onnx.save(half, tmp_path / "half.onnx")
+    detector = build("onnx_detector", path=str(tmp_path / "half.onnx"))
+    pictures = [image_file.read(test_data / "photos" / f"{n}.jpg") for n in ("parrot", "pets")]
+    answers = detector(pictures), build("onnx_detector", path=path)(pictures)
+    for rounded, exact in zip(*answers, strict=True):
+        sure = exact.scores > 0.3
+        assert sure.any()
+        distances = np.abs(rounded.boxes[:, None] - exact.boxes[sure]).max(axis=2)
+        nearest = distances.argmin(axis=0)
+        assert (rounded.labels[nearest] == exact.labels[sure]).all()
+        np.testing.assert_allclose(rounded.scores[nearest], exact.scores[sure], atol=0.02)
+        is_near = distances.min(axis=0) < 1  # of two overlapping boxes rounding may prefer the other
+        assert is_near.mean() > 0.9
 
 
 def test_probabilities_of_a_torch_module_get_no_second_softmax(ten, monkeypatch):

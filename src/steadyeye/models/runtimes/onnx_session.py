@@ -17,6 +17,8 @@ from steadyeye.models.runtimes.onnx_files import data_files, list_entries
 
 RUNTIMES = ("onnx", "cuda", "tensorrt")
 GPU_RUNTIMES = ("cuda", "tensorrt")
+PRECISIONS = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+"""Of an input, by its type in the file."""
 SIZE_INPUTS = ("orig_target_sizes",)
 """Second inputs that are the (width, height) to scale boxes to, as RT-DETR and D-FINE export."""
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -55,8 +57,10 @@ class OnnxSession:
         if set(self._size_inputs) - set(SIZE_INPUTS):
             inputs = ", ".join(tensor.name for tensor in self._session.get_inputs())
             raise UsageError(f"'{name}' takes {inputs}; a model takes one input, the images")
-        if self._input.type != "tensor(float)":
-            raise UsageError(f"'{name}' takes {self._input.type}; export it with a float32 input")
+        if self._input.type not in PRECISIONS:
+            raise UsageError(
+                f"'{name}' takes {self._input.type}; export it with a float32 or float16 input"
+            )
         if not self._session.get_outputs():
             raise UsageError(f"'{name}' has no output; export it with its scores as the output")
         self._output = self._session.get_outputs()[0].name
@@ -126,6 +130,7 @@ class OnnxSession:
     ) -> list[NDArray[np.float32]]:
         # a network without an axis of the batch takes one image
         images = batch[0] if len(self._input.shape) == 3 else batch
+        images = images.astype(PRECISIONS[self._input.type], copy=False)
         size = np.array([batch.shape[:1:-1]], dtype=np.int64)
         feeds = {self._input.name: images, **dict.fromkeys(self._size_inputs, size)}
         try:
