@@ -17,13 +17,13 @@ import os
 import shutil
 import statistics
 import tempfile
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import ray
+from clock import Clock
 from ray.cluster_utils import Cluster as Nodes
 
 from steadyeye.runner import threads as thread_engine
@@ -31,46 +31,6 @@ from steadyeye.runner import validate
 from steadyeye.runner.engines import work_order
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import run
-
-
-class Clock:
-    """A watcher that notes when rows are done."""
-
-    def __init__(self):
-        self.began = time.perf_counter()
-        self.times = []
-        self.rows = []
-
-    def begin(self, name, rows):
-        """Notes the time of each finished shard."""
-
-        def advance(done):
-            if done:
-                self.times.append(time.perf_counter())
-                self.rows.append(done)
-
-        return advance
-
-    def report_resumed(self, name, finished, shards):
-        """Nothing is found here."""
-
-    def report_counts(self, name, count):
-        """Nothing to do."""
-
-    def say(self, line):
-        """Nothing to do."""
-
-    @property
-    def start(self):
-        """Seconds to the first shard."""
-        return self.times[0] - self.began
-
-    @property
-    def steady(self):
-        """Rows a second between the first and the last tenth of them."""
-        done = np.cumsum(self.rows)
-        first, last = np.searchsorted(done, [0.1 * done[-1], 0.9 * done[-1]])
-        return (done[last] - done[first]) / (self.times[last] - self.times[first])
 
 
 def busy(images):

@@ -1,34 +1,39 @@
 """Models on a GPU beside the same models on the processors: time, and what they answer.
 
     python benchmarks/gpu.py --data FOLDER [--frames 4096] [--rounds 3] [--timm resnet50]
-        [--classifier FILE.onnx] [--detector FILE.onnx=DECODER] [--workers N]
+        [--classifier FILE.onnx] [--detector FILE.onnx=DECODER] [--workers N] [--processes N …]
+        [--ways processors threads processes loop]
 
 Needs a GPU, and onnxruntime-gpu in place of onnxruntime for files. Frames are links to the JPEG
 files below the folder, so each is read and decoded many times. All ways take turns (`--rounds`):
-whole runs on the processors and on the GPU (decoded, prepared, inferred, written and sealed) and,
-for networks of timm, which have random weights, the loop that one would write instead: a DataLoader
-with as many processes and 64 images a pass of eager torch, fp32, nothing written. Then 64 frames
-are answered by both runtimes, and twice by the GPU.
+whole runs (decoded, prepared, inferred, written and sealed) on the processors and on the GPU in as
+many threads as there are processors, on the GPU in so many processes, and, for networks of timm,
+which have random weights, the loop that one would write instead: a DataLoader with as many
+processes and 64 images a pass of eager torch, fp32, nothing written. Printed are the median frames
+a second of the whole and, in brackets, of the eight tenths in the middle, when all workers have
+their model. Then 64 frames are answered by both runtimes, and twice by the GPU.
 """
 
 import argparse
 import os
 import statistics
 import tempfile
-import time
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+from clock import Clock
 
 from steadyeye.core import plugins
 from steadyeye.core.spec import parse
 from steadyeye.data.images import image_file
 from steadyeye.runner import job, validate
-from steadyeye.runner.run import Silent, run
+from steadyeye.runner.run import run
 
 ANSWERED = 64
+WAYS = ("processors", "threads", "processes", "loop")
 
 
 @dataclass(frozen=True)
@@ -70,19 +75,18 @@ def link_frames(data: Path, folder: Path, frames: int) -> list[Path]:
     return files
 
 
-def time_run(spec: str, folder: Path, workers: int) -> float:
-    """Seconds of a whole run of a model that is built already."""
+def time_run(spec: str, folder: Path, workers: int, engine: str = "local") -> Clock:
+    """The clock of a whole run of a model that is built already."""
     with tempfile.TemporaryDirectory() as out:
         flags = {"models": [spec], "data": [f"image_folder(root='{folder}')"], "cache": "off"}
-        flags |= {"out": str(Path(out) / "run"), "workers": workers}
-        plan = validate.check(job.read(None, flags))
-        began = time.perf_counter()
-        run(plan, Silent())
-        return time.perf_counter() - began
+        flags |= {"out": str(Path(out) / "run"), "workers": workers, "engine": engine}
+        plan, clock = validate.check(job.read(None, flags)), Clock()
+        run(plan, clock)
+        return clock
 
 
-def time_loop(name: str, folder: Path, workers: int) -> float:
-    """Seconds of a DataLoader and eager torch on the GPU, without what writes the answers."""
+def time_loop(name: str, folder: Path, workers: int) -> Clock:
+    """The clock of a DataLoader and eager torch on the GPU, without what writes the answers."""
     import timm
     import torch
     from PIL import Image
@@ -100,12 +104,13 @@ def time_loop(name: str, folder: Path, workers: int) -> float:
             return transform(Image.open(files[index]).convert("RGB"))
 
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    began = time.perf_counter()
+    clock = Clock()
     loader = torch.utils.data.DataLoader(Frames(), 64, num_workers=workers, pin_memory=True)
     with torch.inference_mode():
         for batch in loader:
             network(batch.cuda(non_blocking=True)).cpu()
-    return time.perf_counter() - began
+            clock.add(len(batch))
+    return clock
 
 
 def compare_answers(subject: Subject, files: list[Path]) -> str:
@@ -145,38 +150,45 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--frames", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=0)
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--workers", type=int, default=cores)
+    parser.add_argument("--processes", type=int, nargs="*", default=[max(1, cores // 2), cores])
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=WAYS)
     for name in ("timm", "classifier", "detector"):
         parser.add_argument(f"--{name}", nargs="*", default=[])
     args = parser.parse_args()
-    workers = args.workers or len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = link_frames(args.data, folder, args.frames)
-        print("| network | processors | GPU | GPU ÷ processors | loop on the GPU | GPU ÷ loop |")
-        print("| --- | --- | --- | --- | --- | --- |")
         for subject in read_subjects(args):
-            print(measure_rates(subject, folder, args.frames, args.rounds, workers), flush=True)
+            print_rates(subject, folder, args)
         for subject in read_subjects(args):
             print(f"{subject.name}: {compare_answers(subject, files)}", flush=True)
 
 
-def measure_rates(subject: Subject, folder: Path, frames: int, rounds: int, workers: int) -> str:
-    """A row of the table: the median frames a second of each way, and their ratios."""
-    seconds: dict[str, list[float]] = {"onnx": [], "cuda": [], "loop": []}
-    for _, way in product(range(rounds), seconds):
-        if way != "loop":
-            spec = subject.spec.format(runtime=way)
-            seconds[way].append(time_run(spec, folder, workers))
-        elif subject.loop:
-            seconds[way].append(time_loop(subject.loop, folder, workers))
-    rates = {way: frames / statistics.median(taken) for way, taken in seconds.items() if taken}
-    loop = rates.get("loop")
-    beside = f"{loop:.0f} | {rates['cuda'] / loop:.2f}" if loop else " | "
-    ratio = rates["cuda"] / rates["onnx"]
-    return (
-        f"| {subject.name} | {rates['onnx']:.0f} | {rates['cuda']:.0f} | {ratio:.2f} | {beside} |"
-    )
+def print_rates(subject: Subject, folder: Path, args) -> None:
+    """Prints a line a way: the median frames a second, of the whole and of the middle."""
+    on_processors, on_gpu = (subject.spec.format(runtime=name) for name in ("onnx", "cuda"))
+    ways = {
+        "processors": lambda: time_run(on_processors, folder, args.workers),
+        "threads": lambda: time_run(on_gpu, folder, args.workers),
+        **{
+            f"{count} processes": partial(time_run, on_gpu, folder, 0, f"local(processes={count})")
+            for count in args.processes
+        },
+    }
+    if subject.loop:
+        ways["loop"] = lambda: time_loop(subject.loop, folder, args.workers)
+    ways = {name: way for name, way in ways.items() if name.split()[-1] in args.ways}
+    clocks: dict[str, list[Clock]] = {name: [] for name in ways}
+    for _, name in product(range(args.rounds), ways):
+        clocks[name].append(ways[name]())
+    for name, rounds in clocks.items():
+        whole, steady = (
+            statistics.median(getattr(clock, rate) for clock in rounds)
+            for rate in ("whole", "steady")
+        )
+        print(f"| {subject.name} | {name} | {whole:,.0f} ({steady:,.0f}) |", flush=True)
 
 
 if __name__ == "__main__":
