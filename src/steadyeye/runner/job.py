@@ -1,5 +1,6 @@
 """A job: which models on which data, and where; written down in TOML or given as flags."""
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -12,6 +13,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.spec import parse
 from steadyeye.core.storage.text_files import LARGEST_WHOLE, read_toml
 from steadyeye.degradation.operator import DEFAULT
+from steadyeye.runner.threads import cores
 
 HOW = {"workers", "out", "engine", "address", "cache"}
 CHOICES = {
@@ -193,10 +195,23 @@ class Cluster:
                 "most than at least"
             )
 
+    @property
+    def workers(self) -> int:
+        """The most actors that may be at work."""
+        return self.most or os.cpu_count() or 1
+
+    @property
+    def prefetches(self) -> bool:
+        """Whether an actor has a processor for a second thread, which works ahead."""
+        return self.cpus >= 2
+
 
 @dataclass(frozen=True)
 class Processes:
-    """Worker processes on this machine, each with a model of its own, inferring in one thread."""
+    """Worker processes on this machine, each with a model of its own, inferring in one thread.
+
+    Several GPUs are handed to them in turn, so that each process sees one.
+    """
 
     processes: int
 
@@ -204,6 +219,16 @@ class Processes:
         count = self.processes
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise UsageError(f"local(processes={count!r}): give a whole number of at least 1")
+
+    @property
+    def workers(self) -> int:
+        """The most processes that may be at work."""
+        return self.processes
+
+    @property
+    def prefetches(self) -> bool:
+        """Whether a process has a processor for a second thread, which works ahead."""
+        return cores() >= 2 * self.processes
 
 
 RemoteEngine: TypeAlias = Cluster | Processes

@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import os
 import platform
 import shutil
 import time
@@ -187,7 +186,7 @@ def complete_outside(
     """
     facts: dict[str, Any] = {}
     if driver.left:
-        with open_order(job, task, driver.cell, _count_workers(engine)) as order:
+        with open_order(job, task, driver.cell, engine) as order:
             if isinstance(engine, Cluster):
                 facts["nodes"] = _import_ray().complete(driver, order, engine)
             else:
@@ -195,12 +194,6 @@ def complete_outside(
         driver.close()
     # how much of the predictions went through this process
     return {**facts, "written": driver.written, "sent": driver.sent}
-
-
-def _count_workers(engine: RemoteEngine) -> int:
-    if isinstance(engine, Cluster):
-        return engine.most or os.cpu_count() or 1
-    return engine.processes
 
 
 def _import_ray() -> Any:

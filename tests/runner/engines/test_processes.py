@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import s3_server
+import torch
 from bright_pictures import written
 from whole_runs import Watcher, command, tree
 
@@ -21,9 +23,12 @@ from steadyeye.core.storage.files import place
 from steadyeye.predictions.shard_store import begin
 from steadyeye.runner import validate
 from steadyeye.runner.engines.driver import Driver, ShardComputer
+from steadyeye.runner.engines.gpus import list_gpus
+from steadyeye.runner.engines.processes import Shards
 from steadyeye.runner.engines.work_order import build_task, open_order
-from steadyeye.runner.job import Job, Processes, read_engine
+from steadyeye.runner.job import Cluster, Job, Processes, read_engine
 from steadyeye.runner.run import run
+from steadyeye.runner.threads import Turns, cores
 
 MODEL = """
 import os, signal, time
@@ -34,7 +39,7 @@ HERE = Path(__file__).parent
 
 def light(images):
     (HERE / "began").mkdir(exist_ok=True)
-    (HERE / "began" / str(os.getpid())).touch()
+    (HERE / "began" / str(os.getpid())).write_text(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
     mean = images.reshape(len(images), -1).mean(axis=1) / 255
     if (HERE / "slow").exists():
         time.sleep(0.02 * len(images))
@@ -130,6 +135,41 @@ def test_the_bytes_the_counts_and_the_cache_of_threads(data, toy, whole, tmp_pat
     assert events(tmp_path / "again")["cell"]["hits"] == 128
     assert not first.said
     assert not again.said
+
+
+def test_workers_take_consecutive_shards_and_first_those_whose_worker_died():
+    shards = Shards(Turns(range(8), 2))
+    assert [shards.next(worker) for worker in (0, 1, 0, 1)] == [0, 4, 1, 5]
+    shards.put_back(4)
+    assert shards.deaths == {4: 1}
+    assert [shards.next(worker) for worker in (0, 0, 0)] == [4, 2, 3]
+    assert sorted(iter(lambda: shards.next(0), None)) == [6, 7]
+
+
+def test_a_worker_with_two_processors_works_ahead():
+    assert Processes(1).prefetches == (cores() >= 2)
+    assert not Processes(cores()).prefetches
+    assert [Cluster(cpus=cpus).prefetches for cpus in (0.5, 1, 2)] == [False, False, True]
+
+
+def test_several_gpus_are_taken_in_turn(data, toy, whole, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a, 3")
+    compute(tmp_path / "run", data)
+    assert tree(tmp_path / "run") == whole
+    of_workers = [(toy / "began" / str(pid)).read_text() for pid in workers(toy)]
+    assert sorted(of_workers) == ["3", "GPU-a"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    shutil.rmtree(toy / "began")
+    compute(tmp_path / "with_one", data)
+    assert {(toy / "began" / str(pid)).read_text() for pid in workers(toy)} == {"1"}
+
+
+def test_the_gpus_that_may_be_used(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert len(list_gpus()) == torch.cuda.device_count()
+    for text, expected in (("", []), ("2", ["2"]), ("1,GPU-b,", ["1", "GPU-b"])):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", text)
+        assert list_gpus() == expected
 
 
 def test_a_killed_worker_is_replaced_and_nothing_is_lost(data, toy, whole, tmp_path):
@@ -272,7 +312,7 @@ def test_rows_come_through_the_driver_where_the_folder_is_not_reached(data, toy,
     (task,) = validate.check(job).tasks
     cell = begin(tmp_path / "cell", task.identity)
     driver = Driver(cell, lambda rows: None, lambda took: None, print)
-    with open_order(job, task, cell, 1) as order:
+    with open_order(job, task, cell, Processes(1)) as order:
         assert ShardComputer(order).compute(0).content == b""
         for other in (replace(order, token=".a.tmp"), replace(order, out=str(tmp_path / "b"))):
             assert not other.is_reachable()
@@ -291,7 +331,7 @@ def test_rows_come_through_the_driver_where_the_folder_is_not_reached(data, toy,
 def test_a_worker_that_finds_other_weights_or_code_refuses(data, toy, tmp_path):
     job = Job(models=(LIGHT,), data=(data,), out=str(tmp_path / "run"), batch=4)
     (task,) = validate.check(job).tasks
-    with open_order(job, task, begin(tmp_path / "cell", task.identity), 1) as order:
+    with open_order(job, task, begin(tmp_path / "cell", task.identity), Processes(1)) as order:
         with pytest.raises(UsageError, match=r"has numpy .*, not 0\.1; install the same"):
             build_task(replace(order, provenance={**order.provenance, "numpy": "0.1"}))
         with pytest.raises(UsageError, match=r"another rows of .* same weights and data"):

@@ -41,7 +41,7 @@ class ShardComputer:
     def __init__(self, order: Order) -> None:
         self.order = order
         self._task: Task | None = None
-        self._worker = WorkerThread(lambda: False, prefetches=False)
+        self._worker = WorkerThread(lambda: False, prefetches=order.prefetches)
 
     def compute(self, number: int) -> Done:
         """Computes a shard, and writes it where this process reaches the folder of the driver."""

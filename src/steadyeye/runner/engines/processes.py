@@ -1,4 +1,4 @@
-"""Worker processes on this machine: for models in Python, which hold the interpreter's lock.
+"""Worker processes on this machine, for where threads would wait for Python's lock.
 
 The same shards, bytes and resume as with threads. A process is started anew, not forked, and needs
 no `__main__` guard in the user's script. One that dies is replaced and its shard computed again.
@@ -20,8 +20,10 @@ from threading import Thread
 
 from steadyeye.core.errors import UsageError
 from steadyeye.runner.engines.driver import Done, Driver, ShardComputer
+from steadyeye.runner.engines.gpus import assign_gpu
 from steadyeye.runner.engines.work_order import Order
 from steadyeye.runner.job import Processes
+from steadyeye.runner.threads import Turns
 
 TRIES = 3  # of a shard whose worker dies
 GRACE = 5.0  # seconds that a worker has to end
@@ -30,9 +32,10 @@ LOOK = 1.0  # seconds after which workers are looked after that say nothing
 
 @dataclass(eq=False)
 class Worker:
-    """A process, the line to it, and the shard that it is at; None: none."""
+    """A process, its number from 0, the line to it, and the shard that it is at; None: none."""
 
     process: "subprocess.Popen[bytes]"
+    number: int
     line: Connection
     shard: int | None = None
 
@@ -60,29 +63,49 @@ def complete(driver: Driver, order: Order, engine: Processes) -> int:
     An error or an interrupt ends all of them; finished shards stay. Raises `UsageError` for what a
     worker raises, and where the workers at one shard die three times over.
     """
-    queue, deaths = deque(driver.left), Counter[int]()
+    count = min(engine.processes, len(driver.left))
+    shards, unused = Shards(Turns(driver.left, count)), list(range(count))
     with _hold_workers() as workers:
-        while queue or any(worker.shard is not None for worker in workers):
-            while queue and len(workers) < engine.processes:
-                workers.append(_start_worker())
-                workers[-1].tell(order)
+        while True:
             for worker in workers:
-                if queue and worker.shard is None:
-                    worker.tell(queue.popleft())
+                if worker.shard is None and (shard := shards.next(worker.number)) is not None:
+                    worker.tell(shard)
+            while unused and (shard := shards.next(unused[0])) is not None:
+                workers.append(_start_worker(unused.pop(0)))
+                workers[-1].tell(order)
+                workers[-1].tell(shard)
+            if all(worker.shard is None for worker in workers):
+                return shards.deaths.total()
             for worker in _ready(workers):
-                number, done = worker.shard, worker.answer()
-                assert number is not None, "nobody speaks unasked"
+                shard, done = worker.shard, worker.answer()
+                assert shard is not None, "nobody speaks unasked"
                 worker.shard = None
                 if done is not None:
                     driver.take(done)
                     continue
                 workers.remove(worker)
+                unused.append(worker.number)
                 _end(worker)
-                deaths[number] += 1
-                if deaths[number] == TRIES:
-                    raise UsageError(_describe_death(driver, number, worker.process.returncode))
-                queue.appendleft(number)
-    return deaths.total()
+                shards.put_back(shard)
+                if shards.deaths[shard] == TRIES:
+                    raise UsageError(_describe_death(driver, shard, worker.process.returncode))
+
+
+class Shards:
+    """The shards that are left: stretches of consecutive ones, and those whose worker died."""
+
+    def __init__(self, turns: Turns) -> None:
+        self.deaths: Counter[int] = Counter()
+        self._turns, self._lost = turns, deque[int]()
+
+    def next(self, worker: int) -> int | None:
+        """The next shard of a worker, by its number; None where none is left."""
+        return self._lost.popleft() if self._lost else self._turns.next(worker)
+
+    def put_back(self, shard: int) -> None:
+        """Takes a shard back whose worker died."""
+        self.deaths[shard] += 1
+        self._lost.append(shard)
 
 
 def _ready(workers: Sequence[Worker]) -> list[Worker]:
@@ -93,7 +116,7 @@ def _ready(workers: Sequence[Worker]) -> list[Worker]:
     return [busy[line] for line in busy if line in speaking or line in dead]
 
 
-def _start_worker() -> Worker:
+def _start_worker(number: int) -> Worker:
     if os.name == "nt":
         raise UsageError("engine='local(processes=…)' does not run on Windows; use threads")
     own_end, other_end = socket.socketpair()
@@ -102,12 +125,12 @@ def _start_worker() -> Worker:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-P", "-c", program],
-            env={**os.environ, "PYTHONPATH": paths},
+            env={**os.environ, "PYTHONPATH": paths, **assign_gpu(number)},
             pass_fds=[other_end.fileno()],
             # an interrupt of the terminal is the driver's, which then ends its workers
             start_new_session=True,
         )
-    return Worker(process, Connection(own_end.detach()))
+    return Worker(process, number, Connection(own_end.detach()))
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from steadyeye.data.images import image_file
 from steadyeye.predictions.shard_store import Cell
 from steadyeye.runner import sweep
 from steadyeye.runner.cache.lookup import SharedStore, share_store
-from steadyeye.runner.job import Job
+from steadyeye.runner.job import Job, RemoteEngine
 from steadyeye.runner.task import Task, task
 
 VARIABLES = (plugin_folder.VARIABLE, confinement.VARIABLE, image_file.VARIABLE)
@@ -40,7 +40,8 @@ class Order:
     `variables`: of the environment, those of `VARIABLES`. `allowed_code`: what files may name.
     `objects`: pickled, text → object. `out`: the cell's folder. `token`: the name of a file in it
     by which a worker knows that it reaches the same folder, and that the driver still holds it.
-    `answers`: where answers are stored; None: nowhere.
+    `answers`: where answers are stored; None: nowhere. `prefetches`: whether a worker has a
+    processor for a second thread, which works ahead.
     """
 
     job: Job
@@ -53,6 +54,7 @@ class Order:
     out: str
     token: str
     answers: SharedStore | None
+    prefetches: bool
 
     def is_reachable(self) -> bool:
         """Whether the cell's folder, as it is seen from here, is the driver's, still held by it."""
@@ -65,8 +67,8 @@ class Order:
 
 
 @contextmanager
-def open_order(job: Job, task: Task, cell: Cell, workers: int) -> Iterator[Order]:
-    """The order of a cell to so many workers, for as long as this process takes in what comes."""
+def open_order(job: Job, task: Task, cell: Cell, engine: RemoteEngine) -> Iterator[Order]:
+    """The order of a cell to an engine, for as long as this process takes in what comes."""
     folder = cell.folder.absolute() if isinstance(cell.folder, Path) else cell.folder
     # a name that `mend` clears where this process dies
     token = f".{secrets.token_hex(8)}.tmp"
@@ -82,7 +84,8 @@ def open_order(job: Job, task: Task, cell: Cell, workers: int) -> Iterator[Order
             objects=pack_objects(task.objects),
             out=str(folder),
             token=token,
-            answers=share_store(task.cache.store, workers) if task.cache else None,
+            answers=share_store(task.cache.store, engine.workers) if task.cache else None,
+            prefetches=engine.prefetches,
         )
     finally:
         (folder / token).unlink(missing_ok=True)
