@@ -49,14 +49,17 @@ class Subject:
         return plugins.build("models", parse(self.spec.format(runtime=runtime)))
 
 
-def read_subjects(args) -> list[Subject]:
-    """What the arguments name."""
-    subjects = [
-        Subject(
-            f"{name}, torch", f"timm(name='{name}', pretrained=False, runtime='{{runtime}}')", name
-        )
-        for name in args.timm
-    ]
+def read_subjects(args, weights: Path) -> list[Subject]:
+    """What the arguments name; networks of timm with random weights, written to a folder."""
+    subjects = []
+    for name in args.timm:
+        import timm
+        import torch
+
+        torch.manual_seed(0)
+        torch.save(timm.create_model(name).state_dict(), weights / f"{name}.pt")
+        spec = f"timm(name='{name}', checkpoint='{weights}/{name}.pt', runtime='{{runtime}}')"
+        subjects.append(Subject(f"{name}, torch", spec, name))
     for file in args.classifier:
         spec = f"onnx(path='{file}', classes='imagenet1k', runtime='{{runtime}}')"
         subjects.append(Subject(f"{Path(file).stem}, ONNX", spec))
@@ -115,12 +118,9 @@ def time_loop(name: str, folder: Path, workers: int) -> Clock:
 
 def compare_answers(subject: Subject, files: list[Path]) -> str:
     """How far the answers of the GPU are from those of the processor and from its own."""
-    import torch
-
     images = [image_file.read(path) for path in files[:: max(1, len(files) // ANSWERED)]]
     answers = []
     for runtime in ("onnx", "cuda", "cuda"):
-        torch.manual_seed(0)  # of random weights
         answers.append(subject.build(runtime)(images))
     expected, on_gpu, again = answers
     if isinstance(expected, np.ndarray):
@@ -157,12 +157,13 @@ def main() -> None:
     for name in ("timm", "classifier", "detector"):
         parser.add_argument(f"--{name}", nargs="*", default=[])
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory() as weights:
         folder = Path(name)
         files = link_frames(args.data, folder, args.frames)
-        for subject in read_subjects(args):
+        subjects = read_subjects(args, Path(weights))
+        for subject in subjects:
             print_rates(subject, folder, args)
-        for subject in read_subjects(args):
+        for subject in subjects:
             print(f"{subject.name}: {compare_answers(subject, files)}", flush=True)
 
 

@@ -289,7 +289,9 @@ def test_a_detector_exported_in_half_precision(tmp_path, test_data):
         nearest = distances.argmin(axis=0)
         assert (rounded.labels[nearest] == exact.labels[sure]).all()
         np.testing.assert_allclose(rounded.scores[nearest], exact.scores[sure], atol=0.02)
-        is_near = distances.min(axis=0) < 1  # of two overlapping boxes rounding may prefer the other
+        is_near = (
+            distances.min(axis=0) < 1
+        )  # of two overlapping boxes rounding may prefer the other
         assert is_near.mean() > 0.9
 
 

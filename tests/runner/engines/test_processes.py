@@ -31,7 +31,7 @@ from steadyeye.runner.run import run
 from steadyeye.runner.threads import Turns, cores
 
 MODEL = """
-import os, signal, time
+import json, os, signal, time
 from pathlib import Path
 import numpy as np
 
@@ -39,7 +39,7 @@ HERE = Path(__file__).parent
 
 def light(images):
     (HERE / "began").mkdir(exist_ok=True)
-    (HERE / "began" / str(os.getpid())).write_text(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+    (HERE / "began" / str(os.getpid())).write_text(json.dumps(dict(os.environ)))
     mean = images.reshape(len(images), -1).mean(axis=1) / 255
     if (HERE / "slow").exists():
         time.sleep(0.02 * len(images))
@@ -102,6 +102,11 @@ def workers(toy):
     return {int(path.name) for path in (toy / "began").glob("*")} - {os.getpid()}
 
 
+def variables(toy, name):
+    """What the environment of each worker says of a variable."""
+    return [json.loads((toy / "began" / str(pid)).read_text()).get(name) for pid in workers(toy)]
+
+
 def until(condition):
     deadline = time.monotonic() + 120
     while not (outcome := condition()):
@@ -156,12 +161,21 @@ def test_several_gpus_are_taken_in_turn(data, toy, whole, tmp_path, monkeypatch)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a, 3")
     compute(tmp_path / "run", data)
     assert tree(tmp_path / "run") == whole
-    of_workers = [(toy / "began" / str(pid)).read_text() for pid in workers(toy)]
-    assert sorted(of_workers) == ["3", "GPU-a"]
+    assert sorted(variables(toy, "CUDA_VISIBLE_DEVICES")) == ["3", "GPU-a"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     shutil.rmtree(toy / "began")
     compute(tmp_path / "with_one", data)
-    assert {(toy / "began" / str(pid)).read_text() for pid in workers(toy)} == {"1"}
+    assert set(variables(toy, "CUDA_VISIBLE_DEVICES")) == {"1"}
+
+
+def test_libraries_in_workers_share_the_processors(data, toy, tmp_path, monkeypatch):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    compute(tmp_path / "run", data)
+    share = str(max(cores() // 2, 1))
+    assert variables(toy, "OMP_NUM_THREADS") == variables(toy, "MKL_NUM_THREADS") == [share] * 2
+    assert variables(toy, "OPENBLAS_NUM_THREADS") == ["7"] * 2
 
 
 def test_the_gpus_that_may_be_used(monkeypatch):

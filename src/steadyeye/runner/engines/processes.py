@@ -23,11 +23,13 @@ from steadyeye.runner.engines.driver import Done, Driver, ShardComputer
 from steadyeye.runner.engines.gpus import assign_gpu
 from steadyeye.runner.engines.work_order import Order
 from steadyeye.runner.job import Processes
-from steadyeye.runner.threads import Turns
+from steadyeye.runner.threads import Turns, cores
 
 TRIES = 3  # of a shard whose worker dies
 GRACE = 5.0  # seconds that a worker has to end
 LOOK = 1.0  # seconds after which workers are looked after that say nothing
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""How many threads libraries use: by themselves one a processor, in each of the processes."""
 
 
 @dataclass(eq=False)
@@ -71,7 +73,7 @@ def complete(driver: Driver, order: Order, engine: Processes) -> int:
                 if worker.shard is None and (shard := shards.next(worker.number)) is not None:
                     worker.tell(shard)
             while unused and (shard := shards.next(unused[0])) is not None:
-                workers.append(_start_worker(unused.pop(0)))
+                workers.append(_start_worker(unused.pop(0), max(cores() // count, 1)))
                 workers[-1].tell(order)
                 workers[-1].tell(shard)
             if all(worker.shard is None for worker in workers):
@@ -116,16 +118,17 @@ def _ready(workers: Sequence[Worker]) -> list[Worker]:
     return [busy[line] for line in busy if line in speaking or line in dead]
 
 
-def _start_worker(number: int) -> Worker:
+def _start_worker(number: int, threads: int) -> Worker:
     if os.name == "nt":
         raise UsageError("engine='local(processes=…)' does not run on Windows; use threads")
     own_end, other_end = socket.socketpair()
     with other_end:
         program = f"from {__name__} import work; work({other_end.fileno()})"
+        defaults = dict.fromkeys(THREADS, str(threads))
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-P", "-c", program],
-            env={**os.environ, "PYTHONPATH": paths, **assign_gpu(number)},
+            env={**defaults, **os.environ, "PYTHONPATH": paths, **assign_gpu(number)},
             pass_fds=[other_end.fileno()],
             # an interrupt of the terminal is the driver's, which then ends its workers
             start_new_session=True,
