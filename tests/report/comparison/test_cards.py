@@ -45,6 +45,14 @@ def test_a_row_without_a_share_has_no_bar():
     assert shapes[1].count("rect") - shapes[0].count("rect") == 4
 
 
+def test_a_name_with_characters_that_xml_forbids_is_a_picture_too():
+    picture = render_picture(build_card(model="net\x01 \x1b[31m\ufffe\ud800 é😀"))
+    assert "net\ufffd \ufffd[31m\ufffd\ufffd é😀" in {
+        text.text for text in ET.fromstring(picture).iter()
+    }
+    assert picture.encode()
+
+
 def test_the_page_runs_no_script_but_its_own_and_asks_no_network():
     card = build_card("</script><script>alert(1)</script>")
     page = render_card(card, render_picture(card), "card")

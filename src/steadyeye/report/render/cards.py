@@ -1,5 +1,6 @@
 """A card of a model to share: one picture with its main numbers, and a page with the picture."""
 
+import re
 import unicodedata
 from dataclasses import dataclass
 
@@ -14,6 +15,10 @@ WIDTHS = {" fijlrtI.,:;'!|()[]-": 0.5, "+=<>~#&": 0.85, "mwMW@%": 1.1}
 """Widths in DejaVu Sans Bold, the widest of the card's fonts, as shares of the letters' size."""
 CAPITAL, WIDE, OTHER = 0.85, 1.1, 0.72
 """The same for capital letters, for those as wide as they are high, and for all others."""
+
+
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 does not allow, escaped or not."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,15 @@ class Card:
 
 
 def render_picture(card: Card) -> str:
-    """The card as SVG, 800 wide, that needs nothing else; same input, same bytes."""
+    """The card as SVG, 800 wide, that needs nothing else; same input, same bytes.
+
+    A character that SVG cannot hold, such as a control character in a name, is replaced by U+FFFD.
+    """
     environment = open_templates()
     environment.filters["fit"] = fit_size
     template = environment.get_template("card.svg")
     text: str = template.render(card=card, height=178 + 104 * len(card.rows))
-    return text + "\n"
+    return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text) + "\n"
 
 
 def fit_size(text: str, size: float, room: float) -> float:
