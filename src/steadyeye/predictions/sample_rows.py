@@ -28,10 +28,10 @@ def build_table(predictions: Predictions) -> pa.Table:
     `model`, `data`, `id`; `set`: the pm-set of the sample, or null; `labels`: names, null where it
     has none; `predicted`: a name, of a detector the class of its most confident box, null where the
     sample failed; `confidence`; `right`: null without labels; `rank` (0: first) and `probability`
-    of the true class; `error`; then the tags of the samples: a tag called as another column has
-    `tag_` before its name. Of a detector also `detections` and `boxes`, lists of `label`, `x0`,
-    `y0`, `x1`, `y1` in pixels and `score` or `crowd`. The metadata of the schema hold versions,
-    commit and notes.
+    of the true class, null where the scores are no probabilities; `error`; then the tags of the
+    samples: a tag called as another column has `tag_` before its name. Of a detector also
+    `detections` and `boxes`, lists of `label`, `x0`, `y0`, `x1`, `y1` in pixels and `score` or
+    `crowd`. The metadata of the schema hold versions, commit and notes.
 
     Example, of made-up predictions:
 
@@ -54,7 +54,7 @@ def build_table(predictions: Predictions) -> pa.Table:
         "confidence": _floats(p.confidence),
         "right": pa.array(p.right, mask=unlabelled | failed),
         "rank": pa.array(p.rank, mask=p.rank < 0),
-        "probability": _floats(p.probability),
+        "probability": _floats(np.where(p.has_probabilities, p.probability, np.float32(np.nan))),
         "error": pa.array(p.errors.tolist(), pa.string(), mask=p.valid),
     }
     if p.detections is not None:
