@@ -135,7 +135,9 @@ class Predictions:
     def has_probabilities(self) -> bool:
         """Whether all scores lie in 0…1, and so are taken for probabilities and not for logits."""
         of_rows = [self.stored.get("least", self.scores), self.own_score]
-        of_rows += [self.confidence, self.probability]
+        of_rows += [
+            self.stored[name] for name in sorted({"confidence", "probability"} & self.stored.keys())
+        ]
         every = np.concatenate([scores[self.valid].ravel() for scores in of_rows])
         every = every[np.isfinite(every)]
         # rounding takes an average of ones a little above 1
