@@ -28,7 +28,7 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
     """What the job does to images; None where it does nothing to them.
 
     `all` operators are those that every model allows. Raises `UsageError` for unknown operators
-    and for levels that none of them has.
+    and for levels of which one of them has none but 0.
     """
     if not job.operators:
         return None
@@ -36,9 +36,8 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
     gradients = not job.fast and all(at_input(model).gradient for model in models)
     chosen = operators(job.operators, gradients)
     how = Degrading(chosen, levels(job.levels, chosen), job.seed)
-    reached = [operator for operator, steps in zip(chosen, how.steps(), strict=True) if any(steps)]
-    lost = [operator for operator in chosen if operator not in reached]
-    if reached and lost:
+    lost = [operator for operator, steps in zip(chosen, how.steps(), strict=True) if not any(steps)]
+    if lost:
         raise UsageError(
             f"levels '{job.levels}' hold none of {lost[0].name}, whose levels are 1 to "
             f"{lost[0].last}; leave --levels out for all that each operator has"
