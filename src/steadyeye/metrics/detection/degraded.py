@@ -183,11 +183,12 @@ def measure_rpc(predictions: Predictions, iou_threshold: float | str) -> Result:
     """`rpc`, with its operators as cells."""
     profile = profile_once(predictions, iou_threshold)
     cells = tuple(
-        Result.of(operator, retain(spread, profile.clean, profile.images))
+        Result.of(operator, retain(spread, profile.clean, profile.images), unit="ratio")
         for operator, spread in profile.by_operator.items()
     )
     whole = retain(profile.every, profile.clean, profile.images)
-    return Result.of(f"rpc(iou={iou_threshold})", whole, notes=profile.notes, cells=cells)
+    name, notes = f"rpc(iou={iou_threshold})", profile.notes
+    return Result.of(name, whole, notes=notes, cells=cells, unit="ratio")
 
 
 profile_once = lru_cache(maxsize=4)(profile_map)
