@@ -179,3 +179,13 @@ def test_sections_show_map_and_objects(sweep):
     assert failures.title.startswith("Failure points: the level at which a detector falls")
     (table,) = failures.tables
     assert table.caption == "Failure points of example, shares of mAP at level 0"
+
+
+def test_a_score_is_the_threshold_in_single_precision(sweep):
+    """0.7 as float32 is below 0.7: a model that gives just that reaches it."""
+    detections = sweep.detections
+    for threshold in (0.7, 0.8):
+        same = np.full(len(detections), np.float64(np.float32(threshold)))
+        table = replace(sweep, detections=replace(detections, score=same))
+        assert degraded_recall(table, score=threshold).value > 0
+        assert degraded_recall(table, objects="all", score=threshold + 1e-6).value == 0

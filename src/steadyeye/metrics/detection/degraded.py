@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import OOD, iou
+from steadyeye.core.boxes import OOD, iou, reach_score
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
@@ -204,7 +204,7 @@ def find_objects(predictions: Predictions, score: float) -> NDArray[np.bool_]:
     assert truth is not None, "a metric of boxes needs the column"
     assert detections is not None, "a metric of detections needs the column"
     hits = np.zeros(len(truth), dtype=np.bool_)
-    strong = np.flatnonzero(detections.score >= score)
+    strong = np.flatnonzero(reach_score(detections.score, score))
     strong = strong[np.argsort(detections.image[strong], kind="stable")]
     starts = np.searchsorted(detections.image[strong], np.arange(len(predictions) + 1))
     bounds = np.searchsorted(truth.image, np.arange(len(predictions) + 1))
