@@ -30,6 +30,9 @@ Weights = NDArray[np.int64] | None
 FOUND = 0.5
 """Score from which an object counts as found."""
 
+NO_MAP = "none: mAP is 0 at level 0"
+NONE_FOUND = "none: no object is found at level 0"
+
 
 @dataclass(frozen=True, eq=False)
 class MapProfile:
@@ -137,7 +140,7 @@ def retain(part: Spread, clean: Spread, n: int) -> Interval:
         return Interval(None, None, None, n, "none: there are no objects")
     whole = float(clean.values[present].mean())
     if whole <= 0:
-        return Interval(None, None, None, n, "none: mAP is 0 at level 0")
+        return Interval(None, None, None, n, NO_MAP)
     ratio = float(part.values[present].mean()) / whole
 
     def combine(name: str) -> NDArray[np.float64]:
@@ -239,11 +242,11 @@ class ObjectProfiles:
         return tuple(notes)
 
 
-def profile_objects(predictions: Predictions, objects: str, score: float) -> ObjectProfiles:
+def profile_objects(predictions: Predictions, objects: str, score: float) -> ObjectProfiles | None:
     """Every true object at every level, of the images that were predicted at all of them.
 
-    `objects`: "found", those found at level 0, or "all". Raises `UsageError` for another text, and
-    where none is found.
+    `objects`: "found", those found at level 0, or "all". None where there is none of them. Raises
+    `UsageError` for another text.
     """
     if objects not in ("found", "all"):
         raise UsageError(f"objects='{objects}': give 'found', those found at level 0, or 'all'")
@@ -262,10 +265,7 @@ def profile_objects(predictions: Predictions, objects: str, score: float) -> Obj
     places = np.where(rows == UNKNOWN, UNKNOWN, bounds[rows] + number)
     keep = counted[first] & (hits[first] if objects == "found" else True)
     if not keep.any():
-        raise UsageError(
-            f"{predictions.model} finds none of {number_of(int(counted[first].sum()), 'object')} "
-            "at level 0, so degradation cannot be measured; lower score, or use objects='all'"
-        )
+        return None
     names = np.array(
         [f"{sweep.images[i]}#{k}" for i, k in zip(image[keep], number[keep], strict=True)]
     )
