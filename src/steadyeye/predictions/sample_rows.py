@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable
+from steadyeye.core.boxes import OOD, BoxTable
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.provenance import provenance
@@ -31,7 +31,8 @@ def build_table(predictions: Predictions) -> pa.Table:
     of the true class, null where the scores are no probabilities; `error`; then the tags of the
     samples: a tag called as another column has `tag_` before its name. Of a detector also
     `detections` and `boxes`, lists of `label`, `x0`, `y0`, `x1`, `y1` in pixels and `score` or
-    `crowd`. The metadata of the schema hold versions, commit and notes.
+    `crowd`; the label of an object outside the classes is null. The metadata of the schema hold
+    versions, commit and notes.
 
     Example, of made-up predictions:
 
@@ -93,7 +94,8 @@ def _list_boxes(boxes: BoxTable, classes: Sequence[str], n: int, last: str) -> p
     """Of each of n images its boxes as structures, in the order they have."""
     order = np.argsort(boxes.image, kind="stable")
     starts = np.searchsorted(boxes.image[order], np.arange(n + 1)).astype(np.int32)
-    names = pa.array(classes, pa.string()).take(pa.array(boxes.label[order]))
+    label = boxes.label[order]
+    names = pa.array(classes, pa.string()).take(pa.array(label, mask=label == OOD))
     sides = [pa.array(boxes.boxes[order, side]) for side in range(4)]
     more = pa.array(boxes.score[order] if last == "score" else boxes.crowd[order])
     values = pa.StructArray.from_arrays([names, *sides, more], ["label", *SIDES, last])
