@@ -128,6 +128,12 @@ def test_rounding_takes_no_probability_for_a_logit():
     assert replace(sweep, scores=scores).has_probabilities
 
 
+def test_images_are_no_videos():
+    accuracy = degraded_accuracy(example_sweep())
+    assert accuracy.interval == "Gaffke's bounds over 20 images"
+    assert accuracy.cells[0].interval == "Gaffke's bounds over 20 images"
+
+
 def test_an_image_that_failed_at_any_level_is_left_out_and_counted():
     accuracy = degraded_accuracy(sweep({"fog": FOG}, errors={("fog", 2, 0)}))
     assert accuracy.n == 2
