@@ -65,7 +65,7 @@ def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
     names = [operator.name for operator in singles]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise UsageError(f"the operator '{min(twice)}' is given twice; give one of them a name=…")
+        raise UsageError(f"the operator '{min(twice)}' is given twice; leave one out")
     members = [plugins.build("operators", Spec(name)) for group in groups for name in GROUPS[group]]
     allowed = [operator for operator in members if gradients or not operator.needs_gradient]
     return tuple({operator.name: operator for operator in (*allowed, *singles)}.values())
