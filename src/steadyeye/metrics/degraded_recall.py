@@ -5,7 +5,7 @@ from dataclasses import replace
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.degradation.curves import shares
-from steadyeye.metrics.detection.degraded import FOUND, NONE_FOUND, profile_objects
+from steadyeye.metrics.detection.degraded import FOUND, NO_OBJECTS, NONE_FOUND, profile_objects
 
 
 @needs("boxes", "detections", "operator", "level", "profile")
@@ -27,7 +27,7 @@ def degraded_recall(
     """
     own = profile_objects(predictions, objects, score)
     if own is None:
-        why = NONE_FOUND if objects == "found" else "none: there are no objects"
+        why = NONE_FOUND if objects == "found" else NO_OBJECTS
         return Result("degraded_recall", None, None, None, 0, why)
     result = shares("degraded_recall", own.profiles, own.hits)
     return replace(result, notes=own.notes)

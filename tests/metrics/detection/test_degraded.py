@@ -133,6 +133,8 @@ def test_a_detector_that_finds_nothing_has_numbers_without_a_value_and_no_failur
     assert failure_levels([model]) is None
     (line,) = headline([model])
     assert line.endswith("has no mAP that degradation could lower: mAP is 0 at level 0.")
+    empty = replace(search, boxes=take(sweep.boxes, none))
+    assert map_failure_points(empty).interval == "none: there are no objects"
     assert degraded_recall(sweep, score=0.9999).interval == "none: no object is found at level 0"
 
 

@@ -31,6 +31,7 @@ FOUND = 0.5
 """Score from which an object counts as found."""
 
 NO_MAP = "none: mAP is 0 at level 0"
+NO_OBJECTS = "none: there are no objects"
 NONE_FOUND = "none: no object is found at level 0"
 
 
@@ -137,7 +138,7 @@ def retain(part: Spread, clean: Spread, n: int) -> Interval:
     """
     present = clean.is_present
     if not present.any():
-        return Interval(None, None, None, n, "none: there are no objects")
+        return Interval(None, None, None, n, NO_OBJECTS)
     whole = float(clean.values[present].mean())
     if whole <= 0:
         return Interval(None, None, None, n, NO_MAP)

@@ -20,6 +20,7 @@ from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.degraded import (
     FOUND,
     NO_MAP,
+    NO_OBJECTS,
     NONE_FOUND,
     find_objects,
     profile_objects,
@@ -151,7 +152,8 @@ def _search(
     zero = _rows_at(predictions, "", 0)
     whole = measure(zero)
     if not whole > 0:
-        why = NO_MAP if name == "map_failure_points" else NONE_FOUND
+        nothing = NO_OBJECTS if np.isnan(whole) else NO_MAP
+        why = nothing if name == "map_failure_points" else NONE_FOUND
         return _build_empty(name, thresholds, why, (_count_passes(predictions),))
     known: dict[str, dict[int, Interval]] = {}
     for operator in predictions.sweep["levels"]:
