@@ -113,10 +113,10 @@ def _describe_sweep(levels: Mapping[str, Sequence[int]]) -> Iterator[str]:
     for operator, steps in levels.items():
         operators.setdefault(tuple(step for step in steps if step), []).append(operator)
     for steps, names in operators.items():
-        shown = ", ".join(map(str, steps))
+        text = ", ".join(map(str, steps))
         if len(steps) > LISTED:
-            shown = f"{steps[0]} … {steps[-1]}, {len(steps)} of them"
-        yield f"images degraded by {', '.join(names)}; levels {shown}"
+            text = f"{steps[0]} … {steps[-1]}, {len(steps)} of them"
+        yield f"images degraded by {', '.join(names)}; levels {text}"
 
 
 def _escape(text: str) -> str:
