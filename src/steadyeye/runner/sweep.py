@@ -6,6 +6,7 @@ from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
 from steadyeye.core.defaults import IMAGENET_C, IMAGENET_C_EXTRA, OPERATORS
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
 from steadyeye.core.model_stages import at_input
 from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.types import Model, Source
@@ -155,6 +156,8 @@ def build_sweep(
     Of a `fast` job level 0 alone, where a search begins; the whole sweep otherwise. Of one with a
     `baseline` only the images that the model of that run gets right.
 
+    A frame that several sets share is one image.
+
     Raises `UsageError` where no image is labelled, where a review rejected some, or where the
     model has no gradient that is needed.
     """
@@ -172,6 +175,10 @@ def build_sweep(
         raise UsageError(f"'{source.name}' has no labels; degrade measures accuracy: give labels")
     unlabelled = len(source) - len(images)
     notes = (*source.notes, *([f"{unlabelled} unlabelled samples left out"] if unlabelled else []))
+    labelled, images = len(images), _list_frames(source, images)
+    if labelled > len(images):
+        shared = number_of(labelled - len(images), "sample")
+        notes = (*notes, f"{shared} left out: frames that several sets share count once")
     if detects(model) and not boxed:
         notes = (*notes, f"{model.name} is a detector: {AS_CLASSIFIER}")
     if job.baseline:
@@ -180,3 +187,18 @@ def build_sweep(
     cells = how.baseline(images) if job.fast else how.grid(images)
     sweep = Sweep(source, parts, how, cells, class_map.members, notes, exhaustive=not job.fast)
     return parts.model, sweep
+
+
+def _list_frames(source: Source, images: Sequence[int]) -> list[int]:
+    """Of images that are the same frame with the same labels, which several sets share, the first.
+
+    Several copies of a frame would count as that many images in every share and interval.
+    """
+    if not {"group", "video", "frame"} <= set(source.columns):
+        return list(images)
+    firsts: dict[tuple[object, ...], int] = {}
+    for index in images:
+        sample = source[index]
+        key = (sample.tags["video"], sample.tags["frame"], sample.truth)
+        firsts.setdefault(key, index)
+    return list(firsts.values())
