@@ -26,7 +26,7 @@ from steadyeye.core.storage.files import Place, make_temporary_folder, place
 from steadyeye.core.types import Model, Result, Source, results_html
 from steadyeye.data.augmented_data import augment
 from steadyeye.data.classes.class_lists import list_classes, read_given
-from steadyeye.data.python_data import read_items
+from steadyeye.data.python_data import read_first_image, read_items
 from steadyeye.models.detectors.python_model import adapt_model, is_maite_model
 from steadyeye.predictions.coco_results import list_results
 from steadyeye.predictions.covariate_table import join_measures
@@ -236,7 +236,8 @@ def evaluate(
         accuracy 66.7 % (95 % interval 9.4–99.2 %, n = 3, among 3 classes)
     """
     classes = list_classes(classes)
-    named_source, built_source = _source(source, classes, augmentation)
+    skip_unreadable = options.get("on_error") == "skip"
+    named_source, built_source = _source(source, classes, augmentation, skip_unreadable)
     named_model, built_model = _model(model, classes, built_source)
     folder = place(out) if out is not None else make_temporary_folder()
     if unknown_options := set(options) - OPTIONS:
@@ -364,7 +365,7 @@ def _model(
         )
     # whole videos, which have scenes, are for detectors too
     may_detect = {"boxes", "scene"} & set(source.columns) or is_maite_model(model)
-    image = source[0].image() if may_detect and len(source) else None
+    image = read_first_image(source) if may_detect and len(source) else None
     known = read_given(classes) if classes else None
     adapted = adapt_model(model, known, source.classes, image)
     return adapted.name, adapted
@@ -374,6 +375,7 @@ def _source(
     source: str | Source | Sequence[Any],
     classes: str | Sequence[str] | None,
     augmentation: Callable[..., Any] | None,
+    skip_unreadable: bool,
 ) -> tuple[str, Source]:
     if augmentation is not None and isinstance(source, str | Source):
         raise UsageError(
@@ -385,5 +387,5 @@ def _source(
     if isinstance(source, Source):
         return source.name, source
     data = source if augmentation is None else augment(source, augmentation)
-    built = read_items(data, classes)
+    built = read_items(data, classes, skip_unreadable)
     return built.name, built

@@ -8,7 +8,7 @@ from forked import drawn_lines, find_wide_lines, on_terminal, steadyeye
 from progress_work import work
 
 from steadyeye.cli.progress import _Cell, bar
-from steadyeye.cli.terminal import table_lines, wrap_sentence
+from steadyeye.cli.terminal import console, progress_console, show, table_lines, wrap_sentence
 
 __all__ = ["work"]
 
@@ -115,3 +115,10 @@ def test_a_command_that_cannot_start_ends(tmp_path):
     code, output = on_terminal(80, "ls", cwd=tmp_path / "absent")
     assert code == 1
     assert "FileNotFoundError" in output
+
+
+def test_a_module_between_colons_is_printed_as_it_is(capsys):
+    """`py:fire:detect` is a function of a module, which Rich would draw as a flame."""
+    for to in (console, progress_console):
+        show("run --model py:fire:detect", to=to)
+    assert capsys.readouterr() == ("run --model py:fire:detect\n",) * 2

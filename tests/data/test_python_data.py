@@ -368,3 +368,61 @@ def test_a_dataset_of_tensors_and_what_the_run_says_of_it(tmp_path):
     assert run.predictions.ids[0] == "tensordataset/00000000"
     run.report(tmp_path / "report.html")
     assert "tensordataset" in (tmp_path / "report.html").read_text()
+
+
+class Damaged:
+    """Photos of which one is not given, one is a file cut off and one is a file that is missing."""
+
+    classes = NAMES
+
+    def __init__(self, folder, boxes=False):
+        self.paths = {3: folder / "cut.png", 5: folder / "missing.png"}
+        Image.fromarray(draw()[3]).save(self.paths[3])
+        self.paths[3].write_bytes(self.paths[3].read_bytes()[:200])
+        self.boxes = boxes
+
+    def __len__(self):
+        return len(LABELS)
+
+    def __getitem__(self, index):
+        if index == 0:
+            raise OSError("the disk is away")
+        label = LABELS[index]
+        if self.boxes:
+            label = {"boxes": [[0, 0, 9, 9]], "labels": [label]}
+        return self.paths.get(index, draw()[index]), label
+
+
+def test_items_that_cannot_be_read_are_rows_with_their_reason(tmp_path):
+    run = se.evaluate(tell, Damaged(tmp_path), on_error="skip")
+    rows = run.rows().to_pylist()
+    errors = [row["error"] for row in rows]
+    assert [i for i, error in enumerate(errors) if error] == [0, 3, 5]
+    assert errors[0] == "item 0 of the data cannot be read: OSError: the disk is away"
+    assert "cannot decode the PNG" in errors[3]
+    assert "cannot read the image" in errors[5]
+    whole = se.evaluate(tell, Photos()).rows().to_pylist()
+    good = [1, 2, 4, 6, 7]
+    assert [rows[i]["right"] for i in good] == [whole[i]["right"] for i in good]
+    assert run.accuracy().n == 5
+    assert [row["labels"] for row in rows][:4] == [None, ["owl"], ["dog"], ["dog"]]
+    source = read_items(Damaged(tmp_path), skip_unreadable=True)
+    assert source.notes[1].startswith("3 images that cannot be read, first: item 0 of the data")
+    with pytest.raises(SampleError, match="the disk is away"):
+        se.evaluate(tell, Damaged(tmp_path))
+
+
+def test_boxes_of_items_that_cannot_be_read_are_left_out(tmp_path):
+    def detect(images):
+        return [([[0.0, 0, 9, 9]], [0.9], ["cat"]) for _ in images]
+
+    run = se.evaluate(detect, Damaged(tmp_path, boxes=True), on_error="skip")
+    rows = run.rows().to_pylist()
+    assert [i for i, row in enumerate(rows) if row["error"]] == [0, 3, 5]
+    assert [len(row["boxes"]) for row in rows] == [0, *[1] * 7]
+    assert run.map().n == 5
+
+
+def test_normalised_pixels_are_not_skipped():
+    with pytest.raises(SampleError, match="as they are before Normalize"):
+        se.evaluate(tell, [(draw()[0] / 255 - 0.5, "cat")], on_error="skip")

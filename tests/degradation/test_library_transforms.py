@@ -201,3 +201,26 @@ def test_a_sweep_over_transforms_of_libraries(tmp_path):
     cells = {cell.name: cell for cell in run.degraded_accuracy().cells}
     assert [level.value for level in cells["albumentations.InvertImg"].cells] == [1, 0]
     assert [level.value for level in cells["nrtk.AverageBlurPerturber"].cells] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("numpy:true_divide", 255.0, "'numpy:true_divide' returns float64 in 0…1, which would be"),
+        ("numpy:greater", 100, "'numpy:greater' returns bool in 0…1, which would be black"),
+        ("numpy:divide", 0.0, "'numpy:divide' returns NaN or infinity; return grey values 0…255"),
+        ("numpy:matmul", 2, "'numpy:matmul' fails: ValueError: matmul: "),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_a_function_returns_is_no_picture_unless_it_holds_grey_values(path, value, message):
+    """Libraries that have images in 0…1 would make black ones without a word."""
+    with pytest.raises(UsageError, match=message):
+        testing.degrade_example(build("callable", path=path, values=[value]), level=1)
+
+
+def test_floats_and_black_images_of_a_function_count_as_grey_values():
+    black = testing.degrade_example(build("callable", path="numpy:multiply", values=[0.0]), level=1)
+    assert black.endswith("→ 0")
+    half = testing.degrade_example(build("callable", path="numpy:multiply", values=[0.5]), level=1)
+    assert half.endswith("127 → 64")

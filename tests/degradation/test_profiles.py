@@ -1,5 +1,6 @@
 """Profiles, failure points and searches on tables worked by hand."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import true_rank, true_score
+from steadyeye.core.spec import Spec
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.core.types import Evaluated
@@ -19,9 +21,19 @@ from steadyeye.metrics.degraded_accuracy import degraded_accuracy
 from steadyeye.metrics.degraded_probability import degraded_probability
 from steadyeye.metrics.degraded_rank import degraded_rank
 from steadyeye.metrics.failure_points import failure_points
+from steadyeye.predictions.sample_rows import build_table
 from steadyeye.report.analyses.degradation_ranking import degradation_ranking
 from steadyeye.report.analyses.failure_levels import failure_levels
 from steadyeye.report.analyses.failure_strips import failure_strips
+from steadyeye.report.analyses.wrong_predictions import wrong_predictions
+from steadyeye.report.gate import OPEN, gate, tolerance
+from steadyeye.runner.collect import ask
+from steadyeye.testing import example_sweep
+
+
+def take_logits(table):
+    """The same predictions with scores whose softmax is other probabilities: 8 times as large."""
+    return replace(table, scores=table.scores * 8, top_scores=table.top_scores * 8)
 
 
 def test_profiles_by_hand():
@@ -76,6 +88,50 @@ def test_scores_that_are_no_probabilities_have_no_probability_profile():
     probability = degraded_probability(table)
     assert probability.value is None
     assert "no probabilities" in probability.interval
+
+
+def test_logits_are_neither_compared_nor_shown_as_probabilities():
+    logits = take_logits(example_sweep())
+    assert np.isnan(ask(Spec("degraded_probability")).outcomes(logits).value)
+    (verdict,) = gate(
+        [logits], (), [logits], tolerance((), "degraded_probability", "5%", against=True)
+    )
+    assert verdict.outcome == OPEN
+    assert {row["probability"] for row in build_table(logits).to_pylist()} == {None}
+    model = Evaluated(logits, {"failure_points": failure_points(logits)})
+    texts = [
+        line
+        for section in (failure_strips([model]), wrong_predictions([model]))
+        if section is not None
+        for exhibit in section.exhibits
+        for picture in exhibit.pictures
+        for line in (picture.title, *picture.lines)
+        if "changed" not in line
+    ]
+    assert any(", score " in text for text in texts)
+    assert not re.search(r"(predicts|class)[^;]*%", "; ".join(texts))
+
+
+def test_logits_are_told_by_any_score_and_not_by_those_of_the_true_classes():
+    sweep = example_sweep()
+    scores = sweep.scores.copy()
+    wrong = ~sweep.truth & (np.arange(len(sweep)) == 3)[:, None]
+    scores[wrong] = -4
+    assert degraded_probability(replace(sweep, scores=scores)).value is None
+    assert degraded_probability(sweep).value is not None
+
+
+def test_rounding_takes_no_probability_for_a_logit():
+    sweep = example_sweep()
+    scores = sweep.scores.copy()
+    scores[5] = np.where(sweep.truth[5], np.float32(1.0000002), np.float32(-1e-9))
+    assert replace(sweep, scores=scores).has_probabilities
+
+
+def test_images_are_no_videos():
+    accuracy = degraded_accuracy(example_sweep())
+    assert accuracy.interval == "Gaffke's bounds over 20 images"
+    assert accuracy.cells[0].interval == "Gaffke's bounds over 20 images"
 
 
 def test_an_image_that_failed_at_any_level_is_left_out_and_counted():
@@ -294,5 +350,5 @@ def test_a_single_wrong_image_is_counted_and_has_no_strip():
     points = failure_points(never_right, images="all")
     assert failure_strips([Evaluated(never_right, {"failure_points": points})]) is None
     lost = sweep({"fog": [[0], [0], [0]]}, errors={("fog", 1, 0)})
-    with pytest.raises(UsageError, match="every level for none of 1 image"):
+    with pytest.raises(UsageError, match=r"every level for none of 1 image.* first error: broken"):
         degraded_accuracy(lost, images="all")

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 from forked import refused, steadyeye
 from pycocotools.coco import COCO
@@ -88,3 +89,30 @@ def test_what_is_wrong_is_said(run):
     shutil.copytree(out, out.parent / "again")
     message = refused("rows", str(out), str(out.parent / "again"), "--out", "results.json")
     assert "COCO's results are of one model on one of the data" in message
+
+
+def see_ants(images):
+    return [([[1.0, 1, 30, 30]], [0.5], ["ant"]) for _ in images]
+
+
+@pytest.fixture
+def pictures():
+    """Two images with boxes, of Python."""
+    pixels = np.random.default_rng(0).integers(0, 255, (2, 60, 60, 3), dtype=np.uint8)
+    return [(image, {"boxes": [[1, 1, 30, 30]], "labels": ["ant"]}) for image in pixels]
+
+
+def test_data_of_python_have_classes_numbered_by_their_order(pictures, tmp_path):
+    run = se.evaluate(see_ants, pictures, out=tmp_path / "run")
+    done = steadyeye("rows", str(tmp_path / "run"), "--out", str(tmp_path / "results.json"))
+    assert done.returncode == 0, done.stderr
+    assert "categories numbered 1, 2, … in the order of the classes" in done.stdout
+    assert json.loads((tmp_path / "results.json").read_text()) == run.coco_results()
+    message = refused("mine", str(tmp_path / "run"), "--out", str(tmp_path / "mined"))
+    assert "data of Python, which no later command can open" in message
+
+
+def test_degraded_images_are_none_that_annotations_number(pictures, tmp_path):
+    se.evaluate(see_ants, pictures, out=tmp_path / "run", operators="jpeg", levels="0,20")
+    message = refused("rows", str(tmp_path / "run"), "--out", str(tmp_path / "results.json"))
+    assert "is of changed images, which no annotations of COCO number" in message

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from steadyeye.core.boxes import OOD
 from steadyeye.core.errors import UsageError
 from steadyeye.metrics.pm_k import pm_k
 from steadyeye.predictions.sample_rows import build_table, encode_rows, join_tables
@@ -89,3 +90,12 @@ def test_rows_of_several_runs_have_the_columns_of_all():
     other = few.set_column(few.column_names.index("offset"), "offset", few["id"])
     with pytest.raises(UsageError, match="do not fit into one table"):
         join_tables([few, other])
+
+
+def test_objects_outside_the_classes_have_boxes_without_a_label():
+    p = example_detections(sets=4)
+    label = p.boxes.label.copy()
+    label[1] = OOD
+    rows = build_table(replace(p, boxes=replace(p.boxes, label=label))).to_pylist()
+    labels = [box["label"] for row in rows for box in row["boxes"]]
+    assert labels == [None if i == 1 else p.classes[k] for i, k in enumerate(label)]

@@ -20,6 +20,7 @@ from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.proportions import tango
 from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
+from steadyeye.metrics.relative_mce import relative_mce
 from steadyeye.report.gate import (
     FAILS,
     HOLDS,
@@ -36,6 +37,7 @@ from steadyeye.report.gate import (
 from steadyeye.report.gate_metrics import write_metrics
 from steadyeye.report.sample_size import to_show
 from steadyeye.runner.collect import ask
+from steadyeye.testing import example_corruptions
 
 
 def anchors(right, model="m", videos=None, **names):
@@ -491,3 +493,35 @@ def test_the_gate_against_a_base(runs, tmp_path):
 )
 def test_what_the_gate_cannot_judge_is_a_usage_error(runs, words, why):
     assert why in refused("gate", runs / "head" / "run", *words)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mce <= 120", r"ratios are in 0…10; write 1\.2 or 120%"),
+        ("mce <= -0.1", "ratios are in 0…10"),
+        ("relative_mce <= 70", r"differences of ratios are in −10…10; write 0\.7 or 70%"),
+        ("mce(baseline='none') <= 1.2", "shares are in 0…1"),
+    ],
+)
+def test_a_number_of_percent_without_its_sign_is_refused(text, message):
+    with pytest.raises(UsageError, match=message):
+        gate([example_corruptions()], requirements([text]))
+
+
+def test_corruption_errors_may_be_required_to_be_below_more_than_one():
+    """More errors than AlexNet are no share: 120 % is a number to ask for."""
+    texts = ["mce <= 120%", "relative_mce <= 250%"]
+    verdicts = gate([example_corruptions()], requirements(texts))
+    assert [verdict.outcome for verdict in verdicts] == [HOLDS, HOLDS]
+
+
+def test_a_difference_of_relative_errors_is_in_percentage_points():
+    better, worse = example_corruptions(seed=3), example_corruptions(seed=2)
+    limit = tolerance((), "relative_mce", "30%", against=True)
+    (verdict,) = gate([replace(worse, model="new")], (), [replace(better, model="old")], limit)
+    values = [relative_mce(table).value for table in (better, worse)]
+    assert "at most 30.0 percentage points worse" in verdict.requirement
+    assert f"{(values[0] - values[1]) * 100:+.1f} percentage points" in verdict.numbers.replace(
+        "−", "-"
+    )

@@ -1,7 +1,9 @@
 """The block of a model card: what the library of the Hub reads is what the run measured."""
 
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from forked import steadyeye
 from huggingface_hub import ModelCard
@@ -15,6 +17,7 @@ from steadyeye.testing import (
     example_detections,
     example_predictions,
     example_source,
+    example_sweep,
     tell_example_classes,
 )
 
@@ -47,6 +50,25 @@ def test_the_library_of_the_hub_reads_the_numbers():
 def test_a_detector_is_of_another_task():
     index = read_index(render_card([evaluate_metrics(example_detections())]))
     assert {task for *_, task in index.values()} == {"object-detection"}
+
+
+def test_a_card_says_what_limits_an_interval_and_what_was_left_out():
+    table = example_predictions(margin=0.5)
+    failed = np.where(np.arange(len(table)) == 2, "cut off", "")
+    table = replace(table, errors=failed, tags={**table.tags, "video": np.full(len(table), "a")})
+    text = render_card([evaluate_metrics(table, [Spec("accuracy")])])
+    (name,) = (name for _, name, _ in read_index(text).values())
+    assert name.endswith(", within this one video only)")
+    assert re.search(r"\| accuracy \| [^|]+ \| [^|]+, within this one video only \|", text)
+    assert "- example on example: 1 left out: no prediction." in text
+
+
+def test_a_card_of_degraded_images_says_how_they_were_degraded():
+    levels = {"blur": [0, 1, 2, 3, 4], "noise": [0, *range(1, 31)], "rain": [0, 1, 2, 3, 4]}
+    sweep = replace(example_sweep(), sweep={"levels": levels, "seed": 0})
+    text = render_card([evaluate_metrics(sweep, [Spec("degraded_accuracy")])])
+    assert "- example on example: images degraded by blur, rain; levels 1, 2, 3, 4." in text
+    assert "- example on example: images degraded by noise; levels 1 … 30, 30 of them." in text
 
 
 def test_names_with_odd_letters_stay_whole():

@@ -121,4 +121,4 @@ def test_a_search_finds_the_levels_of_the_sweep_with_fewer_passes(job, tmp_path)
     ):
         assert [cell.value for cell in first.cells] == [cell.value for cell in second.cells]
     (headline,) = document([folder]).headline
-    assert "has less than half of its mAP from level 5 of darken" in headline
+    assert "has less than 50\u202f% of its mAP from level 5 of darken" in headline

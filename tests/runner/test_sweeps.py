@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -359,6 +360,8 @@ def test_all_images_can_be_the_baseline(sweep):
             {"operators": "jpeg, gaussian_noise", "levels": "0:30:10"},
             "hold none of gaussian_noise, whose levels are 1 to 5",
         ),
+        ({"operators": "jpeg", "levels": "0"}, "hold none of jpeg, whose levels are 1 to 30"),
+        ({"operators": "jpeg", "levels": "5:1"}, "there are none; write the lower one first"),
         ({"operators": "jpeg", "levels": "0:31"}, "levels go from 0 to 30"),
         ({"operators": "jpeg", "levels": "-1,3"}, "levels go from 0 to 30"),
         ({"operators": "jpeg", "levels": "many"}, "write first:last"),
@@ -416,3 +419,35 @@ def test_levels_are_read(text, expected):
 def test_wrong_metrics_of_a_sweep_are_told(arguments):
     with pytest.raises(UsageError):
         metrics(*arguments)
+
+
+def test_a_frame_of_several_sets_is_one_image(tmp_path):
+    """Sets of frames ±3 around each of three anchors among eight frames overlap."""
+    folder = tmp_path / "frames" / "clip"
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for number in range(8):
+        pixels = rng.integers(0, 256, (24, 24, 3), np.uint8)
+        cv2.imwrite(str(folder / f"{number:04d}.png"), pixels)
+    (tmp_path / "labels.csv").write_text("video,labels\nclip,cat\n")
+
+    def see_red(images):
+        red = images[..., 0].mean(axis=(1, 2)) > 127.5
+        return np.column_stack([red, ~red]).astype(float)
+
+    measured = se.evaluate(
+        see_red,
+        f"frames(path='{tmp_path / 'frames'}', anchors=3, k=3, labels='{tmp_path / 'labels.csv'}')",
+        classes=["cat", "dog"],
+        operators="jpeg",
+        levels="0,20",
+    )
+    rows = measured.rows().to_pylist()
+    plain = [row for row in rows if row["level"] == 0]
+    assert sorted(row["frame"] for row in plain) == sorted({row["frame"] for row in plain})
+    accuracy = measured.degraded_accuracy(images="all")
+    assert accuracy.n == len(plain) <= 8
+    degraded = [row["right"] for row in rows if row["level"] == 20]
+    assert accuracy.value == pytest.approx(np.mean(degraded))
+    (note,) = (note for note in measured.predictions.notes if "share" in note)
+    assert note.endswith("samples left out: frames that several sets share count once")

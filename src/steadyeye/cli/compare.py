@@ -81,9 +81,7 @@ def compare(
     models = compare.group_shared(folders, specs)
     boards = compare.rank_models(models)
     costs = compare.describe_costs(models, original) if original else []
-    for line in data_changes.notes(folders):
-        say(line)
-    for line in costs:
+    for line in (*data_changes.notes(folders), *costs, *compare.list_unranked(specs)):
         say(line)
     for boards_of_data in boards:
         _print_boards(boards_of_data, len(boards) > 1)

@@ -18,6 +18,7 @@ def leaderboard(
     metrics: Metrics = None,
 ) -> None:
     """Write a leaderboard of models on data sets: a page that opens offline, cards, numbers."""
+    from steadyeye.report.compare import list_unranked
     from steadyeye.report.leaderboard_files import check_folder, write_site
     from steadyeye.report.leaderboard_site import build_site
     from steadyeye.runner import data_changes
@@ -25,7 +26,8 @@ def leaderboard(
     folders = [place(run) for run in runs]
     check_folder(place(out))
     site = build_site(folders, join_options(metrics))
-    for line in (*data_changes.notes(folders), *site.findings):
+    unranked = list_unranked(join_options(metrics))
+    for line in (*data_changes.notes(folders), *site.findings, *unranked):
         say(line)
     for file in write_site(site, place(out)):
         show(f"{file.name}: {file.resolve()}")

@@ -42,12 +42,8 @@ def rows(
 
 def _write_results(cells: Sequence[tuple["Place", "Predictions"]], out: Path) -> None:
     """Writes the detections of the only model and data as COCO's results."""
-    from steadyeye.core.abilities import Numbered
     from steadyeye.core.storage.files import write_output
     from steadyeye.predictions.coco_results import encode_results
-    from steadyeye.predictions.read import cells as list_cells
-    from steadyeye.predictions.shard_store import open_cell
-    from steadyeye.runner.measure import rebuilt
 
     if len(cells) != 1:
         several = ", ".join(f"{p.model} on {p.data}" for _, p in cells)
@@ -56,8 +52,12 @@ def _write_results(cells: Sequence[tuple["Place", "Predictions"]], out: Path) ->
             "run them one by one"
         )
     run, predictions = cells[0]
-    source = rebuilt(run, open_cell(list_cells(run)[0][0]).identity["data"])
-    ids = source.category_ids if isinstance(source, Numbered) else None
+    if predictions.sweep or predictions.probe:
+        raise UsageError(
+            f"{predictions.model} on {predictions.data} is of changed images, which no annotations "
+            "of COCO number; write these rows as .parquet, .arrow or .csv"
+        )
+    ids = _read_category_ids(run)
     write_output(out, encode_results(predictions, ids))
     count = 0 if predictions.detections is None else len(predictions.detections)
     say(
@@ -65,6 +65,20 @@ def _write_results(cells: Sequence[tuple["Place", "Predictions"]], out: Path) ->
         f"{'as in the annotations' if ids else '1, 2, … in the order of the classes'}"
     )
     show(str(out))
+
+
+def _read_category_ids(run: "Place") -> Sequence[int] | None:
+    """The number of each class in the annotations; None where they have none."""
+    from steadyeye.core.abilities import Numbered
+    from steadyeye.predictions.read import cells
+    from steadyeye.predictions.shard_store import open_cell
+    from steadyeye.runner.measure import is_of_python, rebuilt
+
+    data = open_cell(cells(run)[0][0]).identity["data"]
+    if is_of_python(data):
+        return None
+    source = rebuilt(run, data)
+    return source.category_ids if isinstance(source, Numbered) else None
 
 
 @command()

@@ -21,10 +21,10 @@ from rich.console import Console
 if TYPE_CHECKING:
     from steadyeye.core.types import Evaluated, Result
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, emoji=False)
 """Prints what the command was asked for, to stdout."""
 
-progress_console = Console(stderr=True, highlight=False, soft_wrap=True)
+progress_console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 """Prints what happens meanwhile, to stderr."""
 
 NARROW = "\u202f"

@@ -138,6 +138,14 @@ def divide_areas(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArr
     return np.asarray(share, dtype=np.float64)
 
 
+def reach_score(scores: NDArray[np.floating], score: float) -> NDArray[np.bool_]:
+    """(n,) which scores are `score` or more; models compute theirs in single precision.
+
+    A model's 0.7 lies below the 0.7 of double precision.
+    """
+    return np.asarray(scores >= min(score, float(np.float32(score))), dtype=np.bool_)
+
+
 def present(objects: Boxes) -> tuple[int, ...]:
     """The classes that are there, crowds and objects outside the classes aside, rising."""
     # a list is faster than an array of a few boxes

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import clock, percent
+from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Film, FilmFrame
 
@@ -62,8 +62,8 @@ def answer_frame(predictions: Predictions, row: int, at: str) -> FilmFrame:
     return FilmFrame(
         sample=str(predictions.ids[row]),
         at=at,
-        line=f"predicts {answer}, {percent(score)}",
-        score=share(score),
+        line=f"predicts {answer}, {predictions.format_score(score)}",
+        score=predictions.find_share(score),
         right=bool(predictions.right[row]) if predictions.has_label[row] else None,
         answer=answer,
     )
@@ -94,10 +94,6 @@ def _own_frame(predictions: Predictions, row: int) -> FilmFrame:
     tags = predictions.tags
     at = clock(float(tags["seconds"][row])) if "seconds" in tags else f"frame {tags['frame'][row]}"
     answer, score = predictions.own_answer(row), float(predictions.own_score[row])
-    line = f"predicts {answer}, {percent(score)}"
-    return FilmFrame(str(predictions.ids[row]), at, line, share(score), answer=answer)
-
-
-def share(score: float) -> float | None:
-    """A score as a share, rounded; None for one that is none, such as a logit."""
-    return round(score, 3) if 0 <= score <= 1 else None
+    line = f"predicts {answer}, {predictions.format_score(score)}"
+    share = predictions.find_share(score)
+    return FilmFrame(str(predictions.ids[row]), at, line, share, answer=answer)

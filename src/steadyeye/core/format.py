@@ -60,6 +60,9 @@ def points(value: float | None) -> str:
     return "—" if value is None else f"{value * 100:+.1f}".replace("-", "−").replace("−0.0", "+0.0")
 
 
+PERCENTAGES = frozenset({"share", "ratio"})
+"""Units that are shown as percentages, without a sign."""
+
 DIGITS = {"rank": 1, "score": 3}
 """Unit → digits behind the point, of a bare number; 0 for all others."""
 
@@ -68,7 +71,7 @@ def format_value(value: float | None, unit: str) -> str:
     """A value in its unit: a percentage, seconds, a score, a rank, a whole number; `—` for None."""
     if unit == "difference":
         return points(value)
-    if value is None or unit == "share":
+    if value is None or unit in PERCENTAGES:
         return percent(value)
     if unit == "seconds":
         return f"{value:.2f}\u202fs"
@@ -81,7 +84,7 @@ def span(low: float | None, high: float | None, unit: str) -> str:
     """An interval in its unit; `—` where both ends are open, `≥ 12` where the upper one is."""
     if unit == "difference":
         return "—" if low is None or high is None else f"{points(low)} to {points(high)}"
-    if unit == "share" or low is None:
+    if unit in PERCENTAGES or low is None:
         return interval(low, high)
     if unit == "seconds" and high is not None:
         return f"{low:.2f}–{format_value(high, unit)}"

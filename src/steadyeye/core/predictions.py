@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from steadyeye.core import notebook
 from steadyeye.core.boxes import BoxTable, Verified
-from steadyeye.core.format import number_of
+from steadyeye.core.format import number_of, percent
+
+ROUNDING = 1e-6
+"""By which a probability may lie outside 0…1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +130,26 @@ class Predictions:
             return self.distinct_groups
         names, number = np.unique(self.tags["video"], return_inverse=True)
         return np.asarray(names, dtype=np.str_), number
+
+    @cached_property
+    def has_probabilities(self) -> bool:
+        """Whether all scores lie in 0…1, and so are taken for probabilities and not for logits."""
+        of_rows = [self.stored.get("least", self.scores), self.own_score]
+        of_rows += [
+            self.stored[name] for name in sorted({"confidence", "probability"} & self.stored.keys())
+        ]
+        every = np.concatenate([scores[self.valid].ravel() for scores in of_rows])
+        every = every[np.isfinite(every)]
+        # rounding takes an average of ones a little above 1
+        return bool(((every >= -ROUNDING) & (every <= 1 + ROUNDING)).all())
+
+    def format_score(self, score: float) -> str:
+        """A score as users read it: `84.8 %`, or `score 3.78` where it is no probability."""
+        return percent(score) if self.has_probabilities else f"score {score:.2f}"
+
+    def find_share(self, score: float) -> float | None:
+        """A score as a share, rounded; None where it is no probability."""
+        return round(score, 3) if self.has_probabilities and np.isfinite(score) else None
 
     @property
     def competing(self) -> int:

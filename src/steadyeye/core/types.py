@@ -189,12 +189,12 @@ class Estimate(Protocol):
 class Result:
     """A number with its n and its interval.
 
-    `value` is None on empty input. `interval` names the method; `cells` are the parts of a curve
-    or a breakdown, each with its own n and interval. `unit`: "share" 0…1, "rank" from 0, "level"
-    of a sweep, "grey value" 0…255, "score" of a detection, "seconds", "frames" or "pixels"; an end
-    that is open stays None.
-    `classes`: among how many classes the answers were chosen that it is about, which says what
-    chance would give; None where it is about no such answers.
+    `value` is None on empty input. `interval` names the method; `cells` are the parts of a curve or
+    a breakdown, each with its own n and interval. `unit`: "share" 0…1, "ratio" from 0 that may
+    exceed 1, "difference" of either, "rank" from 0, "level" of a sweep, "grey value" 0…255, "score"
+    of a detection, "seconds", "frames" or "pixels"; an end that is open stays None. `classes`:
+    among how many classes the answers were chosen that it is about, which says what chance would
+    give; None where it is about no such answers.
 
     Example, of nine right answers among twelve:
 

@@ -23,7 +23,14 @@ from steadyeye.core.types import Classes, Image, Labels, Sample, Source
 from steadyeye.data.annotations.string_columns import NumberedNames
 from steadyeye.data.fiftyone_data import is_fiftyone, list_samples
 from steadyeye.data.python_boxes import BoxRow
-from steadyeye.data.python_items import ask, ask_item, describe, split_item, to_rgb
+from steadyeye.data.python_items import (
+    ask,
+    ask_item,
+    describe,
+    is_decoded_later,
+    split_item,
+    to_rgb,
+)
 from steadyeye.data.python_labels import (
     Label,
     find_classes,
@@ -31,6 +38,11 @@ from steadyeye.data.python_labels import (
     number_label_boxes,
     read_label,
 )
+
+UNREADABLE = "unreadable:"
+"""Begins what stands for the hash of an image that cannot be read."""
+
+NO_BOXES = BoxRow(np.zeros((0, 4)), ())
 
 EXAMPLE = "evaluate(model, [(image, 'cat'), (image, 'dog')]), images as (h, w, 3) uint8 arrays"
 
@@ -78,7 +90,9 @@ class _Items:
         return Sample(name, image, self.truths[index], boxes=objects, key=lambda: self.keys[index])
 
 
-def read_items(data: Any, classes: str | Sequence[str] | None = None) -> Source:
+def read_items(
+    data: Any, classes: str | Sequence[str] | None = None, skip_unreadable: bool = False
+) -> Source:
     """A source over a dataset of another library, or a list.
 
     Images are NumPy arrays ((h, w), (h, w, 3) or (3, h, w); uint8, or floats of 0 to 1), tensors,
@@ -86,6 +100,8 @@ def read_items(data: Any, classes: str | Sequence[str] | None = None) -> Source:
     classes, or None. `classes`: the names of the classes, a known list or a file; those that the
     data name themselves (`data.classes`, `data.features`, `data.metadata`) go before it, unless it
     has other names for as many classes. Without either they are the labels' own.
+    `skip_unreadable`: an item that the data fail to give, and a file or an image of PIL that cannot
+    be decoded, is a sample whose image cannot be read; otherwise it raises `SampleError` here.
 
     Raises `UsageError` for anything else, and for labels that no class is known of.
     """
@@ -100,13 +116,18 @@ def read_items(data: Any, classes: str | Sequence[str] | None = None) -> Source:
     count = ask(lambda: len(data), f"the length of the data ({describe(data)})")
     if not count:
         raise UsageError(f"the data ({describe(data)}) are empty; give at least one item")
-    labels, keys = _read_all(data, count, name)
+    labels, keys = _read_all(data, count, name, skip_unreadable)
     known = find_classes(data, labels, classes)
     truths = [number_label(label, known, f"{name}/{i:08d}") for i, label in enumerate(labels)]
     boxes = None
     if any(isinstance(label, BoxRow) for label in labels):
         boxes = [
-            number_label_boxes(label, known, f"{name}/{i:08d}") for i, label in enumerate(labels)
+            number_label_boxes(
+                NO_BOXES if label is None and keys[i].startswith(UNREADABLE) else label,
+                known,
+                f"{name}/{i:08d}",
+            )
+            for i, label in enumerate(labels)
         ]
         _check_pixels(boxes)
         truths = [present(objects) for objects in boxes]
@@ -116,7 +137,7 @@ def read_items(data: Any, classes: str | Sequence[str] | None = None) -> Source:
         classes=known,
         columns=(("truth", "boxes") if boxes is not None else ("truth",)) if known else (),
         fingerprint=fingerprint("items", *keys, repr(truths), repr(known), *marks),
-        notes=(f"{number_of(len(truths), 'image')} of {describe(data)}",),
+        notes=(f"{number_of(len(truths), 'image')} of {describe(data)}", *_note_unreadable(keys)),
         data=data,
         truths=truths,
         keys=keys,
@@ -124,16 +145,48 @@ def read_items(data: Any, classes: str | Sequence[str] | None = None) -> Source:
     )
 
 
-def _read_all(data: Any, count: int, name: str) -> tuple[list[Label], list[str]]:
-    """The label of every item, and the hash of its image."""
-    labels: list[Label] = []
-    keys = []
-    for index in range(count):
-        where = f"{name}/{index:08d}"
+def read_first_image(source: Source) -> Image:
+    """The first image that can be read; raises the `SampleError` of the first one if none can."""
+    for index in range(len(source)):
+        try:
+            return source[index].image()
+        except SampleError:
+            continue
+    return source[0].image()
+
+
+def _read_all(
+    data: Any, count: int, name: str, skip_unreadable: bool
+) -> tuple[list[Label], list[str]]:
+    """The label of every item, and the hash of its image, or why that cannot be read."""
+    pairs = [
+        _read_one(data, index, f"{name}/{index:08d}", skip_unreadable) for index in range(count)
+    ]
+    return [label for label, _ in pairs], [key for _, key in pairs]
+
+
+def _read_one(data: Any, index: int, where: str, skip_unreadable: bool) -> tuple[Label, str]:
+    """The label of an item, None where it is not given, and what stands for its image."""
+    try:
         image, label = split_item(ask_item(data, index), where)
-        labels.append(read_label(label, where))
-        keys.append(_hash(to_rgb(image, where)))
-    return labels, keys
+    except SampleError as error:
+        if not skip_unreadable:
+            raise
+        return None, f"{UNREADABLE} {error}"
+    own = read_label(label, where)
+    try:
+        return own, _hash(to_rgb(image, where))
+    except SampleError as error:
+        # an array that is no image, or normalised, is a mistake in all of the data
+        if not (skip_unreadable and is_decoded_later(image)):
+            raise
+        return own, f"{UNREADABLE} {error}"
+
+
+def _note_unreadable(keys: Sequence[str]) -> list[str]:
+    """How many images cannot be read, and why the first cannot; nothing where all can."""
+    why = [key.removeprefix(UNREADABLE) for key in keys if key.startswith(UNREADABLE)]
+    return [f"{number_of(len(why), 'image')} that cannot be read, first:{why[0]}"] if why else []
 
 
 def _check_pixels(of_images: Sequence[Boxes]) -> None:

@@ -18,6 +18,15 @@ LABEL_KEYS = ("label", "labels", "target", "objects", "class")
 CHANNELS = (1, 3, 4)
 
 
+def is_decoded_later(image: Any) -> bool:
+    """Whether an image is a path or of PIL, whose pixels may turn out to be damaged."""
+    return isinstance(image, str | PathLike) or _is_of_pil(image)
+
+
+def _is_of_pil(image: Any) -> bool:
+    return type(image).__module__.partition(".")[0] == "PIL"
+
+
 def to_rgb(image: Any, name: str) -> Image:
     """An image of Python as (h, w, 3) uint8 RGB.
 
@@ -26,7 +35,7 @@ def to_rgb(image: Any, name: str) -> Image:
     """
     if isinstance(image, str | PathLike):
         return image_file.read(place(str(image)))
-    if type(image).__module__.partition(".")[0] == "PIL":
+    if _is_of_pil(image):
         image = _read_pil(image, name)
     values = read_array(image, f"the image of '{name}'")
     if values.ndim == 2:

@@ -52,7 +52,8 @@ class CorruptionErrors:
 
     `errors`: (15, n), in the order of `IMAGENET_C`; their mean over corruptions and images is the
     metric. `bounds`: between which the values of each corruption lie, (15, 2). `notes`: what they
-    may be compared with. `unit`: "share", or "difference" where they may be below 0.
+    may be compared with. `unit`: "ratio", "share" without a baseline, or "difference" where they
+    may be below 0.
     """
 
     sweep: Profiles
@@ -104,7 +105,7 @@ def measure_corruption_errors(
         errors.append(error / base)
         bounds.append((-1 / base if relative else 0.0, 1 / base))
     notes = (OF_ALEXNET,) if baseline == "alexnet" else ()
-    unit = "difference" if relative else "share"
+    unit = "difference" if relative else "ratio" if baseline == "alexnet" else "share"
     return CorruptionErrors(sweep, np.array(errors), np.array(bounds), notes, unit)
 
 

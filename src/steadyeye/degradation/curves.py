@@ -106,10 +106,11 @@ def list_rows(predictions: Predictions) -> Profiles:
     lost = np.zeros(len(names), dtype=np.bool_)
     lost[image[~predictions.valid]] = True
     if lost.all():
+        why = predictions.errors[~predictions.valid][0]
         raise UsageError(
             f"{predictions.model} has a prediction at every level for none of "
-            f"{number_of(len(names), 'image')}, so degradation cannot be measured; check that "
-            "its files can be decoded"
+            f"{number_of(len(names), 'image')}, so degradation cannot be measured; the first "
+            f"error: {why}"
         )
     videos = tags.get("video", tags["image"])[row[0, 0]]
     return Profiles(

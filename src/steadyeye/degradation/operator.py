@@ -41,10 +41,10 @@ def parse_levels(text: str, most: int) -> tuple[int, ...]:
             f"levels '{text}': write first:last, first:last:step or a list such as 5,10,20"
         ) from None
     outside = sorted(level for level in levels if not 0 <= level <= most)
-    if outside or not levels:
-        raise UsageError(
-            f"levels '{text}': levels go from 0 to {most}, not {outside[:3] or 'none'}"
-        )
+    if not levels:
+        raise UsageError(f"levels '{text}': there are none; write the lower one first, as 5:10")
+    if outside:
+        raise UsageError(f"levels '{text}': levels go from 0 to {most}, not {outside[:3]}")
     return tuple(sorted(levels))
 
 

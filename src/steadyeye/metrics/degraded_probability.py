@@ -11,7 +11,9 @@ from steadyeye.degradation.curves import averages, profiles, statistic
 
 def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
     """The images of the sweep, counted anew."""
-    return statistic(predictions, predictions.probability, images)
+    values = predictions.probability
+    known = values if predictions.has_probabilities else np.full_like(values, np.nan)
+    return statistic(predictions, known, images)
 
 
 @needs("truth", "operator", "level", "profile")
@@ -29,8 +31,7 @@ def degraded_probability(predictions: Predictions, images: str = "right") -> Res
         >>> print(degraded_probability(example_sweep()))
         degraded_probability 54.3 % (95 % interval 45.0–62.2 %, n = 20, among 3 classes)
     """
-    probability = predictions.probability[predictions.valid]
-    if np.nanmin(probability, initial=0) < 0 or np.nanmax(probability, initial=0) > 1 + 1e-6:
+    if not predictions.has_probabilities:
         why = f"none: the scores of {predictions.model} are no probabilities"
         return Result("degraded_probability", None, None, None, 0, why)
     sweep = profiles(predictions, images)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.degradation.curves import shares
-from steadyeye.metrics.detection.degraded import FOUND, profile_objects
+from steadyeye.metrics.detection.degraded import FOUND, NO_OBJECTS, NONE_FOUND, profile_objects
 
 
 @needs("boxes", "detections", "operator", "level", "profile")
@@ -16,8 +16,8 @@ def degraded_recall(
 
     Found: a detection of the class with `score` or more and an IoU of 0.5 or more. `objects`:
     "found", those found at level 0, so that it starts from 1; or "all". `cells`: the operators, in
-    each its levels from 0. n objects; intervals clustered by image, or by video. Raises
-    `UsageError` where none is found at level 0.
+    each its levels from 0. n objects; intervals clustered by image, or by video. Value None where
+    none is found at level 0, or there is none.
 
     Example:
         >>> from steadyeye.testing import example_detector_sweep
@@ -26,5 +26,8 @@ def degraded_recall(
 
     """
     own = profile_objects(predictions, objects, score)
+    if own is None:
+        why = NONE_FOUND if objects == "found" else NO_OBJECTS
+        return Result("degraded_recall", None, None, None, 0, why)
     result = shares("degraded_recall", own.profiles, own.hits)
     return replace(result, notes=own.notes)

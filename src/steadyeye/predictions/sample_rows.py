@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable
+from steadyeye.core.boxes import OOD, BoxTable
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.provenance import provenance
@@ -28,10 +28,11 @@ def build_table(predictions: Predictions) -> pa.Table:
     `model`, `data`, `id`; `set`: the pm-set of the sample, or null; `labels`: names, null where it
     has none; `predicted`: a name, of a detector the class of its most confident box, null where the
     sample failed; `confidence`; `right`: null without labels; `rank` (0: first) and `probability`
-    of the true class; `error`; then the tags of the samples: a tag called as another column has
-    `tag_` before its name. Of a detector also `detections` and `boxes`, lists of `label`, `x0`,
-    `y0`, `x1`, `y1` in pixels and `score` or `crowd`. The metadata of the schema hold versions,
-    commit and notes.
+    of the true class, null where the scores are no probabilities; `error`; then the tags of the
+    samples: a tag called as another column has `tag_` before its name. Of a detector also
+    `detections` and `boxes`, lists of `label`, `x0`, `y0`, `x1`, `y1` in pixels and `score` or
+    `crowd`; the label of an object outside the classes is null. The metadata of the schema hold
+    versions, commit and notes.
 
     Example, of made-up predictions:
 
@@ -54,7 +55,7 @@ def build_table(predictions: Predictions) -> pa.Table:
         "confidence": _floats(p.confidence),
         "right": pa.array(p.right, mask=unlabelled | failed),
         "rank": pa.array(p.rank, mask=p.rank < 0),
-        "probability": _floats(p.probability),
+        "probability": _floats(np.where(p.has_probabilities, p.probability, np.float32(np.nan))),
         "error": pa.array(p.errors.tolist(), pa.string(), mask=p.valid),
     }
     if p.detections is not None:
@@ -93,7 +94,8 @@ def _list_boxes(boxes: BoxTable, classes: Sequence[str], n: int, last: str) -> p
     """Of each of n images its boxes as structures, in the order they have."""
     order = np.argsort(boxes.image, kind="stable")
     starts = np.searchsorted(boxes.image[order], np.arange(n + 1)).astype(np.int32)
-    names = pa.array(classes, pa.string()).take(pa.array(boxes.label[order]))
+    label = boxes.label[order]
+    names = pa.array(classes, pa.string()).take(pa.array(label, mask=label == OOD))
     sides = [pa.array(boxes.boxes[order, side]) for side in range(4)]
     more = pa.array(boxes.score[order] if last == "score" else boxes.crowd[order])
     values = pa.StructArray.from_arrays([names, *sides, more], ["label", *SIDES, last])

@@ -15,7 +15,7 @@ from steadyeye.report.comparison.deployment import compare_deployed, describe
 from steadyeye.report.comparison.leaderboards import Boards, boards, finding, not_ranked
 from steadyeye.report.render.document import Document
 from steadyeye.runner import data_changes
-from steadyeye.runner.collect import evaluate_tables, tables
+from steadyeye.runner.collect import ask, evaluate_tables, tables
 from steadyeye.runner.validate import metric, readable
 
 COMPARING = ("comparison", "gains", "degradation_gains", "failures")
@@ -39,11 +39,23 @@ def group_tables(
     for spec in split(metrics or ""):
         if not any(readable(metric(spec), table.columns) for _, table in pairs):
             raise UsageError(f"{spec} does not apply to any of these models; leave it out")
+    unranked = list_unranked(metrics)
+    if unranked and len(unranked) == len(split(metrics or "")):
+        raise UsageError(f"{unranked[0].removesuffix('.')}; give other --metrics")
     groups: dict[str, list[Evaluated]] = {}
     models = evaluate_tables(pairs, metrics)
     for model, mark in zip(models, samples([model.predictions for model in models]), strict=True):
         groups.setdefault(mark, []).append(model)
     return [models for models in groups.values() if len(models) > 1]
+
+
+def list_unranked(metrics: str | None) -> list[str]:
+    """Which of the metrics that were asked for models are not ranked by, a sentence each."""
+    return [
+        f"{spec} is not compared: models have no paired difference in it."
+        for spec in split(metrics or "")
+        if ask(spec).outcomes is None
+    ]
 
 
 def write(runs: Sequence[Place], files: Sequence[Place]) -> None:

@@ -1,12 +1,13 @@
 """The release gate: whether sealed predictions show what is required of a model."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import format_metric, format_metric_ends, number_of
+from steadyeye.core.format import UNITS, format_metric, format_metric_ends, number_of
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.requirement import Requirement, parse_number, parse_requirement
 from steadyeye.core.spec import Spec, split
@@ -22,6 +23,16 @@ from steadyeye.report.label_verdicts import judge_without_labels
 from steadyeye.runner.collect import ask
 from steadyeye.runner.task import NO_ACCURACY
 from steadyeye.runner.validate import check_fits, lacks, metric
+
+RATIO = 10.0
+"""The highest ratio that may be required: 1,000 %, which none of the metrics comes near."""
+
+REACH = {
+    "share": (0.0, 1.0, "shares are in 0…1"),
+    "ratio": (0.0, RATIO, f"ratios are in 0…{RATIO:g}"),
+    "difference": (-1.0, 1.0, "differences of shares are in −1…1"),
+}
+"""Unit → between which numbers a metric lies, and how that is said."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +125,7 @@ def _needs_study(item: Requirement, table: Predictions) -> bool:
 
 def _check_requirement(table: Predictions, required: Requirement, least: int) -> GateVerdict:
     result = _result(table, required.spec)
-    if result.unit == "share" and not 0 <= required.number <= 1:
-        raise UsageError(
-            f"'{required}': shares are in 0…1; write {required.number / 100:g} or "
-            f"{required.number:g}%"
-        )
+    _check_reach(required, result)
     near, far = (result.low, result.high) if required.floor else (result.high, result.low)
     numbers = (
         f"{format_metric(result.name, result.value, result.unit)} "
@@ -143,12 +150,22 @@ def _check_requirement(table: Predictions, required: Requirement, least: int) ->
     return GateVerdict(*about, outcome, numbers, result.n, method, why, among, *ends)
 
 
+def _check_reach(required: Requirement, result: Result) -> None:
+    """Raises `UsageError` for a number that a metric cannot reach, such as 70 meant as 70 %."""
+    least, most, kind = REACH.get(result.unit, (-math.inf, math.inf, ""))
+    if result.unit == "difference" and UNITS.get(required.spec.name) != "pp":
+        least, most, kind = -RATIO, RATIO, f"differences of ratios are in −{RATIO:g}…{RATIO:g}"
+    if not least <= required.number <= most:
+        number = required.number
+        raise UsageError(f"'{required}': {kind}; write {number / 100:g} or {number:g}%")
+
+
 def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> GateVerdict:
     """The verdict on a model being worse than its base by no more than `drop`."""
     new, old = pair
     result = _result(new, spec)
     unlike = _unlike(result, _result(old, spec), old)
-    if result.unit == "share" and drop > 1:
+    if result.unit != "rank" and drop > 1:
         raise UsageError(
             f"--max-drop {drop:g}: shares are in 0…1; write {drop / 100:g} or {drop:g}%"
         )

@@ -1,6 +1,6 @@
 """The numbers of runs as a block of a model card, as the Hugging Face Hub reads it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -8,18 +8,23 @@ import yaml
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
+from steadyeye.core.result_lookup import limit
 from steadyeye.core.types import Evaluated, Result
 from steadyeye.report.render.document import interval_of, value_of
+
+LISTED = 5
+"""Levels that are named one by one."""
 
 TASKS = {True: "object-detection", False: "image-classification"}
 
 
 def render_card(evaluated: Sequence[Evaluated]) -> str:
-    """Front matter with `model-index`, and a table of the same numbers in Markdown.
+    """Front matter with `model-index`, and a table of the same numbers in Markdown, with notes.
 
     A model each, with a result for each of its data. Shares are in 0…1 in the front matter; its
-    metrics have no place for an interval, which stands in the name of each and in the table. Raises
-    `UsageError` where nothing was measured.
+    metrics have no place for an interval, which stands in the name of each and in the table, with
+    what limits it. The notes: how images were degraded, and what was left out. Raises `UsageError`
+    where nothing was measured.
     """
     if not any(_list_results(entry) for entry in evaluated):
         raise UsageError("no metric has a value; a model card needs one")
@@ -34,6 +39,7 @@ def render_card(evaluated: Sequence[Evaluated]) -> str:
         {"model-index": index}, allow_unicode=True, sort_keys=False, width=10_000
     )
     rows = [row for entry in evaluated for row in _list_rows(entry)]
+    notes = [f"- {note}" for entry in evaluated for note in _list_notes(entry)]
     made_by = provenance()
     return "\n".join(
         [
@@ -43,6 +49,7 @@ def render_card(evaluated: Sequence[Evaluated]) -> str:
             "|---|---|---|---|---|---|",
             *(f"| {' | '.join(map(_escape, row))} |" for row in rows),
             "",
+            *([*notes, ""] if notes else []),
             f"Measured with steadyeye {made_by['steadyeye']} ({made_by['commit']}).",
             "",
         ]
@@ -72,6 +79,8 @@ def _name(result: Result) -> str:
         known.insert(0, f"95 % interval {interval_of(result)}")
     if result.classes is not None:
         known.append(f"among {number_of(result.classes, 'class')}")
+    if limit(result.interval):
+        known.append(limit(result.interval))
     return f"{result.name} ({', '.join(known)})"
 
 
@@ -83,11 +92,31 @@ def _list_rows(entry: Evaluated) -> list[tuple[str, ...]]:
             predictions.data,
             result.name,
             value_of(result),
-            interval_of(result),
+            ", ".join(filter(None, (interval_of(result), limit(result.interval)))),
             f"{result.n:,}",
         )
         for result in _list_results(entry)
     ]
+
+
+def _list_notes(entry: Evaluated) -> list[str]:
+    """What the numbers are of and what they leave out, each once."""
+    predictions = entry.predictions
+    notes = dict.fromkeys(note for result in _list_results(entry) for note in result.notes)
+    every = [*_describe_sweep(predictions.sweep.get("levels", {})), *notes]
+    return [f"{_escape(f'{predictions.model} on {predictions.data}')}: {note}." for note in every]
+
+
+def _describe_sweep(levels: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """How images were degraded, a text for operators with the same levels."""
+    operators: dict[tuple[int, ...], list[str]] = {}
+    for operator, steps in levels.items():
+        operators.setdefault(tuple(step for step in steps if step), []).append(operator)
+    for steps, names in operators.items():
+        text = ", ".join(map(str, steps))
+        if len(steps) > LISTED:
+            text = f"{steps[0]} … {steps[-1]}, {len(steps)} of them"
+        yield f"images degraded by {', '.join(names)}; levels {text}"
 
 
 def _escape(text: str) -> str:

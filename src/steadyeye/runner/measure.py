@@ -79,12 +79,22 @@ def footage(run: Place, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
     return tuple(by_fingerprint.values())
 
 
+def is_of_python(data: Mapping[str, str]) -> bool:
+    """Whether a cell is of data of Python, which have a name in place of the spec of a source."""
+    return not plugins.exists("sources", data["spec"].partition("(")[0].strip())
+
+
 def rebuilt(run: Place, data: Mapping[str, str]) -> Source:
     """The source of a sealed cell, from what its identity says of the data.
 
     Raises `UsageError` where it cannot be opened, or is not what was evaluated, and for code that
     the user has not named.
     """
+    if is_of_python(data):
+        raise UsageError(
+            f"no source named '{data['spec']}': data of Python, which no later command can open, "
+            "or a plugin that is missing; save the data as files and run on these"
+        )
     try:
         with distrust(run):
             source: Source = plugins.build("sources", parse(data["spec"]))

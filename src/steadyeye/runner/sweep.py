@@ -6,6 +6,7 @@ from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
 from steadyeye.core.defaults import IMAGENET_C, IMAGENET_C_EXTRA, OPERATORS
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
 from steadyeye.core.model_stages import at_input
 from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.types import Model, Source
@@ -28,7 +29,7 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
     """What the job does to images; None where it does nothing to them.
 
     `all` operators are those that every model allows. Raises `UsageError` for unknown operators
-    and for levels that none of them has.
+    and for levels of which one of them has none but 0.
     """
     if not job.operators:
         return None
@@ -36,9 +37,8 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
     gradients = not job.fast and all(at_input(model).gradient for model in models)
     chosen = operators(job.operators, gradients)
     how = Degrading(chosen, levels(job.levels, chosen), job.seed)
-    reached = [operator for operator, steps in zip(chosen, how.steps(), strict=True) if any(steps)]
-    lost = [operator for operator in chosen if operator not in reached]
-    if reached and lost:
+    lost = [operator for operator, steps in zip(chosen, how.steps(), strict=True) if not any(steps)]
+    if lost:
         raise UsageError(
             f"levels '{job.levels}' hold none of {lost[0].name}, whose levels are 1 to "
             f"{lost[0].last}; leave --levels out for all that each operator has"
@@ -66,7 +66,7 @@ def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
     names = [operator.name for operator in singles]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise UsageError(f"the operator '{min(twice)}' is given twice; give one of them a name=…")
+        raise UsageError(f"the operator '{min(twice)}' is given twice; leave one out")
     members = [plugins.build("operators", Spec(name)) for group in groups for name in GROUPS[group]]
     allowed = [operator for operator in members if gradients or not operator.needs_gradient]
     return tuple({operator.name: operator for operator in (*allowed, *singles)}.values())
@@ -156,6 +156,8 @@ def build_sweep(
     Of a `fast` job level 0 alone, where a search begins; the whole sweep otherwise. Of one with a
     `baseline` only the images that the model of that run gets right.
 
+    A frame that several sets share is one image.
+
     Raises `UsageError` where no image is labelled, where a review rejected some, or where the
     model has no gradient that is needed.
     """
@@ -173,6 +175,10 @@ def build_sweep(
         raise UsageError(f"'{source.name}' has no labels; degrade measures accuracy: give labels")
     unlabelled = len(source) - len(images)
     notes = (*source.notes, *([f"{unlabelled} unlabelled samples left out"] if unlabelled else []))
+    labelled, images = len(images), _list_frames(source, images)
+    if labelled > len(images):
+        shared = number_of(labelled - len(images), "sample")
+        notes = (*notes, f"{shared} left out: frames that several sets share count once")
     if detects(model) and not boxed:
         notes = (*notes, f"{model.name} is a detector: {AS_CLASSIFIER}")
     if job.baseline:
@@ -181,3 +187,18 @@ def build_sweep(
     cells = how.baseline(images) if job.fast else how.grid(images)
     sweep = Sweep(source, parts, how, cells, class_map.members, notes, exhaustive=not job.fast)
     return parts.model, sweep
+
+
+def _list_frames(source: Source, images: Sequence[int]) -> list[int]:
+    """Of images that are the same frame with the same labels, which several sets share, the first.
+
+    Several copies of a frame would count as that many images in every share and interval.
+    """
+    if not {"group", "video", "frame"} <= set(source.columns):
+        return list(images)
+    firsts: dict[tuple[object, ...], int] = {}
+    for index in images:
+        sample = source[index]
+        key = (sample.tags["video"], sample.tags["frame"], sample.truth)
+        firsts.setdefault(key, index)
+    return list(firsts.values())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from steadyeye import testing
-from steadyeye.core.boxes import select
+from steadyeye.core.boxes import select, take
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated
 from steadyeye.degradation.level_search import next_levels
@@ -19,6 +19,7 @@ from steadyeye.metrics.recall_failure_points import recall_failure_points
 from steadyeye.metrics.rpc import rpc
 from steadyeye.report.analyses.degradation_profiles import degradation_profiles
 from steadyeye.report.analyses.failure_levels import failure_levels
+from steadyeye.report.render.headline import headline
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +110,50 @@ def test_objects_still_found_are_counted_one_by_one(sweep):
     assert everything.cells[0].cells[0].value == pytest.approx(np.mean(first))
     with pytest.raises(UsageError, match="objects='some': give 'found'"):
         degraded_recall(sweep, objects="some")
-    with pytest.raises(UsageError, match="finds none of 20 objects at level 0"):
-        degraded_recall(sweep, score=0.9999)
+
+
+def test_a_detector_that_finds_nothing_has_numbers_without_a_value_and_no_failure_point(sweep):
+    """Nothing is there to lose: not a failure, and nothing that is kept either."""
+    none = np.zeros(0, dtype=int)
+    blind = replace(sweep, detections=take(sweep.detections, none))
+    assert mpc(blind, iou=0.5).value == 0
+    search = make_search(blind)
+    for table in (blind, search):
+        for metric in (map_failure_points, recall_failure_points):
+            points = metric(table)
+            assert (points.value, points.n, points.cells) == (None, 0, ())
+            assert points.interval.startswith("none: ")
+            with pytest.raises(UsageError, match="give shares above 0"):
+                metric(table, thresholds=(50,))
+    for metric in (rpc, degraded_recall):
+        assert metric(blind).value is None
+    assert degraded_recall(blind, objects="all").value == 0
+    results = {"map_failure_points": map_failure_points(search)}
+    model = Evaluated(search, results)
+    assert failure_levels([model]) is None
+    (line,) = headline([model])
+    assert line.endswith("has no mAP that degradation could lower: mAP is 0 at level 0.")
+    empty = replace(search, boxes=take(sweep.boxes, none))
+    assert map_failure_points(empty).interval == "none: there are no objects"
+    assert degraded_recall(sweep, score=0.9999).interval == "none: no object is found at level 0"
+
+
+def test_the_headline_of_a_search_names_the_threshold_that_was_asked_for(sweep):
+    """Beside 90 % alone nothing is known of a half."""
+    search = make_search(sweep)
+    points = map_failure_points(search, (0.9,), iou=0.5)
+    first = min(operator.cells[0].value for operator in points.cells)
+    (line,) = headline([Evaluated(search, {"map_failure_points": points})])
+    assert f"has less than 90\u202f% of its mAP from level {first} of" in line
+
+
+def make_search(sweep):
+    """The same rows as those of a search by `--fast`."""
+    return replace(
+        sweep,
+        columns=tuple(name for name in sweep.columns if name != "profile"),
+        sweep={"levels": {"blur": [0, 1, 2, 3], "noise": [0, 1, 2, 3]}, "seed": 0},
+    )
 
 
 def overlap(a, b):
@@ -154,11 +197,9 @@ def test_a_search_says_the_levels_that_it_knows(sweep):
     """Of the levels 0 and 2 alone: the failure lies above 0 and at 2 at most."""
     rows = np.flatnonzero(np.isin(sweep.tags["level"], (0, 2)))
     searched = replace(
-        testing._rows(sweep, rows),
-        columns=tuple(name for name in sweep.columns if name != "profile"),
+        make_search(testing._rows(sweep, rows)),
         boxes=select(sweep.boxes, rows),
         detections=select(sweep.detections, rows),
-        sweep={"levels": {"blur": [0, 1, 2, 3], "noise": [0, 1, 2, 3]}, "seed": 0},
     )
     whole = map_failure_points(sweep, thresholds=(0.8,)).cells
     points = map_failure_points(searched, thresholds=(0.8,))
@@ -179,3 +220,13 @@ def test_sections_show_map_and_objects(sweep):
     assert failures.title.startswith("Failure points: the level at which a detector falls")
     (table,) = failures.tables
     assert table.caption == "Failure points of example, shares of mAP at level 0"
+
+
+def test_a_score_is_the_threshold_in_single_precision(sweep):
+    """0.7 as float32 is below 0.7: a model that gives just that reaches it."""
+    detections = sweep.detections
+    for threshold in (0.7, 0.8):
+        same = np.full(len(detections), np.float64(np.float32(threshold)))
+        table = replace(sweep, detections=replace(detections, score=same))
+        assert degraded_recall(table, score=threshold).value > 0
+        assert degraded_recall(table, objects="all", score=threshold + 1e-6).value == 0

@@ -17,6 +17,7 @@ from scored import score
 
 import steadyeye as se
 from steadyeye.core.boxes import BoxTable
+from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.stats.bounded_means import lower_bounds
 from steadyeye.core.stats.intervals import Interval
@@ -27,6 +28,7 @@ from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
 from steadyeye.metrics.degraded_accuracy import degraded_accuracy
 from steadyeye.report.analyses.comparison import comparison
+from steadyeye.report.compare import group_tables, list_unranked
 from steadyeye.report.comparison.leaderboards import (
     RankedModel,
     boards,
@@ -479,6 +481,23 @@ def test_sweeps_are_compared_too():
     rank_board = next(b for b in leaderboards.boards if b.metric == "degraded_rank")
     assert rank_board.lower
     assert rank_board.standings[0].model == "a"
+
+
+def test_a_model_without_a_value_is_named_and_a_metric_that_ranks_nobody_too():
+    tables = [replace(sweep({"fog": FOG}, model=m), fingerprint="f") for m in "abc"]
+    stored = {**tables[2].stored, "probability": tables[2].probability * 8}
+    tables[2] = replace(tables[2], stored=stored)
+    leaderboards = boards([evaluate_metrics(table) for table in tables])
+    of_probability = next(b for b in leaderboards.boards if b.metric == "degraded_probability")
+    assert {standing.model for standing in of_probability.standings} == {"a", "b"}
+    assert leaderboards.unlike == ("Degraded probability has no value for c.",)
+    assert list_unranked("degraded_accuracy, failure_points") == [
+        "failure_points is not compared: models have no paired difference in it."
+    ]
+    with pytest.raises(
+        UsageError, match=r"failure_points is not compared: .* give other --metrics"
+    ):
+        group_tables([("run", table) for table in tables], "failure_points")
 
 
 # ---------------------------------------------------------------- whole runs

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from steadyeye.core.format import number_of
 from steadyeye.core.stats.intervals import (
     LEVEL,
     REPLICATES,
@@ -107,7 +108,10 @@ def mean_interval(
     assert interval.high is not None, "of something"
     low, high = (least + width * end for end in (interval.low, interval.high))
     value = float(np.mean(values, dtype=np.float64))
-    return Interval(value, min(low, value), max(high, value), len(values), interval.method)
+    # images that are each of their own count as videos, and are none
+    alone = interval.method == f"Gaffke's bounds over {number_of(len(values), 'video')}"
+    method = f"Gaffke's bounds over {count_clusters(videos)}" if alone else interval.method
+    return Interval(value, min(low, value), max(high, value), len(values), method)
 
 
 def mean_statistic(

@@ -12,6 +12,7 @@ import numpy as np
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import attribute
 from steadyeye.core.types import Image
+from steadyeye.degradation.library_transforms import run
 from steadyeye.degradation.operator import Context, Operator, Trail, seed_of
 
 LOCK = threading.Lock()
@@ -34,8 +35,9 @@ def callable(
     `arguments`: further keyword arguments. `name`: what it is called; the function's name if left
     out. A class, as those of albumentations, is built with the level and called with `image=`. What
     is drawn at random must come from Python's or numpy's global generator or that of the transform,
-    which are seeded for every image and level. Raises `UsageError` where nothing of that name can
-    be called.
+    which are seeded for every image and level. Floats are rounded and cut to 0…255. Raises
+    `UsageError` where nothing of that name can be called, it fails on an image, or what it returns
+    is no picture of that shape or lies in 0…1.
 
     Example, with `numpy.right_shift(image, level)`:
 
@@ -54,7 +56,8 @@ def callable(
             value = level_values[degree - 1]
             at_level = ((), {level: value, **further}) if level else ((value,), further)
             seed = seed_of(context.key, degree)
-            return _check_image(path, _call_seeded(function, image.copy(), at_level, seed), image)
+            returned = run(f"'{path}'", _call_seeded, function, image.copy(), at_level, seed)
+            return _check_image(path, returned, image)
 
         return at
 
@@ -89,10 +92,25 @@ def _call_seeded(
 
 
 def _check_image(path: str, returned: Any, image: Image) -> Image:
-    pixels = np.asarray(returned["image"] if isinstance(returned, dict) else returned)
+    pixels = np.asarray(returned.get("image") if isinstance(returned, dict) else returned)
     if pixels.shape != image.shape:
         raise UsageError(f"'{path}' returns shape {pixels.shape} for an image of {image.shape}")
     if pixels.dtype != np.uint8:
+        _check_values(path, pixels, image)
         # such libraries return whole grey values as floats
         pixels = np.floor(np.clip(pixels, 0, 255) + 0.5).astype(np.uint8)
     return np.ascontiguousarray(pixels)
+
+
+def _check_values(path: str, pixels: np.ndarray[Any, Any], image: Image) -> None:
+    """Raises `UsageError` for values that are no grey values: NaN, and shares in 0…1."""
+    if pixels.dtype.kind not in "biuf":
+        raise UsageError(f"'{path}' returns {pixels.dtype}; return grey values 0…255")
+    if not np.isfinite(pixels).all():
+        raise UsageError(f"'{path}' returns NaN or infinity; return grey values 0…255")
+    # a picture that was black before may stay so
+    if pixels.dtype.kind in "bf" and 0 < pixels.max(initial=0) <= 1 < image.max(initial=0):
+        raise UsageError(
+            f"'{path}' returns {pixels.dtype} in 0…1, which would be black; "
+            "return grey values 0…255"
+        )

@@ -262,7 +262,7 @@ def _notes(errors: Sequence[str], same: int) -> tuple[str, ...]:
         note
         for n, note in (
             (same, f"{same:,} merged with others of their class that look the same"),
-            (outside, f"{outside:,} left out: their boxes are completely outside the image"),
+            (outside, f"{outside:,} left out: their boxes lie outside the image or have no area"),
             (len(unread), f"{len(unread):,} left out, first: {next(iter(unread), '')}"),
         )
         if n

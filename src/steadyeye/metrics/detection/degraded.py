@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import OOD, iou
+from steadyeye.core.boxes import OOD, iou, reach_score
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
@@ -29,6 +29,10 @@ from steadyeye.metrics.detection.matching import Matched
 Weights = NDArray[np.int64] | None
 FOUND = 0.5
 """Score from which an object counts as found."""
+
+NO_MAP = "none: mAP is 0 at level 0"
+NO_OBJECTS = "none: there are no objects"
+NONE_FOUND = "none: no object is found at level 0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +138,10 @@ def retain(part: Spread, clean: Spread, n: int) -> Interval:
     """
     present = clean.is_present
     if not present.any():
-        return Interval(None, None, None, n, "none: there are no objects")
+        return Interval(None, None, None, n, NO_OBJECTS)
     whole = float(clean.values[present].mean())
     if whole <= 0:
-        return Interval(None, None, None, n, "none: mAP is 0 at level 0")
+        return Interval(None, None, None, n, NO_MAP)
     ratio = float(part.values[present].mean()) / whole
 
     def combine(name: str) -> NDArray[np.float64]:
@@ -183,11 +187,12 @@ def measure_rpc(predictions: Predictions, iou_threshold: float | str) -> Result:
     """`rpc`, with its operators as cells."""
     profile = profile_once(predictions, iou_threshold)
     cells = tuple(
-        Result.of(operator, retain(spread, profile.clean, profile.images))
+        Result.of(operator, retain(spread, profile.clean, profile.images), unit="ratio")
         for operator, spread in profile.by_operator.items()
     )
     whole = retain(profile.every, profile.clean, profile.images)
-    return Result.of(f"rpc(iou={iou_threshold})", whole, notes=profile.notes, cells=cells)
+    name, notes = f"rpc(iou={iou_threshold})", profile.notes
+    return Result.of(name, whole, notes=notes, cells=cells, unit="ratio")
 
 
 profile_once = lru_cache(maxsize=4)(profile_map)
@@ -203,7 +208,7 @@ def find_objects(predictions: Predictions, score: float) -> NDArray[np.bool_]:
     assert truth is not None, "a metric of boxes needs the column"
     assert detections is not None, "a metric of detections needs the column"
     hits = np.zeros(len(truth), dtype=np.bool_)
-    strong = np.flatnonzero(detections.score >= score)
+    strong = np.flatnonzero(reach_score(detections.score, score))
     strong = strong[np.argsort(detections.image[strong], kind="stable")]
     starts = np.searchsorted(detections.image[strong], np.arange(len(predictions) + 1))
     bounds = np.searchsorted(truth.image, np.arange(len(predictions) + 1))
@@ -238,11 +243,11 @@ class ObjectProfiles:
         return tuple(notes)
 
 
-def profile_objects(predictions: Predictions, objects: str, score: float) -> ObjectProfiles:
+def profile_objects(predictions: Predictions, objects: str, score: float) -> ObjectProfiles | None:
     """Every true object at every level, of the images that were predicted at all of them.
 
-    `objects`: "found", those found at level 0, or "all". Raises `UsageError` for another text, and
-    where none is found.
+    `objects`: "found", those found at level 0, or "all". None where there is none of them. Raises
+    `UsageError` for another text.
     """
     if objects not in ("found", "all"):
         raise UsageError(f"objects='{objects}': give 'found', those found at level 0, or 'all'")
@@ -261,10 +266,7 @@ def profile_objects(predictions: Predictions, objects: str, score: float) -> Obj
     places = np.where(rows == UNKNOWN, UNKNOWN, bounds[rows] + number)
     keep = counted[first] & (hits[first] if objects == "found" else True)
     if not keep.any():
-        raise UsageError(
-            f"{predictions.model} finds none of {number_of(int(counted[first].sum()), 'object')} "
-            "at level 0, so degradation cannot be measured; lower score, or use objects='all'"
-        )
+        return None
     names = np.array(
         [f"{sweep.images[i]}#{k}" for i, k in zip(image[keep], number[keep], strict=True)]
     )

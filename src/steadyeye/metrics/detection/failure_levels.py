@@ -19,6 +19,9 @@ from steadyeye.degradation.curves import MEAN, shares
 from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.degraded import (
     FOUND,
+    NO_MAP,
+    NO_OBJECTS,
+    NONE_FOUND,
     find_objects,
     profile_objects,
     profile_once,
@@ -52,6 +55,9 @@ def find_map_points(
     if "profile" in predictions.columns:
         profile = profile_once(predictions, iou)
         n, notes = profile.images, profile.notes
+        left = retain(profile.clean, profile.clean, n)
+        if left.value is None:
+            return _build_empty("map_failure_points", thresholds, left.method, notes)
         known = {
             operator: {
                 # all is left at level 0 by what is measured
@@ -97,6 +103,8 @@ def find_recall_points(
     """`recall_failure_points`."""
     if "profile" in predictions.columns:
         own = profile_objects(predictions, "found", score)
+        if own is None:
+            return _build_empty("recall_failure_points", thresholds, NONE_FOUND)
         curves = shares("", own.profiles, own.hits)
         known = {
             operator.name: {
@@ -143,13 +151,15 @@ def _search(
     """The failure levels as far as a search went: all images at the levels that it asked for."""
     zero = _rows_at(predictions, "", 0)
     whole = measure(zero)
+    if not whole > 0:
+        nothing = NO_OBJECTS if np.isnan(whole) else NO_MAP
+        why = nothing if name == "map_failure_points" else NONE_FOUND
+        return _build_empty(name, thresholds, why, (_count_passes(predictions),))
     known: dict[str, dict[int, Interval]] = {}
     for operator in predictions.sweep["levels"]:
         queries = np.unique(predictions.tags["level"][predictions.tags["operator"] == operator])
         values = {
             int(level): measure(_rows_at(predictions, operator, int(level))) / whole
-            if whole > 0
-            else float("nan")
             for level in queries
         }
         known[operator] = {
@@ -174,9 +184,7 @@ def _points(
     known: Mapping[str, Known],
     notes: tuple[str, ...],
 ) -> Result:
-    limits = [float(threshold) for threshold in thresholds]
-    if not limits or not all(0 < threshold <= 1 for threshold in limits):
-        raise UsageError(f"thresholds {list(thresholds)}: give shares above 0 and up to 1")
+    limits = _read_limits(thresholds)
     cells, searched = [], "profile" not in predictions.columns
     n = next(iter(next(iter(known.values())).values())).n
     for operator, levels in sorted(known.items()):
@@ -188,6 +196,21 @@ def _points(
         cells.append(Result(operator, None, None, None, n, "by threshold", (), points, "level"))
     method = cells[0].cells[0].interval
     return Result(name, None, None, None, n, method, notes, tuple(cells), "level")
+
+
+def _build_empty(
+    name: str, thresholds: Sequence[float], why: str, notes: tuple[str, ...] = ()
+) -> Result:
+    """The result where there is nothing at level 0 that could be lost."""
+    _read_limits(thresholds)
+    return Result(name, None, None, None, 0, why, notes, unit="level")
+
+
+def _read_limits(thresholds: Sequence[float]) -> list[float]:
+    limits = [float(threshold) for threshold in thresholds]
+    if not limits or not all(0 < threshold <= 1 for threshold in limits):
+        raise UsageError(f"thresholds {list(thresholds)}: give shares above 0 and up to 1")
+    return limits
 
 
 def _find(levels: Known, threshold: float, searched: bool) -> _Point:

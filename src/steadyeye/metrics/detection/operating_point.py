@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import reach_score
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import WITHIN, number_of
 from steadyeye.core.predictions import Predictions
@@ -51,13 +52,8 @@ class Ranked:
     videos: NDArray[np.str_]
 
     def select_from(self, score: float) -> "Ranked":
-        """The detections of a score or more, all objects.
-
-        `score` is rounded to single precision where that is lower: a model computes its scores in
-        it, and its 0.7 lies below the 0.7 of double precision.
-        """
-        least = min(score, float(np.float32(score)))
-        return self.select_first(int(np.count_nonzero(self.score >= least)))
+        """The detections of a score or more, in single precision, all objects."""
+        return self.select_first(int(np.count_nonzero(reach_score(self.score, score))))
 
     def select_first(self, end: int) -> "Ranked":
         """The first `end` detections, all objects."""

@@ -79,7 +79,10 @@ def parse_question(text: str) -> Question:
     required = parse_requirement(text)
     share = required.exact
     if not 0 <= share <= 1:
-        raise UsageError(f"'{text.strip()}': shares are in 0…1; write 0.7 or 70%")
+        number = float(share)
+        raise UsageError(
+            f"'{text.strip()}': shares are in 0…1; write {number / 100:g} or {number:g}%"
+        )
     return _question(required.spec, required.sign, share)
 
 

@@ -54,10 +54,7 @@ def certainty(predictions: Predictions) -> NDArray[np.float64] | None:
     did. A detector that finds nothing is sure of nothing: 0.
     """
     valid, best = predictions.valid, predictions.own_score.astype(np.float64)
-    every = predictions.stored.get("least", predictions.scores)[valid].ravel()
-    finite = np.append(every, best[valid])
-    finite = finite[np.isfinite(finite)]
-    if not len(finite) or (finite.min() >= 0 and finite.max() <= 1):
+    if predictions.has_probabilities:
         return best
     if "softmax" in predictions.stored:
         return np.where(valid, predictions.stored["softmax"].astype(np.float64), np.nan)

@@ -177,11 +177,11 @@ def _figure(board: Leaderboard) -> Figure:
 def _layers(name: str, unit: str) -> list[dict[str, Any]]:
     """A line a pair from end to end of its interval, a dot at the value, and where neither wins."""
     y = rows_of("pair")
-    share = unit == "share"
-    label = "format(datum.value * 100, '~g')" if share else "format(datum.value, '~g')"
+    ranks = unit == "rank"
+    label = "format(datum.value, '~g')" if ranks else "format(datum.value * 100, '~g')"
     x = {
         "type": "quantitative",
-        "title": f"difference in {name} ({'pp' if share else 'ranks'})",
+        "title": f"difference in {name} ({'ranks' if ranks else 'pp'})",
         "axis": {"labelExpr": label, "tickCount": 5},
     }
     hue = {

@@ -46,11 +46,11 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
     tables = [
         _table(model.predictions.model, result, QUANTITIES[result.name.partition("(")[0]])
         for model, result in searched
-        if result
+        if result and result.cells
     ]
     if not tables:
         return None
-    accuracy = any(result and result.name.startswith("failure") for _, result in searched)
+    accuracy = any(result and result.name.startswith("failure_points") for _, result in searched)
     return Section(
         topic=Topic.WHEN,
         place=16,

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 
 from steadyeye.core.errors import list_texts
-from steadyeye.core.film_frames import share
 from steadyeye.core.format import number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Picture, Section, Topic
@@ -201,8 +200,9 @@ def _frame(predictions: Predictions, row: int) -> FilmFrame:
     return FilmFrame(
         sample=str(predictions.ids[row]),
         at=f"level {predictions.tags['level'][row]}",
-        line=f"predicts {answer}, {percent(score)}; true class {percent(true)}",
-        score=share(true),
+        line=f"predicts {answer}, {predictions.format_score(score)}; "
+        f"true class {predictions.format_score(true)}",
+        score=predictions.find_share(true),
         right=bool(predictions.right[row]),
         answer=answer,
     )
@@ -214,7 +214,7 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
         sample=str(predictions.ids[row]),
         title=title,
         lines=(
-            f"predicts {answer}, {percent(float(predictions.confidence[row]))}",
+            f"predicts {answer}, {predictions.format_score(float(predictions.confidence[row]))}",
             *_more(predictions, row),
         ),
         right=bool(predictions.right[row]),
@@ -225,6 +225,7 @@ def _more(predictions: Predictions, row: int) -> Iterator[str]:
     """The confidence of the true class where another one is predicted, and the pixels changed."""
     if not predictions.right[row]:
         above = number_of(int(predictions.rank[row]), "class")
-        yield f"true class: {percent(float(predictions.probability[row]))}, {above} above it"
+        score = predictions.format_score(float(predictions.probability[row]))
+        yield f"true class: {score}, {above} above it"
     if predictions.tags["level"][row]:
         yield f"{percent(float(predictions.tags['changed'][row]))} of pixels changed"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.film_frames import away, set_film
-from steadyeye.core.format import number_of, percent
+from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Picture, Section, Topic
@@ -143,12 +143,12 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     )
     sure, best = float(predictions.confidence[row]), float(predictions.top_scores[row, 0])
     # of a detector whose classes are those of the data it is the same twice
-    whole = () if (own, best) == (answer, sure) else (f"{own}, {percent(best)}",)
+    whole = () if (own, best) == (answer, sure) else (f"{own}, {predictions.format_score(best)}",)
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
         lines=(
-            f"predicts {answer}, {percent(sure)}",
+            f"predicts {answer}, {predictions.format_score(sure)}",
             *(f"best of all its classes: {text}" for text in whole),
             f"label {', '.join(_truth(predictions, row)) or 'none'}",
         ),

@@ -120,5 +120,5 @@ def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     answer = predictions.own_answer(row)
-    line = f"predicts {answer}, {percent(float(predictions.own_score[row]))}"
+    line = f"predicts {answer}, {predictions.format_score(float(predictions.own_score[row]))}"
     return Picture(str(predictions.ids[row]), title, (line, str(predictions.ids[row])))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from steadyeye.core.format import number_of, percent
+from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Picture, Section, Topic
 from steadyeye.core.types import Evaluated, needs
@@ -87,7 +87,7 @@ def _lead(every: Sequence[tuple[Predictions, int]]) -> Exhibit:
         replace(
             _picture(first, row),
             title=f"{_truth(first, row)} → {first.answer(row)}",
-            lines=(f"confidence {percent(float(first.confidence[row]))}",),
+            lines=(_write_confidence(first, row),),
         )
         for row in rows
     )
@@ -109,10 +109,15 @@ def _exhibit(table: Predictions, row: int) -> Exhibit:
 def _picture(table: Predictions, row: int) -> Picture:
     return Picture(
         sample=str(table.ids[row]),
-        title=f"predicts {table.answer(row)}, {percent(float(table.confidence[row]))}",
+        title=f"predicts {table.answer(row)}, {table.format_score(float(table.confidence[row]))}",
         lines=(f"label {_truth(table, row)}{_score_of_label(table, row)}",),
         right=False,
     )
+
+
+def _write_confidence(table: Predictions, row: int) -> str:
+    score = table.format_score(float(table.confidence[row]))
+    return f"confidence {score}" if table.has_probabilities else score
 
 
 def _score_of_label(table: Predictions, row: int) -> str:
@@ -120,7 +125,8 @@ def _score_of_label(table: Predictions, row: int) -> str:
     score, before = float(table.probability[row]), int(table.rank[row])
     if not np.isfinite(score) or before < 1:
         return ""
-    return f": {percent(score)}, after {number_of(before, 'class')} with higher confidence"
+    text = table.format_score(score)
+    return f": {text}, after {number_of(before, 'class')} with higher confidence"
 
 
 def _labels(table: Predictions, row: int) -> list[str]:

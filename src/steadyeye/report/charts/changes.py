@@ -236,7 +236,8 @@ def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) ->
 
 
 def _picture(predictions: Predictions, row: int, title: str, more: tuple[str, ...]) -> Picture:
-    text = f"predicts {predictions.answer(row)}, {percent(float(predictions.confidence[row]))}"
+    score = predictions.format_score(float(predictions.confidence[row]))
+    text = f"predicts {predictions.answer(row)}, {score}"
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,

@@ -224,7 +224,11 @@ def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
     comparable = (name for name in names if name not in incomparable)
     ranked = tuple(filter(None, (_board(name, evaluated) for name in comparable)))
     lost = ~np.all([table.valid for table in tables], axis=0)
-    unlike = (*(not_ranked(name, evaluated) for name in incomparable), *_chances(evaluated))
+    unlike = (
+        *(not_ranked(name, evaluated) for name in incomparable),
+        *filter(None, (_name_missing(board, evaluated) for board in ranked)),
+        *_chances(evaluated),
+    )
     return Boards(tables[0].data, ranked, int(lost.sum()), unlike) if ranked else None
 
 
@@ -245,6 +249,17 @@ def not_ranked(name: str, evaluated: Sequence[Evaluated]) -> str:
         f"{name_metric(name)[:1].upper()}{name_metric(name)[1:]} is not ranked, because with fewer "
         f"classes a prediction changes less often: {_list_classes(classes)}."
     )
+
+
+def _name_missing(board: Leaderboard, evaluated: Sequence[Evaluated]) -> str:
+    """Which models have no place on a board, for want of a value; blank where all have one."""
+    placed = {standing.model for standing in board.standings}
+    others = [model.predictions.model for model in evaluated]
+    missing = [name for name in others if name not in placed]
+    if not missing:
+        return ""
+    title = name_metric(board.metric)
+    return f"{title[:1].upper()}{title[1:]} has no value for {', '.join(missing)}."
 
 
 def _chances(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:

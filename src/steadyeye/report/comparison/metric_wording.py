@@ -28,10 +28,10 @@ def name_metric(metric: str) -> str:
 
 
 def amount(value: float, unit: str, brief: bool = False) -> str:
-    """A difference with its unit: percentage points of shares, ranks of ranks; `brief`: pp."""
+    """A difference with its unit: ranks of ranks, percentage points of all others; `brief`: pp."""
     number = _number(value, unit).removeprefix("+")
     share = "pp" if brief else "percentage points"
-    return f"{number} {share if unit == 'share' else 'ranks'}"
+    return f"{number} {'ranks' if unit == 'rank' else share}"
 
 
 def format_ends(low: float, high: float, unit: str) -> str:
@@ -43,5 +43,5 @@ def format_ends(low: float, high: float, unit: str) -> str:
 
 
 def _number(value: float, unit: str) -> str:
-    text = f"{value * 100:+.1f}" if unit == "share" else f"{value:+.2f}"
+    text = f"{value:+.2f}" if unit == "rank" else f"{value * 100:+.1f}"
     return text.replace("-", "−")

@@ -97,20 +97,24 @@ def _state_degraded_detection(name: str, model: Evaluated) -> str | None:
             f"{_ends(left)}, averaged over {number_of(len(left.cells), 'operator')} and all their "
             f"levels{more}."
         )
-    if points is None or left is not None:
+    if points is None or (left is not None and points.cells):
         return None
-    half = [
+    if not points.cells:
+        why = points.interval.removeprefix("none: ")
+        return f"{name} has no mAP that degradation could lower: {why}."
+    below = [
         (point.value, operator.name)
         for operator in points.cells
-        for point in operator.cells
-        if point.value is not None and point.name == "below 0.5"
+        for point in _middle(operator)
+        if point.value is not None
     ]
     tried = ", ".join((number_of(len(points.cells), "operator"), *points.notes))
     begin = f"{name}, on {number_of(points.n, 'image')}"
-    if not half:
-        return f"{begin}, keeps at least half of its mAP under all of {tried}."
-    level, operator = min(half)
-    return f"{begin}, has less than half of its mAP from level {level:.0f} of {operator}; {tried}."
+    part = f"{_name_threshold(points)} of its mAP"
+    if not below:
+        return f"{begin}, keeps at least {part} under all of {tried}."
+    level, operator = min(below)
+    return f"{begin}, has less than {part} from level {level:.0f} of {operator}; {tried}."
 
 
 def _state_objects(name: str, model: Evaluated) -> str | None:
@@ -170,7 +174,7 @@ def _state_search(name: str, model: Evaluated) -> str | None:
     ]
     images = f"{number_of(points.n, 'image')} that it gets right undegraded{_among(points)}"
     tried = ", ".join((number_of(len(points.cells), "operator"), *points.notes))
-    threshold = percent(float(_middle(points.cells[0])[0].name.removeprefix("below ")), 0)
+    threshold = _name_threshold(points)
     if not every:
         # an end of None lies beyond the last level; another one the search has not settled
         may = sum(item.low is not None for o in points.cells for item in _middle(o))
@@ -190,6 +194,11 @@ def _state_search(name: str, model: Evaluated) -> str | None:
         f"{name}, on {images}, falls below {threshold} accuracy at level {level:.0f} of "
         f"{format_operator_name(operator)} {ends}.{more} Tried: {tried}."
     )
+
+
+def _name_threshold(points: Result) -> str:
+    """The threshold of `_middle`, as a percentage."""
+    return percent(float(_middle(points.cells[0])[0].name.removeprefix("below ")), 0)
 
 
 def _middle(operator: Result) -> tuple[Result, ...]:
