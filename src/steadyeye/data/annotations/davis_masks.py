@@ -81,7 +81,7 @@ def _numbers(path: Path) -> NDArray[np.uint8]:
     if content[:8] == PNG and content[25:26] == PALETTE:
         image_file.check_pixels(content, str(path))
         try:
-            with av.open(str(path)) as file:
+            with av.open(str(path.absolute())) as file:
                 indices, _ = next(file.decode(video=0)).to_ndarray()
         except (av.FFmpegError, StopIteration, ValueError) as error:
             raise SampleError(f"cannot read the mask '{path}': it is damaged or cut off") from error

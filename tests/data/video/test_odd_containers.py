@@ -1,0 +1,70 @@
+"""Files that cameras, editors and muxers write, held against what they show, frame by frame."""
+
+import shutil
+
+import av
+import encoded
+import numpy as np
+import pytest
+
+from steadyeye.data.sources.every_frame import every_frame
+from steadyeye.data.sources.video import video
+from steadyeye.data.video import decoder
+
+
+def seconds(path):
+    """The time of every frame as the sources tell it."""
+    source = every_frame(path=str(path), cuts="none")
+    return [source[i].tags["seconds"] for i in range(len(source))]
+
+
+@pytest.mark.parametrize("name", ["12:30:05.mp4", "pipe:0.mp4", "data:image.mp4", "concat:a.mp4"])
+def test_a_name_with_a_colon_is_a_file(name, tmp_path, monkeypatch):
+    """FFmpeg takes what stands before a colon for a protocol, and `pipe:0` for what is typed."""
+    path = encoded.write(tmp_path / "plain.mp4", "libx264", count=12)
+    shutil.copy(path, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    source = video(path=name, k=2)
+    member = source.members[0]
+    assert member.video == name
+    expected = decoder.frame(decoder.index(path), member.frame).image()
+    np.testing.assert_array_equal(source[0].image(), expected)
+
+
+@pytest.mark.parametrize(
+    ("codec", "options"), [("libx264", {"bf": "2"}), ("mpeg4", {"bf": "2"}), ("mjpeg", {})]
+)
+def test_frames_of_avi_are_shown_one_after_the_other(codec, options, tmp_path):
+    """AVI says when packets are decoded: reordered frames would have the times of others."""
+    form = "yuvj420p" if codec == "mjpeg" else "yuv420p"
+    path = encoded.write(tmp_path / "clip.avi", codec, form, options, count=30)
+    expected = [number / encoded.RATE for number in range(30)]
+    assert seconds(path) == pytest.approx(expected, abs=1e-6)
+
+
+def test_times_that_are_missing_are_those_between_their_neighbours(tmp_path):
+    """Matroska has no times before 0, as of a video that is cut before its start."""
+    whole = encoded.write(tmp_path / "whole.mp4", "libx264", options={"bf": "0"}, count=40)
+
+    def earlier(number, packet):
+        packet.pts, packet.dts = (time - 15 * packet.duration for time in (packet.pts, packet.dts))
+        return packet
+
+    path = encoded.rewrite(
+        whole, tmp_path / "cut.mkv", earlier, options={"avoid_negative_ts": "disabled"}
+    )
+    with av.open(str(path)) as container:
+        missing = sum(packet.pts is None for packet in container.demux(video=0) if packet.size)
+    assert missing
+    assert seconds(path) == pytest.approx([number / encoded.RATE for number in range(40)], abs=2e-3)
+
+
+@pytest.mark.parametrize("codec", ["libx264", "mpeg2video"])
+def test_the_clock_goes_on_where_recordings_were_joined(codec, tmp_path):
+    """Two transport streams as one file, as cameras and `cat` join them: each begins its clock."""
+    part = encoded.write(tmp_path / "part.ts", codec, options={"bf": "2"}, count=30)
+    path = tmp_path / "joined.ts"
+    path.write_bytes(part.read_bytes() * 2)
+    times = seconds(path)
+    assert len(times) == 60
+    assert times == pytest.approx([number / encoded.RATE for number in range(60)], abs=1e-3)
