@@ -20,7 +20,7 @@ JSON is COCO's of instances, whose images are frames: they say `video` and `fram
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from steadyeye.core.boxes import EMPTY, Boxes, boxes, present
@@ -34,6 +34,7 @@ from steadyeye.data.annotations.coco_geometry import once, repeats
 from steadyeye.data.classes.class_lists import classes_of_names
 from steadyeye.data.video.label_sidecar import Range, VideoLabels
 from steadyeye.data.video.paths import resolve_path
+from steadyeye.data.video.video_names import absence_notes, names_of
 
 CORNERS = ("x0", "y0", "x1", "y1")
 NEEDED = ("video", "frame", "label", *CORNERS)
@@ -52,8 +53,9 @@ class BoxFile:
     remarks: tuple[str, ...] = ()
 
     def of(self, video: str) -> Mapping[int, Boxes]:
-        """The boxes of a video by its name or its name without suffix, frame by frame."""
-        return self.videos.get(video, self.videos.get(Path(video).stem, {}))
+        """The boxes of a video by a name of it (see `names_of`), frame by frame."""
+        names = (name for name in names_of(video) if name in self.videos)
+        return self.videos.get(next(names, video), {})
 
     def at(self, video: str, frame: int) -> Boxes:
         """The boxes of a frame."""
@@ -75,14 +77,7 @@ class BoxFile:
 
     def notes(self, videos: Iterable[str]) -> tuple[str, ...]:
         """How many videos the file has boxes of that are not among `videos`, and the first."""
-        known = {name for video in videos for name in (video, Path(video).stem)}
-        others = sorted(set(self.videos) - known)
-        if not others:
-            return self.remarks
-        return (
-            *self.remarks,
-            f"boxes of {number_of(len(others), 'video')} that are not there, first '{others[0]}'",
-        )
+        return (*self.remarks, *absence_notes(videos, self.videos, "boxes"))
 
 
 def read(path: str) -> BoxFile:

@@ -17,6 +17,7 @@ from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video import label_sidecar
 from steadyeye.data.video.frame_folders import without_gaps
 from steadyeye.data.video.paths import list_files
+from steadyeye.data.video.video_names import check_names
 
 PNG, PALETTE = b"\x89PNG\r\n\x1a\n", b"\x03"
 
@@ -42,6 +43,7 @@ def read_objects(
     known = label_sidecar.read(labels)
     if known.classes is None:
         raise UsageError(f"'{labels}' names no classes; write video,labels for each sequence")
+    check_names(sequences, known.videos, "labels")
     objects: dict[str, list[Boxes]] = {}
     labels_of: dict[str, Labels] = {}
     for name, frames in sequences.items():
