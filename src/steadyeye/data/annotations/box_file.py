@@ -19,7 +19,7 @@ JSON is COCO's of instances, whose images are frames: they say `video` and `fram
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
@@ -40,22 +40,33 @@ CORNERS = ("x0", "y0", "x1", "y1")
 NEEDED = ("video", "frame", "label", *CORNERS)
 CROWD = {"1": True, "true": True, "0": False, "false": False, "": False}
 
+Size: TypeAlias = tuple[int, int]
 Entry: TypeAlias = tuple[list[float], str, bool]
 """Corners, class and whether it is a crowd."""
 
 
 @dataclass(frozen=True, eq=False)
 class BoxFile:
-    """Classes and, by video name, the boxes of its frames; `remarks`: what must be known of it."""
+    """Classes and, by video name, the boxes of its frames; `remarks`: what must be known of it.
+
+    `sizes`: by video name (height, width) of frames, where the file says them.
+    """
 
     classes: Classes
     videos: Mapping[str, Mapping[int, Boxes]]
     remarks: tuple[str, ...] = ()
+    sizes: Mapping[str, Mapping[int, Size]] = field(default_factory=dict)
 
     def of(self, video: str) -> Mapping[int, Boxes]:
         """The boxes of a video by a name of it (see `names_of`), frame by frame."""
-        names = (name for name in names_of(video) if name in self.videos)
-        return self.videos.get(next(names, video), {})
+        return self.videos.get(self._name(video), {})
+
+    def size(self, video: str, frame: int) -> Size | None:
+        """(height, width) of a frame, where the file says it."""
+        return self.sizes.get(self._name(video), {}).get(frame)
+
+    def _name(self, video: str) -> str:
+        return next((name for name in names_of(video) if name in self.videos), video)
 
     def at(self, video: str, frame: int) -> Boxes:
         """The boxes of a frame."""
@@ -101,9 +112,13 @@ def _of_json(path: Place) -> BoxFile:
             f"'{video}'; list every frame once"
         )
     videos: dict[str, dict[int, Boxes]] = defaultdict(dict)
+    sizes: dict[str, dict[int, Size]] = defaultdict(dict)
     for image, (video, frame) in zip(content.images, frames, strict=True):
         videos[video][frame] = content.boxes(image)
-    return BoxFile(content.classes, videos, content.notes)
+        size = coco_file.read_size(image)
+        if size:
+            sizes[video][frame] = size
+    return BoxFile(content.classes, videos, content.notes, sizes)
 
 
 def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:

@@ -155,5 +155,6 @@ def _sample(index: decoder.VideoIndex, known: _Known, member: Member) -> Sample:
         tags=merged,
         measure=lambda _: {"frame_type": decoder.frame(index, member.frame).kind},
         boxes=known.boxes.at(member.video, member.frame) if known.boxes else None,
+        size=known.boxes.size(member.video, member.frame) if known.boxes else None,
         key=lambda: index.key(member.frame),
     )
