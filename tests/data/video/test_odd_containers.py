@@ -68,3 +68,45 @@ def test_the_clock_goes_on_where_recordings_were_joined(codec, tmp_path):
     times = seconds(path)
     assert len(times) == 60
     assert times == pytest.approx([number / encoded.RATE for number in range(60)], abs=1e-3)
+
+
+@pytest.mark.parametrize("cover", [False, True])
+def test_of_several_video_streams_the_notes_tell(cover, tmp_path):
+    """As of two cameras in one file: labels may be of the one that is not read."""
+    path = tmp_path / "cameras.mp4"
+    with av.open(str(path), "w") as container:
+        streams = []
+        for size, codec, form in ((96, "libx264", "yuv420p"), (64, "mjpeg", "yuvj420p")):
+            stream = container.add_stream(codec, rate=encoded.RATE)
+            stream.width, stream.height, stream.pix_fmt = size, size, form
+            streams.append(stream)
+        if cover:
+            streams[1].disposition = av.stream.Disposition.attached_pic
+        for stream, count in zip(streams, (12, 1 if cover else 12), strict=True):
+            for packet in encoded.packets(stream.codec_context, range(count)):
+                packet.stream = stream
+                container.mux(packet)
+    for source in (video(path=str(path), k=1), every_frame(path=str(path), cuts="none")):
+        notes = [note for note in source.notes if "several video streams" in note]
+        assert bool(notes) is not cover
+        if notes:
+            assert notes[0].endswith("is read, first 'cameras.mp4' with 2")
+        assert source[0].image().shape == (96, 96, 3)
+
+
+FORMATS = {
+    "phone.3gp": "libx264",
+    "camera.MTS": "libx264",
+    "disc.vob": "mpeg2video",
+    "screen.wmv": "wmv2",
+    "old.flv": "flv",
+    "studio.mxf": "mpeg2video",
+}
+
+
+def test_no_video_of_a_folder_is_left_out(tmp_path):
+    """Whatever wrote them: a folder of which some are read gives a number for those alone."""
+    for name, codec in FORMATS.items():
+        encoded.write(tmp_path / name, codec, count=8)
+    source = every_frame(path=str(tmp_path), cuts="none")
+    assert {clip.name: clip.frames for clip in source.clips} == dict.fromkeys(FORMATS, 8)

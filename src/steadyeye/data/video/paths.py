@@ -8,8 +8,11 @@ from typing import Any, TypeVar, cast
 from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.storage.files import URL, Place, place, walk_files
 
-VIDEOS = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"})
-
+VIDEOS = frozenset(
+    {".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"}
+    | {".3gp", ".asf", ".flv", ".m2ts", ".mts", ".mxf", ".ogv", ".vob", ".wmv"}
+)
+"""How files of videos end, in small letters."""
 
 At = TypeVar("At", bound=Place)
 

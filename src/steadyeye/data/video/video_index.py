@@ -6,7 +6,7 @@ Read from its packets where what they say is proven, by decoding it once otherwi
 import hashlib
 from bisect import insort
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -129,7 +129,7 @@ class VideoIndex:
     presentation and decoding time of the packets a decoder can start at, proven by
     `steadyeye.data.video.key_frames`. `in_order`: why the video is decoded in order from its start;
     empty where it need not be. Its frames are then those that decoding yielded, and `lost` packets
-    failed to decode. `fps`: frames a second.
+    failed to decode. `fps`: frames a second. `others`: video streams of the file that are not read.
     """
 
     path: Place
@@ -140,6 +140,7 @@ class VideoIndex:
     fps: float
     in_order: str = ""
     lost: int = 0
+    others: int = 0
 
     def __len__(self) -> int:
         return len(self.pts)
@@ -239,12 +240,20 @@ def _index(path: Place) -> VideoIndex:
             packets = read_packets(container, stream)
             _check_whole(path, stream.frames, packets)
             why = packets.unproven or disorder(packets)
-            return _of_frames(path, why) if why else _of_packets(path, stream, packets)
+            video = _of_frames(path, why) if why else _of_packets(path, stream, packets)
+            return replace(video, others=_count_others(container, stream))
     except av.EOFError as error:
         raise _empty(path) from error
     except av.FFmpegError as error:
         hint = "it is no video, a list of other files, or truncated"
         raise UsageError(f"cannot open the video '{path}': {error.strerror}; {hint}") from error
+
+
+def _count_others(container: Any, stream: Any) -> int:
+    """How many video streams there are besides one, pictures of the cover aside."""
+    cover = av.stream.Disposition.attached_pic
+    streams = container.streams.video
+    return sum(not some.disposition & cover for some in streams if some.index != stream.index)
 
 
 def _check_pixels(path: Place, context: Any) -> None:
@@ -350,6 +359,13 @@ def order_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
             f"{len(slow):,} of {number_of(len(videos), 'video')} decoded in order from their "
             "start, as it is not proven that decoding can start at their key frames; first "
             f"'{slow[0]}': {videos[slow[0]].in_order}"
+        )
+    several = [name for name, video in videos.items() if video.others]
+    if several:
+        notes.append(
+            f"{len(several):,} of {number_of(len(videos), 'video')} with several video streams, of "
+            f"which the one that FFmpeg prefers is read, first '{several[0]}' with "
+            f"{videos[several[0]].others + 1}"
         )
     lost = [name for name, video in videos.items() if video.lost]
     if lost:
