@@ -10,6 +10,8 @@ import pytest
 from steadyeye.data.sources.every_frame import every_frame
 from steadyeye.data.sources.video import video
 from steadyeye.data.video import decoder
+from steadyeye.watch.feeds import open_feed
+from steadyeye.watch.frames import FrameCounts
 
 
 def seconds(path):
@@ -68,6 +70,51 @@ def test_the_clock_goes_on_where_recordings_were_joined(codec, tmp_path):
     times = seconds(path)
     assert len(times) == 60
     assert times == pytest.approx([number / encoded.RATE for number in range(60)], abs=1e-3)
+
+
+def turned_by_messages(path, turn):
+    """A video whose packets say themselves how they are turned, and the same without."""
+    plain = encoded.write(path.with_name(f"plain{path.suffix}"), "libx264", count=30)
+    with av.open(str(plain)) as old, av.open(str(path), "w") as new:
+        source = old.streams.video[0]
+        target = new.add_stream_from_template(source)
+        insert = av.BitStreamFilterContext(
+            f"h264_metadata=display_orientation=insert:{turn}", source, target
+        )
+        for packet in old.demux(source):
+            for changed in insert.filter(packet if packet.size else None):
+                changed.stream = target
+                new.mux(changed)
+    return path, plain
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".ts"])  # at the first picture, at each key frame
+@pytest.mark.parametrize(
+    ("turn", "expected"),
+    [
+        ("rotate=90", lambda image: np.rot90(image, 1)),
+        ("rotate=180", lambda image: np.rot90(image, 2)),
+        ("flip=horizontal", lambda image: image[:, ::-1]),
+    ],
+)
+def test_a_message_that_turns_pictures_holds_until_the_next(suffix, turn, expected, tmp_path):
+    """The decoder tells it of some frames alone: of a pm-set a single one would be turned."""
+    path, plain = turned_by_messages(tmp_path / f"turned{suffix}", turn)
+    index, upright = decoder.index(path), decoder.index(plain)
+    with av.open(str(path)) as container:
+        # threads of a decoder that waits for the garbage collector can stop a forked process
+        container.streams.video[0].thread_type = "NONE"
+        matrices = [decoder.follow_matrix(frame, None) for frame in container.decode(video=0)]
+    assert 0 < 30 - matrices.count(None) < 30
+    for number in [*range(30), 17, 3, 29]:
+        image = decoder.frame(upright, number).image()
+        np.testing.assert_array_equal(decoder.frame(index, number).image(), expected(image))
+    live = open_feed(str(path), FrameCounts(), None)
+    taken = list(iter(lambda: live.take(10), None))
+    assert len(taken) > 25
+    for frame in taken:
+        image = decoder.frame(upright, frame.number).image()
+        np.testing.assert_array_equal(frame.image(), expected(image))
 
 
 @pytest.mark.parametrize("cover", [False, True])
