@@ -87,6 +87,24 @@ def test_folders_of_frames_of_one_name_up_to_a_dot(tmp_path):
         frames(path=str(tmp_path / "films"), labels=str(labels))
 
 
+@pytest.mark.parametrize(
+    ("folder", "path"),
+    [("film", "."), ("film", "../film"), ("film", "more/.."), ("film/more", "..")],
+)
+def test_a_folder_has_its_name_however_its_path_is_written(folder, path, tmp_path, monkeypatch):
+    """Anchors are drawn by the name of the video, and labels go by it."""
+    film = tmp_path / "film"
+    (film / "more").mkdir(parents=True)
+    for number in range(30):
+        (film / f"{number}.png").write_bytes(encoded.still(number))
+    labels = tmp_path / "labels.csv"
+    labels.write_text("video,labels\nfilm,cat\n")
+    monkeypatch.chdir(tmp_path / folder)
+    source = frames(path=path, anchors=3, k=1, labels=str(labels))
+    assert source.ids == frames(path=str(film), anchors=3, k=1, labels=str(labels)).ids
+    assert source.name == source.members[0].video == "film"
+
+
 def test_labels_of_videos_that_are_not_there_are_counted(footage):
     labels = write_labels(footage, [("c.mp4", "cat"), ("e.mp4", "dog"), ("d.mp4", "dog")])
     source = video(path=str(footage), labels=labels)

@@ -37,7 +37,9 @@ def resolve(path: str) -> Path:
             )
         return resolved
     if not path.startswith("package:"):
-        return Path(path).expanduser()
+        plain = Path(path).expanduser()
+        # by the name of a folder anchors are drawn, and `.` has none
+        return plain if plain.name not in ("", "..") else plain.resolve()
     name, _, inner = path.removeprefix("package:").partition("/")
     # of a name with a dot Python would import what stands before it
     spec = find_spec(name) if name.isidentifier() else None
