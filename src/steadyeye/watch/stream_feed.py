@@ -12,6 +12,7 @@ import numpy as np
 
 from steadyeye.core.errors import SampleError, one_line
 from steadyeye.core.types import Image
+from steadyeye.data.video.decoder import follow_matrix
 from steadyeye.data.video.video_index import picture_stream
 from steadyeye.watch.frames import FrameCounts, LiveFrame, Thinning, convert
 
@@ -180,9 +181,11 @@ def read_address(address: str, timeout: float) -> Iterator[Picture]:
         stream = picture_stream(container)
         if stream is None:
             raise SampleError("it holds no pictures")
+        matrix = None
         for native in container.decode(stream):
+            matrix = follow_matrix(native, matrix)
             if not native.is_corrupt:
-                yield native.time, partial(convert, native)
+                yield native.time, partial(convert, native, matrix)
 
 
 def read_camera(path: str) -> Iterator[Picture]:

@@ -9,7 +9,7 @@ from steadyeye.core import disk_columns
 from steadyeye.core.boxes import EMPTY
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage import json_lists
-from steadyeye.data.annotations import coco_columns, coco_file, coco_images
+from steadyeye.data.annotations import coco_columns, coco_file
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages
 from steadyeye.data.sources.coco import coco
 
@@ -212,7 +212,7 @@ def test_samples_are_those_of_single_images(tmp_path, with_images):
             str(image["id"]),
             folder / image["file_name"] if with_images else None,
             whole.boxes(image),
-            coco_images._size(image),
+            coco_file.read_size(image),
         )
         for image in whole.images
     ]

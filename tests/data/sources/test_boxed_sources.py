@@ -76,8 +76,8 @@ def test_imagenet_vid(truth, tmp_path):
         sides = zip(("xmin", "ymin", "xmax", "ymax"), box, strict=True)
         inner = "".join(f"<{name}>{value:g}</{name}>" for name, value in sides)
         (annotated / VIDEO / f"{path.stem}.xml").write_text(
-            f"<annotation><object><name>n02958343</name><bndbox>{inner}</bndbox></object>"
-            "</annotation>"
+            f"<annotation><size><width>{WIDTH}</width><height>{HEIGHT}</height></size>"
+            f"<object><name>n02958343</name><bndbox>{inner}</bndbox></object></annotation>"
         )
     source = build_source(f"imagenet_vid(root='{tmp_path}', anchors=3, k=2)")
     assert check_source(source)
@@ -85,6 +85,7 @@ def test_imagenet_vid(truth, tmp_path):
     for frame, objects in by_frame(source).items():
         assert objects.boxes[0].tolist() == expected[frame].tolist()
     assert {source.classes.names[sample] for (sample,) in source.truths} == {"car"}
+    assert source[0].size == (HEIGHT, WIDTH), "against which a detector holds the frames"
     (annotated / VIDEO / f"{frames[7].stem}.xml").unlink()
     with pytest.raises(UsageError, match="no annotation at"):
         build_source(f"imagenet_vid(root='{tmp_path}')")
@@ -176,6 +177,18 @@ def test_objects_of_davis_have_the_labels_in_their_order(tmp_path, labels, write
     names = [sample.classes.names[label] for label in first.boxes.labels]
     assert names == labels.split("|")
     assert first.boxes.boxes.tolist() == [[2, 5, 12, 10], [25, 8, 35, 20]]
+
+
+def test_masks_of_another_size_than_their_frames_are_refused(tmp_path):
+    """As of DAVIS' frames in full resolution beside its masks of 480 lines."""
+    spec = several(tmp_path, "dog|cat", as_numbers)
+    pictures(tmp_path / "JPEGImages" / "s", [1], (80, 60))
+    with pytest.raises(UsageError, match=r"000001.png' has 40 × 30 pixels, its frame 80 × 60"):
+        build_source(spec)
+
+
+def test_davis_may_lie_in_a_folder_that_is_called_as_its_own(tmp_path):
+    assert build_source(several(tmp_path / "JPEGImages" / "DAVIS", "dog|cat", as_numbers))
 
 
 def test_masks_with_more_objects_than_labels_are_refused(tmp_path):

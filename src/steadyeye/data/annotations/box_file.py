@@ -19,8 +19,8 @@ JSON is COCO's of instances, whose images are frames: they say `video` and `fram
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from steadyeye.core.boxes import EMPTY, Boxes, boxes, present
@@ -34,26 +34,39 @@ from steadyeye.data.annotations.coco_geometry import once, repeats
 from steadyeye.data.classes.class_lists import classes_of_names
 from steadyeye.data.video.label_sidecar import Range, VideoLabels
 from steadyeye.data.video.paths import resolve_path
+from steadyeye.data.video.video_names import absence_notes, names_of
 
 CORNERS = ("x0", "y0", "x1", "y1")
 NEEDED = ("video", "frame", "label", *CORNERS)
 CROWD = {"1": True, "true": True, "0": False, "false": False, "": False}
 
+Size: TypeAlias = tuple[int, int]
 Entry: TypeAlias = tuple[list[float], str, bool]
 """Corners, class and whether it is a crowd."""
 
 
 @dataclass(frozen=True, eq=False)
 class BoxFile:
-    """Classes and, by video name, the boxes of its frames; `remarks`: what must be known of it."""
+    """Classes and, by video name, the boxes of its frames; `remarks`: what must be known of it.
+
+    `sizes`: by video name (height, width) of frames, where the file says them.
+    """
 
     classes: Classes
     videos: Mapping[str, Mapping[int, Boxes]]
     remarks: tuple[str, ...] = ()
+    sizes: Mapping[str, Mapping[int, Size]] = field(default_factory=dict)
 
     def of(self, video: str) -> Mapping[int, Boxes]:
-        """The boxes of a video by its name or its name without suffix, frame by frame."""
-        return self.videos.get(video, self.videos.get(Path(video).stem, {}))
+        """The boxes of a video by a name of it (see `names_of`), frame by frame."""
+        return self.videos.get(self._name(video), {})
+
+    def size(self, video: str, frame: int) -> Size | None:
+        """(height, width) of a frame, where the file says it."""
+        return self.sizes.get(self._name(video), {}).get(frame)
+
+    def _name(self, video: str) -> str:
+        return next((name for name in names_of(video) if name in self.videos), video)
 
     def at(self, video: str, frame: int) -> Boxes:
         """The boxes of a frame."""
@@ -75,14 +88,7 @@ class BoxFile:
 
     def notes(self, videos: Iterable[str]) -> tuple[str, ...]:
         """How many videos the file has boxes of that are not among `videos`, and the first."""
-        known = {name for video in videos for name in (video, Path(video).stem)}
-        others = sorted(set(self.videos) - known)
-        if not others:
-            return self.remarks
-        return (
-            *self.remarks,
-            f"boxes of {number_of(len(others), 'video')} that are not there, first '{others[0]}'",
-        )
+        return (*self.remarks, *absence_notes(videos, self.videos, "boxes"))
 
 
 def read(path: str) -> BoxFile:
@@ -106,9 +112,13 @@ def _of_json(path: Place) -> BoxFile:
             f"'{video}'; list every frame once"
         )
     videos: dict[str, dict[int, Boxes]] = defaultdict(dict)
+    sizes: dict[str, dict[int, Size]] = defaultdict(dict)
     for image, (video, frame) in zip(content.images, frames, strict=True):
         videos[video][frame] = content.boxes(image)
-    return BoxFile(content.classes, videos, content.notes)
+        size = coco_file.read_size(image)
+        if size:
+            sizes[video][frame] = size
+    return BoxFile(content.classes, videos, content.notes, sizes)
 
 
 def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:

@@ -262,6 +262,12 @@ def _check_image(path: Place, image: Mapping[str, Any]) -> None:
         )
 
 
+def read_size(image: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Height and width of an image, where its entry says them."""
+    height, width = image.get("height"), image.get("width")
+    return (int(height), int(width)) if height and width else None
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -18,7 +18,13 @@ from steadyeye.core.storage.json_lists import BLOCK
 from steadyeye.core.storage.sha256sums import check_sums, find_listing
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.annotations import coco_file
-from steadyeye.data.annotations.coco_file import OUTSIDE, CocoFile, distinct, key_entry
+from steadyeye.data.annotations.coco_file import (
+    OUTSIDE,
+    CocoFile,
+    distinct,
+    key_entry,
+    read_size,
+)
 from steadyeye.data.annotations.coco_geometry import run_lengths
 from steadyeye.data.annotations.column_images import (
     UNKNOWN,
@@ -152,7 +158,7 @@ def _columns(path: Place, content: CocoFile, locate: Locate, with_stem: bool) ->
     """The images of a file; `with_stem`: whether their ids begin with its name."""
     keys = [image["id"] for image in content.images]
     places = [locate(image) for image in content.images]
-    sizes = [_size(image) for image in content.images]
+    sizes = [read_size(image) for image in content.images]
     return FileImages(
         shorten_texts([f"{path.stem}/{key}" if with_stem else str(key) for key in keys]),
         shorten_keys(keys),
@@ -163,9 +169,3 @@ def _columns(path: Place, content: CocoFile, locate: Locate, with_stem: bool) ->
         np.array([content.rows.get(key, UNKNOWN) for key in keys], dtype=np.int64),
         partial(masks, path),
     )
-
-
-def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Height and width, where they are given."""
-    height, width = image.get("height"), image.get("width")
-    return (int(height), int(width)) if height and width else None

@@ -17,6 +17,7 @@ from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video import label_sidecar
 from steadyeye.data.video.frame_folders import without_gaps
 from steadyeye.data.video.paths import list_files
+from steadyeye.data.video.video_names import check_names
 
 PNG, PALETTE = b"\x89PNG\r\n\x1a\n", b"\x03"
 
@@ -42,6 +43,7 @@ def read_objects(
     known = label_sidecar.read(labels)
     if known.classes is None:
         raise UsageError(f"'{labels}' names no classes; write video,labels for each sequence")
+    check_names(sequences, known.videos, "labels")
     objects: dict[str, list[Boxes]] = {}
     labels_of: dict[str, Labels] = {}
     for name, frames in sequences.items():
@@ -81,7 +83,7 @@ def _numbers(path: Path) -> NDArray[np.uint8]:
     if content[:8] == PNG and content[25:26] == PALETTE:
         image_file.check_pixels(content, str(path))
         try:
-            with av.open(str(path)) as file:
+            with av.open(str(path.absolute())) as file:
                 indices, _ = next(file.decode(video=0)).to_ndarray()
         except (av.FFmpegError, StopIteration, ValueError) as error:
             raise SampleError(f"cannot read the mask '{path}': it is damaged or cut off") from error
@@ -94,7 +96,10 @@ def _numbers(path: Path) -> NDArray[np.uint8]:
 
 def locate_mask(frame: Path) -> Path:
     """The file of the masks of a frame."""
-    return Path(str(frame).replace("JPEGImages", "Annotations")).with_suffix(".png")
+    parts = list(frame.parts)
+    # the last one: the folder of the data may be in another of this name
+    parts[len(parts) - 1 - parts[::-1].index("JPEGImages")] = "Annotations"
+    return Path(*parts).with_suffix(".png")
 
 
 def drop_empty(parts: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -102,13 +107,28 @@ def drop_empty(parts: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(parts[parts.any(axis=(1, 2))])
 
 
+def _check_size(frame: Path, size: tuple[int, ...]) -> None:
+    try:
+        height, width = image_file.size(frame)
+    except SampleError:
+        return  # told where its pixels are read
+    if (height, width) != size:
+        raise UsageError(
+            f"the mask '{locate_mask(frame)}' has {size[1]} × {size[0]} pixels, its frame "
+            f"{width} × {height}; give both in one size"
+        )
+
+
 def _read_boxes(frame: Path, labels: Labels) -> Boxes:
-    """The tight boxes of the masks of a frame that are not empty."""
+    """The tight boxes of the masks of a frame that are not empty.
+
+    Raises `UsageError` for masks of another size than the frame.
+    """
+    masks = read_parts(frame, len(labels))
+    _check_size(frame, masks.shape[1:])
     parts = [
         (box, label, int(np.sum(part)), number)
-        for number, (part, label) in enumerate(
-            zip(read_parts(frame, len(labels)), labels, strict=True)
-        )
+        for number, (part, label) in enumerate(zip(masks, labels, strict=True))
         if (box := extent(part)) is not None
     ]
     corners, classes, sizes = [p[0] for p in parts], [p[1] for p in parts], [p[2] for p in parts]

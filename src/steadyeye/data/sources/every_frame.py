@@ -1,7 +1,7 @@
 """Every frame of videos, in order and without labels."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
@@ -19,6 +19,7 @@ from steadyeye.data.video.decoder import UNSEEN, Frame
 from steadyeye.data.video.frame_folders import list_frame_folders
 from steadyeye.data.video.paths import VIDEOS, holds, list_files, resolve_path
 from steadyeye.data.video.video_index import order_notes
+from steadyeye.data.video.video_names import check_names
 
 COLUMNS = ("group", "video", "frame", "step", "scene", "seconds", "fps")
 
@@ -134,6 +135,7 @@ def _id(clip: Clip, number: int) -> str:
 
 
 Cuts = tuple[int, ...]
+CHOICES = ("detect", "none")
 
 
 def every_frame(
@@ -153,17 +155,21 @@ def every_frame(
     if step < 1:
         raise UsageError(f"step={step}: take every frame (1), every second one (2), and so on")
     root = resolve_path(path)
-    known = _read_cuts(cuts)
+    _check_cuts(cuts)
     if root.is_dir() and not holds(root, VIDEOS) and holds(root, image_file.SUFFIXES):
-        return _of_images(root, step, known, fps)
+        return _of_images(root, step, cuts, fps)
     if fps is not None:
         raise UsageError(f"fps={fps} is for folders of images; '{path}' knows its own, leave it")
     clips: list[Clip] = []
     marks: list[str] = []
     videos: dict[str, decoder.VideoIndex] = {}
     single = root.is_file()
-    for file in list_files(root, VIDEOS):
-        name = file.name if single else relative_path(file, root).as_posix()
+    files = {
+        file.name if single else relative_path(file, root).as_posix(): file
+        for file in list_files(root, VIDEOS)
+    }
+    known = _read_cuts(cuts, files)
+    for name, file in files.items():
         index = videos[name] = decoder.index(file)
         scene_cuts = known(name, len(index)) if known else shot_detection.of_video(index)
         clips.append(
@@ -189,9 +195,7 @@ def every_frame(
     )
 
 
-def _of_images(
-    root: Place, step: int, known: Callable[[str, int], Cuts] | None, fps: float | None
-) -> WholeClips:
+def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeClips:
     if fps is None or not 0 < fps < float("inf"):
         raise UsageError(
             f"'{root}' holds images, which do not say how fast they follow each other; give "
@@ -200,6 +204,7 @@ def _of_images(
     clips: list[Clip] = []
     marks: list[str] = []
     videos = list_frame_folders(root)
+    known = _read_cuts(cuts, videos)
     for name, paths in videos.items():
         scene_cuts = known(name, len(paths)) if known else shot_detection.of_images(paths)
         clips.append(
@@ -230,17 +235,21 @@ def _of_images(
     )
 
 
-def _read_cuts(cuts: str) -> Callable[[str, int], Cuts] | None:
-    """What names the cuts of a video; None where they are to be found."""
+def _check_cuts(cuts: str) -> None:
+    if cuts not in CHOICES and Path(cuts).suffix.lower() != ".json":
+        raise UsageError(
+            f"cuts='{cuts}' is neither 'detect' nor 'none' nor a JSON sidecar that names the cuts"
+        )
+
+
+def _read_cuts(cuts: str, videos: Iterable[str]) -> Callable[[str, int], Cuts] | None:
+    """What names the cuts of each of the videos; None where they are to be found."""
     if cuts == "detect":
         return None
     if cuts == "none":
         return lambda *_: ()
-    if Path(cuts).suffix.lower() != ".json":
-        raise UsageError(
-            f"cuts='{cuts}' is neither 'detect' nor 'none' nor a JSON sidecar that names the cuts"
-        )
     sidecar = label_sidecar.read(cuts)
+    check_names(videos, sidecar.videos, "cuts")
     return lambda name, frames: sidecar.of(name).within(name, frames).cuts
 
 

@@ -54,7 +54,7 @@ def frames(
     )
     check_anchors(members, how)
     lengths = {name: len(paths) for name, paths in videos.items()}
-    left_out = unlabelled_notes(list(folders), list(videos))
+    left_out = (*unlabelled_notes(list(folders), list(videos)), *known.notes(folders))
 
     def locate(member: Member) -> Place:
         return videos[member.video][member.frame]

@@ -49,7 +49,22 @@ def imagenet_vid(
         )
         for video, paths in frames.items()
     }
-    return boxed_sets(f"{base.name}-{split}", frames, objects, classes, how)
+    sizes = {
+        video: size
+        for video, paths in frames.items()
+        if (size := _read_size(annotated / video / f"{paths[0].stem}.xml"))
+    }
+    return boxed_sets(f"{base.name}-{split}", frames, objects, classes, how, sizes)
+
+
+def _read_size(path: Path) -> tuple[int, int] | None:
+    """Height and width of the frames of a video, where the first annotation says them."""
+    root = read_xml(path, "annotation")
+    height, width = (
+        read_number(root.findtext(f"size/{side}") or "0", f"'{path}': the size's {side}")
+        for side in ("height", "width")
+    )
+    return (int(height), int(width)) if height > 0 and width > 0 else None
 
 
 def _boxes(path: Path, position: dict[str, int]) -> Boxes:

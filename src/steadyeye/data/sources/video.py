@@ -26,6 +26,7 @@ from steadyeye.data.video.pm_set_source import (
     unlabelled_notes,
 )
 from steadyeye.data.video.video_index import order_notes
+from steadyeye.data.video.video_names import check_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +42,12 @@ class _Known:
         return self.boxes.classes if self.boxes else self.labels.classes
 
     def labelled_videos(self, videos: list[str]) -> list[str]:
+        if not self.boxes:
+            return self.labels.labelled_videos(videos)
+        check_names(videos, self.boxes.videos, "boxes")
+        check_names(videos, self.labels.videos, "cuts")
         # boxes have to be complete: a video without any is refused further down
-        return videos if self.boxes else self.labels.labelled_videos(videos)
+        return videos
 
     def of(self, video: str, index: decoder.VideoIndex) -> label_sidecar.VideoLabels:
         labels = self.labels.of(video).within(video, len(index))
@@ -109,6 +114,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
         notes=(
             *draw_notes(members, {name: len(index_) for name, index_ in videos.items()}, how),
             *unlabelled_notes(list(files), list(videos)),
+            *known.labels.notes(files),
             *shots.notes(cuts, labels_of),
             *order_notes(videos),
             *_box_notes(known, videos, members),
@@ -149,5 +155,6 @@ def _sample(index: decoder.VideoIndex, known: _Known, member: Member) -> Sample:
         tags=merged,
         measure=lambda _: {"frame_type": decoder.frame(index, member.frame).kind},
         boxes=known.boxes.at(member.video, member.frame) if known.boxes else None,
+        size=known.boxes.size(member.video, member.frame) if known.boxes else None,
         key=lambda: index.key(member.frame),
     )

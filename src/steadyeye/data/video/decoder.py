@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import av
 import numpy as np
@@ -38,6 +38,9 @@ RECENT_BYTES_IN_ORDER = 256 << 20  # where a step back beyond them means to begi
 MOST_RECENT = 64
 
 Value = TypeVar("Value")
+
+Matrix: TypeAlias = tuple[int, int, int, int]
+"""What of FFmpeg's display matrix turns a picture: its entries 0, 1, 3 and 4."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,7 @@ class _Cursor:
             self.frames = _decode_strictly(self.container, self.stream)
         self.count = 0
         self.number = -1
+        self.matrix: Matrix | None = None
         self.recent: OrderedDict[int, Frame] = OrderedDict()
         from_start = self.patched or self.video.in_order
         budget = RECENT_BYTES_IN_ORDER if from_start else RECENT_BYTES
@@ -170,9 +174,10 @@ class _Cursor:
 
     def _frame(self, native: Any) -> Frame:
         kind = PictureType(native.pict_type).name
+        self.matrix = follow_matrix(native, self.matrix)
         if self.patched:
-            return Frame(kind, to_rgb(native, self.reformatter).copy)
-        return Frame(kind, partial(to_rgb, native, self.reformatter))
+            return Frame(kind, to_rgb(native, self.reformatter, self.matrix).copy)
+        return Frame(kind, partial(to_rgb, native, self.reformatter, self.matrix))
 
 
 def _decode_strictly(
@@ -240,22 +245,42 @@ def _number(video: VideoIndex, pts: int | None) -> int | None:
     return number if number < len(video) and video.pts[number] == pts else None
 
 
-def to_rgb(native: Any, reformatter: Any) -> Image:
-    """The pixels of a decoded frame, (h, w, 3) uint8 RGB, upright; `reformatter`: PyAV's."""
+def to_rgb(native: Any, reformatter: Any, matrix: Matrix | None = None) -> Image:
+    """The pixels of a decoded frame, (h, w, 3) uint8 RGB, upright; `reformatter`: PyAV's.
+
+    `matrix`: of `follow_matrix`, where the frames before were read as well.
+    """
     picture = reformatter.reformat(native, format="rgb24", **ONE_THREAD)
-    return upright(native, np.asarray(picture.to_ndarray(), dtype=np.uint8))
+    image = np.asarray(picture.to_ndarray(), dtype=np.uint8)
+    return upright(image, matrix or _display_matrix(native))
 
 
-def upright(native: Any, image: Image) -> Image:
-    """A picture turned by quarters and mirrored as its display matrix says."""
+def follow_matrix(native: Any, earlier: Matrix | None) -> Matrix | None:
+    """How a decoded frame is to be turned; `earlier`: how the one before it was.
+
+    A message in H.264 or HEVC holds until the next one, and the decoder tells it of the first
+    picture alone.
+    """
+    return _display_matrix(native) or earlier
+
+
+def _display_matrix(native: Any) -> Matrix | None:
     # what `native.side_data` keeps refers back to its frame, which then stays in memory until
     # Python looks for cycles: hundreds of megabytes
     read: Any = SideDataContainer  # its stub lacks the argument
     # not `get`: within PyAV it raises a KeyError, which can replace a KeyboardInterrupt
-    matrix = next((data for data in read(native) if data.type.name == "DISPLAYMATRIX"), None)
+    data = next((data for data in read(native) if data.type.name == "DISPLAYMATRIX"), None)
+    if data is None:
+        return None
+    a, b, _, c, d = np.frombuffer(bytes(data), np.int32)[:5].tolist()
+    return a, b, c, d
+
+
+def upright(image: Image, matrix: Matrix | None) -> Image:
+    """A picture turned by quarters and mirrored as a display matrix says."""
     if matrix is None:
         return image
-    a, b, _, c, d = np.frombuffer(bytes(matrix), np.int32)[:5].tolist()
+    a, b, c, d = matrix
     if a == d == 0 and b and c:
         image, a, d = image.transpose(1, 0, 2), c, b
     elif b or c or not (a and d):

@@ -17,7 +17,7 @@ whole video::
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,11 @@ from steadyeye.core.storage.text_files import read_json, read_table, read_whole
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.video.paths import resolve_path
+from steadyeye.data.video.video_names import absence_notes, check_names, names_of
 
 WHOLE = 2**62
+ALL = "*"
+"""What stands for every video."""
 COLUMNS = ("video", "labels", "label", "first", "last")
 
 
@@ -85,8 +88,8 @@ class Sidecar:
         return frozenset(label for range_ in ranges for label in range_.labels)
 
     def of(self, video: str) -> VideoLabels:
-        """What is known of a video: by its name, its name without suffix, or for all (`*`)."""
-        for key in (video, Path(video).stem, "*"):
+        """What is known of a video by a name of it (see `names_of`), or for all (`*`)."""
+        for key in (*names_of(video), ALL):
             if key in self.videos:
                 return self.videos[key]
         return VideoLabels()
@@ -94,8 +97,10 @@ class Sidecar:
     def labelled_videos(self, videos: Sequence[str]) -> list[str]:
         """The videos that have labels, in order; all of them where nothing is labelled at all.
 
-        Raises `UsageError` where there are classes and none of the videos has a label.
+        Raises `UsageError` where there are classes and none of the videos has a label, and for a
+        name that several videos go by.
         """
+        check_names(videos, self.videos, "labels")
         if self.classes is None:
             return list(videos)
         labelled = [video for video in videos if self.of(video).ranges]
@@ -105,6 +110,10 @@ class Sidecar:
                 f"'{videos[0]}'; check their names"
             )
         return labelled
+
+    def notes(self, videos: Iterable[str]) -> tuple[str, ...]:
+        """How many videos there are labels of that are not among `videos`, and the first."""
+        return absence_notes(videos, self.videos.keys() - {ALL}, "labels")
 
 
 NOTHING = Sidecar(None, {})
@@ -118,7 +127,7 @@ def read(labels: str | None) -> Sidecar:
     if path.suffix.lower() not in {".json", ".csv"}:
         label = _name(labels)
         return _build(
-            classes_of_names({label: None}), {"*": {"labels": [{"labels": [label]}]}}, label
+            classes_of_names({label: None}), {ALL: {"labels": [{"labels": [label]}]}}, label
         )
     if not path.is_file():
         raise UsageError(f"no label file at '{path}'; check the path")

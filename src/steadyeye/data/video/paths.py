@@ -8,8 +8,11 @@ from typing import Any, TypeVar, cast
 from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.storage.files import URL, Place, place, walk_files
 
-VIDEOS = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"})
-
+VIDEOS = frozenset(
+    {".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"}
+    | {".3gp", ".asf", ".flv", ".m2ts", ".mts", ".mxf", ".ogv", ".vob", ".wmv"}
+)
+"""How files of videos end, in small letters."""
 
 At = TypeVar("At", bound=Place)
 
@@ -34,7 +37,9 @@ def resolve(path: str) -> Path:
             )
         return resolved
     if not path.startswith("package:"):
-        return Path(path).expanduser()
+        plain = Path(path).expanduser()
+        # by the name of a folder anchors are drawn, and `.` has none
+        return plain if plain.name not in ("", "..") else plain.resolve()
     name, _, inner = path.removeprefix("package:").partition("/")
     # of a name with a dot Python would import what stands before it
     spec = find_spec(name) if name.isidentifier() else None

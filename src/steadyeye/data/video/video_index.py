@@ -6,9 +6,10 @@ Read from its packets where what they say is proven, by decoding it once otherwi
 import hashlib
 from bisect import insort
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 import av
@@ -34,6 +35,8 @@ CONTAINERS = (
 
 Playlists (HLS, DASH, concat) would open every video that they name, wherever it lies.
 """
+FARTHEST_REORDER = 16
+"""Frames by which a codec may reorder: by more only a clock that starts again falls back."""
 TIMED = frozenset({"mov", "matroska", "mpegts", "flv"})
 """Containers that say when a frame is shown, not only when its packet is decoded, as AVI does."""
 
@@ -63,7 +66,7 @@ def read_packets(container: Any, stream: Any) -> Packets:
     try:
         codec = context.codec.canonical_name
         check = examiner(codec, bytes(context.extradata or b""))
-        if codec not in SINGLE and not TIMED.intersection(container.format.name.split(",")):
+        if codec not in SINGLE and not _is_timed(container):
             raise UnprovenError(f"{container.format.long_name} does not say when frames are shown")
         packets.reorder = check.reorder
     except UnprovenError as why:
@@ -82,6 +85,10 @@ def read_packets(container: Any, stream: Any) -> Packets:
             except UnprovenError as why:
                 packets.unproven = str(why)
     return packets
+
+
+def _is_timed(container: Any) -> bool:
+    return not TIMED.isdisjoint(container.format.name.split(","))
 
 
 def _examine(packets: Packets, check: Examiner, packet: Any) -> None:
@@ -122,7 +129,7 @@ class VideoIndex:
     presentation and decoding time of the packets a decoder can start at, proven by
     `steadyeye.data.video.key_frames`. `in_order`: why the video is decoded in order from its start;
     empty where it need not be. Its frames are then those that decoding yielded, and `lost` packets
-    failed to decode. `fps`: frames a second.
+    failed to decode. `fps`: frames a second. `others`: video streams of the file that are not read.
     """
 
     path: Place
@@ -133,6 +140,7 @@ class VideoIndex:
     fps: float
     in_order: str = ""
     lost: int = 0
+    others: int = 0
 
     def __len__(self) -> int:
         return len(self.pts)
@@ -164,7 +172,8 @@ def open_video(path: Place, **options: str) -> Any:
     Words in it (titles, names of encoders) may be of any encoding. `options`: FFmpeg's own. Raises
     `av.ArgumentError` for a container that is none of `CONTAINERS`.
     """
-    file = path.open("rb") if isinstance(path, Remote) else str(path)
+    # FFmpeg takes what stands before the first colon of a relative path for a protocol
+    file = path.open("rb") if isinstance(path, Remote) else str(path.absolute())
     options = {"format_whitelist": CONTAINERS} | options
     return av.open(file, metadata_errors="replace", options=options)
 
@@ -231,12 +240,20 @@ def _index(path: Place) -> VideoIndex:
             packets = read_packets(container, stream)
             _check_whole(path, stream.frames, packets)
             why = packets.unproven or disorder(packets)
-            return _of_frames(path, why) if why else _of_packets(path, stream, packets)
+            video = _of_frames(path, why) if why else _of_packets(path, stream, packets)
+            return replace(video, others=_count_others(container, stream))
     except av.EOFError as error:
         raise _empty(path) from error
     except av.FFmpegError as error:
         hint = "it is no video, a list of other files, or truncated"
         raise UsageError(f"cannot open the video '{path}': {error.strerror}; {hint}") from error
+
+
+def _count_others(container: Any, stream: Any) -> int:
+    """How many video streams there are besides one, pictures of the cover aside."""
+    cover = av.stream.Disposition.attached_pic
+    streams = container.streams.video
+    return sum(not some.disposition & cover for some in streams if some.index != stream.index)
 
 
 def _check_pixels(path: Place, context: Any) -> None:
@@ -276,22 +293,53 @@ def _of_packets(path: Place, stream: Any, packets: Packets) -> VideoIndex:
 
 
 def _of_frames(path: Place, why: str) -> VideoIndex:
-    times: list[int | None] = []
+    presentation: list[int | None] = []
+    decoding: list[int | None] = []
     lost = 0
     with open_video(path) as container:
         stream = picture_stream(container)
         stream.thread_type = "NONE"
         base, rate = stream.time_base, _rate(stream)
+        timed = _is_timed(container)
         for frame in decode_in_order(container, stream):
             if frame is None:
                 lost += 1
             else:
-                times.append(frame.pts if frame.pts is not None else frame.dts)
-    if not times:
+                presentation.append(frame.pts)
+                decoding.append(frame.dts)
+    if not presentation:
         raise _empty(path)
-    known = [round(n / (rate or 1) / base) if t is None else t for n, t in enumerate(times)]
+    known = presentation if timed else min(presentation, decoding, key=_count_faults)
+    times = _complete(known, 1 / (rate or 1) / base)
     none = np.zeros(0, np.int64)
-    return VideoIndex(path, np.array(known, np.int64), none, none, base, rate, why, lost)
+    return VideoIndex(path, times, none, none, base, rate, why, lost)
+
+
+def _count_faults(times: list[int | None]) -> tuple[bool, int]:
+    """Whether no frame has a time, and how many are not later than the frame before.
+
+    AVI gives each packet the time at which it is decoded: frames that are reordered have the times
+    of others.
+    """
+    known = [time for time in times if time is not None]
+    return not known, sum(after <= before for before, after in pairwise(known))
+
+
+def _complete(times: list[int | None], step: float) -> NDArray[np.int64]:
+    """The times of frames in their order, of which some are missing.
+
+    Those lie evenly between the next that are known. A clock that starts again, as where recordings
+    were joined, goes on. `step`: from a frame to the next where nothing else tells.
+    """
+    known = [number for number, time in enumerate(times) if time is not None] or [0]
+    values = [times[number] or 0 for number in known]
+    numbers = np.arange(len(times))
+    filled = np.interp(numbers, known, values)
+    filled += np.minimum(numbers - known[0], 0) * step + np.maximum(numbers - known[-1], 0) * step
+    apart = np.diff(filled)
+    apart[apart < -FARTHEST_REORDER * step] = step
+    whole = np.round(filled[0] + np.concatenate([[0], np.cumsum(apart)]))
+    return np.asarray(whole, dtype=np.int64)
 
 
 def _rate(stream: Any) -> float:
@@ -311,6 +359,13 @@ def order_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
             f"{len(slow):,} of {number_of(len(videos), 'video')} decoded in order from their "
             "start, as it is not proven that decoding can start at their key frames; first "
             f"'{slow[0]}': {videos[slow[0]].in_order}"
+        )
+    several = [name for name, video in videos.items() if video.others]
+    if several:
+        notes.append(
+            f"{len(several):,} of {number_of(len(videos), 'video')} with several video streams, of "
+            f"which the one that FFmpeg prefers is read, first '{several[0]}' with "
+            f"{videos[several[0]].others + 1}"
         )
     lost = [name for name, video in videos.items() if video.lost]
     if lost:

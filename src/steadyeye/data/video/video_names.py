@@ -1,0 +1,45 @@
+"""By which names a file of labels, cuts or boxes may call a video."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from pathlib import PurePosixPath
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+
+
+def names_of(video: str) -> tuple[str, ...]:
+    """The names that a video goes by, the first that is written counts.
+
+    Its path within its folder, that without suffix, and the name of its file without suffix.
+    """
+    path = PurePosixPath(video)
+    return tuple(dict.fromkeys([video, str(path.with_suffix("")) if path.name else "", path.stem]))
+
+
+def check_names(videos: Iterable[str], written: Collection[str], kind: str) -> None:
+    """Raises `UsageError` for a written name that counts for several videos: `kind` would be mixed.
+
+    `written`: the names in a file of labels or boxes, which `kind` says.
+    """
+    meant: dict[str, list[str]] = defaultdict(list)
+    for video in videos:
+        name = next((name for name in names_of(video) if name in written), None)
+        if name is not None:
+            meant[name].append(video)
+    for name, several in meant.items():
+        if len(several) > 1:
+            raise UsageError(
+                f"the {kind} name '{name}', which may be '{several[0]}' or '{several[1]}'; write "
+                "the name with its folders and suffix"
+            )
+
+
+def absence_notes(videos: Iterable[str], written: Collection[str], kind: str) -> tuple[str, ...]:
+    """How many written names are of no video that is there, and the first; `kind` as above."""
+    known = {name for video in videos for name in names_of(video)}
+    others = sorted(set(written) - known)
+    if not others:
+        return ()
+    count = number_of(len(others), "video")
+    return (f"{kind} of {count} that are not there, first '{others[0]}'",)

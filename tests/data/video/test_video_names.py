@@ -1,0 +1,112 @@
+"""Which videos a file of labels, cuts or boxes speaks of, by their names."""
+
+import json
+
+import encoded
+import pytest
+
+from steadyeye.core.errors import UsageError
+from steadyeye.data.sources.every_frame import every_frame
+from steadyeye.data.sources.frames import frames
+from steadyeye.data.sources.video import video
+
+CLASSES = ("cat", "dog")
+
+
+@pytest.fixture
+def footage(tmp_path):
+    """`a/clip.mp4`, `b/clip.mp4` and `c.mp4`, six frames each."""
+    whole = encoded.write(tmp_path / "whole.mp4", "libx264", count=6).read_bytes()
+    for name in ("a/clip.mp4", "b/clip.mp4", "c.mp4"):
+        path = tmp_path / "footage" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(whole)
+    return tmp_path / "footage"
+
+
+def write_labels(footage, entries):
+    path = footage.parent / "labels.csv"
+    path.write_text("\n".join(["video,labels", *(f"{name},{label}" for name, label in entries)]))
+    return str(path)
+
+
+def labels_of_videos(source):
+    return {member.video: {CLASSES[c] for c in member.truth} for member in source.members}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("a/clip.mp4", "b/clip.mp4"), ("a/clip", "b/clip"), ("a/clip.mp4", "b/clip")],
+)
+def test_videos_of_one_name_in_two_folders_have_labels_of_their_own(names, footage):
+    labels = write_labels(footage, [(names[0], "cat"), (names[1], "dog")])
+    source = video(path=str(footage), labels=labels)
+    assert labels_of_videos(source) == {"a/clip.mp4": {"cat"}, "b/clip.mp4": {"dog"}}
+
+
+def test_a_name_that_two_videos_have_is_refused(footage):
+    labels = write_labels(footage, [("clip", "cat"), ("c.mp4", "dog")])
+    with pytest.raises(UsageError) as error:
+        video(path=str(footage), labels=labels)
+    assert str(error.value) == (
+        "the labels name 'clip', which may be 'a/clip.mp4' or 'b/clip.mp4'; write the name with "
+        "its folders and suffix"
+    )
+    # what has labels of its own is not meant by the shorter name
+    labels = write_labels(footage, [("clip", "cat"), ("a/clip.mp4", "dog")])
+    assert labels_of_videos(video(path=str(footage), labels=labels)) == {
+        "a/clip.mp4": {"dog"},
+        "b/clip.mp4": {"cat"},
+    }
+    assert len(labels_of_videos(video(path=str(footage), labels="cat"))) == 3
+
+
+def test_cuts_and_boxes_of_a_name_that_two_videos_have_are_refused(footage, tmp_path):
+    cuts = tmp_path / "cuts.json"
+    cuts.write_text(json.dumps({"videos": {"clip": {"cuts": [3]}}}))
+    for load in (
+        lambda: every_frame(path=str(footage), cuts=str(cuts)),
+        lambda: video(path=str(footage), labels=str(cuts)),
+    ):
+        with pytest.raises(UsageError, match=r"'clip', which may be 'a/clip.mp4' or 'b/clip.mp4'"):
+            load()
+    boxes = tmp_path / "boxes.csv"
+    boxes.write_text("video,frame,label,x0,y0,x1,y1\nclip,0,cat,0,0,5,5\nc,0,dog,0,0,5,5\n")
+    with pytest.raises(UsageError, match=r"boxes name 'clip', which may be 'a/clip.mp4' or"):
+        video(path=str(footage), boxes=str(boxes))
+
+
+def test_folders_of_frames_of_one_name_up_to_a_dot(tmp_path):
+    for name in ("take.1", "take.2"):
+        (tmp_path / "films" / name).mkdir(parents=True)
+        for number in range(3):
+            (tmp_path / "films" / name / f"{number}.png").write_bytes(encoded.still(number))
+    labels = tmp_path / "labels.csv"
+    labels.write_text("video,labels\ntake,cat\n")
+    with pytest.raises(UsageError, match=r"'take', which may be 'take\.1' or 'take\.2'"):
+        frames(path=str(tmp_path / "films"), labels=str(labels))
+
+
+@pytest.mark.parametrize(
+    ("folder", "path"),
+    [("film", "."), ("film", "../film"), ("film", "more/.."), ("film/more", "..")],
+)
+def test_a_folder_has_its_name_however_its_path_is_written(folder, path, tmp_path, monkeypatch):
+    """Anchors are drawn by the name of the video, and labels go by it."""
+    film = tmp_path / "film"
+    (film / "more").mkdir(parents=True)
+    for number in range(30):
+        (film / f"{number}.png").write_bytes(encoded.still(number))
+    labels = tmp_path / "labels.csv"
+    labels.write_text("video,labels\nfilm,cat\n")
+    monkeypatch.chdir(tmp_path / folder)
+    source = frames(path=path, anchors=3, k=1, labels=str(labels))
+    assert source.ids == frames(path=str(film), anchors=3, k=1, labels=str(labels)).ids
+    assert source.name == source.members[0].video == "film"
+
+
+def test_labels_of_videos_that_are_not_there_are_counted(footage):
+    labels = write_labels(footage, [("c.mp4", "cat"), ("e.mp4", "dog"), ("d.mp4", "dog")])
+    source = video(path=str(footage), labels=labels)
+    assert "labels of 2 videos that are not there, first 'd.mp4'" in source.notes
+    assert not any("not there" in note for note in video(path=str(footage), labels="cat").notes)
