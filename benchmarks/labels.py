@@ -22,7 +22,6 @@ from steadyeye.core.stats.label_budget import (
     RequiredShare,
     count_ends,
     count_ends_any_time,
-    require,
 )
 from steadyeye.metrics.label_studies.judge import LEAST
 from steadyeye.metrics.label_studies.premise_checks import CHECK_ERROR
@@ -267,7 +266,7 @@ def print_decisions(tries: int) -> None:
     print("| pm-10 from 70 % | median labels | 90 in 100 | wrong verdicts |\n|---|---|---|---|")
     for distance in DISTANCES:
         consistent, right = pool(distance)
-        requirement = require(THRESHOLD, consistent, TOTAL)
+        requirement = RequiredShare(round(THRESHOLD * TOTAL), consistent, TOTAL)
         if requirement.decide(0, 0).passes is False:
             print(f"| {100 * distance:+.0f} pp | 0 | 0 | none |")
             continue

@@ -1,6 +1,7 @@
 """The house of DESIGN.md: arrows point down only, files and functions stay small."""
 
 import ast
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -57,6 +58,7 @@ PLUGINS = ("sources", "models", "metrics", "analyses", "operators", "probes")
 FILES = sorted(file for file in SOURCE.rglob("*.py") if file.parent != SOURCE or file.stem == "api")
 
 
+@cache
 def imported(file: Path) -> set[str]:
     tree = ast.parse(file.read_text())
     modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
@@ -111,6 +113,7 @@ def test_every_plugin_has_one_line_and_is_named_as_its_file(kind):
         assert name in top, f"{kind}/{name}.py defines no '{name}'"
 
 
+@cache
 def resolved(module: str) -> tuple[str, ...]:
     """The parts of a module or package that is there, below `steadyeye`; () for another name."""
     parts = tuple(module.split(".")[1:])
@@ -147,7 +150,6 @@ def test_files_and_subfolders_import_each_other_one_way(package):
     TopologicalSorter(graph).prepare()
 
 
-@pytest.mark.slow
 def test_no_loops_between_the_files_and_folders_of_a_folder():
     """Taken as wholes, the files and folders of every folder import each other one way only."""
     graphs: dict[tuple[str, ...], dict[str, set[str]]] = {}

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 
 import explain_toys
 import psutil
@@ -19,6 +20,8 @@ from whole_runs import tree
 from steadyeye.core.storage import files
 
 LINE = "steadyeye: stopped; run the same command again to go on"
+SHARDS = 7
+"""Of a run, so that each of three that are stopped leaves some to the next."""
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SQUARES = "callable_detector(path='py:explain_toys:slow', classes='classes.json')"
 STUCK = SQUARES.replace("explain_toys:slow", "explain_toys:stuck")
@@ -28,7 +31,7 @@ BOXES = "coco(annotations='boxes.json', images='images')"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("interrupts") / "squares"
-    explain_toys.write(root, images=40)
+    explain_toys.write(root, images=16 * SHARDS)
     return root
 
 
@@ -66,6 +69,15 @@ def whole(folder):
     return tree(folder / "whole")
 
 
+def find_shards(out):
+    """The finished shards of a run, and when each was written."""
+    return {path: path.stat().st_mtime_ns for path in out.glob("cells/*/*.arrow")}
+
+
+def has_more(out, shards):
+    return find_shards(out).keys() > shards.keys()
+
+
 RAY = pytest.param(("--engine", "ray(most=1)"), marks=pytest.mark.slow, id="ray")
 ENGINES = [
     pytest.param((), id="threads"),
@@ -75,23 +87,28 @@ ENGINES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sent", CODES, ids=lambda number: number.name)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_interrupt_is_one_line_and_what_is_finished_stays(folder, whole, engine, sent):
-    out = folder / f"{sent.name}{len(''.join(engine))}"
+def test_an_interrupt_is_one_line_and_what_is_finished_stays(folder, whole, engine):
+    """One after the other: each stops the run that the same command takes up where it was."""
+    out = folder / f"stopped{len(''.join(engine))}"
     arguments = words(out.name, "--workers", "1", *engine)
-    running = Command(*arguments, cwd=folder, env=environment(0.02))
-    wait_for(running, lambda: list(out.glob("cells/*/*.arrow")))
-    running.send_signal(sent)
-    _, stderr = running.communicate()
-    assert running.returncode == CODES[sent], stderr
-    assert stderr.splitlines() == [LINE]
-    shards = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/*.arrow")}
-    assert 0 < len(shards) < 3
-    assert not list(out.rglob("*.tmp"))
+    shards = {}
+    for sent, code in CODES.items():
+        running = Command(*arguments, cwd=folder, env=environment(0.02))
+        wait_for(running, partial(has_more, out, shards))
+        running.send_signal(sent)
+        _, stderr = running.communicate()
+        assert running.returncode == code, stderr
+        assert stderr.splitlines() == [LINE]
+        assert not list(out.rglob("*.tmp"))
+        before, shards = shards, find_shards(out)
+        assert {path: shards[path] for path in before} == before
+        assert len(before) < len(shards) < SHARDS
     done = steadyeye(*arguments, cwd=folder, env=environment(0))
     assert done.returncode == 0, done.stderr
-    assert {path: path.stat().st_mtime_ns for path in shards} == shards
+    ended = find_shards(out)
+    assert {path: ended[path] for path in shards} == shards
+    assert len(ended) == SHARDS
     ended = {name: data for name, data in tree(out).items() if name.startswith("cells")}
     assert ended == {name: data for name, data in whole.items() if name.startswith("cells")}
 

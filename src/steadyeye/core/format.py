@@ -60,6 +60,14 @@ def points(value: float | None) -> str:
     return "—" if value is None else f"{value * 100:+.1f}".replace("-", "−").replace("−0.0", "+0.0")
 
 
+def format_difference(difference: Share) -> str:
+    """A difference of shares with its interval, `+2.1 (−1.0 to +5.2)`; alone where that is open."""
+    text = points(difference.value)
+    if difference.low is None or difference.high is None:
+        return text
+    return f"{text} ({points(difference.low)} to {points(difference.high)})"
+
+
 PERCENTAGES = frozenset({"share", "ratio"})
 """Units that are shown as percentages, without a sign."""
 

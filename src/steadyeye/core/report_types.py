@@ -90,15 +90,14 @@ class FilmFrame:
 
 @dataclass(frozen=True)
 class Lane:
-    """An object along the frames of a film: `states`, one of `LANE_STATES` for each frame."""
+    """An object along the frames of a film, with one of `states` for each frame.
+
+    `present`: detected; `weak`: below the threshold; `renamed`: of another class than in most
+    frames; `lost`: not detected; `unsure`: not known; `absent`: not there yet or any more.
+    """
 
     name: str
     states: tuple[str, ...]
-
-
-LANE_STATES = ("present", "weak", "renamed", "lost", "unsure", "absent")
-"""Of an object in a frame: detected; below the threshold; of another class than in most frames; not
-detected; not known; not there yet or any more."""
 
 
 @dataclass(frozen=True)

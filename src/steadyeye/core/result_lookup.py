@@ -22,6 +22,11 @@ def read_k(result: Result) -> int:
     return int(result.name.partition("k=")[2].rstrip(")") or 0)
 
 
+def read_score(result: Result, default: float) -> float:
+    """The score that a result of a detector counts from; `default` where its name has none."""
+    return float(result.name.partition("score=")[2].rstrip(")") or default)
+
+
 def among(result: Result) -> str:
     """Among how many classes the answers were chosen that a result is about; blank for none."""
     return "" if result.classes is None else f"{result.classes:,}"

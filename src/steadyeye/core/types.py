@@ -11,7 +11,6 @@ from steadyeye.core import notebook
 from steadyeye.core.boxes import Boxes, Detections
 from steadyeye.core.format import WITHIN, format_metric, format_metric_ends, number_of
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.report_types import Section
 
 Image: TypeAlias = NDArray[np.uint8]
 """(h, w, 3) RGB, 0…255."""
@@ -300,9 +299,6 @@ class Evaluated:
 
 Metric: TypeAlias = Callable[..., Result]
 """`(Predictions, **parameters) -> Result`, with the columns it needs declared by `needs`."""
-
-Analysis: TypeAlias = Callable[..., Section | None]
-"""`(Sequence[Evaluated]) -> Section | None`, for the models on one source; None: nothing to say."""
 
 
 @runtime_checkable

@@ -77,15 +77,15 @@ def normals(key: np.uint64, count: int, quantiles: NDArray[np.float32]) -> NDArr
     return out[:count]
 
 
-def draw_share(key: np.uint64, i: int) -> float:
-    """Draw `i` of the stream as a uniform number in [0, 1).
+def draw_share(key: np.uint64) -> float:
+    """The first draw of the stream as a uniform number in [0, 1).
 
     Example:
-        >>> 0 <= draw_share(np.uint64(1), 0) < 1
+        >>> 0 <= draw_share(np.uint64(1)) < 1
         True
 
     """
-    return int(draw(key, i)) / 2**64
+    return int(draw(key, 0)) / 2**64
 
 
 def blur_normally(values: NDArray[np.float32], deviation: float) -> NDArray[np.float32]:

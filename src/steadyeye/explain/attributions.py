@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import format_share, percent, points
+from steadyeye.core.format import format_share, percent, points, span
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Table
 from steadyeye.core.stats.intervals import Interval
@@ -259,9 +259,7 @@ def measure_inside_shares(
 
 def apart(share: Interval) -> str:
     """A difference in percentage points with its interval, `−12.0 (−20.1 to −4.0)`."""
-    if share.low is None or share.high is None:
-        return f"{points(share.value)} (—)"
-    return f"{points(share.value)} ({points(share.low)} to {points(share.high)})"
+    return f"{points(share.value)} ({span(share.low, share.high, 'difference')})"
 
 
 def table(shares: InsideShares) -> Table:

@@ -243,18 +243,14 @@ def _probe(spec: Spec) -> Spec | None:
         raise unknown("analysis", spec.name, plugins.names("analyses"))
     rest = {key: value for key, value in spec.kwargs.items() if key != "probe"}
     name = spec.kwargs.get("probe", spec.name)
-    if "probe" not in spec.kwargs and not _has_probe(name):
+    # a path names an analysis; the probe for it is named by probe='…'
+    if "probe" not in spec.kwargs and name not in plugins.names("probes"):
         if rest:
             raise UsageError(f"{spec.name} has no probe of its name, so it takes no arguments")
         return None
     probe = Spec(str(name), rest)
     plugins.check_arguments(plugins.load("probes", probe.name), probe, positional=1)
     return probe
-
-
-def _has_probe(name: str) -> bool:
-    # a path names an analysis; the probe for it is named by probe='…'
-    return name in plugins.names("probes")
 
 
 def _pairs(explanation: Explanation, store: Store | None, cells: Cells) -> list[ExplainedPair]:

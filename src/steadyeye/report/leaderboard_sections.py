@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import list_texts
-from steadyeye.core.format import format_share, number_of, percent, points
+from steadyeye.core.format import format_difference, format_share, number_of, percent, points
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.stats.intervals import proportion
 from steadyeye.metrics.testbed.published_models import PublishedModels
@@ -239,7 +239,7 @@ def _describe_line(lines: DataLines) -> tuple[str, ...]:
         f"{largest.model} is the furthest from the line of your {len(own.distances)} models "
         f"(probit space): pm-{lines.k} {percent(largest.pm_k)}, "
         f"{percent(largest.expected)} on the line, "
-        f"{_format_distance(largest)} percentage points."
+        f"{format_difference(largest)} percentage points."
     )
     clear = [item.model for item in own.distances if _is_clear(item)]
     verdict = (
@@ -292,8 +292,8 @@ def _build_distances(lines: DataLines, crosses: Sequence[Cross], published: Line
             format_share(cross.original),
             format_share(cross.perturbed),
             percent(probit.distances[i].expected),
-            _format_distance(probit.distances[i]),
-            _format_distance(logit.distances[i]),
+            format_difference(probit.distances[i]),
+            format_difference(logit.distances[i]),
         ]
         if published is not None:
             model = lines.anchors[i]
@@ -326,12 +326,6 @@ def _describe_coefficients(
     r2 = "—" if np.isnan(line.r2) else f"{line.r2:.3f}"
     numbers = (f"{line.slope:.3f}{ends}", f"{line.intercept:.3f}", r2, f"{line.n}")
     return f"{name}, {line.space.name}", *(number.replace("-", "−") for number in numbers)
-
-
-def _format_distance(item: LineDistance) -> str:
-    if item.low is None:
-        return points(item.value)
-    return f"{points(item.value)} ({points(item.low)} to {points(item.high)})"
 
 
 def build_costs(costs: Sequence[ModelCost], results: int) -> Section:

@@ -335,7 +335,7 @@ def expand_job(job: Job) -> Job:
     return expanded
 
 
-def default_folder(job: Job, root: Path = Path("runs")) -> str:
+def default_folder(job: Job) -> str:
     """`runs/<name>-<n>`: the folder of the same job where there is one, else the next number.
 
     The name is that of the model, or how many there are, and of the data.
@@ -343,7 +343,7 @@ def default_folder(job: Job, root: Path = Path("runs")) -> str:
     name = f"{_short_name(job.models, 'models')}-{_short_name(job.data, 'sets')}"
     record = json.loads(json.dumps(job.record()))
     number = 1
-    while (folder := root / f"{name}-{number}").exists():
+    while (folder := Path("runs", f"{name}-{number}")).exists():
         if _job_in(folder) == record:
             break
         number += 1

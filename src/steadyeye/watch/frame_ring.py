@@ -37,7 +37,8 @@ class FrameRing:
         self.folder, self.most = folder, most
         self.left_out = 0
         make_folder(folder)
-        self._files = deque(sorted(name for name in _list_names(folder)))
+        names = (file.name for file in folder.iterdir())
+        self._files = deque(sorted(name for name in names if NAME.fullmatch(name)))
         self._total = sum(self._size(name) for name in self._files)
         self._last: dict[str, float] = {}
         self._recent: deque[tuple[int, float, str, Callable[[], Image], int]] = deque()
@@ -121,10 +122,6 @@ class FrameRing:
             if file.is_file():
                 total += file.stat().st_size
         return total
-
-
-def _list_names(folder: Path) -> list[str]:
-    return [file.name for file in folder.iterdir() if NAME.fullmatch(file.name)]
 
 
 def read_size(text: str) -> int:

@@ -22,8 +22,6 @@ from steadyeye.core.stats.label_budget import (
     bound_without_labels,
     count_ends,
     count_ends_of_strata,
-    require,
-    share_of_sets,
 )
 from steadyeye.metrics.pm_k import pm_k
 from steadyeye.metrics.self_consistency import self_consistency
@@ -53,17 +51,7 @@ def test_the_ends_are_those_of_counting_samples():
         assert count_ends(right, 5, 9) == (allowed[0], allowed[-1])
 
 
-def test_a_share_is_of_all_sets():
-    result = share_of_sets(6, 10, 40, 100)
-    assert result.value == pytest.approx(0.6 * 40 / 100)
-    low, high = count_ends(6, 10, 40)
-    assert (result.low, result.high, result.n) == (low / 100, high / 100, 10)
-    every = share_of_sets(25, 40, 40, 100)
-    assert (every.low, every.value, every.high) == (0.25, 0.25, 0.25)
-    nothing = share_of_sets(0, 0, 0, 100)
-    assert (nothing.low, nothing.value, nothing.high) == (0, 0, 0)
-    none = share_of_sets(0, 0, 40, 100)
-    assert (none.low, none.value, none.high) == (0, None, 0.4)
+def test_a_bound_is_of_all_sets():
     bound = bound_without_labels(40, 100)
     assert (bound.low, bound.value, bound.high) == (0, None, 0.4)
     assert bound_without_labels(0, 0).high is None
@@ -145,7 +133,7 @@ def test_labelled_to_the_end_it_is_the_truth():
 
 
 def test_boundaries_are_those_of_the_decisions():
-    requirement = require("0.5", 80, 100)
+    requirement = RequiredShare(50, 80, 100)
     for labelled in (0, 5, 20, 50, 80):
         passing, failing = requirement.boundaries(labelled)
         decisions = [requirement.decide(right, labelled).passes for right in range(labelled + 1)]
@@ -154,25 +142,19 @@ def test_boundaries_are_those_of_the_decisions():
         assert all(passes is None for passes in decisions[failing + 1 : passing])
 
 
-def test_a_requirement_is_read_as_it_is_written():
-    assert require("0.07", 100, 100).needed == 7
-    assert require(0.07, 100, 100).needed == 7
-    assert require("0.7", 10, 10).needed == 7
-    assert require("0.701", 1000, 1000).needed == 701
-    # too few consistent sets fail before anybody labels, and nothing required passes
-    assert require("0.7", 60, 100).decide(0, 0).passes is False
-    assert require("0.7", 70, 100).decide(0, 0).passes is None
-    assert require("0", 70, 100).decide(0, 0).passes is True
-    with pytest.raises(UsageError, match=r"a share of 1\.2 is required; give one in 0…1"):
-        require("1.2", 1, 1)
+def test_what_is_decided_without_labels():
+    """Too few consistent sets fail before anybody labels, and nothing required passes."""
+    assert RequiredShare(70, 60, 100).decide(0, 0).passes is False
+    assert RequiredShare(70, 70, 100).decide(0, 0).passes is None
+    assert RequiredShare(0, 70, 100).decide(0, 0).passes is True
     with pytest.raises(UsageError, match="3 right of 2 labelled sets, 5 consistent ones and 9"):
-        share_of_sets(3, 2, 5, 9)
+        RequiredShare(7, 5, 9).decide(3, 2)
 
 
 def test_of_ten_thousand_sets_it_decides_as_published():
     """Labels until decided at 90 % right where 70 % is asked: 28 in the median."""
     rng = np.random.default_rng(0)
-    requirement = require("0.7", 10_000, 10_000)
+    requirement = RequiredShare(7_000, 10_000, 10_000)
     stops = []
     for _ in range(21):
         right = np.cumsum(rng.permutation(10_000) < 9_000)

@@ -239,6 +239,14 @@ def test_what_labels_of_a_few_sets_cannot_tell(text, message):
         parse_question(text)
 
 
+@pytest.mark.parametrize(
+    ("share", "sets", "needed"), [("0.07", 100, 7), ("0.7", 10, 7), ("0.701", 1000, 701)]
+)
+def test_a_share_is_read_as_it_is_written(share, sets, needed):
+    """0.07 × 100 is more than 7 in binary numbers."""
+    assert parse_question(f"pm_k(k=10) >= {share}").count_needed(sets) == needed
+
+
 def test_the_premise_is_stated_or_checked():
     labelled, plain, _ = example()
     question = parse_question("pm_k >= 50%")

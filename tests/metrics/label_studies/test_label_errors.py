@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 from steadyeye.core.stats.intervals import Interval
-from steadyeye.core.stats.label_budget import share_of_sets
+from steadyeye.core.stats.label_budget import count_ends
 from steadyeye.metrics.label_studies.label_errors import widen_for_errors
 
 SETS = 10
+
+
+def count_share(right, labelled, consistent, sets):
+    """The interval of the share of all sets, every label taken to be right."""
+    low, high = count_ends(right, labelled, consistent)
+    value = right / labelled * consistent / sets
+    return Interval(value, low / sets, high / sets, labelled, "hypergeometric")
 
 
 @pytest.mark.parametrize("consistent", [5, 7])
@@ -26,7 +33,7 @@ def test_it_holds_for_every_pool_and_whichever_labels_are_wrong(consistent, labe
             inside, plainly = [], []
             for sample in combinations(range(consistent), labelled):
                 count = int(labels[list(sample)].sum())
-                plain = share_of_sets(count, labelled, consistent, SETS)
+                plain = count_share(count, labelled, consistent, SETS)
                 low, high = widen_for_errors(plain, share, consistent, SETS)
                 assert 0 <= low <= plain.low <= plain.high <= high <= consistent / SETS
                 inside.append(low - 1e-9 <= right / SETS <= high + 1e-9)
@@ -38,7 +45,7 @@ def test_it_holds_for_every_pool_and_whichever_labels_are_wrong(consistent, labe
 
 
 def test_with_all_labels_it_is_as_wide_as_the_wrong_ones_allow():
-    exact = share_of_sets(30, 60, 60, 100)
+    exact = count_share(30, 60, 60, 100)
     assert exact.low == exact.high
     assert widen_for_errors(exact, 0.0, 60, 100) == (0.3, 0.3)
     assert widen_for_errors(exact, 0.1, 60, 100) == pytest.approx((0.24, 0.36))

@@ -118,21 +118,19 @@ def quantile(
     return Interval(value, min(float(low), value), max(float(high), value), len(values), how)
 
 
-def resamples(
-    videos: NDArray[np.str_], block: int, replicates: int = REPLICATES
-) -> Iterator[NDArray[np.intp]]:
+def resamples(videos: NDArray[np.str_], block: int) -> Iterator[NDArray[np.intp]]:
     """The positions in each resample: whole videos, or circular blocks where there is but one."""
     rng = np.random.default_rng(0)
     names, video = np.unique(videos, return_inverse=True)
     if len(names) == 1:
         n = len(videos)
         within = np.arange(block)
-        for _ in range(replicates):
+        for _ in range(REPLICATES):
             starts = rng.integers(0, n, size=max(round(n / block), 1))
             yield np.asarray((starts[:, None] + within) % n, dtype=np.intp).ravel()
         return
     members = [np.flatnonzero(video == number) for number in range(len(names))]
-    for _ in range(replicates):
+    for _ in range(REPLICATES):
         yield np.concatenate([members[i] for i in rng.integers(0, len(names), size=len(names))])
 
 

@@ -25,13 +25,13 @@ class Interval:
     method: str
 
 
-def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
+def clopper_pearson(successes: int, n: int) -> tuple[float, float]:
     """The exact interval of a binomial proportion, n > 0.
 
     No successes give a lower end of 0 and no failures an upper end of 1.
     Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 26, 1934.
     """
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     low = float(betaincinv(successes, n - successes + 1, tail)) if successes else 0.0
     high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
     return low, high

@@ -7,7 +7,6 @@ replacement. Nothing here is about other videos than these.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from math import ceil, exp, inf, isinf, log, sqrt
 
@@ -37,25 +36,6 @@ def bound_without_labels(consistent: int, sets: int) -> Interval:
     if not sets:
         return Interval(None, None, None, 0, "none: n = 0")
     return Interval(None, 0.0, consistent / sets, sets, "without labels: those that may count")
-
-
-def share_of_sets(right: int, labelled: int, consistent: int, sets: int) -> Interval:
-    """The share of all sets that are right, with an interval that holds exactly 95 % or more.
-
-    `right`: of the `labelled` ones, drawn uniformly without replacement from the `consistent` sets.
-    The ends are those numbers of right sets among the consistent ones under which as few, or as
-    many, of the labelled would be right with a chance of 2.5 % (hypergeometric); ÷ `sets`. All
-    labelled: both ends are the value. Raises `UsageError` for counts that cannot be.
-    """
-    _check(right, labelled, consistent, sets)
-    if not sets:
-        return Interval(None, None, None, 0, "none: n = 0")
-    low, high = count_ends(right, labelled, consistent)
-    value = right / labelled * consistent / sets if labelled else None
-    if not consistent:
-        value = 0.0
-    method = "hypergeometric, of these sets only"
-    return Interval(value, low / sets, high / sets, labelled, method)
 
 
 @dataclass(frozen=True)
@@ -234,7 +214,7 @@ class RequiredShare:
 
     `needed`: so many right sets pass. `allowed`: so many of the others may be right, too, and are
     taken to be right before it fails. `error`: how often at most it fails wrongly; it passes
-    wrongly as often as `ERROR` says. Make one with `require`.
+    wrongly as often as `ERROR` says.
     """
 
     needed: int
@@ -286,19 +266,6 @@ class RequiredShare:
         passing = _first(labelled + 1, lambda right: self.decide(right, labelled).passes is True)
         open_ = _first(labelled + 1, lambda right: self.decide(right, labelled).passes is not False)
         return passing, open_ - 1
-
-
-def require(share: float | str, consistent: int, sets: int) -> RequiredShare:
-    """The requirement that a share of sets, 0…1, is right.
-
-    `share`: as it was written, since 0.07 × 100 is more than 7 in binary numbers. Raises
-    `UsageError` for another share and for counts that cannot be.
-    """
-    _check(0, 0, consistent, sets)
-    exact = Fraction(str(share))
-    if not 0 <= exact <= 1:
-        raise UsageError(f"a share of {share} is required; give one in 0…1, such as 0.7")
-    return RequiredShare(ceil(exact * sets), consistent, sets)
 
 
 def fixed_sample(share: float, required: float, sets: int) -> int:

@@ -341,7 +341,7 @@ class Record:
     protected: bool
 
 
-def encode(content: Mapping[str, Any]) -> bytes:
+def encode(content: Mapping[str, Any] | Sequence[Any]) -> bytes:
     """JSON with a final newline, the same bytes for the same content."""
     return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from steadyeye.core.boxes import OOD, Boxes
 from steadyeye.core.disk_columns import DiskColumn, split_entries
-from steadyeye.data.annotations.string_columns import Lists, present
+from steadyeye.data.annotations.string_columns import Column, Lists, present
 
 KINDS: dict[str, tuple[DTypeLike, int]] = {
     "boxes": (np.float64, 4),
@@ -21,7 +21,7 @@ KINDS: dict[str, tuple[DTypeLike, int]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class ImageBoxes(Sequence[Boxes]):
+class ImageBoxes(Column[Boxes]):
     """The boxes of n images, one after the other.
 
     `first`: (n + 1,) where those of each image begin; `columns`: as `Boxes` has them, of all.
@@ -33,15 +33,9 @@ class ImageBoxes(Sequence[Boxes]):
     def __len__(self) -> int:
         return len(self.first) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> Boxes: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Boxes]: ...
-    def __getitem__(self, index: int | slice) -> Boxes | list[Boxes]:
-        rows = range(len(self))[index]
-        if isinstance(rows, range):
-            return [self[row] for row in rows]
-        own, every = slice(self.first[rows], self.first[rows + 1]), self.columns
+    def make(self, row: int) -> Boxes:
+        """The boxes of an image."""
+        own, every = slice(self.first[row], self.first[row + 1]), self.columns
         return Boxes(every.boxes[own], every.labels[own], every.crowd[own], every.area[own])
 
     @property

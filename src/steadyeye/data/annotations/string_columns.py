@@ -1,5 +1,6 @@
 """Columns of many samples: each value made when it is asked for."""
 
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,24 @@ CHUNK = 2**16
 Item = TypeVar("Item")
 
 
+class Column(Sequence[Item]):
+    """Values each of which `make` makes when it is asked for; a slice is a list of them."""
+
+    @abstractmethod
+    def make(self, row: int) -> Item:
+        """The value of a row, from 0."""
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        rows = range(len(self))[index]
+        return self.make(rows) if isinstance(rows, int) else list(map(self.make, rows))
+
+
 @dataclass(frozen=True, eq=False)
-class Texts(Sequence[str]):
+class Texts(Column[str]):
     """A column of texts, each made a str when it is asked for."""
 
     column: pa.StringArray
@@ -25,14 +42,9 @@ class Texts(Sequence[str]):
     def __len__(self) -> int:
         return len(self.column)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
-        return str(self.column[index].as_py())
+    def make(self, row: int) -> str:
+        """The text of a row."""
+        return str(self.column[row].as_py())
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), CHUNK):
@@ -40,7 +52,7 @@ class Texts(Sequence[str]):
 
 
 @dataclass(frozen=True, eq=False)
-class Lists(Sequence[Labels]):
+class Lists(Column[Labels]):
     """Lists of labels in one array, each made a tuple when it is asked for."""
 
     starts: NDArray[np.integer]
@@ -49,15 +61,9 @@ class Lists(Sequence[Labels]):
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> Labels: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Labels]: ...
-    def __getitem__(self, index: int | slice) -> Labels | list[Labels]:
-        if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
-        index = range(len(self))[index]
-        return tuple(self.labels[self.starts[index] : self.starts[index + 1]].tolist())
+    def make(self, row: int) -> Labels:
+        """The labels of a row."""
+        return tuple(self.labels[self.starts[row] : self.starts[row + 1]].tolist())
 
     def __iter__(self) -> Iterator[Labels]:
         for start in range(0, len(self), CHUNK):
@@ -68,7 +74,7 @@ class Lists(Sequence[Labels]):
 
 
 @dataclass(frozen=True, eq=False)
-class NumberedNames(Sequence[str]):
+class NumberedNames(Column[str]):
     """Names that end in their number, from 0 with eight digits: `train/00000000`."""
 
     start: str
@@ -77,17 +83,13 @@ class NumberedNames(Sequence[str]):
     def __len__(self) -> int:
         return self.length
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        rows = range(self.length)[index]
-        return f"{self.start}{rows:08d}" if isinstance(rows, int) else [self[row] for row in rows]
+    def make(self, row: int) -> str:
+        """The name of a row."""
+        return f"{self.start}{row:08d}"
 
 
 @dataclass(frozen=True, eq=False)
-class Joined(Sequence[Item]):
+class Joined(Column[Item]):
     """Columns one after the other. `first`: the place of the first value of each, and the end."""
 
     parts: Sequence[Sequence[Item]]
@@ -96,16 +98,10 @@ class Joined(Sequence[Item]):
     def __len__(self) -> int:
         return self.first[-1]
 
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Item]: ...
-    def __getitem__(self, index: int | slice) -> Item | list[Item]:
-        rows = range(len(self))[index]
-        if isinstance(rows, range):
-            return [self[row] for row in rows]
-        part, row = within(self.first, rows)
-        return self.parts[part][row]
+    def make(self, row: int) -> Item:
+        """The value of a row."""
+        part, place = within(self.first, row)
+        return self.parts[part][place]
 
     def __iter__(self) -> Iterator[Item]:
         return chain.from_iterable(self.parts)

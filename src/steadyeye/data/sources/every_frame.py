@@ -179,7 +179,7 @@ def every_frame(
                 index.fps,
                 scene_cuts,
                 index.seconds,
-                _reader(index),
+                partial(decoder.frame, index),
                 index.key,
                 [file],
             )
@@ -255,10 +255,6 @@ def _read_cuts(cuts: str, videos: Iterable[str]) -> Callable[[str, int], Cuts] |
 
 def _at(fps: float, number: int) -> float:
     return number / fps
-
-
-def _reader(index: decoder.VideoIndex) -> Callable[[int], decoder.Frame]:
-    return lambda number: decoder.frame(index, number)
 
 
 def _still(paths: Sequence[Place]) -> Callable[[int], decoder.Frame]:

@@ -83,12 +83,6 @@ def photo_bursts(
     )
 
 
-def _list_photos(root: Place) -> dict[str, Place]:
-    """The photos below a folder, by their paths from there."""
-    files = list_files(root, image_file.SUFFIXES)
-    return {relative_path(file, root).as_posix(): file for file in files}
-
-
 def _list_members(sets: "Sets", truth: Mapping[str, Labels]) -> tuple[Member, ...]:
     """The photos of all sets; the middle one of each is its anchor."""
     return tuple(

@@ -21,7 +21,6 @@ from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_n
 
 NAME = "ytbb_robust"
 CSV = "ytbb_robustness_test_anchors_full.csv"
-K = 10
 # in the CSV, and there alone, car is 22 and none 23
 EXCHANGED = {22: 23, 23: 22}
 UNNAMEABLE = ("cow", "giraffe", "skateboard", "toilet")

@@ -30,5 +30,5 @@ def motion_blur() -> Operator:
 
 def _smear(image: Image, severity: int, key: np.uint64) -> Image:
     radius, deviation = TRACE[severity - 1]
-    angle = (2 * draw_share(key, 0) - 1) * WIDEST
+    angle = (2 * draw_share(key) - 1) * WIDEST
     return round_to_uint8(blur_along(image.astype(np.float32), radius, deviation, angle))

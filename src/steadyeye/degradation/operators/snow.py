@@ -69,7 +69,7 @@ def _draw_flakes(size: tuple[int, int], severity: int, key: np.uint64) -> NDArra
         borderMode=cv2.BORDER_REPLICATE,
     )
     flakes = np.where(large < threshold, np.float32(0), np.clip(large, 0, 1))
-    angle = -135 + 90 * draw_share(key, 0)
+    angle = -135 + 90 * draw_share(key)
     return np.rint(blur_along(flakes[..., None], int(radius), trace, angle)[..., 0] * 255)
 
 

@@ -19,7 +19,8 @@ from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Film, FilmFrame, Mark
 from steadyeye.data.annotations import coco_file
-from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, Judged, share_of
+from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, Judged
+from steadyeye.metrics.detection.matching import share_of
 
 SAME = 0.5  # IoU above which two boxes of a class are one mistake, as NAO matches boxes
 GAP = 10  # frames of the data for which a mistake may be gone and is then still the same

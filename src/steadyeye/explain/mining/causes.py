@@ -18,6 +18,7 @@ from steadyeye.core.disk_columns import DiskColumn, release_pages
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.data.classes.class_map import Parents, ancestors, descendants
+from steadyeye.metrics.detection.matching import share_of
 
 HALF = 0.5  # of a detection inside a crowd, from which on the crowd may be what it saw
 
@@ -136,23 +137,6 @@ def _find_overlaps(raw: Any, truth: Any, kin: Any, limit: float) -> ObjectMatche
                 row[d], best[d] = t, share
             own[d] = own[d] or (same and share > limit)
     return row, best, own, inside
-
-
-@njit(nogil=True, cache=True)
-def share_of(
-    boxes: NDArray[np.float64], d: int, corners: NDArray[np.float64], t: int, crowd: bool
-) -> float:
-    """The IoU of box d and box t; of a crowd t, the share of d that is inside it. 0 if apart."""
-    width = min(boxes[d, 2], corners[t, 2]) - max(boxes[d, 0], corners[t, 0])
-    height = min(boxes[d, 3], corners[t, 3]) - max(boxes[d, 1], corners[t, 1])
-    if width <= 0 or height <= 0:
-        return 0.0
-    inside = width * height
-    area = (boxes[d, 2] - boxes[d, 0]) * (boxes[d, 3] - boxes[d, 1])
-    if crowd:
-        return float(inside / area)
-    other = (corners[t, 2] - corners[t, 0]) * (corners[t, 3] - corners[t, 1])
-    return float(inside / (area + other - inside))
 
 
 @dataclass(frozen=True, eq=False)

@@ -205,7 +205,7 @@ def _assign_objects(objects: Any, detections: Any, ranks: Any, flags: Any) -> No
             rivals = 0
             for k in range(truth_first[g], truth_first[g + 1]):
                 t = order[k]
-                iou = _iou(boxes, d, corners, t, crowd[t])
+                iou = share_of(boxes, d, corners, t, crowd[t])
                 if iou < BARS[0]:
                     continue
                 free = 0
@@ -239,7 +239,7 @@ def _flag_covered(detections: Any, image: Rows, objects: Any) -> Flags:
     for d in range(len(rows)):
         best = 0.0
         for t in range(first[image[d]], first[image[d] + 1]):
-            best = max(best, _iou(boxes, rows[d], corners, t, crowd[t]))
+            best = max(best, share_of(boxes, rows[d], corners, t, crowd[t]))
         for i in range(len(BARS)):
             if best >= BARS[i]:
                 covered[d] |= np.uint16(1 << i)
@@ -247,8 +247,8 @@ def _flag_covered(detections: Any, image: Rows, objects: Any) -> Flags:
 
 
 @njit(nogil=True, cache=True)
-def _iou(boxes: Floats, d: int, corners: Floats, t: int, crowd: bool) -> float:
-    """Intersection over union; with a crowd, over the area of the detection."""
+def share_of(boxes: Floats, d: int, corners: Floats, t: int, crowd: bool) -> float:
+    """The IoU of box d and box t; of a crowd t, the share of d that is inside it. 0 if apart."""
     left, right = max(boxes[d, 0], corners[t, 0]), min(boxes[d, 2], corners[t, 2])
     top, bottom = max(boxes[d, 1], corners[t, 1]), min(boxes[d, 3], corners[t, 3])
     if right <= left or bottom <= top:

@@ -13,6 +13,7 @@ from steadyeye.metrics.label_studies.cost import (
     WidthCost,
     is_answered,
 )
+from steadyeye.metrics.label_studies.sentences import say_sets
 from steadyeye.metrics.label_studies.study import LabelStudy
 
 CANDIDATES = {
@@ -74,8 +75,8 @@ def build_decision_table(
     ]
     notes = (
         _say_candidates(study),
-        f"The fixed sample is drawn from all {_sets(study)}. Its size is chosen for the distance, "
-        f"with {power} power.",
+        f"The fixed sample is drawn from all {say_sets(study)}. Its size is chosen for the "
+        f"distance, with {power} power.",
     )
     return _build(f"Labels until {study.question} is decided", columns, rows, names, notes)
 
@@ -97,7 +98,7 @@ def build_width_table(
     ]
     notes = (
         _say_candidates(study),
-        f"The uniform sample is drawn from all {_sets(study)}.",
+        f"The uniform sample is drawn from all {say_sets(study)}.",
     )
     heading = f"Labels until {study.question.name} has an interval of {_say_target(study)}"
     return _build(heading, columns, rows, names, notes)
@@ -141,7 +142,7 @@ def say_pilot(study: LabelStudy, pilot: Pilot) -> str:
     labels = number_of(pilot.labels, "label")
     text = (
         f"After {labels} {percent(among)} of the {study.countable:,} {CANDIDATES[metric]} "
-        f"{COUNT[metric]}: {study.question.name} of these {_sets(study)} is "
+        f"{COUNT[metric]}: {study.question.name} of these {say_sets(study)} is "
         f"{percent(share.value)} (95 % interval {interval(share.low, share.high)})"
     )
     if pilot.unknown:
@@ -181,7 +182,8 @@ def say_pilot_width(study: LabelStudy, pilot: Pilot, costs: Sequence[WidthCost])
 def say_scenes(study: LabelStudy, cost: SceneCost) -> str:
     """How many scenes it takes."""
     scenes = number_of(cost.most, "scene")
-    about = f"{study.countable:,} of these {_sets(study)} can count, in {scenes}. One label a scene"
+    sets = say_sets(study)
+    about = f"{study.countable:,} of these {sets} can count, in {scenes}. One label a scene"
     if study.question.share is None:
         return (
             f"{about}, the largest first: {_say_target(study)} take "
@@ -209,9 +211,5 @@ def _say_target(study: LabelStudy) -> str:
 def _say_candidates(study: LabelStudy) -> str:
     return (
         f"Labels are drawn from the {study.countable:,} {CANDIDATES[study.question.metric]}, of "
-        f"{_sets(study)}."
+        f"{say_sets(study)}."
     )
-
-
-def _sets(study: LabelStudy) -> str:
-    return number_of(len(study.sets), "image" if study.question.of_images else "set")

@@ -7,14 +7,13 @@ CSV, one set a line, several classes joined by `|`; none where nobody could tell
     cars.mp4/000040,car|truck
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.files import Place, encode
 from steadyeye.core.storage.text_files import encode_csv, read_json, read_table
 from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
 from steadyeye.metrics.label_studies.judge import Labels
@@ -108,7 +107,7 @@ def write_study(study: LabelStudy | DifferenceStudy) -> bytes:
     }
     if study.earlier:
         content["earlier"] = dict(study.earlier)
-    return json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
+    return encode(content)
 
 
 def read_study(path: Place) -> StudyRecord:

@@ -12,7 +12,7 @@ from steadyeye.metrics.label_studies.study import LabelStudy
 
 def say_result(study: LabelStudy, result: StudyResult) -> str:
     """The result in one line: the verdict and what it took, or the interval."""
-    sets, numbers = _sets(study), say_numbers(result.interval)
+    sets, numbers = say_sets(study), say_numbers(result.interval)
     if study.question.share is None:
         return f"{study.question.name} {numbers} of these {sets}, after {say_labels(study, result)}"
     if result.holds is None:
@@ -43,7 +43,7 @@ def _say_more(study: LabelStudy, result: StudyResult) -> str:
 
 def say_bound(study: LabelStudy) -> str:
     """What can be said before any label, in one line."""
-    return f"{study.question.name} of these {_sets(study)} is {_say_most(study)}"
+    return f"{study.question.name} of these {say_sets(study)} is {_say_most(study)}"
 
 
 def _say_most(study: LabelStudy) -> str:
@@ -107,5 +107,6 @@ def _say_origins(study: LabelStudy, names: Sequence[str]) -> str:
     return "".join(f", {number:,} of them collected for {m}" for m, number in models.items())
 
 
-def _sets(study: LabelStudy) -> str:
+def say_sets(study: LabelStudy) -> str:
+    """All that a study is about, `3,000 sets`."""
     return number_of(len(study.sets), "image" if study.question.of_images else "set")

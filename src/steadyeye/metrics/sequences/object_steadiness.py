@@ -16,13 +16,13 @@ from steadyeye.metrics.sequences.tracklets import (
     DIP,
     MISS,
     ROUNDED,
-    SCORE,
     UNSURE,
     WEAK,
     Tracklets,
     link,
     note_sparse,
 )
+from steadyeye.metrics.sequences.true_tracks import rename
 
 LEAST = 5
 """Detections from which an object counts; fewer may be a false one, which `flicker_rate` counts."""
@@ -93,7 +93,7 @@ def count_blinks(predictions: Predictions, score: float) -> Result:
         for name, kind in (("not found", MISS), ("below the threshold", DIP))
     )
     return Result.of(
-        _name("blink_rate", score), total, notes=_notes(predictions, objects), cells=cells
+        rename("blink_rate", score), total, notes=_notes(predictions, objects), cells=cells
     )
 
 
@@ -126,7 +126,7 @@ def count_flickers(predictions: Predictions, score: float) -> Result:
     cut = int((~whole).sum())
     note = f"{number_of(cut, 'object')} cut off by the beginning or end of a scene are left out"
     notes = ((note,) if cut else ()) + note_sparse(predictions)
-    return Result.of(_name("flicker_rate", score), estimate, notes=notes)
+    return Result.of(rename("flicker_rate", score), estimate, notes=notes)
 
 
 def find_pairs(objects: Tracklets, *states: int) -> NDArray[np.intp]:
@@ -147,7 +147,7 @@ def count_class_changes(predictions: Predictions, score: float) -> Result:
     labels = _raw(predictions).label[objects.detection[pairs]]
     estimate = measure(predictions, objects.row[pairs[:, 0]], labels[:, 0] != labels[:, 1])
     notes = note_sparse(predictions)
-    return Result.of(_name("class_change_rate", score), estimate, notes=notes)
+    return Result.of(rename("class_change_rate", score), estimate, notes=notes)
 
 
 def measure_swing(predictions: Predictions, score: float) -> Result:
@@ -158,7 +158,7 @@ def measure_swing(predictions: Predictions, score: float) -> Result:
     moved = np.abs(scores[:, 1] - scores[:, 0])
     estimate = measure(predictions, objects.row[pairs[:, 0]], moved)
     notes = note_sparse(predictions)
-    return Result.of(_name("confidence_swing", score), estimate, notes=notes)
+    return Result.of(rename("confidence_swing", score), estimate, notes=notes)
 
 
 def measure_jitter(predictions: Predictions, score: float) -> Result:
@@ -173,7 +173,7 @@ def measure_jitter(predictions: Predictions, score: float) -> Result:
     uneven = int((~_list_windows(objects, seconds)[1]).sum())
     rest = f"{number_of(uneven, 'frame')} left out: those around are not equally far apart in time"
     notes = ((rest,) if uneven else ()) + note_sparse(predictions)
-    return Result.of(_name("box_jitter", score), estimate, cells=(cell, pixels), notes=notes)
+    return Result.of(rename("box_jitter", score), estimate, cells=(cell, pixels), notes=notes)
 
 
 def find_lengths(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -245,10 +245,6 @@ def _residual(values: NDArray[np.float64]) -> NDArray[np.float64]:
     powers = np.stack([np.ones(len(steps)), steps, steps**2], axis=1)
     weights = np.linalg.pinv(powers)[0]
     return np.asarray(values[:, AROUND] - np.einsum("s,wsd->wd", weights, values))
-
-
-def _name(metric: str, score: float) -> str:
-    return metric if score == SCORE else f"{metric}(score={score:g})"
 
 
 def _raw(predictions: Predictions) -> BoxTable:

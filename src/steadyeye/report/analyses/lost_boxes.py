@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import BoxTable, in_classes, select, take
 from steadyeye.core.claims import higher
 from steadyeye.core.film_frames import away, set_film
-from steadyeye.core.format import number_of, percent, points
+from steadyeye.core.format import format_difference, number_of, percent, points
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import (
@@ -102,7 +102,7 @@ def _describe_losses(model: Evaluated) -> tuple[Table, str, list[Exhibit]]:
 def _table(model: str, sides: tuple[Frames, ...], gained: tuple[tuple[Result, ...], ...]) -> Table:
     counts = [_counts(side) for side in sides]
     n = max(len(sides[0].rows), 1)
-    gain_cells = [("—", "—"), *zip(*(map(_gain, side) for side in gained), strict=True)]
+    gain_cells = [("—", "—"), *zip(*(map(format_difference, side) for side in gained), strict=True)]
     body = tuple(
         (kind, f"{a / n:.2f}", f"{b / n:.2f}", f"{(b - a) / n:+.2f}".replace("-", "−"), *cells)
         for kind, a, b, cells in zip(("found", *KINDS), *counts, gain_cells, strict=True)
@@ -117,13 +117,6 @@ def _table(model: str, sides: tuple[Frames, ...], gained: tuple[tuple[Result, ..
     )
     caption = f"Errors of {model}, {number_of(len(sides[0].rows), 'set')}{_why_none(gained)}"
     return Table(caption, header, body)
-
-
-def _gain(result: Result) -> str:
-    """A gain with its interval; without one alone, and the caption says why."""
-    if result.low is None or result.high is None:
-        return points(result.value)
-    return f"{points(result.value)} ({points(result.low)} to {points(result.high)})"
 
 
 def _why_none(gained: tuple[tuple[Result, ...], ...]) -> str:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from steadyeye.core.format import format_share, number_of, percent, probability
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section, Table, Topic
-from steadyeye.core.result_lookup import find
+from steadyeye.core.result_lookup import find, read_score
 from steadyeye.core.stats import intervals
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.metrics.covariates.breakage import CLUSTERS, EVENTS, Effects, Outcomes
@@ -57,8 +57,7 @@ def _judge(model: Evaluated) -> tuple[Predictions, Result, TrueTracks] | None:
     recall = find(model.results, "object_recall")
     if recall is None or not recall.n:
         return None
-    score = float(recall.name.partition("score=")[2].rstrip(")") or SCORE)
-    return model.predictions, recall, follow(model.predictions, score)
+    return model.predictions, recall, follow(model.predictions, read_score(recall, SCORE))
 
 
 def _describe(predictions: Predictions, recall: Result, losses: Outcomes, fit: Effects) -> str:

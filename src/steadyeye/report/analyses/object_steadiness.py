@@ -20,7 +20,7 @@ from steadyeye.core.report_types import (
     Table,
     Topic,
 )
-from steadyeye.core.result_lookup import find, limit
+from steadyeye.core.result_lookup import find, limit, read_score
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.metrics.sequences.object_steadiness import (
     find_blinks,
@@ -97,7 +97,7 @@ def _follow(model: Evaluated) -> _Followed | None:
     rate, raw = find(model.results, "blink_rate"), model.predictions.raw_detections
     if rate is None or raw is None or not rate.n:
         return None
-    score = float(rate.name.partition("score=")[2].rstrip(")") or SCORE)
+    score = read_score(rate, SCORE)
     return _Followed(model.predictions, raw, link(model.predictions, score), score, rate)
 
 

@@ -20,7 +20,7 @@ from steadyeye.core.report_types import (
     Table,
     Topic,
 )
-from steadyeye.core.result_lookup import find
+from steadyeye.core.result_lookup import find, read_score
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.sequences.tracklets import SCORE, Tracklets, link
 from steadyeye.metrics.sequences.unsteady_seconds import (
@@ -101,7 +101,7 @@ def _follow(model: Evaluated) -> _Model | None:
     rate, raw = find(model.results, "blink_rate"), model.predictions.raw_detections
     if rate is None or raw is None or not rate.n:
         return None
-    score = float(rate.name.partition("score=")[2].rstrip(")") or SCORE)
+    score = read_score(rate, SCORE)
     objects = link(model.predictions, score)
     pairs = zip(objects.row.tolist(), objects.track.tolist(), strict=True)
     return _Model(

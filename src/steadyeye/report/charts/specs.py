@@ -77,17 +77,17 @@ BELOW: Mapping[str, Any] = {"title": None, "orient": "bottom", "symbolOpacity": 
 """A legend below its chart; how many of its columns fit is for the page to say."""
 
 
-def choose_drawn(values: Mapping[str, float | None], most: int = MOST) -> list[str]:
-    """The names with the largest values, at most `most`, in the order they were given."""
-    best = sorted(values, key=lambda name: -(values[name] or 0.0))[:most]
+def choose_drawn(values: Mapping[str, float | None]) -> list[str]:
+    """The names with the largest values, at most `MOST`, in the order they were given."""
+    best = sorted(values, key=lambda name: -(values[name] or 0.0))[:MOST]
     return [name for name in values if name in set(best)]
 
 
-def describe_omitted(values: Mapping[str, float | None], most: int = MOST) -> str:
+def describe_omitted(values: Mapping[str, float | None]) -> str:
     """What a caption says of the models that are not drawn; empty where all are."""
-    if len(values) <= most:
+    if len(values) <= MOST:
         return ""
-    return f" Drawn: the {most} most accurate of {len(values)} models; the table has all."
+    return f" Drawn: the {MOST} most accurate of {len(values)} models; the table has all."
 
 
 DASHES = ((1, 0), (7, 3), (2, 2), (10, 3, 2, 3), (4, 5), (1, 4), (14, 4))

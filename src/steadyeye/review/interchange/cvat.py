@@ -12,7 +12,6 @@ carries the answer; a picture without it was not answered.
 """
 
 import hashlib
-import json
 import math
 import re
 from collections import Counter
@@ -27,7 +26,7 @@ from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.files import make_folder, write_file
+from steadyeye.core.storage.files import encode, make_folder, write_file
 from steadyeye.core.storage.text_files import read_xml
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_set import SetFolder, image_path
@@ -63,11 +62,6 @@ CORNERS = ("xtl", "ytl", "xbr", "ybr")
 
 
 Labels = Sequence[Mapping[str, Any]]
-
-
-def encode_labels(labels: Labels) -> bytes:
-    """The labels of the task of a stage, JSON as the constructor of CVAT's tasks takes it."""
-    return (json.dumps(labels, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def build_labels(labels: Labels) -> Element:
@@ -138,7 +132,7 @@ def export_tasks(
         target = out / "cvat" / stage
         _copy_pictures(folder, rows, target / "images")
         labels = list_row_labels(folder, rows)
-        write_file(target / "labels.json", encode_labels(labels))
+        write_file(target / "labels.json", encode(labels))
         empty = [_build_image(folder, number, row, None) for number, row in enumerate(rows)]
         write_file(target / "annotations.xml", _encode_file(folder, rows, empty, None))
         people = sorted({decision.name for row in rows for decision in row.decisions})

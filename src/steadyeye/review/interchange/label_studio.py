@@ -9,7 +9,6 @@
 The forms are those of https://labelstud.io/guide/task_format and /guide/predictions.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from xml.sax.saxutils import quoteattr
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.files import make_folder, write_file
+from steadyeye.core.storage.files import encode, make_folder, write_file
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_set import SetFolder, image_path
@@ -123,15 +122,11 @@ def export_tasks(
         ]
         config = build_config(stage, classes, tracks=any("sequence" in r.payload for r in rows))
         write_file(target / f"{stage}.xml", config.encode())
-        write_file(target / f"{stage}.tasks.json", _encode(tasks))
-        write_file(target / f"{stage}.results.json", _encode(results))
+        write_file(target / f"{stage}.tasks.json", encode(tasks))
+        write_file(target / f"{stage}.results.json", encode(results))
         counts["tasks"] += len(tasks)
         counts["annotations"] += sum(len(row.decisions) for row in rows)
     return counts
-
-
-def _encode(content: Sequence[Entry]) -> bytes:
-    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _read_size(folder: SetFolder, image: str) -> Size:

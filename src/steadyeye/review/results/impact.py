@@ -41,7 +41,6 @@ def measure_impact(
     folder: SetFolder,
     plan: ReviewPlan,
     verdicts: Mapping[str, FrameVerdict],
-    k: int | None = None,
 ) -> tuple[Impact, Impact]:
     """The numbers of a run without and with the decisions made so far.
 
@@ -73,10 +72,7 @@ def measure_impact(
     original = {row["id"]: [names[label] for label in row["labels"]] for row in rows}
     before = _relabel(predictions, ids, original, names)
     judged = _relabel(predictions, ids, {i: v.labels for i, v in verdicts.items()}, names)
-    return (
-        _measure(before, WITHOUT, sampled, k),
-        _measure(judged, WITH, left & sampled, k),
-    )
+    return _measure(before, WITHOUT, sampled), _measure(judged, WITH, left & sampled)
 
 
 def _relabel(
@@ -91,11 +87,11 @@ def _relabel(
     return replace(predictions, truth=truth)
 
 
-def _measure(predictions: Predictions, review: str, ids: set[str], k: int | None) -> Impact:
+def _measure(predictions: Predictions, review: str, ids: set[str]) -> Impact:
     counts = np.array([id_ in ids for id_ in predictions.ids.tolist()], dtype=np.bool_)
     # a row with an error leaves its set, which is what a frame that was not accepted does
     errors = np.where(counts, predictions.errors.astype(object), "not accepted").astype(np.str_)
-    distance = farthest(pm_sets(predictions), k)
+    distance = farthest(pm_sets(predictions), None)
     sets = pm_sets(replace(predictions, errors=errors))
 
     def share(hits: NDArray[np.bool_]) -> Interval:
