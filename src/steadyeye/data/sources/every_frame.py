@@ -18,8 +18,8 @@ from steadyeye.data.video import decoder, label_sidecar, shot_detection
 from steadyeye.data.video.decoder import UNSEEN, Frame
 from steadyeye.data.video.frame_folders import list_frame_folders
 from steadyeye.data.video.paths import VIDEOS, holds, list_files, resolve_path
-from steadyeye.data.video.video_index import order_notes
 from steadyeye.data.video.video_names import check_names, name_video
+from steadyeye.data.video.video_notes import video_notes
 
 COLUMNS = ("group", "video", "frame", "step", "scene", "seconds", "fps")
 
@@ -187,7 +187,7 @@ def every_frame(
         fingerprint=fingerprint("every_frame", *marks, str(step)),
         clips=clips,
         step=step,
-        reading=order_notes(videos),
+        reading=video_notes(videos),
     )
 
 

@@ -24,8 +24,8 @@ from steadyeye.data.video.pm_set_source import (
     tags,
     unlabelled_notes,
 )
-from steadyeye.data.video.video_index import order_notes
 from steadyeye.data.video.video_names import check_names, name_video
+from steadyeye.data.video.video_notes import video_notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
             *unlabelled_notes(list(files), list(videos)),
             *known.labels.notes(files),
             *shots.notes(cuts, labels_of),
-            *order_notes(videos),
+            *video_notes(videos),
             *_box_notes(known, videos, members),
         ),
     )
