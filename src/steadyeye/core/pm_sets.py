@@ -42,6 +42,11 @@ class PmSets:
     def __len__(self) -> int:
         return len(self.anchors)
 
+    @property
+    def anchor_of(self) -> NDArray[np.intp]:
+        """(n,) the row of the anchor of each row's set; −1: in none."""
+        return np.append(self.anchors, -1)[self.set_of]
+
 
 def pm_sets(
     predictions: Predictions, selected: NDArray[np.bool_] | None = None, *, labels: bool = True

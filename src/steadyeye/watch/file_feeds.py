@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import cache, partial
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -67,22 +68,44 @@ class FileFeed:
             stream = picture_stream(container)
             if stream is None:
                 raise UsageError(f"'{self.path}' holds no pictures; give a video")
-            matrix = None
+            clock, matrix = _Clock(container, stream), None
             for number, native in enumerate(decode_in_order(container, stream)):
                 counts.received += 1
                 if native is not None:
                     matrix = follow_matrix(native, matrix)
                 if number < self._skipped:
                     continue
-                if native is None or native.is_corrupt or native.time is None:
+                seconds = None if native is None else clock.read(native)
+                if native is None or native.is_corrupt or seconds is None:
                     counts.damaged += 1
-                elif self.thinned.takes(native.time):
+                elif self.thinned.takes(seconds):
                     image = partial(np.asarray, convert(native, matrix))
-                    yield LiveFrame(number, native.time, 0, image), counts
+                    yield LiveFrame(number, seconds, 0, image), counts
                     counts = FrameCounts()
                 else:
                     counts.thinned += 1
         yield None, counts
+
+
+class _Clock:
+    """When the frames of a file are shown, in seconds.
+
+    AVI only says when packets are decoded: by that in the order of the frames, the last of which
+    come behind all packets.
+    """
+
+    def __init__(self, container: Any, stream: Any) -> None:
+        self.is_avi = container.format.name == "avi"
+        self.step = float(1 / stream.average_rate) if stream.average_rate else 0.0
+        self.last = 0.0
+
+    def read(self, native: Any) -> float | None:
+        """The time of the next frame; None where the file does not say it."""
+        if not self.is_avi:
+            return None if native.time is None else float(native.time)
+        known = native.dts is not None
+        self.last = float(native.dts * native.time_base) if known else self.last + self.step
+        return self.last
 
 
 class FolderFeed:

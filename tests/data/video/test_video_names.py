@@ -110,3 +110,20 @@ def test_labels_of_videos_that_are_not_there_are_counted(footage):
     source = video(path=str(footage), labels=labels)
     assert "labels of 2 videos that are not there, first 'd.mp4'" in source.notes
     assert not any("not there" in note for note in video(path=str(footage), labels="cat").notes)
+
+
+def test_copies_of_a_video_are_counted(footage):
+    """An interval over three videos that are one would be too narrow without a word."""
+    for source in (video(path=str(footage)), every_frame(path=str(footage), cuts="none")):
+        assert (
+            "2 of 3 videos with the same content as another, first 'b/clip.mp4' as 'a/clip.mp4'; "
+            "intervals take them for different videos"
+        ) in source.notes
+    content = bytearray((footage / "c.mp4").read_bytes())
+    content[-1] ^= 1
+    (footage / "c.mp4").write_bytes(content)
+    assert any(
+        note.startswith("1 of 3 videos with the same") for note in video(path=str(footage)).notes
+    )
+    (footage / "b" / "clip.mp4").unlink()
+    assert not any("same content" in note for note in video(path=str(footage)).notes)

@@ -10,10 +10,14 @@ import pytest
 import vl_convert
 from hand_tables import HAND, as_predictions, random_table, table
 
+from steadyeye import evaluate
+from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.review_filter import select_reviewed
+from steadyeye.core.spec import parse
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.core.types import Evaluated
+from steadyeye.data.images import image_file
 from steadyeye.metrics.accuracy import accuracy
 from steadyeye.metrics.conditional_robustness import conditional_robustness
 from steadyeye.metrics.pm_k import pm_k
@@ -508,3 +512,26 @@ def test_the_hand_table_of_the_metrics():
     # anchors a and b right: a's ±1 right, b's +1 right and +2 wrong
     robustness = conditional_robustness(table(**HAND))
     assert [(cell.value, cell.n) for cell in robustness.cells] == [(1, 3), (0, 1)]
+
+
+@pytest.mark.parametrize("failing", ["anchors", "all"])
+def test_a_run_whose_anchors_all_failed_has_a_report(failing, tmp_path):
+    """One set is left out after the other, until none is there to speak of."""
+    for number in range(9):
+        path = tmp_path / "clips" / f"{number % 3}" / f"{number // 3}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(image_file.encode(np.full((8, 8, 3), 20 * number, np.uint8), ".png"))
+    spec = f"frames(path='{tmp_path / 'clips'}', labels='dog', k=2)"
+    source = plugins.build("sources", parse(spec))
+    anchors = [i for i, member in enumerate(source.members) if member.offset == 0]
+    greys = {int(source[i].image()[0, 0, 0]) for i in anchors}
+
+    def model(images):
+        lost = [failing == "all" or int(image[0, 0, 0]) in greys for image in images]
+        return np.where(np.array(lost)[:, None], np.nan, [[0.2, 0.8]]).astype(np.float32)
+
+    run = evaluate(model, spec, classes=["cat", "dog"], on_error="skip", out=tmp_path / "run")
+    assert run.pm_k(2).value is None
+    assert "left out: the anchor has no prediction" in " ".join(run.pm_k(2).notes)
+    for some in (run, run.measure()):
+        assert "left out" in some.report(tmp_path / "report.html").read_text()

@@ -11,15 +11,15 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.files import Place, find_missing, relative_path
+from steadyeye.core.storage.files import Place, find_missing
 from steadyeye.core.types import Classes, Labels, Sample, Tag
 from steadyeye.data.images import image_file
 from steadyeye.data.video import decoder, label_sidecar, shot_detection
 from steadyeye.data.video.decoder import UNSEEN, Frame
 from steadyeye.data.video.frame_folders import list_frame_folders
 from steadyeye.data.video.paths import VIDEOS, holds, list_files, resolve_path
-from steadyeye.data.video.video_index import order_notes
-from steadyeye.data.video.video_names import check_names
+from steadyeye.data.video.video_names import check_names, name_video
+from steadyeye.data.video.video_notes import video_notes
 
 COLUMNS = ("group", "video", "frame", "step", "scene", "seconds", "fps")
 
@@ -163,11 +163,7 @@ def every_frame(
     clips: list[Clip] = []
     marks: list[str] = []
     videos: dict[str, decoder.VideoIndex] = {}
-    single = root.is_file()
-    files = {
-        file.name if single else relative_path(file, root).as_posix(): file
-        for file in list_files(root, VIDEOS)
-    }
+    files = {name_video(file, root): file for file in list_files(root, VIDEOS)}
     known = _read_cuts(cuts, files)
     for name, file in files.items():
         index = videos[name] = decoder.index(file)
@@ -191,7 +187,7 @@ def every_frame(
         fingerprint=fingerprint("every_frame", *marks, str(step)),
         clips=clips,
         step=step,
-        reading=order_notes(videos),
+        reading=video_notes(videos),
     )
 
 

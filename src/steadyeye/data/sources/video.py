@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from steadyeye.core.boxes import present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.files import Place, relative_path
 from steadyeye.core.storage.text_files import read_text
 from steadyeye.core.types import Classes, Sample, Tag
 from steadyeye.data.annotations import box_file
@@ -25,8 +24,8 @@ from steadyeye.data.video.pm_set_source import (
     tags,
     unlabelled_notes,
 )
-from steadyeye.data.video.video_index import order_notes
-from steadyeye.data.video.video_names import check_names
+from steadyeye.data.video.video_names import check_names, name_video
+from steadyeye.data.video.video_notes import video_notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +91,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
     root = resolve_path(path)
     known = _Known(label_sidecar.read(labels), box_file.read(boxes) if boxes else None, cuts)
     how = Drawing(anchors, k, seed)
-    files = {_name(file, root): file for file in list_files(root, VIDEOS)}
+    files = {name_video(file, root): file for file in list_files(root, VIDEOS)}
     videos = {name: decoder.index(files[name]) for name in known.labelled_videos(list(files))}
     labels_of = {name: known.of(name, index) for name, index in videos.items()}
     members: list[Member] = []
@@ -116,7 +115,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
             *unlabelled_notes(list(files), list(videos)),
             *known.labels.notes(files),
             *shots.notes(cuts, labels_of),
-            *order_notes(videos),
+            *video_notes(videos),
             *_box_notes(known, videos, members),
         ),
     )
@@ -128,10 +127,6 @@ def _marks(videos: Mapping[str, decoder.VideoIndex], boxes: str | None) -> list[
         f"{name}:{len(index_)}:{index_.path.stat().st_size}" for name, index_ in videos.items()
     ]
     return marks + ([read_text(resolve_path(boxes), "boxes")] if boxes else [])
-
-
-def _name(file: Place, root: Place) -> str:
-    return file.name if root.is_file() else relative_path(file, root).as_posix()
 
 
 def _box_notes(known: _Known, videos: Iterable[str], members: list[Member]) -> tuple[str, ...]:

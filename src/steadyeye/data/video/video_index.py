@@ -5,7 +5,7 @@ Read from its packets where what they say is proven, by decoding it once otherwi
 
 import hashlib
 from bisect import insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -348,30 +348,3 @@ def _rate(stream: Any) -> float:
 
 def _empty(path: Place) -> UsageError:
     return UsageError(f"the video '{path}' holds no frames; remove it or record it again")
-
-
-def order_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
-    """What a reader must know of how videos are read: which are decoded in order, what is lost."""
-    notes = []
-    slow = [name for name, video in videos.items() if video.in_order]
-    if slow:
-        notes.append(
-            f"{len(slow):,} of {number_of(len(videos), 'video')} decoded in order from their "
-            "start, as it is not proven that decoding can start at their key frames; first "
-            f"'{slow[0]}': {videos[slow[0]].in_order}"
-        )
-    several = [name for name, video in videos.items() if video.others]
-    if several:
-        notes.append(
-            f"{len(several):,} of {number_of(len(videos), 'video')} with several video streams, of "
-            f"which the one that FFmpeg prefers is read, first '{several[0]}' with "
-            f"{videos[several[0]].others + 1}"
-        )
-    lost = [name for name, video in videos.items() if video.lost]
-    if lost:
-        notes.append(
-            f"{number_of(sum(videos[name].lost for name in lost), 'packet')} in "
-            f"{number_of(len(lost), 'video')} cannot be decoded; frames are numbered without them; "
-            f"first '{lost[0]}'"
-        )
-    return tuple(notes)

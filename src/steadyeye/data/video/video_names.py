@@ -6,6 +6,8 @@ from pathlib import PurePosixPath
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.core.storage.files import Place, relative_path
+from steadyeye.data.video.paths import VIDEOS, list_files, resolve_path
 
 
 def names_of(video: str) -> tuple[str, ...]:
@@ -43,3 +45,22 @@ def absence_notes(videos: Iterable[str], written: Collection[str], kind: str) ->
         return ()
     count = number_of(len(others), "video")
     return (f"{kind} of {count} that are not there, first '{others[0]}'",)
+
+
+def name_video(file: Place, root: Place) -> str:
+    """The name of a video below a file or folder that was given: what labels call it by."""
+    return file.name if root.is_file() else relative_path(file, root).as_posix()
+
+
+def check_distinct(paths: Iterable[str]) -> None:
+    """Raises `UsageError` where two videos of several files and folders have one name."""
+    place_of: dict[str, Place] = {}
+    for root in map(resolve_path, paths):
+        for file in list_files(root, VIDEOS):
+            name = name_video(file, root)
+            if name in place_of:
+                raise UsageError(
+                    f"'{place_of[name]}' and '{file}' are both called '{name}'; give the folder "
+                    "that holds both, or rename one"
+                )
+            place_of[name] = file

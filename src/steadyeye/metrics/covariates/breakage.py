@@ -65,7 +65,7 @@ class Outcomes:
 def outcomes(predictions: Predictions) -> Outcomes:
     """Every predicted and labelled neighbour whose anchor is right: broken, or kept."""
     sets = pm_sets(predictions)
-    anchor = np.where(sets.set_of >= 0, sets.anchors[np.maximum(sets.set_of, 0)], -1)
+    anchor = sets.anchor_of
     judged = (anchor >= 0) & (sets.offsets != 0) & predictions.has_label
     rows = np.flatnonzero(judged & predictions.right[np.maximum(anchor, 0)])
     clusters, within = clusters_of(predictions, rows)

@@ -72,7 +72,7 @@ def _failures(model: Evaluated) -> list[_Failure]:
     predictions, sets = model.predictions, pm_sets(model.predictions)
     result = find(model.results, "pm_k")
     k = farthest(sets, read_k(result) if result else None)
-    anchors = sets.anchors[sets.set_of]
+    anchors = sets.anchor_of
     broken = [
         _Failure(predictions, k, int(anchors[row]), row, float(predictions.confidence[row]))
         for row in _worst(predictions, sets, k).tolist()

@@ -72,12 +72,17 @@ def write_set(frames: Iterable[StoredFrame], out: Path, how: Sampling) -> int:
     """How many frames the set has that is written to a folder, where they are stored.
 
     The manifest is written last, so that a stopped sampling is no set and can be begun again.
-    Raises `UsageError` where the folder holds a set already.
+    Raises `UsageError` where the folder holds a set already, and for two frames of one id.
     """
     check_vacant(out)
     rows: list[dict[str, Any]] = []
     views: dict[str, NDArray[np.float32]] = {}
     for frame in frames:
+        if frame.row["id"] in views:
+            raise UsageError(
+                f"two frames are called '{frame.row['id']}'; give one source that has both, or "
+                "rename a video"
+            )
         rows.append(dict(frame.row))
         views[frame.row["id"]] = frame.view
     if not rows:

@@ -1,0 +1,59 @@
+"""What a reader must know of videos, for the notes of a source."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+
+from steadyeye.core.format import number_of
+from steadyeye.data.video.video_index import VideoIndex
+
+
+def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
+    """How videos are read, by name: in order from the start, of one stream, with losses, twice."""
+    notes = []
+    slow = [name for name, video in videos.items() if video.in_order]
+    if slow:
+        notes.append(
+            f"{len(slow):,} of {number_of(len(videos), 'video')} decoded in order from their "
+            "start, as it is not proven that decoding can start at their key frames; first "
+            f"'{slow[0]}': {videos[slow[0]].in_order}"
+        )
+    several = [name for name, video in videos.items() if video.others]
+    if several:
+        notes.append(
+            f"{len(several):,} of {number_of(len(videos), 'video')} with several video streams, of "
+            f"which the one that FFmpeg prefers is read, first '{several[0]}' with "
+            f"{videos[several[0]].others + 1}"
+        )
+    lost = [name for name, video in videos.items() if video.lost]
+    if lost:
+        notes.append(
+            f"{number_of(sum(videos[name].lost for name in lost), 'packet')} in "
+            f"{number_of(len(lost), 'video')} cannot be decoded; frames are numbered without them; "
+            f"first '{lost[0]}'"
+        )
+    copies = _find_copies(videos)
+    if copies:
+        first, original = next(iter(copies.items()))
+        notes.append(
+            f"{len(copies):,} of {number_of(len(videos), 'video')} with the same content as "
+            f"another, first '{first}' as '{original}'; intervals take them for different videos"
+        )
+    return tuple(notes)
+
+
+def _find_copies(videos: Mapping[str, VideoIndex]) -> dict[str, str]:
+    """Each video whose file holds what that of an earlier one does, and the earliest of these."""
+    by_size: dict[int, list[str]] = defaultdict(list)
+    for name, video in videos.items():
+        with suppress(OSError):
+            by_size[video.path.stat().st_size].append(name)
+    earliest: dict[str, str] = {}
+    copies: dict[str, str] = {}
+    # only files of one size are read
+    for name in (name for names in by_size.values() if len(names) > 1 for name in names):
+        with suppress(OSError):
+            original = earliest.setdefault(videos[name].digest, name)
+            if original != name:
+                copies[name] = original
+    return copies
