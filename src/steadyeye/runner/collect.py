@@ -1,7 +1,7 @@
 """The sealed predictions of runs with their results, named so that no two are mistaken."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from steadyeye.core.code_permission import check_names
 from steadyeye.core.errors import UsageError
 from steadyeye.core.free_memory import return_free_memory
 from steadyeye.core.predictions import Predictions, samples
+from steadyeye.core.result_lookup import add_parameters
 from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.storage.files import Place
@@ -83,13 +84,39 @@ def evaluate_metrics(predictions: Predictions, metrics: Sequence[Spec] = ()) -> 
     """The predictions with the metrics asked for, or with all that they allow."""
     specs = metrics or [s for s in available(predictions.columns) if _has_to_say(s, predictions)]
     # of several models a metric may fit some only: detections come from detectors
-    fitting = [ask(spec) for spec in specs if readable(metric(spec), predictions.columns)]
-    pairs = [(bound, bound.metric(predictions)) for bound in fitting]
+    fitting = [(spec, ask(spec)) for spec in specs if readable(metric(spec), predictions.columns)]
+    pairs = _name_apart(fitting, [bound.metric(predictions) for _, bound in fitting])
     return Evaluated(
         predictions,
         {result.name: result for _, result in pairs},
         {result.name: bound for bound, result in pairs},
     )
+
+
+def _name_apart(
+    fitting: Sequence[tuple[Spec, BoundMetric]], measured: Sequence[Result]
+) -> list[tuple[BoundMetric, Result]]:
+    """The metrics with their results; those of one name have their parameters in it.
+
+    `degraded_accuracy` beside `degraded_accuracy(images=all)`: under one name the last would be
+    left alone.
+    """
+    times = Counter(result.name for result in measured)
+    pairs = []
+    for (spec, bound), result in zip(fitting, measured, strict=True):
+        if times[result.name] > 1:
+            name = add_parameters(result.name, spec.kwargs)
+            renamed = replace(bound, metric=partial(_measure_as, name, bound.metric))
+            pairs.append((renamed, replace(result, name=name)))
+        else:
+            pairs.append((bound, result))
+    return pairs
+
+
+def _measure_as(
+    name: str, measure: Callable[[Predictions], Result], predictions: Predictions
+) -> Result:
+    return replace(measure(predictions), name=name)
 
 
 def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Mapping[str, Result]:

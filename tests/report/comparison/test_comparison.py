@@ -415,10 +415,21 @@ def test_many_models_can_be_told_apart_by_a_bootstrap():
 
 
 def test_words():
-    metrics = ("pm_k(k=10)", "pm_k_map(k=3)", "flip_rate", "map(iou=coco)")
-    assert [name_metric(m) for m in metrics] == [
-        "pm-10", "pm-3 mAP", "flip rate", "mAP",
-    ]  # fmt: skip
+    names = {
+        "pm_k(k=10)": "pm-10",
+        "pm_k_map(k=3)": "pm-3 mAP",
+        "flip_rate": "flip rate",
+        "map(iou=0.5)": "mAP",
+        "map(iou=coco)": "mAP (IoU 0.50:0.95)",
+        "map(iou=coco, size=small)": "mAP (small objects, IoU 0.50:0.95)",
+        "mar(detections=100)": "mAR",
+        "mar(detections=1)": "mAR (1 per image and class)",
+        "f1_at(score=0.5, iou=0.75)": "F1 at score 0.5 (IoU 0.75)",
+        "degraded_accuracy(images=all)": "degraded accuracy (all images)",
+        "mce(baseline=none)": "mCE (no baseline)",
+        "mpc(iou=coco)": "mpc",
+    }
+    assert {metric: name_metric(metric) for metric in names} == names
     assert format_ends(0.031, 0.374, "share") == "3.1 to 37.4"
     assert format_ends(-0.031, 0.374, "share") == "−3.1 to +37.4"
 
@@ -468,6 +479,23 @@ def test_the_section_says_what_was_found():
     assert figure.spec["data"]["values"][0]["value"] == pytest.approx(2 / 3)
     assert "0.500" in section.tables[1].rows[0]
     assert "how much better the first model of a pair is" in section.method[0]
+
+
+def test_metrics_of_one_name_keep_their_parameters():
+    """Under one name the last of them took the place of the others."""
+    table = replace(sweep({"fog": FOG}), fingerprint="f")
+    specs = [parse("degraded_accuracy"), parse("degraded_accuracy(images='all')")]
+    entry = evaluate_metrics(table, specs)
+    assert list(entry.results) == ["degraded_accuracy", "degraded_accuracy(images=all)"]
+    for (name, result), images in zip(entry.results.items(), ("right", "all"), strict=True):
+        expected = degraded_accuracy(table, images)
+        assert (result.name, result.value) == (name, expected.value)
+        again = entry.bound_metrics[name].metric(table)
+        assert (again.name, again.value) == (name, expected.value)
+    both = boards([entry, evaluate_metrics(replace(table, model="b"), specs)])
+    assert [board.metric for board in both.boards] == list(entry.results)
+    whole = evaluate_metrics(steady("one").predictions, [parse("pm_k"), parse("pm_k(k=2)")])
+    assert list(whole.results) == ["pm_k(k=2)"]
 
 
 def test_sweeps_are_compared_too():
