@@ -39,6 +39,7 @@ from steadyeye.report.comparison.leaderboards import (
     rank,
 )
 from steadyeye.report.comparison.metric_wording import format_ends, name_metric
+from steadyeye.runner import collect
 from steadyeye.runner.collect import ask, evaluate_metrics
 
 # ---------------------------------------------------------------- two proportions
@@ -496,6 +497,22 @@ def test_metrics_of_one_name_keep_their_parameters():
     assert [board.metric for board in both.boards] == list(entry.results)
     whole = evaluate_metrics(steady("one").predictions, [parse("pm_k"), parse("pm_k(k=2)")])
     assert list(whole.results) == ["pm_k(k=2)"]
+
+
+def test_shares_of_other_images_are_not_compared(monkeypatch):
+    """One run counts all images, the other those that its model has right at level 0."""
+    pairs = [(m, replace(sweep({"fog": FOG}, model=m), fingerprint="f")) for m in "ab"]
+    recorded = {"a": [parse("degraded_accuracy(images='all')"), parse("degraded_rank")]}
+    recorded["b"] = [parse("degraded_accuracy(images='right')"), parse("degraded_rank")]
+    monkeypatch.setattr(collect, "_recorded_metrics", recorded.get)
+    (models,) = group_tables(pairs)
+    assert [list(model.results) for model in models] == [
+        ["degraded_accuracy(images=all)", "degraded_rank"],
+        ["degraded_accuracy(images=right)", "degraded_rank"],
+    ]
+    assert [board.metric for board in boards(models).boards] == ["degraded_rank"]
+    (models,) = group_tables(pairs, "degraded_accuracy(images='all')")
+    assert [list(model.results) for model in models] == [["degraded_accuracy"]] * 2
 
 
 def test_sweeps_are_compared_too():
