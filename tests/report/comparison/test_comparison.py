@@ -131,6 +131,20 @@ def test_exchanging_models_is_the_sum_over_all_ways_to_exchange_them():
         assert exchange_chances(lead) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("parts", [7, 13, 75, 90])
+def test_ways_that_come_out_alike_count_where_differences_are_fractions(parts):
+    """Means over levels are fractions, which no grid of whole numbers holds exactly."""
+    rng = np.random.default_rng(parts)
+    for clusters in range(1, 11):
+        count = rng.integers(-5, 6, clusters)
+        signs = np.array(list(product((1, -1), repeat=clusters)))
+        sums = signs @ np.abs(count)
+        expected = np.mean(sums >= count.sum()), np.mean(sums <= count.sum())
+        assert exchange_chances(count / parts * 1000) == pytest.approx(expected, abs=1e-12)
+    one_sided = exchange_chances(np.full(6, 1 / parts))
+    assert one_sided == pytest.approx((1 / 64, 1.0))
+
+
 def test_one_trial_a_video_is_mcnemars_test():
     for only_one, only_other in [(5, 0), (7, 2), (3, 3), (0, 9)]:
         lead = np.repeat([1.0, -1.0, 0.0], [only_one, only_other, 6])

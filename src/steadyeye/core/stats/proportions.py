@@ -17,6 +17,7 @@ CLOSE = 1e-9
 ROOT_STEPS = 200  # a dozen are enough but where the function is flat
 FEW = 5  # clusters; 2 · 2⁻⁵ is above 0.05, so that the test tells nothing apart
 SUBSETS = 8_192
+GRID = 200_000  # what the sum of all differences is rounded to where they are no whole numbers
 STEPS = 50_000_000  # what the exact distribution may cost; beyond it counts are rounded
 
 
@@ -121,9 +122,13 @@ def exchange_chances(lead: Floats) -> tuple[float, float]:
     """
     exact = np.abs(lead[lead != 0])
     scale = max(1.0, float(exact.sum()) * len(exact) / STEPS)
+    is_whole = scale == 1 and bool((exact == np.rint(exact)).all())
+    if len(exact) and not is_whole:
+        scale = float(exact.sum()) / min(STEPS / len(exact), GRID)
     sizes = np.rint(exact / scale).astype(np.int64)
-    # what it is behind by; from the middle, so that rounded sizes shift nothing
     lost = float(sizes.sum()) / 2 - float(lead.sum()) / scale / 2
+    # ways that come out as this one did count; rounded sizes would part some of them from it
+    slack = 0.0 if is_whole else _bound_rounding(len(exact))
     chance = np.zeros(int(sizes.sum()) + 1)
     chance[0], largest = 1.0, 0
     for size in np.sort(sizes).tolist():
@@ -132,8 +137,17 @@ def exchange_chances(lead: Floats) -> tuple[float, float]:
         chance[: largest + 1] /= 2
         chance[size : largest + 1] += moved
     # of sums over half the clusters: what the one is behind by comes back where it is left out
-    above, below = chance[: floor(lost) + 1].sum(), chance[ceil(lost) :].sum()
+    above = chance[: floor(lost + slack) + 1].sum()
+    below = chance[max(ceil(lost - slack), 0) :].sum()
     return float(min(above, 1.0)), float(min(below, 1.0))
+
+
+def _bound_rounding(clusters: int) -> float:
+    """How far rounding may take a sum over clusters from another one that it equals.
+
+    By half of one each; of many, whose sizes are small, by four standard deviations.
+    """
+    return clusters / 2 if clusters <= 200 else 4 * (clusters / 12) ** 0.5
 
 
 def _low(lead: Floats, totals: Floats, chance: float) -> float:
