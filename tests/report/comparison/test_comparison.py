@@ -145,6 +145,15 @@ def test_ways_that_come_out_alike_count_where_differences_are_fractions(parts):
     assert one_sided == pytest.approx((1 / 64, 1.0))
 
 
+@pytest.mark.parametrize("images", [150, 400, 600, 2_000, 20_000])
+def test_differences_of_many_images_come_out_as_the_normal_distribution_has_them(images):
+    """Rounded to nothing, 20,000 images gave p = 0 whatever their differences."""
+    rng = np.random.default_rng(images)
+    for lead in (rng.integers(-5, 6, images) / 75 * 1000, rng.integers(-3, 4, images) * 1.0):
+        z = lead.sum() / np.sqrt(lead @ lead)
+        assert exchange_chances(lead) == pytest.approx((norm.sf(z), norm.cdf(z)), abs=0.01)
+
+
 def test_one_trial_a_video_is_mcnemars_test():
     for only_one, only_other in [(5, 0), (7, 2), (3, 3), (0, 9)]:
         lead = np.repeat([1.0, -1.0, 0.0], [only_one, only_other, 6])
