@@ -19,7 +19,23 @@ def find(results: Mapping[str, Result], name: str) -> Result | None:
 
 def read_k(result: Result) -> int:
     """The k of a `pm_k` or `drop` result, in native frames."""
-    return int(result.name.partition("k=")[2].rstrip(")") or 0)
+    k = re.search(r"\bk=(\d+)", result.name)
+    return int(k[1]) if k else 0
+
+
+def add_parameters(name: str, parameters: Mapping[str, object]) -> str:
+    """The name of a result with the parameters that it does not have yet.
+
+    Example:
+        >>> add_parameters("map_drop(k=3)", {"k": 3, "iou": "coco"})
+        'map_drop(k=3, iou=coco)'
+
+    """
+    base, _, inner = name.partition("(")
+    parts = [inner.removesuffix(")")] if inner else []
+    known = {part.partition("=")[0] for part in inner.removesuffix(")").split(", ")}
+    parts += [f"{key}={value}" for key, value in parameters.items() if key not in known]
+    return f"{base}({', '.join(parts)})" if parts else base
 
 
 def read_score(result: Result, default: float) -> float:

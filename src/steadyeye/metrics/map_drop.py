@@ -4,7 +4,7 @@ from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.detection.worst_frames import drop_statistic
+from steadyeye.metrics.detection.worst_frames import drop_statistic, name_with_iou
 
 
 def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Statistic:
@@ -27,7 +27,7 @@ def map_drop(predictions: Predictions, k: int | None = None, iou: float | str = 
         >>> print(map_drop(example_detections(), k=1))
         map_drop(k=1) 6.6 pp (95 % interval -7.5–18.7 pp, n = 30)
     """
-    name = f"map_drop(k={farthest(pm_sets(predictions, labels=False), k)})"
+    name = name_with_iou("map_drop", farthest(pm_sets(predictions, labels=False), k), iou)
     difference = outcomes(predictions, k, iou).interval()
     return Result(
         name, difference.value, difference.low, difference.high, difference.n, difference.method

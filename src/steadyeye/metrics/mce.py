@@ -30,4 +30,5 @@ def mce(predictions: Predictions, baseline: str = "alexnet") -> Result:
         >>> print(mce(example_corruptions()))
         mce 21.8 % (95 % interval 17.2–40.1 %, n = 20, among 3 classes)
     """
-    return measure_corruption_errors(predictions, baseline).result("mce")
+    name = "mce" if baseline == "alexnet" else f"mce(baseline={baseline})"
+    return measure_corruption_errors(predictions, baseline).result(name)

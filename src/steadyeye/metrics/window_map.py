@@ -7,6 +7,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.frame_ap import ap, frame_quality, frames, ious, result
+from steadyeye.metrics.detection.worst_frames import name_with_iou
 
 
 @needs("boxes", "detections", "tracks", "group", "frame")
@@ -28,7 +29,7 @@ def window_map(predictions: Predictions, k: int = 10, iou: float | str = 0.5) ->
     thresholds = ious(iou)
     quality = frame_quality(predictions, thresholds[0])
     rows = find_worst(predictions, quality, k)
-    return result(f"window_map(k={k})", frames(predictions, rows), ap(thresholds))
+    return result(name_with_iou("window_map", k, iou), frames(predictions, rows), ap(thresholds))
 
 
 def find_worst(predictions: Predictions, quality: NDArray[np.float64], k: int) -> NDArray[np.intp]:

@@ -1,11 +1,12 @@
 """The sealed predictions of runs with their results, named so that no two are mistaken."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from steadyeye.core.code_permission import check_names
 from steadyeye.core.errors import UsageError
 from steadyeye.core.free_memory import return_free_memory
 from steadyeye.core.predictions import Predictions, samples
+from steadyeye.core.result_lookup import add_parameters
 from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.storage.files import Place
@@ -23,6 +25,8 @@ from steadyeye.predictions.json_record import RUN, read_record
 from steadyeye.predictions.read import cells, read, read_sealed
 from steadyeye.runner import data_changes
 from steadyeye.runner.validate import available, metric, readable
+
+_Measured: TypeAlias = tuple[Spec, BoundMetric, Result]
 
 
 def collect(runs: Sequence[Place], metrics: str | None) -> list[Evaluated]:
@@ -37,7 +41,12 @@ def evaluate_tables(
     return_free_memory()
     runs = dict.fromkeys(run for run, _ in tables_by_run)
     metrics_of = {run: split(metrics) if metrics else _recorded_metrics(run) for run in runs}
-    return [evaluate_metrics(predictions, metrics_of[run]) for run, predictions in tables_by_run]
+    measured = [_measure(predictions, metrics_of[run]) for run, predictions in tables_by_run]
+    ambiguous = _find_ambiguous(measured)
+    return [
+        _gather(predictions, of_table, ambiguous)
+        for (_, predictions), of_table in zip(tables_by_run, measured, strict=True)
+    ]
 
 
 def _recorded_metrics(run: Place) -> Sequence[Spec]:
@@ -81,15 +90,59 @@ def add_notes(run: Place, cell: Sequence[Place], table: Predictions) -> Predicti
 
 def evaluate_metrics(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluated:
     """The predictions with the metrics asked for, or with all that they allow."""
+    measured = _measure(predictions, metrics)
+    return _gather(predictions, measured, _find_ambiguous([measured]))
+
+
+def _measure(predictions: Predictions, metrics: Sequence[Spec]) -> list[_Measured]:
     specs = metrics or [s for s in available(predictions.columns) if _has_to_say(s, predictions)]
     # of several models a metric may fit some only: detections come from detectors
-    fitting = [ask(spec) for spec in specs if readable(metric(spec), predictions.columns)]
-    pairs = [(bound, bound.metric(predictions)) for bound in fitting]
+    fitting = [(spec, ask(spec)) for spec in specs if readable(metric(spec), predictions.columns)]
+    return [(spec, bound, bound.metric(predictions)) for spec, bound in fitting]
+
+
+def _find_ambiguous(of_tables: Sequence[Sequence[_Measured]]) -> set[str]:
+    """The names that metrics with other parameters share, in one table or among several.
+
+    Among several only of those that models are compared by: the failure points of a search have
+    fewer parameters than those of a whole sweep.
+    """
+    specs: dict[str, set[str]] = {}
+    for spec, bound, result in chain.from_iterable(of_tables):
+        if bound.outcomes is not None:
+            specs.setdefault(result.name, set()).add(str(spec))
+    compared = {name for name, texts in specs.items() if len(texts) > 1}
+    times = [Counter(result.name for _, _, result in measured) for measured in of_tables]
+    return compared | {name for counts in times for name, number in counts.items() if number > 1}
+
+
+def _gather(
+    predictions: Predictions, measured: Sequence[_Measured], ambiguous: Set[str]
+) -> Evaluated:
+    """The results by name; those whose name is ambiguous have their parameters in it.
+
+    `degraded_accuracy` beside `degraded_accuracy(images=all)`: under one name the last would take
+    the place of the other, and models would be compared on two different numbers.
+    """
+    pairs = [_name_apart(*item) if item[2].name in ambiguous else item[1:] for item in measured]
     return Evaluated(
         predictions,
         {result.name: result for _, result in pairs},
         {result.name: bound for bound, result in pairs},
     )
+
+
+def _name_apart(spec: Spec, bound: BoundMetric, result: Result) -> tuple[BoundMetric, Result]:
+    """A metric and its result, whose name has all parameters."""
+    name = add_parameters(result.name, spec.kwargs)
+    renamed = replace(bound, metric=partial(_measure_as, name, bound.metric))
+    return renamed, replace(result, name=name)
+
+
+def _measure_as(
+    name: str, measure: Callable[[Predictions], Result], predictions: Predictions
+) -> Result:
+    return replace(measure(predictions), name=name)
 
 
 def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Mapping[str, Result]:

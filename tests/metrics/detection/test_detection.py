@@ -21,9 +21,15 @@ from steadyeye.core.spec import parse
 from steadyeye.data.annotations.coco_geometry import of_segmentation, run_lengths
 from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors, gains
 from steadyeye.metrics.detection.frame_ap import Frames, frame_quality, frames, worst
+from steadyeye.metrics.localization import localization
 from steadyeye.metrics.map import map as mean_ap
+from steadyeye.metrics.map_drop import map_drop
+from steadyeye.metrics.pm_k_map import pm_k_map
 from steadyeye.models.detectors.onnx_detector import DetectorRecipe, suppress_overlaps
 from steadyeye.predictions.read import cells, read
+from steadyeye.report.render.headline import headline
+from steadyeye.runner.collect import evaluate_metrics
+from steadyeye.testing import example_detections
 
 DAVIS = """video,labels
 blackswan,bird
@@ -663,3 +669,24 @@ def test_predictions_read_back_are_those_written(detected):
     table_ = read(*cells(detected.folder)[0])
     assert np.array_equal(table_.detections.boxes, detected.predictions.detections.boxes)
     assert table_.boxes.crowd.dtype == bool
+
+
+def test_an_unusual_iou_stands_in_the_name_and_in_the_headline():
+    """A mAP at another IoU, or of objects of one size, is not what is known as the mAP."""
+    table = example_detections()
+    assert [
+        metric(table, k=1, iou="coco").name for metric in (pm_k_map, map_drop, localization)
+    ] == [f"{name}(k=1, iou=coco)" for name in ("pm_k_map", "map_drop", "localization")]
+    assert pm_k_map(table, k=1).name == "pm_k_map(k=1)"
+
+    def tell(*metrics):
+        return headline([evaluate_metrics(table, [parse(metric) for metric in metrics])])[0]
+
+    assert " has a mAP of " in tell("map")
+    assert " has a mAP (IoU 0.75) of " in tell("map(iou=0.75)")
+    assert " has a mAP (medium objects) of " in tell("map(size='medium')")
+    assert "on the worst frame within ±1" in tell("map", "pm_k_map(k=1)")
+    assert "on the worst frame" not in tell("map", "pm_k_map(k=1, iou='coco')")
+    both = tell("map(iou='coco')", "pm_k_map(k=1, iou='coco')")
+    assert " has a mAP (IoU 0.50:0.95) of " in both
+    assert "on the worst frame within ±1" in both

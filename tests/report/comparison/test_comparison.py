@@ -39,6 +39,7 @@ from steadyeye.report.comparison.leaderboards import (
     rank,
 )
 from steadyeye.report.comparison.metric_wording import format_ends, name_metric
+from steadyeye.runner import collect
 from steadyeye.runner.collect import ask, evaluate_metrics
 
 # ---------------------------------------------------------------- two proportions
@@ -128,6 +129,29 @@ def test_exchanging_models_is_the_sum_over_all_ways_to_exchange_them():
         sums = signs @ lead
         expected = np.mean(sums >= lead.sum()), np.mean(sums <= lead.sum())
         assert exchange_chances(lead) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("parts", [7, 13, 75, 90])
+def test_ways_that_come_out_alike_count_where_differences_are_fractions(parts):
+    """Means over levels are fractions, which no grid of whole numbers holds exactly."""
+    rng = np.random.default_rng(parts)
+    for clusters in range(1, 11):
+        count = rng.integers(-5, 6, clusters)
+        signs = np.array(list(product((1, -1), repeat=clusters)))
+        sums = signs @ np.abs(count)
+        expected = np.mean(sums >= count.sum()), np.mean(sums <= count.sum())
+        assert exchange_chances(count / parts * 1000) == pytest.approx(expected, abs=1e-12)
+    one_sided = exchange_chances(np.full(6, 1 / parts))
+    assert one_sided == pytest.approx((1 / 64, 1.0))
+
+
+@pytest.mark.parametrize("images", [150, 400, 600, 2_000, 20_000])
+def test_differences_of_many_images_come_out_as_the_normal_distribution_has_them(images):
+    """Rounded to nothing, 20,000 images gave p = 0 whatever their differences."""
+    rng = np.random.default_rng(images)
+    for lead in (rng.integers(-5, 6, images) / 75 * 1000, rng.integers(-3, 4, images) * 1.0):
+        z = lead.sum() / np.sqrt(lead @ lead)
+        assert exchange_chances(lead) == pytest.approx((norm.sf(z), norm.cdf(z)), abs=0.01)
 
 
 def test_one_trial_a_video_is_mcnemars_test():
@@ -415,10 +439,21 @@ def test_many_models_can_be_told_apart_by_a_bootstrap():
 
 
 def test_words():
-    metrics = ("pm_k(k=10)", "pm_k_map(k=3)", "flip_rate", "map(iou=coco)")
-    assert [name_metric(m) for m in metrics] == [
-        "pm-10", "pm-3 mAP", "flip rate", "mAP",
-    ]  # fmt: skip
+    names = {
+        "pm_k(k=10)": "pm-10",
+        "pm_k_map(k=3)": "pm-3 mAP",
+        "flip_rate": "flip rate",
+        "map(iou=0.5)": "mAP",
+        "map(iou=coco)": "mAP (IoU 0.50:0.95)",
+        "map(iou=coco, size=small)": "mAP (small objects, IoU 0.50:0.95)",
+        "mar(detections=100)": "mAR",
+        "mar(detections=1)": "mAR (1 per image and class)",
+        "f1_at(score=0.5, iou=0.75)": "F1 at score 0.5 (IoU 0.75)",
+        "degraded_accuracy(images=all)": "degraded accuracy (all images)",
+        "mce(baseline=none)": "mCE (no baseline)",
+        "mpc(iou=coco)": "mpc",
+    }
+    assert {metric: name_metric(metric) for metric in names} == names
     assert format_ends(0.031, 0.374, "share") == "3.1 to 37.4"
     assert format_ends(-0.031, 0.374, "share") == "−3.1 to +37.4"
 
@@ -468,6 +503,39 @@ def test_the_section_says_what_was_found():
     assert figure.spec["data"]["values"][0]["value"] == pytest.approx(2 / 3)
     assert "0.500" in section.tables[1].rows[0]
     assert "how much better the first model of a pair is" in section.method[0]
+
+
+def test_metrics_of_one_name_keep_their_parameters():
+    """Under one name the last of them took the place of the others."""
+    table = replace(sweep({"fog": FOG}), fingerprint="f")
+    specs = [parse("degraded_accuracy"), parse("degraded_accuracy(images='all')")]
+    entry = evaluate_metrics(table, specs)
+    assert list(entry.results) == ["degraded_accuracy", "degraded_accuracy(images=all)"]
+    for (name, result), images in zip(entry.results.items(), ("right", "all"), strict=True):
+        expected = degraded_accuracy(table, images)
+        assert (result.name, result.value) == (name, expected.value)
+        again = entry.bound_metrics[name].metric(table)
+        assert (again.name, again.value) == (name, expected.value)
+    both = boards([entry, evaluate_metrics(replace(table, model="b"), specs)])
+    assert [board.metric for board in both.boards] == list(entry.results)
+    whole = evaluate_metrics(steady("one").predictions, [parse("pm_k"), parse("pm_k(k=2)")])
+    assert list(whole.results) == ["pm_k(k=2)"]
+
+
+def test_shares_of_other_images_are_not_compared(monkeypatch):
+    """One run counts all images, the other those that its model has right at level 0."""
+    pairs = [(m, replace(sweep({"fog": FOG}, model=m), fingerprint="f")) for m in "ab"]
+    recorded = {"a": [parse("degraded_accuracy(images='all')"), parse("degraded_rank")]}
+    recorded["b"] = [parse("degraded_accuracy(images='right')"), parse("degraded_rank")]
+    monkeypatch.setattr(collect, "_recorded_metrics", recorded.get)
+    (models,) = group_tables(pairs)
+    assert [list(model.results) for model in models] == [
+        ["degraded_accuracy(images=all)", "degraded_rank"],
+        ["degraded_accuracy(images=right)", "degraded_rank"],
+    ]
+    assert [board.metric for board in boards(models).boards] == ["degraded_rank"]
+    (models,) = group_tables(pairs, "degraded_accuracy(images='all')")
+    assert [list(model.results) for model in models] == [["degraded_accuracy"]] * 2
 
 
 def test_sweeps_are_compared_too():

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import ceil, floor
+from math import ceil, erfc, floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ CLOSE = 1e-9
 ROOT_STEPS = 200  # a dozen are enough but where the function is flat
 FEW = 5  # clusters; 2 · 2⁻⁵ is above 0.05, so that the test tells nothing apart
 SUBSETS = 8_192
+COARSE = 200  # units of the mean difference, below which rounded sizes are not the sizes
+GRID = 200_000  # what the sum of all differences is rounded to where they are no whole numbers
 STEPS = 50_000_000  # what the exact distribution may cost; beyond it counts are rounded
 
 
@@ -117,13 +119,23 @@ def exchange_chances(lead: Floats) -> tuple[float, float]:
 
     If the models are alike, each cluster might as well have come out with the two exchanged: of all
     2ᵍ ways to exchange them, the share that is as far ahead. Exact, for clusters of any size; with
-    one trial a cluster McNemar's exact test. Fisher, "The Design of Experiments", 1935, Section 21.
+    one trial a cluster McNemar's exact test. By the normal distribution where more than some
+    hundred clusters (`COARSE`) differ by fractions, or thousands by whole numbers. Fisher, "The
+    Design of Experiments", 1935, Section 21.
     """
     exact = np.abs(lead[lead != 0])
     scale = max(1.0, float(exact.sum()) * len(exact) / STEPS)
+    is_whole = scale == 1 and bool((exact == np.rint(exact)).all())
+    if len(exact) and not is_whole:
+        scale = float(exact.sum()) / min(STEPS / len(exact), GRID)
+    if len(exact) and not is_whole and exact.mean() < COARSE * scale:
+        # too many to be counted, and enough for their sum to be normal
+        above = 0.5 * erfc(float(lead.sum()) / (2 * float(exact @ exact)) ** 0.5)
+        return above, 1 - above
     sizes = np.rint(exact / scale).astype(np.int64)
-    # what it is behind by; from the middle, so that rounded sizes shift nothing
     lost = float(sizes.sum()) / 2 - float(lead.sum()) / scale / 2
+    # ways that come out as this one did count; rounded sizes would part some of them from it
+    slack = 0.0 if is_whole else _bound_rounding(len(exact))
     chance = np.zeros(int(sizes.sum()) + 1)
     chance[0], largest = 1.0, 0
     for size in np.sort(sizes).tolist():
@@ -132,8 +144,17 @@ def exchange_chances(lead: Floats) -> tuple[float, float]:
         chance[: largest + 1] /= 2
         chance[size : largest + 1] += moved
     # of sums over half the clusters: what the one is behind by comes back where it is left out
-    above, below = chance[: floor(lost) + 1].sum(), chance[ceil(lost) :].sum()
+    above = chance[: floor(lost + slack) + 1].sum()
+    below = chance[max(ceil(lost - slack), 0) :].sum()
     return float(min(above, 1.0)), float(min(below, 1.0))
+
+
+def _bound_rounding(clusters: int) -> float:
+    """How far rounding may take a sum over clusters from another one that it equals.
+
+    By half of one each; of many, whose sizes are small, by four standard deviations.
+    """
+    return clusters / 2 if clusters <= 200 else 4 * (clusters / 12) ** 0.5
 
 
 def _low(lead: Floats, totals: Floats, chance: float) -> float:

@@ -58,8 +58,13 @@ def worst_frames(
             f"no prediction: {number_of(sets.lost_anchors, 'anchor')} with their sets and "
             f"{number_of(sets.lost_neighbours, 'neighbour')}"
         )
-    full_name = f"{name}(k={distance_limit})"
+    full_name = name_with_iou(name, distance_limit, iou)
     return replace(cells[-1], name=full_name, notes=tuple(notes), cells=tuple(cells))
+
+
+def name_with_iou(name: str, k: int, iou: float | str) -> str:
+    """The name of a result within ±k, with the IoU where it is not the usual one."""
+    return f"{name}(k={k})" if iou == 0.5 else f"{name}(k={k}, iou={iou})"
 
 
 def worst_statistic(

@@ -13,18 +13,39 @@ CALLED = {
 }
 
 
+COCO = "IoU 0.50:0.95"
+OF_SWEEPS = frozenset({"mpc", "rpc"})
+"""Metrics that are at `COCO` by default."""
+
+USUAL = frozenset({("iou", "0.5"), ("detections", "100")})
+"""Parameters that a name leaves out."""
+
+
 def name_metric(metric: str) -> str:
     """A metric as prose names it: `pm_k(k=10)` is pm-10."""
     name, _, rest = metric.partition("(")
-    k, size, score = (
-        rest.partition(f"{parameter}=")[2].partition(",")[0].rstrip(")")
-        for parameter in ("k", "size", "score")
-    )
-    if size:
-        return f"mAP ({size} objects)"
+    parts = rest.removesuffix(")").split(", ")
+    parameters = dict(part.split("=", 1) for part in parts if "=" in part)
+    k, size, score = (parameters.pop(name, "") for name in ("k", "size", "score"))
+    title = {**CALLED, "pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP"}.get(name, name)
     if score and name in CALLED:
-        return f"{CALLED[name]} at score {score}"
-    return {**CALLED, "pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP"}.get(name, name)
+        title = f"{title} at score {score}"
+    more = [_say_parameter(*item) for item in parameters.items() if item not in USUAL]
+    more = [text for text in more if text and not (name in OF_SWEEPS and text == COCO)]
+    more = [*([f"{size} objects"] if size else []), *more]
+    return f"{title} ({', '.join(more)})" if more else title
+
+
+def _say_parameter(parameter: str, value: str) -> str:
+    """A parameter that is not the usual one, in words; blank where the report says it elsewhere."""
+    texts = {
+        "iou": COCO if value == "coco" else f"IoU {value}",
+        "detections": f"{value} per image and class",
+        "images": "all images" if value == "all" else f"images {value} at level 0",
+        "objects": f"{value} objects",
+        "baseline": "no baseline" if value == "none" else f"baseline {value}",
+    }
+    return texts.get(parameter, "")
 
 
 def amount(value: float, unit: str, brief: bool = False) -> str:

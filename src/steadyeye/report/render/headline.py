@@ -13,6 +13,7 @@ from steadyeye.core.types import Classes, Evaluated, Result
 from steadyeye.data.classes.class_map import of_destinations
 from steadyeye.data.classes.class_mapping import describe_unmatched
 from steadyeye.degradation.curves import format_operator_name, harm, operators
+from steadyeye.report.comparison.metric_wording import name_metric
 
 
 def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
@@ -76,8 +77,11 @@ def _state_detection(name: str, model: Evaluated) -> str | None:
     plain, worst = find(model.results, "map"), find(model.results, "pm_k_map")
     if plain is None or plain.value is None:
         return None
-    begin = f"{name} has a mAP of {percent(plain.value)} on"
-    if worst is None or worst.value is None:
+    title, of_worst = name_metric(plain.name), name_metric(worst.name) if worst else ""
+    begin = f"{name} has a {title} of {percent(plain.value)} on"
+    # what is in brackets: another IoU, or the objects of one size
+    is_alike = title.partition(" (")[2] == of_worst.partition(" (")[2]
+    if worst is None or worst.value is None or not is_alike:
         return f"{begin} {number_of(plain.n, 'image')}{_ends(plain)}."
     return (
         f"{begin} {number_of(plain.n, 'anchor')}{_ends(plain)}, and of "
