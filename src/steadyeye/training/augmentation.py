@@ -75,11 +75,6 @@ class Augmentation:
             for choice in self.choices
         ]
 
-    @property
-    def operators(self) -> tuple[str, ...]:
-        """The names of the operators."""
-        return tuple(choice.operator.name for choice in self.choices if choice.operator)
-
 
 def augmentation(text: str, seed: int = 0) -> Augmentation:
     """What a list of operators does to images: for each image and epoch one of them is drawn.

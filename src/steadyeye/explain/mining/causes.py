@@ -157,10 +157,6 @@ class Judged:
     def __len__(self) -> int:
         return len(self.detection)
 
-    def rows(self, cause: str) -> NDArray[np.intp]:
-        """The places of those of one cause."""
-        return np.flatnonzero(self.cause == CAUSES.index(cause))
-
 
 _JUDGED: WeakKeyDictionary[Predictions, dict[tuple[float, float], Judged]] = WeakKeyDictionary()
 """What `judge_detections` returned, since several parts of a report read the same."""

@@ -207,7 +207,7 @@ def estimate_decisions(
     """
     share, total = study.question.share, len(study.sets)
     assert share is not None, "a question without a number is not decided"
-    required = RequiredShare(study.question.count_needed(total), study.countable, total)
+    required = RequiredShare(study.threshold, study.countable, total)
     done = np.cumsum(spread_labels(required, right, start), axis=1)
     costs = []
     for number, decided in zip(right, done, strict=True):

@@ -162,7 +162,7 @@ def say_pilot_decision(study: LabelStudy, pilot: Pilot, costs: Sequence[Decision
         f"the ends of the interval half of them end after {low.median:,} and {high.median:,}."
     )
     low_end, _, high_end = pilot.right
-    if low_end < study.question.count_needed(len(study.sets)) <= high_end:
+    if low_end < study.threshold <= high_end:
         text += (
             f" The interval includes what is required. The nearer {study.question.name} is to it, "
             f"the more labels it takes, up to all {study.countable:,}."

@@ -162,8 +162,7 @@ def _count(study: LabelStudy, labels: Labels) -> Counts:
             counts = replace(counts, checks=counts.checks.add(name, may_count))
         else:
             counts = _add_label(study, counts, strata, (name, classes))
-        counts = replace(counts, later=every - counts.total)
-    return counts
+    return replace(counts, later=every - counts.total)
 
 
 def _add_label(
@@ -198,8 +197,8 @@ def _is_settled(study: LabelStudy, counts: Counts, every: int) -> bool:
 
 
 def _require(study: LabelStudy, allowance: Allowance) -> RequiredShare:
-    total, (sets, error) = len(study.sets), (allowance.sets, allowance.error)
-    return RequiredShare(study.question.count_needed(total), study.countable, total, sets, error)
+    sets, error = allowance.sets, allowance.error
+    return RequiredShare(study.threshold, study.countable, len(study.sets), sets, error)
 
 
 # every vote is judged anew, from the first label on

@@ -139,10 +139,9 @@ def _find_verdict(study: LabelStudy, low: int, high: int) -> bool | None:
     """Whether the question holds if between `low` and `high` sets count; None: open."""
     if study.question.share is None:
         return None
-    needed = study.question.count_needed(len(study.sets))
-    if low < needed <= high:
+    if low < study.threshold <= high:
         return None
-    return (low >= needed) == study.question.wants_many
+    return (low >= study.threshold) == study.question.wants_many
 
 
 def check_samples(record: StudyRecord, predictions: Predictions) -> None:

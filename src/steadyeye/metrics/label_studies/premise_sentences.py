@@ -87,7 +87,7 @@ def count_deciding_checks(study: LabelStudy) -> int | None:
     """
     if study.question.share is None or not study.checks:
         return None
-    spare = study.question.count_needed(len(study.sets)) - 1 - study.countable
+    spare = study.threshold - 1 - study.countable
     return count_checks_needed(spare, study.exempt) if spare >= 0 else None
 
 

@@ -100,6 +100,11 @@ class LabelStudy:
         return sum(map(len, self.scenes.values())) if self.scenes else len(self.candidates)
 
     @cached_property
+    def threshold(self) -> int:
+        """From how many of the sets on the share is reached, or is too much."""
+        return self.question.count_needed(len(self.sets))
+
+    @cached_property
     def order(self) -> tuple[str, ...]:
         """Candidates and checks in the order in which people are asked, each in its own.
 
