@@ -127,6 +127,17 @@ def test_numbers_by_hand():
     assert box_jitter(table).value == pytest.approx(0, abs=1e-9)
 
 
+def test_a_score_in_single_precision_reaches_its_own_threshold():
+    """0.7 of single precision is 0.69999999, as `recall_at(score=0.7)` takes it too."""
+
+    def objects(video, frame):
+        return [] if frame == 5 else [(square(100), 0, np.float32(0.7 if frame % 2 else 0.9))]
+
+    rate = blink_rate(film(objects), score=0.7)
+    assert (rate.value, rate.n) == (2 / 60, 60)
+    assert [cell.value for cell in rate.cells] == [2 / 60, 0]
+
+
 def test_a_gap_in_which_a_box_of_the_threshold_lies_is_nobodys_fault():
     """Frames 10 to 12: the neighbour's box may as well be the object's, of which it covers half."""
 

@@ -96,6 +96,15 @@ def test_states_and_numbers_by_hand():
     assert (delay.value, delay.n, delay.unit) == (0.0, 2, "seconds")
 
 
+def test_a_score_in_single_precision_reaches_its_own_threshold():
+    table = film(
+        lambda video, frame: [(square(100), 0, 7)],
+        lambda video, frame: [(square(100), 0, np.float32(0.7))],
+    )
+    recall = object_recall(table, score=0.7)
+    assert (recall.value, recall.n) == (1.0, 2)
+
+
 def test_what_is_left_out_and_refused():
     def truth(video, frame):
         return [(square(100), 0, 1), (square(300), 2, 2), (square(500), 0, 3, True)]

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, iou
+from steadyeye.core.boxes import BoxTable, iou, reach_score
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
@@ -260,7 +260,7 @@ class Scene:
         if not len(near):
             return MISS, -1
         overlap = iou(box[None], self.raw.boxes[near])[0]
-        strong = self.raw.score[near] >= self.score
+        strong = reach_score(self.raw.score[near], self.score)
         if (overlap[strong] > SAME).any():
             # the detector gave it: the link was not found
             return UNSURE, -1
@@ -318,7 +318,7 @@ def follow(scene: Scene, objects: list[TrackedObject], place: int) -> Followed:
     since = scene.seconds[place] - GAP
     active = [item for item in objects if scene.seconds[item.places[-1]] >= since]
     distinct = remove_duplicates(scene.raw, scene.detections[place])
-    strong = scene.raw.score[distinct] >= scene.score
+    strong = reach_score(scene.raw.score[distinct], scene.score)
     matched, new = _assign(scene, active, distinct[strong], place, LINK)
     updated = [item for item, _ in matched]
     for item, detection in matched:

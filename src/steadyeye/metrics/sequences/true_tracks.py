@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, iou
+from steadyeye.core.boxes import BoxTable, iou, reach_score
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
@@ -102,7 +102,7 @@ def _follow(predictions: Predictions, truth: BoxTable, score: float) -> TrueTrac
         near = np.arange(first, last)[raw.score[first:last] >= WEAK]
         overlap = iou(truth.boxes[own_boxes], raw.boxes[near])
         same = truth.label[own_boxes][:, None] == label[near][None]
-        strong = raw.score[near] >= score
+        strong = reach_score(raw.score[near], score)
         for allowed, kind in (
             (same & strong, FOUND),
             (np.broadcast_to(strong, same.shape), RENAMED),
