@@ -98,8 +98,7 @@ def _state_degraded_detection(name: str, model: Evaluated) -> str | None:
         more = f"; least under {worst.name}, {percent(worst.value)}" if len(left.cells) > 1 else ""
         return (
             f"{name} keeps {percent(left.value)} of its mAP on {number_of(left.n, 'image')}"
-            f"{_ends(left)}, averaged over {number_of(len(left.cells), 'operator')} and all their "
-            f"levels{more}."
+            f"{_ends(left)}, averaged over {_count_operators(left.cells)}{more}."
         )
     if points is None or (left is not None and points.cells):
         return None
@@ -200,6 +199,12 @@ def _state_search(name: str, model: Evaluated) -> str | None:
     )
 
 
+def _count_operators(cells: Sequence[Result]) -> str:
+    """How many operators a mean is over, whose cells these are."""
+    levels = "its levels" if len(cells) == 1 else "their levels"
+    return f"{number_of(len(cells), 'operator')} and all {levels}"
+
+
 def _name_threshold(points: Result) -> str:
     """The threshold of `_middle`, as a percentage."""
     return percent(float(_middle(points.cells[0])[0].name.removeprefix("below ")), 0)
@@ -227,7 +232,7 @@ def _state_degradation(name: str, model: Evaluated) -> str | None:
     begin = (
         f"{name} {'stays' if retained else 'is'} right on {percent(degraded.value)} of "
         f"{images}{_among(degraded)}{_ends(degraded)}, averaged over "
-        f"{number_of(len(every), 'operator')} and all their levels"
+        f"{_count_operators(every)}"
     )
     if least.next is None:
         return f"{begin}{_half(points, least.worst)}."
