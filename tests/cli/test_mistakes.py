@@ -105,7 +105,7 @@ MISTAKES = [
     ((*RUN, "--data", "video(path='clip.mp4', anchors=1.5)"), "anchors=1.5): give a whole number"),
     ((*RUN, "--data", "flat"), "\"every_frame(path='flat', fps=25)\""),
     ((*RUN, "--data", "every_frame(path='flat')"), "give fps=25"),
-    ((*RUN, "--data", "clip.gif"), "convert it to one of .avi"),
+    ((*RUN, "--data", "clip.gif"), "convert it to one of .3gp"),
     ((*RUN, "--data", "image-folder"), "did you mean 'image_folder'?"),
     ((*RUN, "--data", "s3:/bucket/photos"), "write s3://bucket/folder"),
     (

@@ -167,7 +167,7 @@ def test_order_threads_and_processes_do_not_matter():
         ("gaussian_noise(levels=0:30)", "gaussian_noise: levels '0:30': levels go from 0 to 5"),
         ("jpeg(levels=0.5)", "write levels=0:30"),
         ("jpeg(levels='few')", "write first:last"),
-        ("jpeg(levels=9:3)", "levels go from 0 to 30, not none"),
+        ("jpeg(levels=9:3)", "write the lower one first, as 5:10"),
         ("", "the augmentation is empty"),
         ("plain", "give 'plain' once, together with an operator"),
         ("jpeg, plain, plain", "give 'plain' once"),

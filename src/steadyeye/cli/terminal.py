@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, TextIO
@@ -21,10 +22,13 @@ from rich.console import Console
 if TYPE_CHECKING:
     from steadyeye.core.types import Evaluated, Result
 
-console = Console(highlight=False, soft_wrap=True, emoji=False)
+open_console = partial(Console, highlight=False, soft_wrap=True, emoji=False)
+"""A console that prints lines as they are; `stderr`: whether to there."""
+
+console = open_console()
 """Prints what the command was asked for, to stdout."""
 
-progress_console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+progress_console = open_console(stderr=True)
 """Prints what happens meanwhile, to stderr."""
 
 NARROW = "\u202f"
