@@ -132,6 +132,7 @@ def _list_links(data: Any, plan: Any, key: bytes, people: People) -> list[tuple[
     Who is new is added. The token is None where there is no link to show.
     """
     from steadyeye.review.protocol import reviewers
+    from steadyeye.review.workflow import members
 
     with data.name_failures(), data.writing() as connection:
         present = reviewers.list_reviewers(connection)
@@ -144,9 +145,9 @@ def _list_links(data: Any, plan: Any, key: bytes, people: People) -> list[tuple[
             if name not in known:
                 reviewers.add_reviewer(connection, name, joint=plan.joint, key=key)
         for name in people.revoked:
-            reviewers.revoke_link(connection, name)
+            members.end_link(connection, plan, name)
         for name in people.renewed:
-            reviewers.renew_token(connection, name, key)
+            members.renew_link(connection, plan, name, key)
         chosen = {*names, *people.renewed, *people.revoked}
         return [
             (person.name, reviewers.find_token(connection, person.name, key))

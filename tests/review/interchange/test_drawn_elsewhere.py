@@ -54,8 +54,8 @@ def test_label_studio_regions_that_are_no_upright_boxes_are_refused(
     tasks = json.loads((tmp_path / "out/label_studio/boxes.tasks.json").read_text())
     path = tmp_path / "project.json"
 
-    def read(drawn):
-        about = {"id": 1, "completed_by": 7, "result": [drawn], "was_cancelled": False}
+    def read(region_drawn):
+        about = {"id": 1, "completed_by": 7, "result": [region_drawn], "was_cancelled": False}
         path.write_text(json.dumps([{**tasks[0], "annotations": [about]}]))
         return label_studio.read_annotations(review.folder, path)
 
