@@ -290,17 +290,22 @@ def review_import(
 def _open_set(root: Path, database: str | None, *, begin: bool = False) -> tuple[Any, Any, Any]:
     """The set in a folder, its plan and its database.
 
-    Raises `UsageError` where nobody reviewed it yet, unless `begin`.
+    Raises `UsageError` where nobody reviewed it yet, unless `begin`, and where the database holds
+    the review of another set.
     """
     from steadyeye.data.annotations import review_set
     from steadyeye.review import database as databases
     from steadyeye.review.protocol.stages import read_plan
+    from steadyeye.review.workflow.same_set import check_same_set
 
     folder = review_set.read(root)
     if not begin and database is None and not (root / "review.sqlite").is_file():
         raise UsageError(f"'{root}' was not reviewed yet; start with `steadyeye review {root}`")
     data = databases.connect(database or databases.default_url(root))
-    return folder, read_plan(folder.content), data
+    plan = read_plan(folder.content)
+    with data.name_failures(), data.reading() as connection:
+        check_same_set(connection, folder, plan)
+    return folder, plan, data
 
 
 def check_installed() -> None:

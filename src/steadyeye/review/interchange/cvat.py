@@ -360,11 +360,12 @@ def _read_boxes(image: Element, size: tuple[int, int]) -> Sequence[Mapping[str, 
     other = [shape.tag for shape in image if shape.tag in SHAPES]
     if other:
         raise UsageError(f"it has a {other[0]}; draw boxes only")
-    there = image.get("width", "?"), image.get("height", "?")
-    if there != (str(size[0]), str(size[1])):
+    annotated = f"{image.get('width')} × {image.get('height')}"
+    expected = f"{size[0]} × {size[1]}"
+    if annotated != expected:
         raise UsageError(
-            f"it is {there[0]} × {there[1]} pixels there, and {size[0]} × {size[1]} in this set; "
-            "annotate the pictures that were exported"
+            f"it is {annotated} pixels there, and {expected} in this set; annotate the pictures "
+            "that were exported"
         )
     boxes = []
     for number, element in enumerate(image.iterfind("box"), start=1):

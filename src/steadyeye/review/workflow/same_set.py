@@ -1,0 +1,79 @@
+"""Whether a database holds the review of a set, or of another one in its place.
+
+What people decided is stored under the names of frames and boxes, which two samples of one video
+share: a set that was sampled again would take over decisions about other pictures.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from steadyeye import __version__
+from steadyeye.core.errors import UsageError, shorten
+from steadyeye.data.annotations.review_set import SetFolder
+from steadyeye.review.database import added_sets, decisions, items
+from steadyeye.review.protocol.stages import ReviewPlan
+
+SET = ", set "
+"""What comes before the fingerprint of the set in the version of a decision."""
+
+
+def make_fingerprint(folder: SetFolder, plan: ReviewPlan) -> str:
+    """The SHA-256 of all that the items of a set depend on."""
+    content = [__version__, folder.fingerprint, folder.class_names, asdict(plan)]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def was_added(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> bool:
+    """Whether the items of a set and a plan are all there."""
+    same = added_sets.c.fingerprint == make_fingerprint(folder, plan)
+    return connection.execute(select(added_sets).where(same)).first() is not None
+
+
+def check_same_set(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> None:
+    """Raises `UsageError` where the review that a database holds is of another set.
+
+    It is where something that is asked is not in the set, or shows another picture, and where a
+    decision was made on a set of other tables. Of a set that was added nothing more is read.
+    """
+    if folder.content.get("kind") == "labels" or was_added(connection, folder, plan):
+        return
+    own = dict(_list_pictures(folder))
+    rows = connection.execute(select(items.c.stage, items.c.key, items.c.payload))
+    foreign = next((row.key for row in rows if _is_foreign(own, row)), None)
+    if foreign is None:
+        versions = connection.execute(select(decisions.c.version).distinct()).scalars()
+        sets = {version.partition(SET)[2] for version in versions} - {"", folder.fingerprint}
+        if not sets:
+            return
+    why = "decisions on other tables" if foreign is None else f"'{shorten(foreign)}' of another set"
+    raise UsageError(
+        f"the database holds {why}, and not the review of '{folder.root}'; give another "
+        "--database, or move review.sqlite away and begin again"
+    )
+
+
+def _list_pictures(folder: SetFolder) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
+    """(stage, key) → what is shown, of all that may be asked of a set under any plan."""
+    frames = folder.frames.to_pylist()
+    anchors = {row["group"]: row["image"] for row in frames if row["offset"] == 0}
+    for group, image in anchors.items():
+        yield ("anchors", group), {"image": image}
+    for row in frames:
+        if row["offset"]:
+            yield ("pairs", row["id"]), {"image": row["image"], "anchor": anchors[row["group"]]}
+    for row in folder.boxes.to_pylist():
+        corners = [row[corner] for corner in ("x0", "y0", "x1", "y1")]
+        yield ("classification", row["id"]), {"image": row["image"], "box": corners}
+        yield ("boxes", row["image"]), {"image": row["image"]}
+
+
+def _is_foreign(own: Mapping[tuple[str, str], Mapping[str, Any]], row: Any) -> bool:
+    """Whether an item is none of a set; those that follow from answers are as those before them."""
+    stage = {"joint": "pairs", "box_check": "boxes"}.get(row.stage, row.stage)
+    shown_here = own.get((stage, row.key))
+    return shown_here is None or any(row.payload[key] != shown_here[key] for key in shown_here)
