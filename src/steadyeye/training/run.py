@@ -168,7 +168,7 @@ def announcement(plan: TrainingPlan) -> str:
     long = (
         f"{number_of(course.iterations, 'step')}"
         if course.iterations
-        else f"{number_of(course.epochs, 'epoch')}"
+        else f"{number_of(course.epochs, 'epoch', 'epochs')}"
     )
     return (
         f"training on {number_of(len(train.items), 'example')} of "
