@@ -100,6 +100,15 @@ def test_who_came_while_a_pair_was_closed_is_asked_too(review):
     assert joint(review) == ("open", 4, None)
 
 
+def test_who_came_since_it_was_done_is_asked_once_it_is_open_again(review):
+    verified = [review.say(review.next("joint", number)[0], YES, number) for number in range(3)]
+    with review.db.writing() as c:
+        people.add_reviewer(c, "r3", joint=review.plan.joint)
+    assert joint(review) == ("done", 3, True)
+    review.undo(verified[0])
+    assert joint(review) == ("open", 4, None)
+
+
 def test_the_page_that_revokes_a_link_ends_the_wait(review):
     for number in (0, 1):
         review.say(review.next("joint", number)[0], YES, number)

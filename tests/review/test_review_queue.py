@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 import simplejpeg
 from review_toys import GOOD, NO, YES, Review, draw, source
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.review import database
 from steadyeye.review.interchange.frames import export_set
-from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol import reviewers, votes
 from steadyeye.review.results import status
 from steadyeye.review.workflow import decisions, remaining
 from steadyeye.review.workflow.decisions import RefusedError
@@ -135,6 +135,19 @@ def test_decisions_cannot_be_altered(folder):
         refused = pytest.raises(DBAPIError, match="only ever added")
         with refused, review.db.engine.begin() as connection:
             connection.execute(text(statement))
+
+
+def test_the_version_of_a_working_copy_fits_its_column(folder, monkeypatch):
+    """PostgreSQL refuses a longer text, so that no decision could be stored; the set stays."""
+    monkeypatch.setattr(votes, "__version__", "0.0.1.dev1185+g29403a1bd.d20261126")
+    review = Review(folder)
+    review.say(review.next("anchors")[0], GOOD)
+    column = database.decisions.c.version
+    with review.db.reading() as c:
+        (version,) = c.execute(select(column)).scalars()
+    assert len(version) <= column.type.length
+    assert version.startswith("steadyeye 0.0.1.dev1185+g29403a1bd")
+    assert version.endswith(f", set {folder.fingerprint}")
 
 
 def test_an_answer_must_be_ones_own_and_allowed(folder):

@@ -186,10 +186,11 @@ def lock_unit(connection: Connection, item: int) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(unit))))
 
 
-def require_present(connection: Connection, joint: Sequence[str]) -> None:
+def require_present(connection: Connection, joint: Sequence[str], item: int | None = None) -> None:
     """Makes what is not done in some stages need a vote of each who has a link.
 
     Votes of those who left stand, and count beside them. What is closed may be opened again.
+    `item`: of this one alone.
     """
     standing_votes = (
         select(func.count())
@@ -199,5 +200,7 @@ def require_present(connection: Connection, joint: Sequence[str]) -> None:
         .scalar_subquery()
     )
     pending = (items.c.state != "done") & items.c.gold.is_(None) & items.c.stage.in_(joint)
+    if item is not None:
+        pending &= items.c.id == item
     needed = func.coalesce(func.nullif(count_reviewers(connection) + standing_votes, 0), 1)
     connection.execute(update(items).where(pending).values(needed=needed))
