@@ -9,6 +9,7 @@ from review_boxes import Boxes, candidates, write
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.review.interchange import cvat, label_studio
+from steadyeye.review.protocol import reviewers
 from steadyeye.review.sampling.box_sampling import sample_boxes
 
 
@@ -108,3 +109,17 @@ def test_a_picture_in_two_folders_is_refused(review, tmp_path):
 
     with pytest.raises(UsageError, match="twice; export one task a file"):
         read_cvat(review, tmp_path / "job.xml", repeat)
+
+
+def test_each_reviewer_has_a_file_of_answers(review, tmp_path):
+    """Names that differ in what no file name holds; the second file would replace the first."""
+    names = ["Ann B", "Ann_B", "\U00020000" * 80]
+    with review.db.writing() as connection:
+        for name in names:
+            reviewers.add_reviewer(connection, name)
+    for number in range(len(names)):
+        review.say(review.next("boxes", number)[0], {"boxes": []}, number)
+    export(review, cvat, tmp_path / "out")
+    files = (tmp_path / "out/cvat/boxes/results").iterdir()
+    read = [cvat.read_annotations(review.folder, file).answers for file in files]
+    assert sorted(answer.annotator for own in read for answer in own) == sorted(names)

@@ -61,7 +61,6 @@ TRACK = "track"
 MANUAL = {"source": "manual"}
 CORNERS = ("xtl", "ytl", "xbr", "ybr")
 
-
 Labels = Sequence[Mapping[str, Any]]
 
 
@@ -179,9 +178,15 @@ def write_results(folder: SetFolder, rows: Sequence[AnsweredItem], name: str, ta
     own = {row.key: d for row in rows for d in row.decisions if d.name == name}
     images = [_build_image(folder, n, row, own.get(row.key)) for n, row in enumerate(rows)]
     make_folder(target)
-    file = re.sub(r"[^\w.-]", "_", name)
     last = max(decision.made_at for decision in own.values())
-    write_file(target / f"{file}.xml", _encode_file(folder, rows, images, (name, last)))
+    write_file(target / f"{_name_file(name)}.xml", _encode_file(folder, rows, images, (name, last)))
+
+
+def _name_file(name: str) -> str:
+    """The name of a reviewer as that of a file, another one for each."""
+    plain = re.sub(r"[^\w.-]", "_", name)
+    is_whole = plain == name and len(name) <= 40
+    return name if is_whole else f"{plain[:40]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _encode_file(
