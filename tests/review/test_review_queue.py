@@ -1,11 +1,12 @@
 """The review's queue and decisions: who is asked what, what stands, and what follows from it."""
 
+import time
 from dataclasses import replace
 
 import pytest
 import simplejpeg
 from review_toys import GOOD, NO, YES, Review, draw, source
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from steadyeye.core.errors import UsageError
@@ -168,6 +169,19 @@ def test_what_is_not_answered_in_time_goes_to_others(folder):
     assert len(review.next("pairs", 1, most=8)) == 8
     review.say(served[0], YES, 0)
     assert review.next("pairs", 0) == []
+
+
+def test_what_was_given_while_the_clock_was_ahead_goes_to_others_too(folder):
+    """It would else wait until the clock is there again, though its reviewer is long gone."""
+    review = Review(folder, reviewers=3, stages={"pairs": 1}, minutes=30)
+    served = review.next("pairs", 0, most=8)
+    assert review.next("pairs", 1) == []
+    made_at = update(database.assignments).values(made_at=time.time() + 86_400)
+    with review.db.writing() as c:
+        c.execute(made_at.where(database.assignments.c.id == served[0].assignment))
+        assert remaining.count_left(c, review.plan, review.who(1)) == {"pairs": 1}
+    (again,) = review.next("pairs", 1)
+    assert again.payload == served[0].payload
 
 
 def test_a_reviewer_who_fails_gold_questions_is_paused(folder):
