@@ -77,8 +77,17 @@ def test_the_same_pictures_under_other_labels_are_refused(review, tmp_path):
 
 
 def test_another_plan_of_the_same_set_goes_on(review):
-    Review(review.folder, 0, url=review.url, stages={"anchors": 1, "pairs": 2}, across_cuts=True)
+    Review(review.folder, 0, url=review.url, minutes=5, across_cuts=True)
     assert all(verdict.accepted for verdict in review.verdicts().values())
+
+
+@pytest.mark.parametrize("votes", [{"anchors": 2, "pairs": 1}, {"anchors": 1, "pairs": 3}])
+def test_other_numbers_of_votes_are_refused(review, votes):
+    """What one person accepted would else be exported as what as many accepted as the plan says."""
+    stage = next(name for name, number in votes.items() if number != 1)
+    line = rf"review\.stages\.{stage} is {votes[stage]}, and the review began with 1; put it back"
+    with pytest.raises(UsageError, match=line):
+        Review(review.folder, 0, url=review.url, stages=votes)
 
 
 def test_other_boxes_are_refused(tmp_path):

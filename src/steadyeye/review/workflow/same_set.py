@@ -1,4 +1,4 @@
-"""Whether a database holds the review of a set, or of another one in its place.
+"""Whether a database holds the review of a set under its plan, or of another one in its place.
 
 What people decided is stored under the names of frames and boxes, which two samples of one video
 share: a set that was sampled again would take over decisions about other pictures.
@@ -38,10 +38,12 @@ def check_same_set(connection: Connection, folder: SetFolder, plan: ReviewPlan) 
     """Raises `UsageError` where the review that a database holds is of another set.
 
     It is where something that is asked is not in the set, or shows another picture, and where a
-    decision was made on a set of other tables. Of a set that was added nothing more is read.
+    decision was made on a set of other tables. Raised, too, where the review began with other
+    numbers of votes than the plan has. Of a set and a plan that were added nothing more is read.
     """
     if folder.content.get("kind") == "labels" or was_added(connection, folder, plan):
         return
+    _check_votes(connection, plan)
     own = dict(_list_pictures(folder))
     rows = connection.execute(select(items.c.stage, items.c.key, items.c.payload))
     foreign = next((row.key for row in rows if _is_foreign(own, row)), None)
@@ -55,6 +57,19 @@ def check_same_set(connection: Connection, folder: SetFolder, plan: ReviewPlan) 
         f"the database holds {why}, and not the review of '{folder.root}'; give another "
         "--database, or move review.sqlite away and begin again"
     )
+
+
+def _check_votes(connection: Connection, plan: ReviewPlan) -> None:
+    """Raises `UsageError` where items wait for another number of votes than the plan says."""
+    people_asked = ~items.c.known & (items.c.state != "bulk")
+    query = select(items.c.stage, items.c.needed).where(people_asked).distinct()
+    for stage, needed in connection.execute(query.order_by(items.c.stage, items.c.needed)):
+        votes = plan.votes.get(stage, 0)  # 0: all, who come and go
+        if votes not in (0, needed):
+            raise UsageError(
+                f"set.json: review.stages.{stage} is {votes}, and the review began with {needed}; "
+                "put it back, or give another --database to begin again"
+            )
 
 
 def _list_pictures(folder: SetFolder) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
