@@ -90,6 +90,19 @@ def test_other_numbers_of_votes_are_refused(review, votes):
         Review(review.folder, 0, url=review.url, stages=votes)
 
 
+def test_a_gold_question_that_was_taken_out_is_refused(review):
+    """Its known answer would else go on to hold in the set, whatever people say."""
+    pair = review.folder.frames["id"].to_pylist()[0]
+    answers = {"pairs": {pair: {"correct": "yes", "similar": "no", "reasons": ["blur"]}}}
+    Review(review.folder, 0, url=review.url, gold={"answers": answers})
+    assert not review.verdicts()[pair].accepted
+    with pytest.raises(UsageError, match=rf"gold\.answers\.pairs has no '{pair}' any more"):
+        Review(review.folder, 0, url=review.url, minutes=5)
+    answers["pairs"][pair] = YES
+    Review(review.folder, 0, url=review.url, gold={"answers": answers})
+    assert review.verdicts()[pair].accepted
+
+
 def test_other_boxes_are_refused(tmp_path):
     content = candidates()
     sample_boxes(*write(tmp_path, content))

@@ -210,7 +210,7 @@ def test_gold_questions_come_from_the_manifest(folder):
         ).all()
     assert [(row.key, row.gold) for row in gold_rows] == [(gold_id, NO)]
     with pytest.raises(UsageError, match=r"gold.answers.pairs: no item 'nowhere' in this stage"):
-        Review(folder, 0, gold={"answers": {"pairs": {"nowhere": NO}}})
+        Review(folder, 0, gold={"answers": {"pairs": {gold_id: NO, "nowhere": NO}}})
     with pytest.raises(UsageError, match="similar=None; choose from"):
         Review(folder, 0, gold={"answers": {"pairs": {gold_id: {"correct": "yes"}}}})
 

@@ -39,11 +39,13 @@ def check_same_set(connection: Connection, folder: SetFolder, plan: ReviewPlan) 
 
     It is where something that is asked is not in the set, or shows another picture, and where a
     decision was made on a set of other tables. Raised, too, where the review began with other
-    numbers of votes than the plan has. Of a set and a plan that were added nothing more is read.
+    numbers of votes than the plan has, or with gold questions that it has no more. Of a set and a
+    plan that were added nothing more is read.
     """
     if folder.content.get("kind") == "labels" or was_added(connection, folder, plan):
         return
     _check_votes(connection, plan)
+    _check_gold(connection, plan)
     own = dict(_list_pictures(folder))
     rows = connection.execute(select(items.c.stage, items.c.key, items.c.payload))
     foreign = next((row.key for row in rows if _is_foreign(own, row)), None)
@@ -69,6 +71,18 @@ def _check_votes(connection: Connection, plan: ReviewPlan) -> None:
             raise UsageError(
                 f"set.json: review.stages.{stage} is {votes}, and the review began with {needed}; "
                 "put it back, or give another --database to begin again"
+            )
+
+
+def _check_gold(connection: Connection, plan: ReviewPlan) -> None:
+    """Raises `UsageError` where a known answer holds that the plan does not say any more."""
+    query = select(items.c.stage, items.c.key).where(items.c.known)
+    for stage, key in connection.execute(query.order_by(items.c.id)):
+        if key not in plan.gold.answers.get(stage, {}):
+            raise UsageError(
+                f"set.json: review.gold.answers.{stage} has no '{shorten(key)}' any more, and its "
+                "known answer holds in this review; put it back, with another answer where it was "
+                "wrong"
             )
 
 
