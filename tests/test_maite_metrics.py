@@ -148,3 +148,45 @@ def test_what_does_not_fit_is_one_line(spec, data, why):
 
     with pytest.raises(UsageError, match=why):
         measure()
+
+
+def detect(*best):
+    """Of each image two boxes: the named class at 0.9, and another, listed first, at 0.4."""
+    corners = np.array([[0, 0, 9, 9], [20, 20, 29, 29]])
+    return [
+        {"boxes": corners, "labels": [2, label], "scores": [0.4, 0.9]}
+        if label is not None
+        else {"boxes": np.zeros((0, 4)), "labels": [], "scores": []}
+        for label in best
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"), [("flip_rate", 3 / 5), ("self_consistency(k=1)", 1 / 6)]
+)
+def test_a_detector_predicts_the_class_of_its_most_confident_box(spec, expected):
+    """0, 0, 1, nothing, nothing, 0: three changes; around the first frame alone all are alike."""
+    metric = MaiteMetric(spec, CLASSES)
+    about = [{"set": "v", "video": "v", "scene": "v", "frame": i} for i in range(6)]
+    metric.update(detect(0, 0, 1, None, None, 0), detect(*[0] * 6), about)
+    assert metric.compute()[spec] == pytest.approx(expected)
+
+
+def test_a_score_that_is_no_number_is_refused():
+    metric = MaiteMetric("map", CLASSES)
+    answers = detect(0, 1)
+    answers[1]["scores"] = [0.4, float("nan")]
+    metric.update(answers, detect(0, 1), [{}, {}])
+    with pytest.raises(UsageError, match="prediction 1 has a score that is no number"):
+        metric.compute()
+
+
+@pytest.mark.parametrize("tag", ["video", "offset", "set"])
+def test_what_some_data_say_and_others_do_not_is_refused(tag):
+    """Left out for all, the interval would take the frames of a video for independent."""
+    metric = MaiteMetric("accuracy", CLASSES)
+    about = [{"id": i, "set": 0, "offset": 0, "video": "v"} for i in range(3)]
+    del about[1][tag]
+    metric.update(list(np.eye(3)), list(np.eye(3)), about)
+    with pytest.raises(UsageError, match=f"the metadata of 2 of 3 data have '{tag}'"):
+        metric.compute()

@@ -16,6 +16,7 @@ from steadyeye.core.types import Result
 from steadyeye.data.python_boxes import BoxRow, holds_boxes, read_boxes, to_array
 from steadyeye.data.python_labels import read_scores
 from steadyeye.runner.collect import ask
+from steadyeye.runner.detect import find_best
 from steadyeye.runner.validate import lacks, metric
 
 TAGS = ("offset", "frame", "video", "scene", "seconds", "fps", "step")
@@ -119,10 +120,20 @@ class MaiteMetric:
         for i, row in enumerate(answers):
             if row.scores is None:
                 raise UsageError(f"prediction {i} has no scores; give one for each box")
+            if np.isnan(row.scores).any():
+                raise UsageError(f"prediction {i} has a score that is no number; correct it")
             detections.append(Detections(row.corners, self._number(row), row.scores))
         true_boxes = [make_boxes(r.corners, self._number(r), r.crowd, r.area) for r in objects]
-        boxes = truth_table(true_boxes)
-        return replace(table, boxes=boxes, detections=detection_table(detections))
+        detected = detection_table(detections)
+        best, score = find_best(detected, n)
+        return replace(
+            table,
+            boxes=truth_table(true_boxes),
+            detections=detected,
+            top=best[:, None],
+            top_scores=score[:, None],
+            stored={"predicted": best, "confidence": score},
+        )
 
     def _number(self, row: BoxRow) -> NDArray[np.int32]:
         """The labels of boxes as places among the classes."""
@@ -151,9 +162,15 @@ class MaiteMetric:
         """The rows with what the metadata say of them."""
         n = len(scores)
         entries = self._metadata
-        names = [tag for tag in TAGS if all(tag in entry for entry in entries)]
+        for tag in (*TAGS, "set"):
+            some = sum(tag in entry for entry in entries)
+            if 0 < some < n:
+                raise UsageError(
+                    f"the metadata of {some:,} of {n:,} data have '{tag}'; give it in all, or none"
+                )
+        names = [tag for tag in TAGS if tag in entries[0]]
         tags = {tag: np.asarray([entry[tag] for entry in entries]) for tag in names}
-        in_sets = all("set" in entry for entry in entries)
+        in_sets = "set" in entries[0]
         groups = [str(entry["set"]) if in_sets else "" for entry in entries]
         failed = np.isnan(scores).any(axis=1)
         best = np.where(failed, 0, np.nan_to_num(scores).argmax(axis=1))

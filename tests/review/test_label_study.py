@@ -9,7 +9,7 @@ import pytest
 from review_toys import make_url
 
 from steadyeye import testing
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.types import Sample
 from steadyeye.data.annotations import review_set
 from steadyeye.metrics.label_studies.files import plan_again, read_labels, read_study
@@ -47,13 +47,18 @@ ONE_CLASS = Premise("constant-class")
 
 
 class Pixels:
-    """Pictures of the made-up predictions: a grey a row; `made`: how often each was decoded."""
+    """Pictures of the made-up predictions: a grey a row; `made`: how often each was decoded.
+
+    `damaged`: rows whose picture cannot be decoded.
+    """
 
     def __init__(self):
-        self.made = []
+        self.made, self.damaged = [], set()
 
     def __getitem__(self, row):
         def image():
+            if row in self.damaged:
+                raise SampleError("cannot decode it")
             self.made.append(row)
             return np.full((24, 32, 3), row % 250, np.uint8)
 
@@ -171,6 +176,35 @@ def test_a_stopped_server_goes_on_and_makes_no_picture_twice(tmp_path):
     assert names == list(review.study.candidates[:6])
     assert review.label() is None
     assert len(read_strips(tmp_path / "study")) == len(set(review.live.items.strips))
+
+
+def test_a_set_without_pictures_counts_as_one_that_nobody_can_label(tmp_path):
+    """Else no label after it in the order would ever count, and the study would never end."""
+    review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=14))
+    name = review.study.candidates[6]
+    review.pixels.damaged = set(np.flatnonzero(review.table.groups == name).tolist())
+    asked_about = []
+    while (label := review.label()) is not None:
+        asked_about.append(label)
+    assert asked_about == [n for n in review.study.candidates[:14] if n != name]
+    result = review.result()
+    assert (result.counts.labelled, result.counts.unknown, result.enough) == (14, 1, True)
+    by_hand = {n: (review.truth[n],) for n in asked_about} | {name: ()}
+    assert result == judge(review.study, by_hand)
+    with review.db.reading() as c:
+        remarks = " ".join(describe_study(c, review.live)["remarks"])
+    assert "Of 1 set no picture can be made" in remarks
+    review.export(tmp_path / "out")
+    assert read_labels(tmp_path / "out" / "labels.csv") == by_hand
+    # stopped and begun again it is the same; once the file is mended the set is asked about
+    review.open()
+    assert review.result() == result
+    review.pixels.damaged = set()
+    review.open()
+    assert review.result().counts.labelled == 6
+    assert review.label() == name
+    assert review.result().counts.unknown == 0
+    assert not (review.root / "no-pictures.json").exists()
 
 
 @pytest.mark.slow

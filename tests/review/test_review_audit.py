@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from conftest import ROOT
 from scipy.special import ndtr
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
@@ -56,6 +57,23 @@ def test_a_bound_worked_by_hand():
     # 2 of 4 were drawn, none wrong: with 2 wrong ones that happens once in 6, with 1 once in 2
     assert audit.bound_wrong(0, 2, 4, 0.2) == 1
     assert audit.bound_wrong(0, 2, 4, 0.1) == 2
+
+
+def test_the_docs_say_what_the_first_step_of_an_audit_takes():
+    """Of 881 labels from 12 objects: one look at each, and the fewest that show no more wrong."""
+    text = " ".join((ROOT / "docs/how-to/review-audit.md").read_text().split())
+    labels, objects = 881, 12
+    costs = []
+    for most in (0.01, 0.02, 0.05):
+        too_many = int(most * labels) + 1
+        risk = skip_pairs.ROUNDS[0][1] / audit.STEPS
+        sizes = range(1, labels - too_many)
+        costs.append(objects + next(n for n in sizes if passes(0, n, labels, too_many) <= risk))
+    first, second, third = costs
+    assert (
+        f"take {first} decisions at `--most 0.01` in the place of {labels}, {second} at 0.02 and "
+        f"{third} at 0.05 ({labels / third:.1f} times fewer)"
+    ) in text
 
 
 @pytest.mark.parametrize(("population", "people", "most"), [(80, 0, 0.1), (60, 60, 0.05)])

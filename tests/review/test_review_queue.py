@@ -1,18 +1,19 @@
 """The review's queue and decisions: who is asked what, what stands, and what follows from it."""
 
+import time
 from dataclasses import replace
 
 import pytest
 import simplejpeg
 from review_toys import GOOD, NO, YES, Review, draw, source
-from sqlalchemy import text
+from sqlalchemy import select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.review import database
 from steadyeye.review.interchange.frames import export_set
-from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol import reviewers, votes
 from steadyeye.review.results import status
 from steadyeye.review.workflow import decisions, remaining
 from steadyeye.review.workflow.decisions import RefusedError
@@ -137,6 +138,19 @@ def test_decisions_cannot_be_altered(folder):
             connection.execute(text(statement))
 
 
+def test_the_version_of_a_working_copy_fits_its_column(folder, monkeypatch):
+    """PostgreSQL refuses a longer text, so that no decision could be stored; the set stays."""
+    monkeypatch.setattr(votes, "__version__", "0.0.1.dev1185+g29403a1bd.d20261126")
+    review = Review(folder)
+    review.say(review.next("anchors")[0], GOOD)
+    column = database.decisions.c.version
+    with review.db.reading() as c:
+        (version,) = c.execute(select(column)).scalars()
+    assert len(version) <= column.type.length
+    assert version.startswith("steadyeye 0.0.1.dev1185+g29403a1bd")
+    assert version.endswith(f", set {folder.fingerprint}")
+
+
 def test_an_answer_must_be_ones_own_and_allowed(folder):
     review = Review(folder, reviewers=2, stages={"pairs": 1})
     served = review.next("pairs")[0]
@@ -155,6 +169,19 @@ def test_what_is_not_answered_in_time_goes_to_others(folder):
     assert len(review.next("pairs", 1, most=8)) == 8
     review.say(served[0], YES, 0)
     assert review.next("pairs", 0) == []
+
+
+def test_what_was_given_while_the_clock_was_ahead_goes_to_others_too(folder):
+    """It would else wait until the clock is there again, though its reviewer is long gone."""
+    review = Review(folder, reviewers=3, stages={"pairs": 1}, minutes=30)
+    served = review.next("pairs", 0, most=8)
+    assert review.next("pairs", 1) == []
+    made_at = update(database.assignments).values(made_at=time.time() + 86_400)
+    with review.db.writing() as c:
+        c.execute(made_at.where(database.assignments.c.id == served[0].assignment))
+        assert remaining.count_left(c, review.plan, review.who(1)) == {"pairs": 1}
+    (again,) = review.next("pairs", 1)
+    assert again.payload == served[0].payload
 
 
 def test_a_reviewer_who_fails_gold_questions_is_paused(folder):
@@ -183,7 +210,7 @@ def test_gold_questions_come_from_the_manifest(folder):
         ).all()
     assert [(row.key, row.gold) for row in gold_rows] == [(gold_id, NO)]
     with pytest.raises(UsageError, match=r"gold.answers.pairs: no item 'nowhere' in this stage"):
-        Review(folder, 0, gold={"answers": {"pairs": {"nowhere": NO}}})
+        Review(folder, 0, gold={"answers": {"pairs": {gold_id: NO, "nowhere": NO}}})
     with pytest.raises(UsageError, match="similar=None; choose from"):
         Review(folder, 0, gold={"answers": {"pairs": {gold_id: {"correct": "yes"}}}})
 

@@ -137,6 +137,29 @@ def test_a_frame_that_several_sets_hold_is_one_example(test_data, sidecar, davis
     )
 
 
+def test_a_frame_that_two_sets_label_differently_has_both_labels():
+    """The order of the sets does not decide which label is learned."""
+    rows = [(0, 5, (0,)), (0, 6, (0,)), (1, 6, (1,)), (1, 7, (1,)), (2, 7, (1,))]
+    members = [
+        sample(
+            f"v/{anchor}/{frame}", truth, group=f"v/{anchor}", tags={"video": "v", "frame": frame}
+        )
+        for anchor, frame, truth in rows
+    ]
+    for order in (members, members[::-1]):
+        training_set = examples(SampleSource(order))
+        learned = {example.frame: example.labels for example in training_set.items}
+        assert learned == {5: (0,), 7: (1,)}
+        assert "1 image with several labels and no boxes" in training_set.notes[0]
+        assert "1 frame that is in several sets" in training_set.notes[1]
+        every = examples(SampleSource(order), several=True)
+        assert {example.frame: set(example.labels) for example in every.items} == {
+            5: {0},
+            6: {0, 1},
+            7: {1},
+        }
+
+
 def test_anchors_are_all_or_a_number(test_data, sidecar):
     with pytest.raises(UsageError, match="anchors='every': give a number, or 'all' frames"):
         build_source(f"davis(root='{test_data}/davis', labels='{sidecar}', anchors='every', k=0)")

@@ -132,6 +132,7 @@ def _list_links(data: Any, plan: Any, key: bytes, people: People) -> list[tuple[
     Who is new is added. The token is None where there is no link to show.
     """
     from steadyeye.review.protocol import reviewers
+    from steadyeye.review.workflow import members
 
     with data.name_failures(), data.writing() as connection:
         present = reviewers.list_reviewers(connection)
@@ -144,9 +145,9 @@ def _list_links(data: Any, plan: Any, key: bytes, people: People) -> list[tuple[
             if name not in known:
                 reviewers.add_reviewer(connection, name, joint=plan.joint, key=key)
         for name in people.revoked:
-            reviewers.revoke_link(connection, name)
+            members.end_link(connection, plan, name)
         for name in people.renewed:
-            reviewers.renew_token(connection, name, key)
+            members.renew_link(connection, plan, name, key)
         chosen = {*names, *people.renewed, *people.revoked}
         return [
             (person.name, reviewers.find_token(connection, person.name, key))
@@ -289,17 +290,22 @@ def review_import(
 def _open_set(root: Path, database: str | None, *, begin: bool = False) -> tuple[Any, Any, Any]:
     """The set in a folder, its plan and its database.
 
-    Raises `UsageError` where nobody reviewed it yet, unless `begin`.
+    Raises `UsageError` where nobody reviewed it yet, unless `begin`, and where the database holds
+    the review of another set.
     """
     from steadyeye.data.annotations import review_set
     from steadyeye.review import database as databases
     from steadyeye.review.protocol.stages import read_plan
+    from steadyeye.review.workflow.same_set import check_same_set
 
     folder = review_set.read(root)
     if not begin and database is None and not (root / "review.sqlite").is_file():
         raise UsageError(f"'{root}' was not reviewed yet; start with `steadyeye review {root}`")
     data = databases.connect(database or databases.default_url(root))
-    return folder, read_plan(folder.content), data
+    plan = read_plan(folder.content)
+    with data.name_failures(), data.reading() as connection:
+        check_same_set(connection, folder, plan)
+    return folder, plan, data
 
 
 def check_installed() -> None:

@@ -1,12 +1,13 @@
 """The seam between operators and all that uses them: an operator starts a trail of levels."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import Boxes, areas
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
 
@@ -117,6 +118,35 @@ class Operator:
         """Raises `UsageError` for a level that the operator does not have."""
         if not 0 <= level <= self.last:
             raise UsageError(f"{self.name} has levels 0 to {self.last}, not {level}")
+
+
+def move_boxes(
+    operator: Operator, boxes: Boxes, level: int, size: tuple[int, int], key: np.uint64
+) -> Boxes:
+    """The true boxes of an image where an operator puts them at a level, as many as there were.
+
+    `size`: (height, width) in pixels. `key`: of the image, as `Context.key`. Boxes are cut at the
+    edges of the image; what lies outside of it keeps its place among them, and is ignored. Raises
+    `UsageError` for an operator that does not say where it puts them.
+
+    Example:
+        >>> from steadyeye.core.boxes import boxes
+        >>> def shift(corners, level, size, key):
+        ...     return corners + [level, 0, level, 0]
+        >>> right = Operator("right", lambda image, context: lambda level: image, move=shift)
+        >>> moved = move_boxes(right, boxes([[0, 0, 4, 4], [9, 0, 10, 4]], [0, 0]), 2, (8, 10), 0)
+        >>> moved.boxes.tolist(), moved.crowd.tolist()
+        ([[2.0, 0.0, 6.0, 4.0], [9.0, 0.0, 10.0, 4.0]], [False, True])
+
+    """
+    if operator.move is None or not level or not len(boxes):
+        return boxes
+    height, width = size
+    cut = np.clip(operator.move(boxes.boxes.copy(), level, size, key), 0, [width, height] * 2)
+    outside = (cut[:, 2:] <= cut[:, :2]).any(axis=1)
+    cut[outside] = boxes.boxes[outside]
+    shrunk = areas(cut) / np.maximum(areas(boxes.boxes), 1e-9)
+    return replace(boxes, boxes=cut, crowd=boxes.crowd | outside, area=boxes.area * shrunk)
 
 
 def seed_of(key: np.uint64, level: int) -> int:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.abilities import detects
-from steadyeye.core.boxes import Boxes, areas
+from steadyeye.core.boxes import Boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.model_stages import AtInput
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.types import Classes, Image, Labels, Sample, Source, Tag
-from steadyeye.degradation.operator import Context, Operator, Trail
+from steadyeye.degradation.operator import Context, Operator, Trail, move_boxes
 
 NONE = -1
 """The operator of the rows at level 0, where there is nothing to tell operators apart."""
@@ -213,29 +213,15 @@ class Sweep:
         )
 
     def _move_boxes(self, operator: int, level: int, sample: Sample) -> Boxes | None:
-        """The true boxes of a cell, where its operator puts them.
-
-        Boxes are cut at the edges of the image. What lies outside of it keeps its place among them,
-        and is ignored.
-        """
-        move = self.how.operators[operator].move if level else None
-        if move is None or sample.boxes is None or not len(sample.boxes):
+        """The true boxes of a cell, where its operator puts them."""
+        chosen = self.how.operators[operator]
+        if not level or chosen.move is None or sample.boxes is None:
             return sample.boxes
         from steadyeye.degradation.counter_rng import stream_key
 
-        height, width = sample.size or sample.image().shape[:2]
-        key = stream_key(self.how.seed, sample.id, self.how.operators[operator].name)
-        moved = move(sample.boxes.boxes.copy(), level, (height, width), key)
-        cut = np.clip(moved, 0, [width, height, width, height])
-        outside = (cut[:, 2:] <= cut[:, :2]).any(axis=1)
-        cut[outside] = sample.boxes.boxes[outside]
-        shrunk = areas(cut) / np.maximum(areas(sample.boxes.boxes), 1e-9)
-        return replace(
-            sample.boxes,
-            boxes=cut,
-            crowd=sample.boxes.crowd | outside,
-            area=sample.boxes.area * shrunk,
-        )
+        size = sample.size or sample.image().shape[:2]
+        key = stream_key(self.how.seed, sample.id, chosen.name)
+        return move_boxes(chosen, sample.boxes, level, size, key)
 
     def _key(
         self, operator: int, level: int, sample: Sample, progress: _Progress

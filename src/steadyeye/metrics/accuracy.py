@@ -16,7 +16,9 @@ def trials(predictions: Predictions) -> Trials:
         sets = pm_sets(predictions)
         return Trials(sets.breaks_at > 0, sets.videos)
     judged = predictions.has_label & predictions.valid
-    return Trials(predictions.right[judged], predictions.ids[judged])
+    names, video = predictions.clusters
+    videos = names[video] if "video" in predictions.tags else predictions.ids
+    return Trials(predictions.right[judged], videos[judged])
 
 
 @needs("truth")

@@ -33,7 +33,7 @@ def build_rows_of_table(task: Task, items: Sequence[InferenceItem], table: BoxTa
     in_data = _map_classes(table, task.class_map.destinations)
     left_out = take(table, np.flatnonzero(in_data.label < 0))
     competing = _map_classes(table, task.class_map.places)
-    top, top_scores = _find_best(table, images)
+    top, top_scores = find_best(table, images)
     samples = [item.sample for item in items]
     return Rows(
         ids=[sample.id for sample in samples],
@@ -75,7 +75,7 @@ def _summarize_scores(images: int) -> dict[str, NDArray[Any]]:
     return {"softmax": none, "least": np.zeros(images, dtype=np.float32)}
 
 
-def _find_best(table: BoxTable, images: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def find_best(table: BoxTable, images: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """(images,) each: the class and score of the most confident box; −1 and 0 for none."""
     top, score = np.full(images, -1, np.int32), np.zeros(images, np.float32)
     if not len(table):
@@ -98,7 +98,7 @@ def _derive_answers(samples: Sequence[Sample], table: BoxTable) -> dict[str, NDA
     the best box of a true class, 0 without one, NaN without labels.
     """
     images = len(samples)
-    predicted, confidence = _find_best(table, images)
+    predicted, confidence = find_best(table, images)
     has_label = np.array([bool(sample.truth) for sample in samples], dtype=np.bool_)
     is_true = _find_true(samples, table)
     own = np.zeros(images)

@@ -14,15 +14,18 @@ from typing import Any
 import numpy as np
 
 from steadyeye.core import plugins
+from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.types import Image
 from steadyeye.degradation.counter_rng import draw, level_key, stream_key, uniform
-from steadyeye.degradation.operator import Context, Operator, parse_levels
+from steadyeye.degradation.operator import Context, Operator, move_boxes, parse_levels
 from steadyeye.training.protocol import Augment
 
 PLAIN = "plain"
+PROBE = boxes([[16, 16, 48, 48]], [0])
+"""A box in the middle of an image of 64 × 64 pixels."""
 
 # levels=0:30 is no Python; quoted text holds no such range that is not meant
 RANGE = re.compile(r"\blevels\s*=\s*(\d+:\d+(?::\d+)?)")
@@ -49,13 +52,32 @@ class Augmentation:
 
     def __call__(self, image: Image, example: str, epoch: int) -> Image:
         """The image changed, of the same shape; the same id and epoch give the same image."""
+        operator, level, key = self._draw(example, epoch)
+        return image if operator is None else operator.start(image, Context(key))(level)
+
+    def move_boxes(self, before: Boxes, size: tuple[int, int], example: str, epoch: int) -> Boxes:
+        """The true boxes of the same image, (height, width) in pixels, where they are after it.
+
+        What is no longer in the image is ignored (`steadyeye.degradation.operator.move_boxes`).
+        """
+        operator, level, key = self._draw(example, epoch)
+        return before if operator is None else move_boxes(operator, before, level, size, key)
+
+    def check_boxes(self) -> None:
+        """Raises `UsageError` for an operator that moves boxes to where nobody says."""
+        for choice in self.choices:
+            if choice.operator is not None:
+                move_boxes(choice.operator, PROBE, max(choice.levels), (64, 64), np.uint64(0))
+
+    def _draw(self, example: str, epoch: int) -> tuple[Operator | None, int, np.uint64]:
+        """The operator and level of an image in an epoch, and the key of its random stream."""
         choice = self._choose_level(example, epoch)
         if choice.operator is None:
-            return image
+            return None, 0, np.uint64(0)
         key = stream_key(self.seed, f"{example}\x00{epoch}", choice.operator.name)
         # draws of the operator's own stream, far from those that it takes
-        level = int(uniform(level_key(key, -1), len(choice.levels), 1)[0])
-        return choice.operator.start(image, Context(key))(choice.levels[level])
+        place = int(uniform(level_key(key, -1), len(choice.levels), 1)[0])
+        return choice.operator, choice.levels[place], key
 
     def _choose_level(self, example: str, epoch: int) -> Choice:
         if len(self.choices) == 1:
@@ -82,9 +104,9 @@ def augmentation(text: str, seed: int = 0) -> Augmentation:
     `text`: operators with their parameters and `levels`, as `jpeg(levels=0:30)` (`0:30:5`, or a
     list as `'5,10'`; all levels, 0 being the image itself, if left out); a level is drawn uniformly
     from them. Several are drawn equally often; among them `plain(share=0.5)` is the image itself in
-    that share of draws, or as often as any if the share is left out. Boxes stay where they are: no
-    degradation operator moves things. Raises `UsageError` for unknown operators and parameters,
-    levels that an operator does not have, and one that needs a gradient.
+    that share of draws, or as often as any if the share is left out. Raises `UsageError` for
+    unknown operators and parameters, levels that an operator does not have, and one that needs a
+    gradient.
     """
     specs = split(RANGE.sub(r"levels='\1'", text))
     if not specs:

@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -13,7 +13,7 @@ from steadyeye.core.prepare_ahead import prepare_ahead
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Image
 from steadyeye.training.hyperparameters import Course
-from steadyeye.training.protocol import Augment, Example, Examples, TrainingTask
+from steadyeye.training.protocol import Augment, Example, Examples, MoveBoxes, TrainingTask
 
 TENTH = 10
 AHEAD = 2  # batches made ready before they are asked for
@@ -101,6 +101,7 @@ class Lesson:
     """What is trained, on what, and judged by what.
 
     `augment`: what happens to an image before it is learned from; held examples stay as they are.
+    `move`: where that puts the boxes that are learned; None: it leaves them where they are.
     `workers`: threads that decode and prepare.
     """
 
@@ -109,6 +110,7 @@ class Lesson:
     validation: Examples
     augment: Augment | None = None
     workers: int = 1
+    move: MoveBoxes | None = None
 
 
 class ImageCache:
@@ -150,6 +152,9 @@ def read_training_batches(
         image = images(example)
         if lesson.augment is not None:
             image = lesson.augment(image, example.id, epoch)
+        if lesson.move is not None and example.boxes is not None:
+            moved = lesson.move(example.boxes, image.shape[:2], example.id, epoch)
+            example = replace(example, boxes=moved)
         return lesson.task.prepare(example, image)
 
     def jobs() -> Iterator[tuple[int, int]]:

@@ -1,7 +1,8 @@
 """Examples from any labelled source: one label a picture, the largest object's, or all of them."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,40 +21,37 @@ LISTED = 5  # classes a note names
 MOST = 10_000  # videos that a model keeps on record
 
 
-@dataclass(frozen=True)
-class _Read:
-    """One sample as an example, or why it is none."""
-
-    example: Example
-    left: str = ""
-
-
 def examples(source: Source, several: bool = False, boxed: bool = False) -> Examples:
     """What can be learned from a source: its labelled images, each frame of a video once.
 
     The first label is that of the largest object (Shankar et al., "Do Image Classifiers Generalize
     Across Time?", Section 3.1): by the area of the mask where there is one, else of the box; crowds
-    and objects outside the classes aside; of two as large the lower class. `several`: all labels
-    are learned. Otherwise an image without boxes that carries several labels is left out, since
-    none of them can be told to be its own. `boxed`: the boxes are learned, so images without boxes
-    are left out and those whose boxes are none stay. Whatever is left out is counted in the notes.
-    Nothing is decoded. Raises `UsageError` where nothing is labelled, and for a label outside the
-    classes.
+    and objects outside the classes aside; of two as large the lower class. A frame has the labels
+    of all sets that hold it. `several`: all labels are learned. Otherwise an image without boxes
+    that carries several labels is left out, since none of them can be told to be its own. `boxed`:
+    the boxes are learned, so images without boxes are left out and those whose boxes are none stay.
+    Whatever is left out is counted in the notes. Nothing is decoded. Raises `UsageError` where
+    nothing is labelled, and for a label outside the classes.
     """
     classes = source.classes
     if classes is None or not any(source.truths):
         raise UsageError(
             f"'{source.name}' has no labels to train on; give a source with labels or boxes"
         )
-    read = [_read(source[i], classes, several or boxed, source.name) for i in range(len(source))]
-    read = [_keep_boxed(row) for row in read] if boxed else read
-    unique, twice = _once([row.example for row in read if not row.left])
-    counts = {why: sum(row.left == why for row in read) for why in LEFT_OUT}
+    read = [_read(source[i], classes, source.name) for i in range(len(source))]
+    merged = _merge_frames(read)
+    lacks = [_find_lack(example, several, boxed) for example in merged]
+    unique = [example for example, why in zip(merged, lacks, strict=True) if not why]
+    times = Counter(example.id for example in read)
+    twice = sum(times[example.id] - 1 for example in unique)
+    counts = {why: lacks.count(why) for why in LEFT_OUT}
     notes = [
         f"{number_of(counts[why], 'image')} {text}" for why, text in LEFT_OUT.items() if counts[why]
     ]
     notes += (
-        [f"{number_of(twice, 'frame')} that are in several sets, each used once"] if twice else []
+        [f"{number_of(twice, 'frame that is', 'frames that are')} in several sets, each used once"]
+        if twice
+        else []
     )
     if any(example.boxes is not None for example in unique) and not (several or boxed):
         notes.append("the label of a frame is that of its largest object")
@@ -167,7 +165,7 @@ def names(classes: Classes, labels: Iterable[int]) -> str:
     return list_texts([classes.names[i] for i in labels])
 
 
-def _read(sample: Sample, classes: Classes, several: bool, name: str) -> _Read:
+def _read(sample: Sample, classes: Classes, name: str) -> Example:
     first = largest(sample.boxes) if sample.boxes is not None else None
     labels = tuple(dict.fromkeys((*(() if first is None else (first,)), *sample.truth)))
     outside = [label for label in labels if not 0 <= label < len(classes)]
@@ -180,7 +178,7 @@ def _read(sample: Sample, classes: Classes, several: bool, name: str) -> _Read:
     video = str(sample.tags.get("video") or sample.group)
     known = isinstance(frame, int) and bool(video)
     id_ = f"{video}/{frame:06d}" if known else sample.id
-    example = Example(
+    return Example(
         id_,
         video or id_,
         sample.image,
@@ -189,23 +187,27 @@ def _read(sample: Sample, classes: Classes, several: bool, name: str) -> _Read:
         int(frame) if isinstance(frame, int) else None,
         sample.verified,
     )
-    if not labels:
-        return _Read(example, UNLABELLED)
-    unclear = len(labels) > 1 and sample.boxes is None and not several
-    return _Read(example, AMBIGUOUS if unclear else "")
 
 
-def _keep_boxed(read: _Read) -> _Read:
-    """The same where boxes are learned: none is something to learn too, where that is known."""
-    return _Read(read.example, UNBOXED if read.example.boxes is None else "")
-
-
-def _once(items: Sequence[Example]) -> tuple[list[Example], int]:
-    """The first of each id, and how many more there were."""
-    first: dict[str, Example] = {}
+def _merge_frames(items: Sequence[Example]) -> list[Example]:
+    """Each id once, with the labels of all that have it: sets may label a frame differently."""
+    merged: dict[str, Example] = {}
     for example in items:
-        first.setdefault(example.id, example)
-    return list(first.values()), len(items) - len(first)
+        before = merged.setdefault(example.id, example)
+        if not set(example.labels) <= set(before.labels):
+            labels = tuple(dict.fromkeys((*before.labels, *example.labels)))
+            merged[example.id] = replace(before, labels=labels)
+    return list(merged.values())
+
+
+def _find_lack(example: Example, several: bool, boxed: bool) -> str:
+    """Why an example is left out, a key of `LEFT_OUT`; empty: it is not."""
+    if boxed:  # none is something to learn too, where that is known
+        return UNBOXED if example.boxes is None else ""
+    if not example.labels:
+        return UNLABELLED
+    unclear = len(example.labels) > 1 and example.boxes is None and not several
+    return AMBIGUOUS if unclear else ""
 
 
 def _table(source: Classes, target: Classes, class_map: Place | None) -> ClassMap:

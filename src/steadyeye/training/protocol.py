@@ -15,6 +15,9 @@ Augment: TypeAlias = Callable[[Image, str, int], Image]
 The image is one that `Task.fit` gave: degraded at the size at which degradation is measured.
 """
 
+MoveBoxes: TypeAlias = Callable[[Boxes, tuple[int, int], str, int], Boxes]
+"""`(boxes, (height, width), id, epoch)` → the true boxes where an `Augment` puts them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Example:

@@ -101,6 +101,8 @@ def check(job: Tuning) -> TrainingPlan:
     recipe = training_recipe(_kind(model), model.name)
     course = job.course(recipe)
     operators = augmentation(job.augment, job.seed) if job.augment else None
+    if operators is not None and detects(model):
+        operators.check_boxes()
     sources = {text: _source(text) for text in filter(None, (job.data, job.val))}
     val = None if job.val is None else sources[job.val]
     chosen_data = data(sources[job.data], val, replace(job.selection, boxed=detects(model)))
@@ -109,7 +111,12 @@ def check(job: Tuning) -> TrainingPlan:
     task = _task(model, job, chosen_data.train)
     augment = mirror_images(operators, job.seed) if job.mirror else operators
     lesson = Lesson(
-        task, chosen_data.train, chosen_data.validation, augment, job.workers or cores()
+        task,
+        chosen_data.train,
+        chosen_data.validation,
+        augment,
+        job.workers or cores(),
+        operators.move_boxes if operators is not None and detects(model) else None,
     )
     return TrainingPlan(
         job, out, recipe, course, chosen_data, operators, lesson, measuring, sources
@@ -161,7 +168,7 @@ def announcement(plan: TrainingPlan) -> str:
     long = (
         f"{number_of(course.iterations, 'step')}"
         if course.iterations
-        else f"{number_of(course.epochs, 'epoch')}"
+        else f"{number_of(course.epochs, 'epoch', 'epochs')}"
     )
     return (
         f"training on {number_of(len(train.items), 'example')} of "

@@ -45,7 +45,7 @@ from steadyeye.review.interchange.answers import (
     to_choices,
     to_texts,
 )
-from steadyeye.review.protocol.stages import REASONS, ReviewPlan
+from steadyeye.review.protocol.stages import DRAWN, REASONS, ReviewPlan
 from steadyeye.review.sampling.image_store import copy_image, read_size
 
 ANSWER = "steadyeye"
@@ -59,7 +59,6 @@ TRACK = "track"
 
 MANUAL = {"source": "manual"}
 CORNERS = ("xtl", "ytl", "xbr", "ybr")
-
 
 Labels = Sequence[Mapping[str, Any]]
 
@@ -173,9 +172,15 @@ def write_results(folder: SetFolder, rows: Sequence[AnsweredItem], name: str, ta
     own = {row.key: d for row in rows for d in row.decisions if d.name == name}
     images = [_build_image(folder, n, row, own.get(row.key)) for n, row in enumerate(rows)]
     make_folder(target)
-    file = re.sub(r"[^\w.-]", "_", name)
     last = max(decision.made_at for decision in own.values())
-    write_file(target / f"{file}.xml", _encode_file(folder, rows, images, (name, last)))
+    write_file(target / f"{_name_file(name)}.xml", _encode_file(folder, rows, images, (name, last)))
+
+
+def _name_file(name: str) -> str:
+    """The name of a reviewer as that of a file, another one for each."""
+    plain = re.sub(r"[^\w.-]", "_", name)
+    is_whole = plain == name and len(name) <= 40
+    return name if is_whole else f"{plain[:40]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _encode_file(
@@ -241,10 +246,16 @@ def parse_file(path: Path) -> Element:
     root = read_xml(path, "annotations")
     if root.tag != "annotations" or root.findall("track"):
         raise UsageError(f"'{path}' is not 'CVAT for images 1.1'; export it in that format")
-    twice = [n for n, t in Counter(i.get("name") for i in root.iter("image")).items() if t > 1]
+    names = Counter(_read_name(image) for image in root.iter("image"))
+    twice = [name for name, times in names.items() if times > 1]
     if twice:
         raise UsageError(f"'{path}' has the picture '{twice[0]}' twice; export one task a file")
     return root
+
+
+def _read_name(image: Element) -> str:
+    """The name of a picture without the folders of what was uploaded, which CVAT keeps in it."""
+    return image.get("name", "").rpartition("/")[2]
 
 
 SHAPES = ("polygon", "polyline", "points", "cuboid", "mask", "ellipse", "skeleton")
@@ -271,8 +282,8 @@ def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Anno
     for image in root.iter("image"):
         name = image.get("name", "")
         try:
-            stage, key = _find_item(items, name)
-            answer = _read_answer(image, stage)
+            stage, key = _find_item(items, _read_name(image))
+            answer = _read_answer(folder, image, stage, key)
             if answer is None:
                 skipped["not_answered"] += 1
                 continue
@@ -304,14 +315,15 @@ def _list_items(folder: SetFolder) -> Mapping[str, tuple[str, str]]:
 
 
 def _find_item(items: Mapping[str, tuple[str, str]], name: str) -> tuple[str, str]:
-    # CVAT keeps the folders of what was uploaded in the name
-    item = items.get(name.rpartition("/")[2])
+    item = items.get(name)
     if item is None:
         raise UsageError("it belongs to no item of this set; annotate what was exported from it")
     return item
 
 
-def _read_answer(image: Element, stage: str) -> tuple[Mapping[str, Any], str] | None:
+def _read_answer(
+    folder: SetFolder, image: Element, stage: str, key: str
+) -> tuple[Mapping[str, Any], str] | None:
     """The answer a picture carries and its comment; None where it carries none."""
     tags = [tag for tag in image.iterfind("tag") if tag.get("label") == ANSWER]
     if not tags:
@@ -337,24 +349,32 @@ def _read_answer(image: Element, stage: str) -> tuple[Mapping[str, Any], str] | 
     if stage == "anchors":
         labels = [tag.get("label", "") for tag in image.iterfind("tag")]
         answer["labels"] = [label for label in labels if label != ANSWER]
-    if stage in ("boxes", "box_check"):
-        answer["boxes"] = _read_boxes(image)
+    if stage in DRAWN:
+        answer["boxes"] = _read_boxes(image, read_size(image_path(folder.root, key)))
     return answer, words.get("comment", "")
 
 
-def _read_boxes(image: Element) -> Sequence[Mapping[str, Any]]:
+def _read_boxes(image: Element, size: tuple[int, int]) -> Sequence[Mapping[str, Any]]:
+    """The boxes of a picture; `size`: (width, height) of it in the set, in pixels."""
     other = [shape.tag for shape in image if shape.tag in SHAPES]
     if other:
         raise UsageError(f"it has a {other[0]}; draw boxes only")
-    size = float(image.get("width", "nan")), float(image.get("height", "nan"))
+    annotated = f"{image.get('width')} × {image.get('height')}"
+    expected = f"{size[0]} × {size[1]}"
+    if annotated != expected:
+        raise UsageError(
+            f"it is {annotated} pixels there, and {expected} in this set; annotate the pictures "
+            "that were exported"
+        )
     boxes = []
     for number, element in enumerate(image.iterfind("box"), start=1):
         try:
             corners = [float(element.get(name, "nan")) for name in CORNERS]
+            rotation = float(element.get("rotation", 0))
         except ValueError:
-            corners = [math.nan] * 4
+            corners, rotation = [math.nan] * 4, 0.0
         box = inside(corners, *size)
-        if box is None or float(element.get("rotation", 0)):
+        if box is None or rotation:
             raise UsageError(f"its box {number} is rotated or outside the image; correct it")
         track = element.findtext(f"attribute[@name='{TRACK}']") or "0"
         if not track.isdecimal():

@@ -44,6 +44,9 @@ from steadyeye.review.sampling.image_store import read_size
 MANY = ("labels", "reasons")
 """Questions of which several choices may hold."""
 
+WORDS = ("choices", "number", "textarea")
+"""The types of what people answer beside the regions that they draw."""
+
 
 def build_config(stage: str, classes: Sequence[str], *, tracks: bool = False) -> str:
     """The config of a project for one stage, XML; `tracks`: boxes have the number of a track."""
@@ -318,9 +321,10 @@ def _read_answer(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> tup
 def _read_boxes(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> Iterator[Entry]:
     image = next(iter(re.findall(IMAGE, str(data["image"]))), "")
     numbers = {p.get("id"): p["value"]["number"] for p in result if p["from_name"] == "track"}
-    for part in result:
-        if part["type"] != "rectanglelabels" or data["stage"] not in DRAWN:
+    for part in result if data["stage"] in DRAWN else ():
+        if part["type"] in WORDS:
             continue
+        _check_region(part)
         if image not in folder.images:
             raise UsageError(f"this set has no image '{data['image']}'")
         shape = read_size(image_path(folder.root, image))
@@ -333,6 +337,17 @@ def _read_boxes(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> Iter
         number = numbers.get(part.get("id"))
         track = {} if number is None else {"track": _read_whole(number)}
         yield {"box": list(box), "label": label, **track}
+
+
+def _check_region(part: Entry) -> None:
+    """Raises `UsageError` for a region that is no box as it lies in the image of the set."""
+    if part["type"] != "rectanglelabels":
+        raise UsageError(f"it has a region of the type {part['type']}; draw boxes only")
+    if part.get("image_rotation"):
+        raise UsageError(
+            f"the image of the box {part.get('id')} was turned by {part['image_rotation']} "
+            "degrees; turn it back"
+        )
 
 
 def _read_whole(number: float) -> float:

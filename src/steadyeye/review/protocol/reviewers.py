@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from steadyeye.core.errors import UsageError
-from steadyeye.review.database import items, reviewers, sessions
+from steadyeye.review.database import assignments, items, reviewers, sessions
 from steadyeye.review.protocol.links import hash_token, make_nonce, make_token
 
 ADMIN = "admin"
@@ -43,7 +43,7 @@ def add_reviewer(
 ) -> str:
     """Adds a reviewer and returns the token of their link, of which a hash is kept.
 
-    `joint`: the stages in which everybody votes; what is open there waits for the new one too.
+    `joint`: the stages in which everybody votes; what is not done there waits for the new one too.
     `key`: that of the set's links; None: the link cannot be shown again. Raises `UsageError` for a
     name that is empty, too long, reserved, of letters that are not seen, or not told from another.
     """
@@ -62,7 +62,7 @@ def add_reviewer(
     except IntegrityError:
         raise _name_taken_error(name) from None
     if not admin:
-        _require_all(connection, joint)
+        require_present(connection, joint)
     return token
 
 
@@ -158,8 +158,9 @@ def find_bulk_reviewer(connection: Connection) -> int:
 
 
 def count_reviewers(connection: Connection) -> int:
-    """How many review; the admin does not."""
-    query = select(func.count()).select_from(reviewers).where(~reviewers.c.admin)
+    """How many review: those who have a link, but for the admin."""
+    present = ~reviewers.c.admin & reviewers.c.token_hash.is_not(None)
+    query = select(func.count()).select_from(reviewers).where(present)
     return int(connection.execute(query).scalar_one())
 
 
@@ -185,6 +186,21 @@ def lock_unit(connection: Connection, item: int) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(unit))))
 
 
-def _require_all(connection: Connection, joint: Sequence[str]) -> None:
-    still_open = (items.c.state == "open") & items.c.gold.is_(None) & items.c.stage.in_(joint)
-    connection.execute(update(items).where(still_open).values(needed=count_reviewers(connection)))
+def require_present(connection: Connection, joint: Sequence[str], item: int | None = None) -> None:
+    """Makes what is not done in some stages need a vote of each who has a link.
+
+    Votes of those who left stand, and count beside them. What is closed may be opened again.
+    `item`: of this one alone.
+    """
+    standing_votes = (
+        select(func.count())
+        .select_from(assignments.join(reviewers, reviewers.c.id == assignments.c.reviewer))
+        .where(assignments.c.item == items.c.id, assignments.c.answered)
+        .where(reviewers.c.token_hash.is_(None))
+        .scalar_subquery()
+    )
+    pending = (items.c.state != "done") & items.c.gold.is_(None) & items.c.stage.in_(joint)
+    if item is not None:
+        pending &= items.c.id == item
+    needed = func.coalesce(func.nullif(count_reviewers(connection) + standing_votes, 0), 1)
+    connection.execute(update(items).where(pending).values(needed=needed))

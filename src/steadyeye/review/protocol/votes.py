@@ -24,6 +24,7 @@ from steadyeye.review.protocol.stages import (
 
 LONGEST = 3_600.0  # seconds a decision can claim to have taken
 COMMENT = 2_000  # characters of a comment that are stored
+VERSION = 60  # characters of a version that are stored
 
 _later = decisions.alias("later")
 STANDS: ColumnElement[bool] = (decisions.c.kind != "undo") & ~(
@@ -46,7 +47,9 @@ def add_decisions(
     `rows`: item, reviewer, key, kind and answer of each; where they are known also comment,
     seconds, made_at, and the decision that it `replaces`. `data_version`: of the set on the page.
     """
-    version = f"steadyeye {__version__}" + (f", set {data_version}" if data_version else "")
+    of_set = f", set {data_version}" if data_version else ""
+    # that of a working copy with changes is longer than the column, which PostgreSQL refuses
+    version = f"steadyeye {__version__}"[: VERSION - len(of_set)] + of_set
     tidy = [
         {
             "replaces": None,

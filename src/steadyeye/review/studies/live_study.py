@@ -15,6 +15,7 @@ from steadyeye.review.database import reviewers
 from steadyeye.review.protocol.set_labels import CHANGES, COMPLETE, UNSURE
 from steadyeye.review.protocol.stages import Outcome
 from steadyeye.review.protocol.votes import settle_stage
+from steadyeye.review.studies.missing_pictures import list_missing_labels
 from steadyeye.review.studies.study_items import STAGE, StudyItems
 
 
@@ -61,8 +62,13 @@ class LiveStudy:
         return latest[1]
 
     def read_labels(self, connection: Connection) -> Labels:
-        """Set → the classes that all its frames show, of earlier studies and of what people say."""
-        return {**self.earlier, **read_labels(connection, self.study.question.of_images)}
+        """Set → the classes that all its frames show, of earlier studies and of what people say.
+
+        None of a set without pictures.
+        """
+        of_images = self.study.question.of_images
+        missing = list_missing_labels(self.items.faults, of_images)
+        return {**missing, **self.earlier, **read_labels(connection, of_images)}
 
     def explain_rest(self, connection: Connection) -> str:
         """Why no set is asked now; empty: sets are asked."""

@@ -19,6 +19,7 @@ from steadyeye.review.database import items
 from steadyeye.review.protocol.counts import read_free_counts
 from steadyeye.review.protocol.stages import STAGES, ReviewPlan
 from steadyeye.review.studies.film_strips import FilmStrip, SetFrames, note_strip, read_strips
+from steadyeye.review.studies.missing_pictures import read_missing, write_missing
 from steadyeye.review.transactions import Database, UnavailableError
 from steadyeye.review.workflow.gold import set_gold
 from steadyeye.review.workflow.queue import Item, add_items
@@ -64,8 +65,9 @@ class StudyItems:
         `watch`: called with what is made and how many; what it returns, with how many more are.
         """
         self.strips = read_strips(self.root)
+        self.faults = read_missing(self.root)
         self.images.update(*(_list_images(strip) for strip in self.strips.values()))
-        first_sets = dict.fromkeys([*self.gold, *self.order[:first]])
+        first_sets = dict.fromkeys([*self.gold, *self.faults, *self.order[:first]])
         missing = [name for name in first_sets if name not in self.strips]
         advance = watch("pictures", len(missing)) if missing else None
         for name in missing:
@@ -98,13 +100,17 @@ class StudyItems:
         return {**self.strips[name].payload, **more}
 
     def _make(self, name: str) -> None:
-        """Makes the pictures of a set; where that fails, says so once and goes on without it."""
+        """Makes the pictures of a set; where that fails, notes and says so, and goes on."""
         try:
             strip = self.frames.make_strip(name, self.root, self.scenes.get(name, ()))
         except (UsageError, OSError) as error:
-            self.faults[name] = str(error)
-            logger.error("the set %s is left out, it has no pictures: %s", name, error)
+            self.faults = {**self.faults, name: str(error)}
+            write_missing(self.root, self.faults)
+            logger.error("nobody can be asked about %s, it has no pictures: %s", name, error)
             return
+        if name in self.faults:
+            self.faults = {key: why for key, why in self.faults.items() if key != name}
+            write_missing(self.root, self.faults)
         note_strip(self.root, strip)
         self.strips[name] = strip
         self.images.update(_list_images(strip))

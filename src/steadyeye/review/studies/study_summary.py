@@ -170,8 +170,11 @@ def list_people_remarks(live: LiveStudy, people: LabelCounts, unclear_as: str) -
             f"may be {unclear_as}."
         )
     if live.items.faults:
-        lost = number_of(len(live.items.faults), "set")
-        remarks.append(f"{lost} cannot be asked: the pictures cannot be made. See the terminal.")
+        lost = number_of(len(live.items.faults), "image" if study.question.of_images else "set")
+        remarks.append(
+            f"Of {lost} no picture can be made (see the terminal), so that nobody is asked: in the "
+            f"interval each may be {unclear_as}."
+        )
     return [*remarks, *(f"{note[0].upper()}{note[1:]}." for note in study.notes)]
 
 

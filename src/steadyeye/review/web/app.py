@@ -39,7 +39,7 @@ from steadyeye.review.web.pages import (
 )
 from steadyeye.review.web.pictures import Pictures
 from steadyeye.review.web.refusals import add_refusals
-from steadyeye.review.workflow import decisions, queue, quiz, sequences
+from steadyeye.review.workflow import decisions, members, queue, quiz, sequences
 from steadyeye.review.workflow.changes import serve_again
 from steadyeye.review.workflow.decisions import (
     Decision,
@@ -256,7 +256,8 @@ def _add_administration(app: FastAPI) -> None:
     def renew_link(number: int, request: Request, reviewer: Admin) -> JSONResponse:
         with get_database(request).writing() as connection:
             name = _find_name(connection, number)
-            token = reviewers.renew_token(connection, name, access.get_access(request).key)
+            plan, key = get_rules(request).plan, access.get_access(request).key
+            token = members.renew_link(connection, plan, name, key)
         return JSONResponse({"name": name, "link": access.make_link(request, token)})
 
     @app.post("/reviewers/{number}/revoke", dependencies=[Depends(access.require_own_page)])
@@ -265,7 +266,7 @@ def _add_administration(app: FastAPI) -> None:
             raise UsageError("your own link is renewed with `steadyeye review set/ --renew admin`")
         with get_database(request).writing() as connection:
             name = _find_name(connection, number)
-            reviewers.revoke_link(connection, name)
+            members.end_link(connection, get_rules(request).plan, name)
         return JSONResponse({"name": name})
 
     @app.post("/reviewers/{number}/pause", dependencies=[Depends(access.require_own_page)])

@@ -21,7 +21,12 @@ from steadyeye.review.protocol.counts import (
 )
 from steadyeye.review.protocol.drawn_boxes import drop_rejected
 from steadyeye.review.protocol.objects import RIGHT
-from steadyeye.review.protocol.reviewers import Reviewer, lock_reviewer, lock_unit
+from steadyeye.review.protocol.reviewers import (
+    Reviewer,
+    lock_reviewer,
+    lock_unit,
+    require_present,
+)
 from steadyeye.review.protocol.stages import (
     DRAWN,
     STAGES,
@@ -230,6 +235,9 @@ def refresh_item(connection: Connection, item: int, plan: ReviewPlan) -> None:
         state = _find_state(row, outcome)
         change = update(items).where(items.c.id == item)
         connection.execute(change.values(decided=len(votes), state=state))
+        if row.state == "done" != state and row.stage in plan.joint:
+            # others may have come since it was done
+            require_present(connection, [row.stage], item)
     decides_others = row.stage in ("anchors", "classification")
     if decides_others:
         write_parents(connection, row.stage, row.unit)

@@ -4,7 +4,6 @@ Items are those of the set, and those that follow from answers.
 """
 
 import hashlib
-import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, text, update
 from sqlalchemy.sql import ColumnElement
 
-from steadyeye import __version__
 from steadyeye.core.errors import unknown
 from steadyeye.core.seeds import stream
 from steadyeye.data.annotations.review_set import SetFolder
@@ -26,6 +24,7 @@ from steadyeye.review.protocol.reviewers import Reviewer, count_reviewers, lock_
 from steadyeye.review.protocol.stages import ReviewPlan, list_gold
 from steadyeye.review.workflow.gold import set_gold
 from steadyeye.review.workflow.remaining import are_late, count_free, may_answer, was_in_quiz
+from steadyeye.review.workflow.same_set import check_same_set, make_fingerprint, was_added
 from steadyeye.review.workflow.sequences import find_videos, prefer_video
 
 Payload = Mapping[str, Any]
@@ -58,30 +57,23 @@ def add_set_items(connection: Connection, folder: SetFolder, plan: ReviewPlan) -
     Pairs wait for their anchor where anchors are reviewed, and boxes for their objects. A frame
     across a scene cut from its anchor is no pair, unless the plan asks for it. Items of which the
     plan knows the answer become gold questions. Of a set and a plan that were added before nothing
-    is read but that.
+    is read but that. Raises `UsageError` where the database holds the review of another set.
     """
-    fingerprint = _make_fingerprint(folder, plan)
-    same = select(added_sets).where(added_sets.c.fingerprint == fingerprint)
-    if connection.execute(same).first():
+    if was_added(connection, folder, plan):
         return 0
+    check_same_set(connection, folder, plan)
     known = {tuple(row) for row in connection.execute(select(items.c.stage, items.c.key))}
     new = [item for item in list_set_items(folder, plan) if (item.stage, item.key) not in known]
     add_items(connection, new, plan)
     for stage, key, answer in list_gold(plan.gold, folder.class_names):
         set_gold(connection, stage, key, answer)
     skip_pairs.advance_all(connection, plan)
-    connection.execute(insert(added_sets).values(fingerprint=fingerprint))
+    connection.execute(insert(added_sets).values(fingerprint=make_fingerprint(folder, plan)))
     counts.compact_counts(connection)
     if connection.dialect.name == "postgresql":
         # else planned as for a few rows, until autovacuum comes by; SQLite plans by the schema
         connection.execute(text("ANALYZE items"))
     return len(new)
-
-
-def _make_fingerprint(folder: SetFolder, plan: ReviewPlan) -> str:
-    """The SHA-256 of all that the items of a set depend on."""
-    content = [__version__, folder.fingerprint, folder.class_names, asdict(plan)]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def list_set_items(folder: SetFolder, plan: ReviewPlan) -> Iterator[Item]:

@@ -1,6 +1,5 @@
 """What is left for a reviewer to answer, and which items they may be given."""
 
-import time
 from collections import Counter
 from collections.abc import Mapping
 
@@ -11,13 +10,12 @@ from steadyeye.review.database import assignments, items, quiz_answers
 from steadyeye.review.protocol import counts
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import ReviewPlan
-from steadyeye.review.workflow.sequences import find_busy_videos
+from steadyeye.review.workflow.sequences import find_busy_videos, was_within
 
 
 def are_late(minutes: float) -> tuple[ColumnElement[bool], ...]:
     """The conditions for assignments that were not answered in time, and were not released yet."""
-    late = assignments.c.made_at < time.time() - 60 * minutes
-    return ~assignments.c.answered, ~assignments.c.released, late
+    return ~assignments.c.answered, ~assignments.c.released, ~was_within(minutes)
 
 
 def count_left(connection: Connection, plan: ReviewPlan, reviewer: Reviewer) -> Mapping[str, int]:

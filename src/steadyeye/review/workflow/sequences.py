@@ -100,11 +100,20 @@ def find_busy_videos(
         .join(assignments, assignments.c.item == items.c.id)
         .where(items.c.stage == stage, items.c.sequence.is_not(None), ~assignments.c.released)
         .where(assignments.c.reviewer != reviewer.id)
-        .where(assignments.c.made_at > time.time() - 60 * plan.minutes)
+        .where(was_within(plan.minutes))
         .group_by(items.c.sequence)
         .having(func.count(assignments.c.reviewer.distinct()) >= plan.votes[stage])
     )
     return list(connection.execute(others).scalars())
+
+
+def was_within(minutes: float) -> ColumnElement[bool]:
+    """The condition for assignments made so many minutes ago at most.
+
+    One that is made as far in the future is not: the clock was ahead, and went back since.
+    """
+    now, span = time.time(), 60 * minutes
+    return assignments.c.made_at.between(now - span, now + span)
 
 
 def is_free(busy: Sequence[str]) -> ColumnElement[bool]:

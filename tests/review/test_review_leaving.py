@@ -1,0 +1,124 @@
+"""Joint verification when reviewers leave, come back, or come while an item is closed."""
+
+from dataclasses import replace
+
+import pytest
+from fastapi.testclient import TestClient
+from review_toys import NO, YES, Review, draw, source
+from sqlalchemy import select
+
+from steadyeye.data.annotations import review_set
+from steadyeye.review import database
+from steadyeye.review.protocol import reviewers as people
+from steadyeye.review.results.recount import check_counts
+from steadyeye.review.web.app import build_app
+from steadyeye.review.workflow import members
+
+
+@pytest.fixture
+def folder(tmp_path):
+    draw([source(1)], tmp_path / "set")
+    return review_set.read(tmp_path / "set")
+
+
+@pytest.fixture
+def review(folder):
+    """Three reviewers; the first doubts one pair and accepts the three others."""
+    toy_review = Review(folder, 3, stages={"pairs": 1})
+    toy_review.everything("pairs", lambda p: NO if p["offset"] == 2 else YES)
+    return toy_review
+
+
+def leave(review, number):
+    with review.db.writing() as c:
+        members.end_link(c, review.plan, f"r{number}")
+
+
+def come_back(review, number):
+    with review.db.writing() as c:
+        members.renew_link(c, review.plan, f"r{number}")
+
+
+def joint(review):
+    """(state, votes needed) of the only pair under joint verification, and its verdict."""
+    columns = (database.items.c.state, database.items.c.needed, database.items.c.key)
+    with review.db.reading() as c:
+        row = c.execute(select(*columns).where(database.items.c.stage == "joint")).one()
+        assert check_counts(c, review.plan) == []
+    verdict = review.verdicts()[row.key]
+    return row.state, row.needed, None if verdict.reason == "not decided" else verdict.accepted
+
+
+def test_who_left_is_not_waited_for(review):
+    """Else no review with a doubted pair ends once somebody has left."""
+    assert joint(review) == ("open", 3, None)
+    leave(review, 2)
+    assert joint(review) == ("open", 2, None)
+    for number, answer in ((0, YES), (1, YES)):
+        review.say(review.next("joint", number)[0], answer, number)
+    assert joint(review) == ("done", 2, True)
+
+
+@pytest.mark.parametrize(("votes", "accepted"), [((YES, YES, NO), True), ((NO, YES, NO), False)])
+def test_votes_of_who_left_stand(review, votes, accepted):
+    """Strict majorities of all three votes; the last of the three voted before leaving."""
+    review.say(review.next("joint", 2)[0], votes[2], 2)
+    leave(review, 2)
+    assert joint(review) == ("open", 3, None)
+    for number in (0, 1):
+        review.say(review.next("joint", number)[0], votes[number], number)
+    assert joint(review) == ("done", 3, accepted)
+
+
+def test_it_is_settled_when_the_last_who_was_missing_leaves(review):
+    for number in (0, 1):
+        review.say(review.next("joint", number)[0], YES, number)
+    assert joint(review) == ("open", 3, None)
+    leave(review, 2)
+    assert joint(review) == ("done", 2, True)
+
+
+def test_who_comes_back_is_asked_again(review):
+    leave(review, 2)
+    come_back(review, 2)
+    assert joint(review) == ("open", 3, None)
+    leave(review, 0)
+    leave(review, 1)
+    leave(review, 2)
+    assert joint(review) == ("open", 1, None)
+
+
+def test_who_came_while_a_pair_was_closed_is_asked_too(review):
+    """The doubt is taken back and said again; in between somebody joins."""
+    columns = (database.decisions.c.id, database.decisions.c.answer)
+    with review.db.reading() as c:
+        (doubt,) = [row.id for row in c.execute(select(*columns)) if row.answer["similar"] == "no"]
+    review.undo(doubt)
+    with review.db.writing() as c:
+        people.add_reviewer(c, "r3", joint=review.plan.joint)
+    review.everything("pairs", lambda payload: NO)
+    assert joint(review) == ("open", 4, None)
+
+
+def test_who_came_since_it_was_done_is_asked_once_it_is_open_again(review):
+    verified = [review.say(review.next("joint", number)[0], YES, number) for number in range(3)]
+    with review.db.writing() as c:
+        people.add_reviewer(c, "r3", joint=review.plan.joint)
+    assert joint(review) == ("done", 3, True)
+    review.undo(verified[0])
+    assert joint(review) == ("open", 4, None)
+
+
+def test_the_page_that_revokes_a_link_ends_the_wait(review):
+    for number in (0, 1):
+        review.say(review.next("joint", number)[0], YES, number)
+    with review.db.writing() as c:
+        token = people.add_reviewer(c, "admin", admin=True)
+    content = {**review.folder.content, "review": {"stages": {"pairs": 1}}}
+    app = build_app(replace(review.folder, content=content), review.db, ["testserver"])
+    session = TestClient(app)
+    signed_in = session.post("/sign-in", json={"token": token}).json()
+    headers = {"x-csrf-token": signed_in["csrf"]}
+    url = f"/reviewers/{review.who(2).id}/revoke"
+    assert session.post(url, json={}, headers=headers).status_code == 200
+    assert joint(review) == ("done", 2, True)
