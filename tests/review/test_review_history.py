@@ -5,14 +5,12 @@ import json
 
 import pytest
 from review_toys import GOOD, NO, YES, Review, draw, source
-from sqlalchemy import select
 
 from steadyeye.cli.review_tables import build_tables
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.review import database
 from steadyeye.review.interchange.formats import FORMATS, TOOLS, export_formats
-from steadyeye.review.protocol import votes
 from steadyeye.review.results import history
 from steadyeye.review.results.history import HistoryFilter
 from steadyeye.review.results.status import summarise
@@ -41,19 +39,6 @@ def browse(review, kind, **search):
 def again(review, decision, stage="pairs", number=0):
     with review.db.reading() as c:
         return serve_again(c, review.who(number), stage, decision)
-
-
-def test_a_long_version_is_on_record(folder, monkeypatch):
-    """Of a checkout with changes it is longer than PostgreSQL's 60 characters, which it held to."""
-    version = "0.0.1.dev1185+g29403a1bd.d20261126.of.a.branch.of.this.checkout"
-    monkeypatch.setattr(votes, "__version__", version)
-    review = Review(folder, stages={"anchors": 1})
-    decision = review.say(review.next("anchors")[0], GOOD)
-    with review.db.reading() as connection:
-        decisions = database.decisions.c
-        query = select(decisions.version).where(decisions.id == decision)
-        recorded = connection.execute(query).scalar_one()
-    assert recorded.startswith(f"steadyeye {version}")
 
 
 def test_own_decisions_that_stand_are_listed_and_found(folder):

@@ -173,7 +173,7 @@ decisions = Table(
     Column("comment", String(2000), nullable=False, default=""),
     Column("seconds", Float, nullable=False),
     Column("replaces", Integer, ForeignKey("decisions.id")),
-    Column("version", Text, nullable=False),
+    Column("version", String(60), nullable=False),
     Column("made_at", Float, nullable=False),
     Index("decisions_of_item", "item", "reviewer", "id"),
     # with all that the pace is read of, lest a planner walk through the decisions of everybody
