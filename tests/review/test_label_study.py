@@ -12,6 +12,7 @@ from steadyeye import testing
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.types import Sample
 from steadyeye.data.annotations import review_set
+from steadyeye.data.annotations.review_set import image_path
 from steadyeye.metrics.label_studies.files import plan_again, read_labels, read_study
 from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.question import parse_question
@@ -205,6 +206,22 @@ def test_a_set_without_pictures_counts_as_one_that_nobody_can_label(tmp_path):
     assert review.label() == name
     assert review.result().counts.unknown == 0
     assert not (review.root / "no-pictures.json").exists()
+
+
+def test_pictures_that_were_deleted_are_made_again(tmp_path):
+    """Else the set could not be asked, and no label after it would count."""
+    review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=6))
+    names = [review.label() for _ in range(2)]
+    lost = review.live.items.strips[review.study.candidates[2]]
+    pictures = {image_path(review.root, name) for name in (lost.image, *dict(lost.strip).values())}
+    for picture in pictures:
+        picture.unlink()
+    review.open()
+    assert all(picture.is_file() for picture in pictures)
+    while (name := review.label()) is not None:
+        names.append(name)
+    assert names == list(review.study.candidates[:6])
+    assert review.result().counts.labelled == 6
 
 
 @pytest.mark.slow

@@ -195,7 +195,8 @@ def test_the_command_says_what_came_of_it(footage, done, capsys):
     end = f'next: steadyeye run --model "{model}" --data … --allow-code toy_networks:net\n'
     assert streams.out.endswith(end)
     events = [json.loads(line) for line in streams.err.splitlines()]
-    assert events[0]["message"].startswith("training on 40 examples of 4 classes, held out 16:")
+    line = "training on 40 examples of 4 classes, held out 16: 3 epochs in batches of"
+    assert events[0]["message"].startswith(line)
 
 
 def test_the_next_command_needs_the_options_that_are_named(footage, done, tmp_path):

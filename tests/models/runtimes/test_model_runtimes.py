@@ -1,5 +1,6 @@
 """Runtimes: exports that agree with torch or are refused, ONNX files, functions."""
 
+import os
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import pytest
 import torch
 import toy_networks
 from onnxruntime.transformers.float16 import convert_float_to_float16
+from torch import nn
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
@@ -54,6 +56,15 @@ def test_a_module_that_does_not_export_stays_in_torch_and_says_so(ten):
     assert "dynamo exporter" in note
     assert build("torch", **options).recipe["runtime_note"] == note
     assert len(list(torch_export.cache_folder().glob("*.refused.json"))) == 1
+
+
+def test_a_module_that_does_not_export_leaves_stdout_alone(capfd):
+    """TorchScript's exporter has no pooling of 7 to 4, and prints its whole graph."""
+    module = nn.Sequential(nn.Conv2d(3, 4, 5, 4), nn.AdaptiveAvgPool2d(4), nn.Flatten()).eval()
+    result = exported(module)
+    os.write(1, b"after it")
+    assert capfd.readouterr().out == "after it"
+    assert result.session is not None or "TorchScript exporter" in result.note
 
 
 def test_an_export_is_cached_and_compared_again(monkeypatch):

@@ -1,6 +1,7 @@
 """What people draw in other tools: shapes, turned pictures and pictures of another size."""
 
 import json
+import time
 from xml.etree import ElementTree
 
 import pytest
@@ -123,3 +124,21 @@ def test_each_reviewer_has_a_file_of_answers(review, tmp_path):
     files = (tmp_path / "out/cvat/boxes/results").iterdir()
     read = [cvat.read_annotations(review.folder, file).answers for file in files]
     assert sorted(answer.annotator for own in read for answer in own) == sorted(names)
+
+
+def test_a_time_without_a_zone_is_the_same_on_every_machine(review, tmp_path, monkeypatch):
+    """By the zone of the machine an older annotation could pass for the newer one."""
+    export(review, label_studio, tmp_path / "out")
+    tasks = json.loads((tmp_path / "out/label_studio/boxes.tasks.json").read_text())
+    about = {"id": 1, "completed_by": 7, "result": [REGION], "updated_at": "2024-05-01T12:00:00"}
+    path = tmp_path / "project.json"
+    path.write_text(json.dumps([{**tasks[0], "annotations": [about]}]))
+    moments = []
+    for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        (answer,) = label_studio.read_annotations(review.folder, path).answers
+        moments.append(answer.made_at)
+    monkeypatch.undo()
+    time.tzset()
+    assert moments == [1714564800] * 3

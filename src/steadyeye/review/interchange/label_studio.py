@@ -284,8 +284,14 @@ def _read_annotation(folder: SetFolder, task: Entry, entry: Entry, where: str) -
         where,
         comment,
         float(entry.get("lead_time") or 0.0),
-        datetime.fromisoformat(time).timestamp() if time else None,
+        _read_time(time) if time else None,
     )
+
+
+def _read_time(text: str) -> float:
+    """Seconds since 1970; a time without a zone is UTC, on whatever machine it is read."""
+    when = datetime.fromisoformat(text)
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def _name_annotator(who: Any) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.data.annotations.coco_geometry import inside
 
 TENTH = 0.1001  # pixels; the page rounds corners to tenths
 
@@ -48,6 +49,22 @@ def _read_track(number: int, box: Mapping[str, Any]) -> Mapping[str, int]:
     if not isinstance(track, int) or isinstance(track, bool) or not 0 < track < 2**31:
         raise UsageError(f"box {number} is of track {track!r}; give a whole number from 1")
     return {"track": track}
+
+
+def cut_boxes(boxes: Sequence[Mapping[str, Any]], size: tuple[int, int]) -> list[Mapping[str, Any]]:
+    """Boxes cut at the edges of their image, of which they may reach out by a pixel.
+
+    `size`: (width, height) in pixels. Raises `UsageError` for the first that reaches out by more.
+    """
+    cut = [inside(box["box"], *size) for box in boxes]
+    for number, (box, corners) in enumerate(zip(boxes, cut, strict=True), start=1):
+        if corners is None:
+            raise UsageError(
+                f"box {number} is {box['box']}, and the image has {size[0]} × {size[1]} pixels; "
+                "draw it inside"
+            )
+    pairs = zip(boxes, cut, strict=True)
+    return [{**box, "box": list(corners)} for box, corners in pairs if corners is not None]
 
 
 def drop_rejected(

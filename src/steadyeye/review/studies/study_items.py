@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from steadyeye.core.errors import UsageError
+from steadyeye.data.annotations.review_set import image_path
 from steadyeye.review.database import items
 from steadyeye.review.protocol.counts import read_free_counts
 from steadyeye.review.protocol.stages import STAGES, ReviewPlan
@@ -62,12 +63,16 @@ class StudyItems:
     def begin(self, first: int, watch: Callable[[str, int], Callable[[int], None]]) -> None:
         """Adds the gold questions and the first sets, and those whose pictures are there already.
 
+        Pictures that were deleted since are made again.
+
         `watch`: called with what is made and how many; what it returns, with how many more are.
         """
-        self.strips = read_strips(self.root)
+        strips = read_strips(self.root)
+        lost = [name for name, strip in strips.items() if not self._has_pictures(strip)]
+        self.strips = {name: strip for name, strip in strips.items() if name not in lost}
         self.faults = read_missing(self.root)
         self.images.update(*(_list_images(strip) for strip in self.strips.values()))
-        first_sets = dict.fromkeys([*self.gold, *self.faults, *self.order[:first]])
+        first_sets = dict.fromkeys([*self.gold, *self.faults, *lost, *self.order[:first]])
         missing = [name for name in first_sets if name not in self.strips]
         advance = watch("pictures", len(missing)) if missing else None
         for name in missing:
@@ -94,6 +99,9 @@ class StudyItems:
             self._make(name)
         self._add_pending()
         return len(names)
+
+    def _has_pictures(self, strip: FilmStrip) -> bool:
+        return all(image_path(self.root, name).is_file() for name in _list_images(strip))
 
     def _describe(self, name: str) -> Mapping[str, Any]:
         more = {"single": True} if self.of_images else {}

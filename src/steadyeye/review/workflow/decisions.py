@@ -1,15 +1,15 @@
 """What becomes of an answer: a decision, added to those before, and what follows from it."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 from sqlalchemy import Connection, select, update
 
-from steadyeye.core.errors import UsageError
-from steadyeye.data.annotations.review_set import SetFolder
+from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.bulk import skip_pairs
 from steadyeye.review.database import assignments, decisions, items
 from steadyeye.review.protocol.counts import (
@@ -19,7 +19,7 @@ from steadyeye.review.protocol.counts import (
     write_parents,
     write_verdict,
 )
-from steadyeye.review.protocol.drawn_boxes import drop_rejected
+from steadyeye.review.protocol.drawn_boxes import cut_boxes, drop_rejected
 from steadyeye.review.protocol.objects import RIGHT
 from steadyeye.review.protocol.reviewers import (
     Reviewer,
@@ -44,6 +44,7 @@ from steadyeye.review.protocol.votes import (
     find_votes,
     settle_item,
 )
+from steadyeye.review.sampling.image_store import read_size
 from steadyeye.review.workflow.quality import judge_reviewer, write_marks
 from steadyeye.review.workflow.queue import (
     Item,
@@ -77,16 +78,29 @@ class Submission:
 
 @dataclass(frozen=True)
 class Rules:
-    """What answers are held to; `version`: of the set that is reviewed."""
+    """What answers are held to; `version`: of the set that is reviewed.
+
+    `find_size`: the name of an image → its (width, height), to hold drawn boxes against; None where
+    it cannot be read.
+    """
 
     plan: ReviewPlan
     classes: Sequence[str]
     version: str
+    find_size: Callable[[str], tuple[int, int] | None] = lambda image: None
 
 
 def read_rules(folder: SetFolder) -> Rules:
     """The rules of a set, from its manifest. Raises `UsageError` as `read_plan` does."""
-    return Rules(read_plan(folder.content), folder.class_names, folder.fingerprint)
+
+    def find_size(image: str) -> tuple[int, int] | None:
+        try:
+            return read_size(image_path(folder.root, image))
+        except (OSError, SampleError):
+            return None
+
+    plan = read_plan(folder.content)
+    return Rules(plan, folder.class_names, folder.fingerprint, find_size)
 
 
 @dataclass(frozen=True)
@@ -110,6 +124,8 @@ def decide(
     lock_reviewer(connection, reviewer)
     row = _find_assigned(connection, reviewer, submission)
     answer = dict(STAGES[row.stage].check(submission.answer, rules.classes))
+    if row.stage in DRAWN:
+        answer = _cut_boxes(connection, rules, row.item, answer)
     before = _find_by_key(connection, submission.key)
     if before is not None:
         if (before.reviewer, before.item, before.answer) != (reviewer.id, row.item, answer):
@@ -166,6 +182,15 @@ def undo(
     if row.known:
         write_marks(connection, reviewer.id)
     return Decision(added, row.stage, reviewer)
+
+
+def _cut_boxes(
+    connection: Connection, rules: Rules, item: int, answer: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An answer with its boxes cut to the image of their item, where its size is known."""
+    query = select(items.c.payload).where(items.c.id == item)
+    size = rules.find_size(connection.execute(query).scalar_one()["image"])
+    return {"boxes": answer["boxes"] if size is None else cut_boxes(answer["boxes"], size)}
 
 
 def has_decision(connection: Connection, decision: int) -> bool:
