@@ -151,7 +151,8 @@ def test_differences_of_many_images_come_out_as_the_normal_distribution_has_them
     rng = np.random.default_rng(images)
     for lead in (rng.integers(-5, 6, images) / 75 * 1000, rng.integers(-3, 4, images) * 1.0):
         z = lead.sum() / np.sqrt(lead @ lead)
-        assert exchange_chances(lead) == pytest.approx((norm.sf(z), norm.cdf(z)), abs=0.01)
+        # exact chances hold that of the sum itself on either side, 0.02 of 150 images
+        assert exchange_chances(lead) == pytest.approx((norm.sf(z), norm.cdf(z)), abs=0.015)
 
 
 def test_one_trial_a_video_is_mcnemars_test():
