@@ -135,6 +135,19 @@ def test_an_export_that_is_whole_is_not_written_over(tmp_path):
         export(out, "third", ["pmsets"])
 
 
+def test_what_a_killed_export_left_beside_a_whole_one_is_removed(tmp_path):
+    """One killed while its files were moved was finished by the next, which was killed as well."""
+    out = tmp_path / "out"
+    export(out, "first", ["set"])
+    before = read(out)
+    (out / export_folder.PART / "images").mkdir(parents=True)
+    (out / export_folder.PART / "images" / "a.jpg").write_bytes(b"half")
+    with pytest.raises(UsageError, match="holds a set already"):
+        export(out, "second", ["set"])
+    assert read(out) == before
+    assert not (out / export_folder.PART).exists()
+
+
 def test_a_stopped_export_leaves_no_folder_that_was_not_there(tmp_path):
     with pytest.raises(KeyboardInterrupt), export_folder.stage_export(tmp_path / "out", ["set"]):
         raise KeyboardInterrupt

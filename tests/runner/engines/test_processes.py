@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import place
 from steadyeye.predictions.shard_store import begin
 from steadyeye.runner import validate
+from steadyeye.runner.engines import processes as engine
 from steadyeye.runner.engines.driver import Driver, ShardComputer
 from steadyeye.runner.engines.gpus import list_gpus
 from steadyeye.runner.engines.processes import Shards
@@ -254,6 +256,33 @@ def test_an_interrupt_or_a_killed_driver_ends_the_workers(data, toy, whole, tmp_
     assert next(iter(compute(tmp_path / "run", data).found.values())) >= 2
     own_files = {name: content for name, content in tree(tmp_path / "run").items() if name in whole}
     assert own_files == whole
+
+
+class Interruption(Exception):
+    """What a signal raises, wherever the main thread is."""
+
+
+def test_a_worker_ends_whatever_an_interrupt_met():
+    """One that met `Popen.poll` as it took its lock left it taken: the driver waited forever."""
+
+    def interrupt(*_):
+        raise Interruption
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    worker = engine._start_worker(0, 1)
+    try:
+        for turn in range(2_000):
+            with suppress(Interruption):
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 + 1e-7 * (turn % 100))
+                while True:
+                    worker.process.poll()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    worker.process.terminate()
+    worker.process.wait(30)
+    assert worker.process.returncode == -signal.SIGTERM
+    engine._end(worker)
 
 
 def test_objects_go_along_if_another_process_can_import_them(data, toy, tmp_path):

@@ -41,14 +41,14 @@ def stage_export(out: Path, formats: Sequence[str]) -> Iterator[Path]:
     """
     with explain_failure(out):
         moved = _move_files(out)
+        part = out / PART
+        if part.exists():
+            shutil.rmtree(part)
         for name in formats:
             if name in MARKS and name not in moved and (out / MARKS[name]).exists():
                 kind = "a set" if name == "set" else f"an export as {name}"
                 raise UsageError(f"'{out}' holds {kind} already; choose another --out")
         is_new = not out.exists()
-        part = out / PART
-        if part.exists():
-            shutil.rmtree(part)
         make_folder(part)
     try:
         yield part

@@ -133,6 +133,9 @@ def _start_worker(number: int, threads: int) -> Worker:
             # an interrupt of the terminal is the driver's, which then ends its workers
             start_new_session=True,
         )
+    # where an interrupt meets `Popen.poll`, its lock may stay taken, and waiting would never end:
+    # interrupts meet the main thread alone
+    Thread(target=process.wait, daemon=True).start()
     return Worker(process, number, Connection(own_end.detach()))
 
 
