@@ -29,7 +29,7 @@ from steadyeye.core.storage.text_files import read_json, read_table, read_whole
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.video.paths import resolve_path
-from steadyeye.data.video.video_names import absence_notes, check_names, names_of
+from steadyeye.data.video.video_names import absence_notes, check_names, find_name
 
 WHOLE = 2**62
 ALL = "*"
@@ -88,11 +88,8 @@ class Sidecar:
         return frozenset(label for range_ in ranges for label in range_.labels)
 
     def of(self, video: str) -> VideoLabels:
-        """What is known of a video by a name of it (see `names_of`), or for all (`*`)."""
-        for key in (*names_of(video), ALL):
-            if key in self.videos:
-                return self.videos[key]
-        return VideoLabels()
+        """What is known of a video by a name of it (see `video_names`), or for all (`*`)."""
+        return self.videos.get(find_name(video, self.videos) or ALL, VideoLabels())
 
     def labelled_videos(self, videos: Sequence[str]) -> list[str]:
         """The videos that have labels, in order; all of them where nothing is labelled at all.

@@ -19,6 +19,11 @@ def names_of(video: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([video, str(path.with_suffix("")) if path.name else "", path.stem]))
 
 
+def find_name(video: str, written: Collection[str]) -> str | None:
+    """The written name that a video goes by; None where none is."""
+    return next((name for name in names_of(video) if name in written), None)
+
+
 def check_names(videos: Iterable[str], written: Collection[str], kind: str) -> None:
     """Raises `UsageError` for a written name that counts for several videos: `kind` would be mixed.
 
@@ -26,7 +31,7 @@ def check_names(videos: Iterable[str], written: Collection[str], kind: str) -> N
     """
     meant: dict[str, list[str]] = defaultdict(list)
     for video in videos:
-        name = next((name for name in names_of(video) if name in written), None)
+        name = find_name(video, written)
         if name is not None:
             meant[name].append(video)
     for name, several in meant.items():

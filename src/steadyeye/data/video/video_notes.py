@@ -1,7 +1,7 @@
 """What a reader must know of videos, for the notes of a source."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from contextlib import suppress
 
 from steadyeye.core.format import number_of
@@ -14,16 +14,15 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
     slow = [name for name, video in videos.items() if video.in_order]
     if slow:
         notes.append(
-            f"{len(slow):,} of {number_of(len(videos), 'video')} decoded in order from their "
+            f"{_count(slow, videos)} decoded in order from their "
             "start, as it is not proven that decoding can start at their key frames; first "
             f"'{slow[0]}': {videos[slow[0]].in_order}"
         )
     several = [name for name, video in videos.items() if video.others]
     if several:
         notes.append(
-            f"{len(several):,} of {number_of(len(videos), 'video')} with several video streams, of "
-            f"which the one that FFmpeg prefers is read, first '{several[0]}' with "
-            f"{videos[several[0]].others + 1}"
+            f"{_count(several, videos)} with several video streams, of which the one that FFmpeg "
+            f"prefers is read, first '{several[0]}' with {videos[several[0]].others + 1}"
         )
     lost = [name for name, video in videos.items() if video.lost]
     if lost:
@@ -36,10 +35,14 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
     if copies:
         first, original = next(iter(copies.items()))
         notes.append(
-            f"{len(copies):,} of {number_of(len(videos), 'video')} with the same content as "
-            f"another, first '{first}' as '{original}'; intervals take them for different videos"
+            f"{_count(copies, videos)} with the same content as another, first '{first}' as "
+            f"'{original}'; intervals take them for different videos"
         )
     return tuple(notes)
+
+
+def _count(some: Sized, videos: Sized) -> str:
+    return f"{len(some):,} of {number_of(len(videos), 'video')}"
 
 
 def _find_copies(videos: Mapping[str, VideoIndex]) -> dict[str, str]:
