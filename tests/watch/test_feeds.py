@@ -80,7 +80,7 @@ def test_damaged_pictures_are_those_of_decoding_frame_by_frame(tmp_path):
     with open_video(clip) as container:
         for native in decode_in_order(container, picture_stream(container)):
             if native is not None and not native.is_corrupt:
-                expected.append(convert(native))
+                expected.append(convert(native, None))
     frames = take_all(open_feed(str(clip), FrameCounts(), None))
     assert len(frames) == len(expected) > 50
     for frame, image in zip(frames, expected, strict=True):

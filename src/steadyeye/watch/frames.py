@@ -119,10 +119,10 @@ class Thinning:
         return True
 
 
-def convert(native: Any, matrix: Matrix | None = None) -> Image:
+def convert(native: Any, matrix: Matrix | None) -> Image:
     """The pixels of a decoded frame, (h, w, 3) uint8 RGB, upright.
 
-    `matrix`: how it is to be turned, where the frames before were read as well.
-    Nothing of the conversion stays with the frame: it takes more memory than the frame.
+    `matrix`: of `follow_matrix`. Nothing of the conversion stays with the frame: it takes more
+    memory than the frame.
     """
     return to_rgb(native, VideoReformatter(), matrix)

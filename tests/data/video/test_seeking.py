@@ -325,7 +325,9 @@ def test_patched_pictures_do_not_depend_on_the_frames_that_a_caller_keeps(seed, 
     alone = in_thread(lambda: [decoder.frame(video, number).image() for number in numbers])
     frames = in_thread(lambda: [decoder.frame(video, number) for number in numbers])
     backwards = in_thread(lambda: [decoder.frame(video, n).image() for n in reversed(numbers)])
-    convert = partial(decoder.to_rgb, reformatter=av.video.reformatter.VideoReformatter())
+    convert = partial(
+        decoder.to_rgb, reformatter=av.video.reformatter.VideoReformatter(), matrix=None
+    )
     at_once = dict(decoder.every_frame(video, convert))
     for number, image in zip(numbers, alone, strict=True):
         np.testing.assert_array_equal(frames[number].image(), image)

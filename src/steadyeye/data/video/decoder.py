@@ -245,14 +245,14 @@ def _number(video: VideoIndex, pts: int | None) -> int | None:
     return number if number < len(video) and video.pts[number] == pts else None
 
 
-def to_rgb(native: Any, reformatter: Any, matrix: Matrix | None = None) -> Image:
+def to_rgb(native: Any, reformatter: Any, matrix: Matrix | None) -> Image:
     """The pixels of a decoded frame, (h, w, 3) uint8 RGB, upright; `reformatter`: PyAV's.
 
-    `matrix`: of `follow_matrix`, where the frames before were read as well.
+    `matrix`: of `follow_matrix`.
     """
     picture = reformatter.reformat(native, format="rgb24", **ONE_THREAD)
     image = np.asarray(picture.to_ndarray(), dtype=np.uint8)
-    return upright(image, matrix or _display_matrix(native))
+    return upright(image, matrix)
 
 
 def follow_matrix(native: Any, earlier: Matrix | None) -> Matrix | None:
