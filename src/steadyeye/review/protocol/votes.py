@@ -25,6 +25,8 @@ from steadyeye.review.protocol.stages import (
 LONGEST = 3_600.0  # seconds a decision can claim to have taken
 COMMENT = 2_000  # characters of a comment that are stored
 VERSION = 60  # characters of a version that are stored
+SET = ", set "
+"""What comes before the fingerprint of the set in the version of a decision."""
 
 _later = decisions.alias("later")
 STANDS: ColumnElement[bool] = (decisions.c.kind != "undo") & ~(
@@ -47,7 +49,7 @@ def add_decisions(
     `rows`: item, reviewer, key, kind and answer of each; where they are known also comment,
     seconds, made_at, and the decision that it `replaces`. `data_version`: of the set on the page.
     """
-    of_set = f", set {data_version}" if data_version else ""
+    of_set = f"{SET}{data_version}" if data_version else ""
     # that of a working copy with changes is longer than the column, which PostgreSQL refuses
     version = f"steadyeye {__version__}"[: VERSION - len(of_set)] + of_set
     tidy = [

@@ -4,11 +4,10 @@ They count as sets that nobody could label, which widens both ends, since the la
 set without one would otherwise never count. They are tried again at every start.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from steadyeye.core.storage.files import write_file
+from steadyeye.core.storage.files import encode, write_file
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.metrics.label_studies.answered_sets import UNKNOWN
 
@@ -29,7 +28,7 @@ def read_missing(root: Path) -> dict[str, str]:
 def write_missing(root: Path, missing: Mapping[str, str]) -> None:
     """Writes the same; of none there is no file."""
     if missing:
-        write_file(root / FILE, json.dumps(missing, indent=1, ensure_ascii=False).encode())
+        write_file(root / FILE, encode(missing))
     else:
         (root / FILE).unlink(missing_ok=True)
 

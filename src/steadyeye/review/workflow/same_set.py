@@ -17,9 +17,7 @@ from steadyeye.core.errors import UsageError, shorten
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.database import added_sets, decisions, items
 from steadyeye.review.protocol.stages import ReviewPlan
-
-SET = ", set "
-"""What comes before the fingerprint of the set in the version of a decision."""
+from steadyeye.review.protocol.votes import SET
 
 
 def make_fingerprint(folder: SetFolder, plan: ReviewPlan) -> str:
