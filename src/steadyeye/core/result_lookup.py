@@ -19,8 +19,7 @@ def find(results: Mapping[str, Result], name: str) -> Result | None:
 
 def read_k(result: Result) -> int:
     """The k of a `pm_k` or `drop` result, in native frames."""
-    k = re.search(r"\bk=(\d+)", result.name)
-    return int(k[1]) if k else 0
+    return int(_find_parameter(result, "k") or 0)
 
 
 def add_parameters(name: str, parameters: Mapping[str, object]) -> str:
@@ -40,7 +39,13 @@ def add_parameters(name: str, parameters: Mapping[str, object]) -> str:
 
 def read_score(result: Result, default: float) -> float:
     """The score that a result of a detector counts from; `default` where its name has none."""
-    return float(result.name.partition("score=")[2].rstrip(")") or default)
+    return float(_find_parameter(result, "score") or default)
+
+
+def _find_parameter(result: Result, parameter: str) -> str:
+    """A parameter in the name of a result, as text; blank where it has none."""
+    written = re.search(rf"\b{parameter}=([^,)]+)", result.name)
+    return written[1] if written else ""
 
 
 def among(result: Result) -> str:
