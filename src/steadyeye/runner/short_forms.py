@@ -204,11 +204,13 @@ def _model_of_path(path: Path) -> str:
 
 
 def _onnx_spec(path: Path) -> str:
+    from steadyeye.models.detectors.toolbox_exports import gives_rows_of_boxes
     from steadyeye.models.runtimes.onnx_session import OnnxSession
 
     session = OnnxSession(path, str(path))
     shapes = [output.shape for output in session.described_outputs]
-    if len(shapes) == 1 and len(shapes[0]) == 2 and shapes[0][1] is not None:
+    is_table = len(shapes) == 1 and len(shapes[0]) == 2 and shapes[0][1] is not None
+    if is_table and not gives_rows_of_boxes(session):
         return str(Spec("onnx", {"path": str(path), "classes": _class_file(path, shapes[0][1])}))
     return _detector_spec(path, session)
 
@@ -219,7 +221,9 @@ def _detector_spec(path: Path, session: "Network") -> str:
 
     beside = _beside(path, None)
     form = read_format(session, str(path), DetectorOptions(classes=beside))
-    classes = None if form.names else _beside(path, form.width)
+    # where nothing tells how many classes there are, the spec says which are taken
+    assumed = "coco" if form.width is None else None
+    classes = None if form.names else _beside(path, form.width) or assumed
     arguments = {"path": str(path), "decoder": form.decoder, "classes": classes}
     return str(Spec("onnx_detector", {k: v for k, v in arguments.items() if v is not None}))
 

@@ -12,8 +12,8 @@ from steadyeye.core import plugins
 from steadyeye.core.boxes import iou
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
+from steadyeye.models.detectors.detector_families import COCO_IDS
 from steadyeye.models.detectors.onnx_detector import DetectorRecipe
-from steadyeye.models.detectors.output_formats import COCO_IDS
 from steadyeye.runner.short_forms import expand_model
 
 SIDE = 64
@@ -23,20 +23,44 @@ BOX = [8.0, 4.0, 24.0, 20.0]
 """Of `IMAGE`; with a letterbox of 64 × 64 centred it lies 16 pixels lower."""
 
 
-def write(path, outputs, metadata=(), side=SIDE, shape=None):
-    """An ONNX file that gives these arrays whatever its image shows."""
-    image = helper.make_tensor_value_info("images", TensorProto.FLOAT, shape or [1, 3, side, side])
-    inputs, nodes, values, constants = [image], [], [], []
-    for name, array in outputs.items():
+def write(path, outputs, metadata=(), shape=(1, 3, SIDE, SIDE), kind=TensorProto.FLOAT, more=()):
+    """An ONNX file that gives these arrays whatever its image shows.
+
+    `shape`, `kind`: of the image; `more`: further inputs, name → shape; an output whose name ends
+    in "*" declares the number of its rows as free.
+    """
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in dict(more).items()]
+    inputs.append(helper.make_tensor_value_info("images", kind, list(shape)))
+    nodes, values, constants = [], [], []
+    for output, array in outputs.items():
+        name, is_free = output.removesuffix("*"), output.endswith("*")
         constants.append(numpy_helper.from_array(array, f"{name}_constant"))
-        nodes.append(helper.make_node("Identity", [f"{name}_constant"], [name]))
-        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-        values.append(helper.make_tensor_value_info(name, kind, array.shape))
+        nodes += pick_rows(name) if is_free else [pass_on(name)]
+        of_type = helper.np_dtype_to_tensor_dtype(array.dtype)
+        declared = ["rows", *array.shape[1:]] if is_free else array.shape
+        values.append(helper.make_tensor_value_info(name, of_type, declared))
+        constants.append(numpy_helper.from_array(np.array([len(array)]), f"{name}_rows"))
+    constants.append(numpy_helper.from_array(np.float32(-1e9), "lowest"))
     graph = helper.make_graph(nodes, "constant", inputs, values, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     helper.set_model_props(model, dict(metadata))
     onnx.save(model, str(path))
     return str(path)
+
+
+def pass_on(name):
+    return helper.make_node("Identity", [f"{name}_constant"], [name])
+
+
+def pick_rows(name):
+    """All rows, by a condition on the image: how many there are is not known beforehand."""
+    return [
+        helper.make_node("Cast", ["images"], [f"{name}_1"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceMax", [f"{name}_1"], [f"{name}_2"], keepdims=0),
+        helper.make_node("Greater", [f"{name}_2", "lowest"], [f"{name}_3"]),
+        helper.make_node("Expand", [f"{name}_3", f"{name}_rows"], [f"{name}_4"]),
+        helper.make_node("Compress", [f"{name}_constant", f"{name}_4"], [name], axis=0),
+    ]
 
 
 def load(path):
@@ -188,6 +212,114 @@ def case_torchvision(path):
     return write(path, outputs, shape=[3, SIDE, SIDE])
 
 
+def case_yolov5(path):
+    """Its export names the classes, and says no task."""
+    rows = raw(3 * CELLS, 8)
+    rows[0, 9] = centred([1.0, 0.1, 0.8, 0.2])
+    return write(path, {"output0": rows}, {"stride": "32", "names": "['cat', 'dog', 'bird']"})
+
+
+def case_yolov6(path):
+    """A row a cell as YOLOX decoded has it, but an objectness of 1 everywhere."""
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    rows = raw(CELLS, 8)
+    rows[..., 4] = 1
+    rows[0, 9] = centred([1.0, 0.1, 0.8, 0.2])
+    return write(path, {"outputs": rows})
+
+
+def case_yolov7(path):
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    rows = np.array([[0, 40, 40, 42, 42, 2, 0.3], [0, 8, 20, 24, 36, 1, 0.8]], np.float32)
+    return write(path, {"output*": rows})
+
+
+def case_yolov7_of_any_batch(path):
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    rows = np.array([[0, 8, 20, 24, 36, 1, 0.8]], np.float32)
+    return write(path, {"output*": rows}, shape=("batch", 3, SIDE, SIDE))
+
+
+def case_yolo_nas_flat(path):
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    rows = np.array([[0, 8, 20, 24, 36, 0.8, 1]], np.float32)
+    return write(path, {"graph2_flat_predictions*": rows}, kind=TensorProto.UINT8)
+
+
+def case_yolo_nas_batch(path):
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    boxes, scores = np.full((1, 9, 4), -1, np.float32), np.full((1, 9), -1, np.float32)
+    labels = np.full((1, 9), -1, np.int64)
+    boxes[0, 0], scores[0, 0], labels[0, 0] = [8, 20, 24, 36], 0.8, 1
+    outputs = {"num_predictions": np.array([[1]]), "pred_boxes": boxes, "pred_scores": scores}
+    outputs = {f"graph2_{k}": v for k, v in (outputs | {"pred_classes": labels}).items()}
+    return write(path, outputs, kind=TensorProto.UINT8)
+
+
+def case_yolo_nas(path):
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    boxes, scores = np.zeros((1, CELLS, 4), np.float32), np.zeros((1, CELLS, 3), np.float32)
+    # the second is suppressed
+    boxes[0, 3:5] = [8, 20, 24, 36], [8, 21, 24, 36]
+    scores[0, 3:5, 1] = 0.8, 0.7
+    return write(path, {"904": boxes, "913": scores})
+
+
+def case_tensorflow(path):
+    """Of any size, classes from 1, y before x."""
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    boxes = np.array([[[4 / 32, 8 / 64, 20 / 32, 24 / 64], [0, 0, 1, 1]]], np.float32)
+    outputs = {
+        "detection_boxes:0": boxes,
+        "detection_classes:0": np.array([[2, 1]], np.float32),
+        "detection_scores:0": np.array([[0.8, 0.2]], np.float32),
+        "num_detections:0": np.array([2], np.float32),
+    }
+    return write(path, outputs, shape=(1, "h", "w", 3), kind=TensorProto.UINT8)
+
+
+def case_mmdeploy(path):
+    (path.parent / "classes.txt").write_text("cat\ndog\nbird")
+    transforms = [
+        {"type": "LoadImageFromFile"},
+        {"type": "Resize", "keep_ratio": True, "size": [SIDE, SIDE]},
+        {"type": "Pad", "size": [SIDE, SIDE], "pad_val": {"img": [114, 114, 114]}},
+        {"type": "Normalize", "to_rgb": False, "mean": [1, 2, 3], "std": [4, 5, 6]},
+        {"type": "Pad", "size_divisor": 32},
+    ]
+    tasks = [{"module": "Transform", "transforms": transforms}, {"module": "Net"}]
+    (path.parent / "pipeline.json").write_text(json.dumps({"pipeline": {"tasks": tasks}}))
+    boxes = np.array([[[8, 4, 24, 20, 0.8], [0, 0, 0, 0, 0]]], np.float32)
+    return write(path, {"dets": boxes, "labels": np.array([[1, 0]])})
+
+
+PADDLE = """
+arch: YOLO
+Preprocess:
+- {interp: 2, keep_ratio: false, target_size: [64, 64], type: Resize}
+- {is_scale: true, mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225], type: NormalizeImage}
+- {type: Permute}
+label_list: [cat, dog, bird]
+"""
+
+
+def case_paddle(path):
+    (path.parent / "infer_cfg.yml").write_text(PADDLE)
+    rows = np.array([[1, 0.8, 8, 8, 24, 40], [-1, 0, 0, 0, 0, 0]], np.float32)
+    outputs = {"multiclass_nms3_0.tmp_0*": rows, "multiclass_nms3_0.tmp_2": np.array([1])}
+    return write(path, outputs, more={"im_shape": [1, 2], "scale_factor": [1, 2]})
+
+
+def case_original_detr(path):
+    (path.parent / "classes.txt").write_text("cat\ndog")
+    logits = np.full((1, 5, 3), -9, np.float32)
+    logits[0, :, 2] = 9  # no object
+    logits[0, 3] = np.log([0.1, 0.8, 0.1])
+    boxes = np.full((1, 5, 4), 0.5, np.float32)
+    boxes[0, 3] = shares([])
+    return write(path, {"pred_logits": logits, "pred_boxes": boxes})
+
+
 CASES = {
     "ultralytics": case_ultralytics,
     "end_to_end": case_end_to_end,
@@ -200,8 +332,27 @@ CASES = {
     "nanodet_heads": case_nanodet_heads,
     "boxes": case_boxes,
     "torchvision": case_torchvision,
+    "original_detr": case_original_detr,
+    "yolov5": case_yolov5,
+    "yolov6": case_yolov6,
+    "yolov7": case_yolov7,
+    "yolov7_of_any_batch": case_yolov7_of_any_batch,
+    "yolo_nas": case_yolo_nas,
+    "yolo_nas_batch": case_yolo_nas_batch,
+    "yolo_nas_flat": case_yolo_nas_flat,
+    "tensorflow": case_tensorflow,
+    "mmdeploy": case_mmdeploy,
+    "paddle": case_paddle,
 }
-DECODERS = {"rf_detr": "detr_sigmoid", "torchvision": "boxes"}
+DECODERS = {
+    "original_detr": "detr",
+    "rf_detr": "detr_sigmoid",
+    "torchvision": "boxes",
+    "yolo_nas_batch": "boxes",
+    "yolov5": "yolox_decoded",
+    "yolov6": "yolox_decoded",
+    "yolov7_of_any_batch": "yolov7",
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,6 +1,7 @@
 """What the outputs of detection networks mean: one function a family."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,11 +143,56 @@ def end_to_end(outputs: Outputs, frame: InputFrame) -> Detections:
 
     Ultralytics' YOLOv10 and YOLO26, and its exports with `nms=True`. Rows of score 0 are filling.
     """
-    rows = outputs[0].reshape(-1, outputs[0].shape[-1]).astype(np.float64)
-    if rows.shape[1] != 6:
-        raise ValueError(f"rows of {rows.shape[1]} numbers, not of 6")
-    rows = rows[rows[:, 4] > 0]
-    return Detections(frame.to_image(rows[:, :4]), rows[:, 5].astype(np.int32), rows[:, 4])
+    return _rows(outputs[0], frame, 6, corners=0, score=4, label=5)
+
+
+def yolov7(outputs: Outputs, frame: InputFrame) -> Detections:
+    """YOLOv7 (Wang et al. 2022) with its suppression: (n, 7), image, x0 y0 x1 y1, class, score."""
+    return _rows(outputs[0], frame, 7, corners=1, score=6, label=5)
+
+
+def yolo_nas_flat(outputs: Outputs, frame: InputFrame) -> Detections:
+    """Super-gradients' flat format: (n, 7), image, x0 y0 x1 y1, score, class."""
+    return _rows(outputs[0], frame, 7, corners=1, score=5, label=6)
+
+
+def yolo_nas(outputs: Outputs, frame: InputFrame) -> Detections:
+    """YOLO-NAS (released 2023) before suppression: boxes (1, n, 4) and scores (1, n, classes).
+
+    Boxes are x0 y0 x1 y1 in pixels of the input.
+    """
+    rows, scores = _pair(outputs, "yolo_nas", "boxes and scores")
+    return _best(frame.to_image(rows), scores)
+
+
+def paddle(outputs: Outputs, frame: InputFrame) -> Detections:
+    """PaddleDetection: (n, 6), class, score, x0 y0 x1 y1 in pixels of the input."""
+    return _rows(outputs[0], frame, 6, corners=2, score=1, label=0)
+
+
+def mmdeploy(outputs: Outputs, frame: InputFrame) -> Detections:
+    """MMDetection by mmdeploy: (1, n, 5), x0 y0 x1 y1 and score, and labels (1, n)."""
+    if len(outputs) < 2:
+        raise UsageError("decoder='mmdeploy' reads dets and labels; this has one output")
+    labels = outputs[1].reshape(-1, 1).astype(np.float64)
+    rows = np.concatenate([outputs[0].reshape(-1, 5).astype(np.float64), labels], axis=1)
+    return _rows(rows, frame, 6, corners=0, score=4, label=5)
+
+
+def tensorflow(outputs: Outputs, frame: InputFrame) -> Detections:
+    """TensorFlow's Object Detection API: boxes (1, n, 4), scores and classes from 1, (1, n) each.
+
+    Boxes are y0 x0 y1 x1 as shares of the input.
+    """
+    if len(outputs) < 3:
+        raise UsageError(
+            f"decoder='tensorflow' reads boxes, scores and classes; this has {len(outputs)} outputs"
+        )
+    whole = np.tile(np.array(frame.size[::-1], dtype=np.float64), 2)
+    corners = outputs[0].reshape(-1, 4).astype(np.float64)[:, [1, 0, 3, 2]] * whole
+    scores, labels = (output.reshape(-1, 1).astype(np.float64) for output in outputs[1:3])
+    rows = np.concatenate([corners, scores, labels], axis=1)
+    return _rows(rows, frame, 6, corners=0, score=4, label=5)
 
 
 def ultralytics_rtdetr(outputs: Outputs, frame: InputFrame) -> Detections:
@@ -186,16 +232,34 @@ DECODERS: Mapping[str, Decode] = {
     "detr_sigmoid": detr_sigmoid,
     "end_to_end": end_to_end,
     "fastestdet": fastestdet,
+    "mmdeploy": mmdeploy,
     "nanodet": nanodet,
     "nanodet_heads": nanodet_heads,
+    "paddle": paddle,
     "ssd": ssd,
+    "tensorflow": tensorflow,
     "ultralytics": ultralytics,
     "ultralytics_rtdetr": ultralytics_rtdetr,
     "ultralytics_rtdetr_classes": ultralytics_rtdetr_classes,
+    "yolo_nas": yolo_nas,
+    "yolo_nas_flat": yolo_nas_flat,
+    "yolov7": yolov7,
     "yolox": yolox,
     "yolox_decoded": yolox_decoded,
 }
 """Name → what reads the outputs, in the order that it expects them."""
+
+
+def _rows(
+    output: NDArray[Any], frame: InputFrame, columns: int, *, corners: int, score: int, label: int
+) -> Detections:
+    """A detection a row: where its box begins, its score and its class; score 0 is filling."""
+    rows = output.reshape(-1, output.shape[-1]).astype(np.float64)
+    if rows.shape[1] != columns:
+        raise ValueError(f"rows of {rows.shape[1]} numbers, not of {columns}")
+    rows = rows[rows[:, score] > 0]
+    boxes = frame.to_image(rows[:, corners : corners + 4])
+    return Detections(boxes, rows[:, label].astype(np.int32), rows[:, score])
 
 
 def _pair(

@@ -16,21 +16,20 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes
 from steadyeye.data.classes.class_lists import from_names, read, shipped_classes
 from steadyeye.models.detectors.decoders import DECODERS, Outputs
+from steadyeye.models.detectors.detector_families import (
+    COCO_IDS,
+    RECIPES,
+    Format,
+    form_of_decoder,
+)
 from steadyeye.models.detectors.onnx_detector import (
     Decode,
     DetectorRecipe,
     InputFrame,
     OnnxDetector,
 )
-from steadyeye.models.detectors.output_formats import (
-    COCO_IDS,
-    RECIPES,
-    Format,
-    check_batch,
-    form_of_decoder,
-    recognise,
-)
-from steadyeye.models.runtimes.network import Network
+from steadyeye.models.detectors.output_formats import check_batch, recognise
+from steadyeye.models.runtimes.network import Network, channels_first
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ class DetectorOptions:
 
 def read_format(network: Network, path: str, options: DetectorOptions) -> Format:
     """The format of a network's outputs: as its file tells, or as the user says."""
+    network = channels_first(network)
     check_batch(network, path)
     count = len(read(options.classes)) if options.classes else None
     try:
@@ -69,6 +69,7 @@ def network_detector(
 
     `runtime["content"]` is no part of the record: what its weights are known by.
     """
+    network = channels_first(network)
     form = read_format(network, path, options)
     classes, decode = _classes(form, path, options.classes)
     settings = _settings(form, network, path, options.recipe)

@@ -16,7 +16,13 @@ from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image
 from steadyeye.models.preprocessing.recipe import check_size
 
-FITS = ("letterbox", "centred_letterbox", "stretch")
+FITS = ("letterbox", "rounded_letterbox", "centred_letterbox", "stretch")
+INTERPOLATIONS = {
+    "nearest": cv2.INTER_NEAREST,
+    "bilinear": cv2.INTER_LINEAR,
+    "bicubic": cv2.INTER_CUBIC,
+    "area": cv2.INTER_AREA,
+}
 
 
 @dataclass(frozen=True)
@@ -41,12 +47,13 @@ class DetectorRecipe:
     """What surrounds a detection network.
 
     `size`: (height, width) of its input; None: that of each image, where the network resizes.
-    `fit`: "letterbox", resized bilinearly with its aspect kept and padded with grey `pad` to the
-    right and below, "centred_letterbox", the same padded on all sides (as Ultralytics rounds it),
-    or "stretch". `order`: "bgr" or "rgb". `mean`, `std`: of the input's channels, in 0…255.
-    `threshold`: detections of a lower score are left out. `overlap`: a box that overlaps a better
-    one of its class by more is left out (IoU); None: the network does that itself. `clip`: boxes
-    end at the edges of the image.
+    `fit`: "letterbox", resized with its aspect kept and padded with `pad`, a grey or a value a
+    channel, to the right and below; "rounded_letterbox", the same with its sides rounded, not cut,
+    to whole pixels (as MMDetection); "centred_letterbox", padded on all sides (as Ultralytics
+    rounds it); or "stretch". `order`: "bgr" or "rgb". `mean`, `std`: of the input's channels, in
+    0…255. `threshold`: detections of a lower score are left out. `overlap`: a box that overlaps a
+    better one of its class by more is left out (IoU); None: the network does that itself. `clip`:
+    boxes end at the edges of the image. `interpolation`: of `INTERPOLATIONS`.
     """
 
     size: tuple[int, int] | None
@@ -56,32 +63,36 @@ class DetectorRecipe:
     std: tuple[float, float, float] = (1.0, 1.0, 1.0)
     threshold: float = 0.001
     overlap: float | None = 0.65
-    pad: int = 114
+    pad: float | tuple[float, float, float] = 114
     clip: bool = False
+    interpolation: str = "bilinear"
 
     def __post_init__(self) -> None:
         if self.fit not in FITS:
             raise unknown("fit", self.fit, FITS)
         if self.order not in ("bgr", "rgb"):
             raise unknown("channel order", self.order, ("bgr", "rgb"))
+        if self.interpolation not in INTERPOLATIONS:
+            raise unknown("interpolation", self.interpolation, INTERPOLATIONS)
         if self.size is not None:
             check_size(self.size, "the size of a detector's input")
 
     def record(self) -> dict[str, Any]:
-        """The recipe as plain values, for run.json."""
-        return asdict(self)
+        """The recipe as plain values, for run.json; the usual interpolation is not named."""
+        values = asdict(self)
+        return values if values.pop("interpolation") == "bilinear" else asdict(self)
 
     def prepare(self, image: Image) -> tuple[NDArray[np.float32], InputFrame]:
         """(1, 3, h, w) float32 and how the image, (h, w, 3) uint8 RGB, lies in it."""
         height, width = image.shape[:2]
         tall, wide = size = self.size or (height, width)
         inner, offset, ratio = self._place(image.shape[:2], size)
-        resized = cv2.resize(image, inner[::-1], interpolation=cv2.INTER_LINEAR)
+        resized = cv2.resize(image, inner[::-1], interpolation=INTERPOLATIONS[self.interpolation])
         top, left = offset
         rows, columns = slice(top, top + inner[0]), slice(left, left + inner[1])
         mean, std = (np.asarray(triple, dtype=np.float32) for triple in (self.mean, self.std))
         batch = np.empty((1, 3, tall, wide), dtype=np.float32)
-        batch[0] = ((np.float32(self.pad) - mean) / std)[:, None, None]
+        batch[0] = ((np.asarray(self.pad, np.float32) - mean) / std)[:, None, None]
         channels = cv2.split(resized)
         # a channel at a time, in place: pixels side by side would be copied four times
         for place, channel in enumerate(channels[::-1] if self.order == "bgr" else channels):
@@ -103,6 +114,8 @@ class DetectorRecipe:
             inner = (max(1, int(height * scale)), max(1, int(width * scale)))
             return inner, (0, 0), (scale, scale)
         inner = (max(1, round(height * scale)), max(1, round(width * scale)))
+        if self.fit == "rounded_letterbox":
+            return inner, (0, 0), (inner[1] / width, inner[0] / height)
         above, beside = (round((t - i) / 2 - 0.1) for t, i in zip(size, inner, strict=True))
         # each side is rounded by itself, so that the two scales differ a little
         return inner, (above, beside), (inner[1] / width, inner[0] / height)

@@ -6,89 +6,24 @@ it), that is read too. Nothing is guessed where two families fit: the error then
 
 import ast
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.classes.class_lists import shipped_classes
-from steadyeye.models.runtimes.network import Network, Output
-
-COCO_IDS = tuple(i for i in range(1, 91) if i not in {12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
-"""The ids of COCO's 80 categories, which networks of 91 outputs number their classes by."""
-IMAGENET: Mapping[str, Any] = {
-    "mean": (123.675, 116.28, 103.53),
-    "std": (58.395, 57.12, 57.375),
-}
-UNIT: Mapping[str, Any] = {"order": "rgb", "std": (255.0, 255.0, 255.0)}
-STRETCHED: Mapping[str, Any] = {**UNIT, "fit": "stretch", "overlap": None}
-CENTRED: Mapping[str, Any] = {**UNIT, "fit": "centred_letterbox", "overlap": 0.7, "clip": True}
-NANODET: Mapping[str, Any] = {
-    "mean": (103.53, 116.28, 123.675),
-    "std": (57.375, 57.12, 58.395),
-    "overlap": 0.6,
-}
-
-RECIPES: Mapping[str, Mapping[str, Any]] = {
-    "yolox": {},
-    "yolox_decoded": {},
-    "fastestdet": {"fit": "stretch", "std": (255.0, 255.0, 255.0), "overlap": 0.45},
-    "boxes": {"fit": "stretch", "order": "rgb", "overlap": None},
-    "detr": {"fit": "stretch", "order": "rgb", **IMAGENET, "overlap": None},
-    "detr_sigmoid": STRETCHED,
-    "end_to_end": {**CENTRED, "overlap": None},
-    "nanodet": {**NANODET, "fit": "stretch"},
-    "nanodet_heads": {**NANODET, "fit": "centred_letterbox", "pad": 0},
-    "ssd": {"fit": "stretch", "order": "rgb", "mean": (127.0,) * 3, "std": (128.0,) * 3},
-    "ultralytics": CENTRED,
-    "ultralytics_rtdetr": STRETCHED,
-    "ultralytics_rtdetr_classes": STRETCHED,
-}
-"""Decoder → what surrounds a network of its family, where neither the file nor the user says."""
-
-
-CLASSES: Mapping[str, tuple[int, int, int]] = {
-    "detr": (0, 2, 1),
-    "detr_sigmoid": (0, 2, 0),
-    "fastestdet": (0, 1, 5),
-    "nanodet": (0, 2, 32),
-    "nanodet_heads": (0, 2, 0),
-    "ssd": (1, 2, 1),
-    "ultralytics": (0, 1, 4),
-    "ultralytics_rtdetr_classes": (0, 2, 4),
-    "yolox": (0, 2, 5),
-    "yolox_decoded": (0, 2, 5),
-}
-"""Decoder → which of the outputs it reads has the classes, along which axis, beside what else."""
-NAMES: Mapping[str, Sequence[tuple[str, ...]]] = {
-    "boxes": (("boxes", "scores", "labels"),),
-    "detr": (("logits", "pred_boxes"), ("labels", "dets")),
-    "detr_sigmoid": (("logits", "pred_boxes"), ("labels", "dets")),
-    "ssd": (("boxes", "scores"),),
-}
-"""Decoder → the names of the outputs it reads, in its order, as releases have them."""
-
-
-@dataclass(frozen=True)
-class Format:
-    """What a network's outputs are.
-
-    `decoder`: of `DECODERS`; `order`: which output it reads first, second, …; `recipe`: what
-    differs from its family's recipe; `width`: how many classes it tells apart, None: the shapes do
-    not say; `background`: whether label 0 is the background; `names`: of the classes, where the
-    file has them; `reason`: by what it was recognised.
-    """
-
-    decoder: str
-    reason: str
-    order: tuple[int, ...] = ()
-    recipe: Mapping[str, Any] = field(default_factory=dict)
-    width: int | None = None
-    background: bool = False
-    names: tuple[str, ...] = ()
+from steadyeye.models.detectors.detector_families import (
+    CENTRED,
+    IMAGENET,
+    UNIT,
+    Format,
+    count_cells,
+)
+from steadyeye.models.detectors.toolbox_exports import recognise_toolbox
+from steadyeye.models.runtimes.network import Network, Output, axes_in_words
 
 
 def recognise(network: Network, path: str, classes: int | None = None) -> Format:
@@ -97,15 +32,16 @@ def recognise(network: Network, path: str, classes: int | None = None) -> Format
     Raises `UsageError` where none fits, or several.
     """
     outputs = network.described_outputs
-    shapes = ", ".join(f"{o.name} ({', '.join(map(_axis, o.shape))})" for o in outputs)
+    shapes = ", ".join(f"{o.name} ({axes_in_words(o.shape)})" for o in outputs)
     form = (
         _of_ultralytics(network, path)
+        or recognise_toolbox(network, path)
         or _by_names(outputs, path, classes)
         or _of_torchvision(outputs)
         or _by_shape(network, path, classes)
     )
     if form is None and None in network.input_shape[1:]:
-        sides = ", ".join(map(_axis, network.input_shape))
+        sides = axes_in_words(network.input_shape)
         raise UsageError(
             f"'{path}' takes images of any size ({sides}), so that its outputs, {shapes}, do not "
             "tell its family; write onnx_detector(path=…, decoder='…', recipe={'size': (h, w)})"
@@ -128,25 +64,6 @@ def check_batch(network: Network, path: str) -> None:
         )
 
 
-def form_of_decoder(decoder: str, network: Network, reason: str) -> Format:
-    """The format of outputs that a decoder is given for, whatever they look like."""
-    outputs = network.described_outputs
-    place = {output.name: index for index, output in enumerate(outputs)}
-    known = [names for names in NAMES.get(decoder, ()) if set(names) <= set(place)]
-    order = tuple(place[name] for name in known[0]) if known else ()
-    width = None
-    if decoder in CLASSES:
-        output, axis, others = CLASSES[decoder]
-        shapes = [outputs[index].shape for index in order] or [some.shape for some in outputs]
-        sides = shapes[output][axis : axis + 1] if output < len(shapes) else ()
-        width = sides[0] - others if sides and sides[0] else None
-    return Format(decoder, reason, order, width=width)
-
-
-def _axis(side: int | None) -> str:
-    return "any" if side is None else str(side)
-
-
 def _of_ultralytics(network: Network, path: str) -> Format | None:
     """The format that Ultralytics' own metadata tell, with the names of the classes."""
     metadata, (first, *_) = network.metadata, network.described_outputs
@@ -161,7 +78,7 @@ def _of_ultralytics(network: Network, path: str) -> Format | None:
     shape = first.shape
     if len(shape) != 3:
         return None
-    reason = f"Ultralytics' metadata, and output {first.name} ({', '.join(map(_axis, shape))})"
+    reason = f"Ultralytics' metadata, and output {first.name} ({axes_in_words(shape)})"
     if shape[2] == 4 + len(names) and "head" not in metadata and shape[1] != 4 + len(names):
         decoder = "ultralytics_rtdetr_classes"
     elif metadata.get("head") == "RTDETRDecoder":
@@ -179,7 +96,7 @@ def _of_ultralytics(network: Network, path: str) -> Format | None:
 
 
 def _read_names(text: str) -> tuple[str, ...]:
-    """The names in `{0: 'person', 1: 'car'}`."""
+    """The names in `{0: 'person', 1: 'car'}`, or in a list."""
     try:
         names = ast.literal_eval(text)
         return tuple(str(names[index]) for index in range(len(names)))
@@ -204,8 +121,9 @@ def _by_names(outputs: Sequence[Output], path: str, classes: int | None) -> Form
         # RF-DETR: ImageNet's mean and std
         order = (place["labels"], place["dets"])
         return Format("detr_sigmoid", reason, order, IMAGENET, outputs[order[0]].shape[-1])
-    if {"logits", "pred_boxes"} <= set(names):
-        order = (place["logits"], place["pred_boxes"])
+    logits = "logits" if "logits" in place else "pred_logits"
+    if {logits, "pred_boxes"} <= set(names):
+        order = (place[logits], place["pred_boxes"])
         return _of_transformers(path, reason, order, outputs[order[0]].shape[-1], classes)
     if {"boxes", "scores"} == set(names) and len(outputs[place["scores"]].shape) == 3:
         width = outputs[place["scores"]].shape[-1]
@@ -239,14 +157,17 @@ def _of_transformers(
             softmax = {known + 1: True, known: False}.get(width, softmax)
     if softmax is None:
         raise UsageError(
-            f"'{path}' gives logits of {_axis(width)} classes, which may hold one for no object: "
-            "write decoder='detr' if they do and decoder='detr_sigmoid' if not, or put the "
-            "config.json of the model beside it"
+            f"'{path}' gives logits of {axes_in_words((width,))} classes, which may hold one for "
+            "no object: write decoder='detr' if they do and decoder='detr_sigmoid' if not, or put "
+            "the config.json of the model beside it"
         )
     reason += f", model_type '{kind}' in config.json" if kind else ""
     decoder = "detr" if softmax else "detr_sigmoid"
     count = None if width is None else width - softmax
-    return Format(decoder, reason, order, _processing(path), count, names=names)
+    # of those with a sigmoid RT-DETR and D-FINE alone take shares of 255 as they are
+    is_plain = kind.startswith(("rt_detr", "d_fine")) if kind else width != 91
+    recipe = {} if softmax or is_plain else IMAGENET
+    return Format(decoder, reason, order, {**recipe, **_processing(path)}, count, names=names)
 
 
 def _processing(path: str) -> dict[str, Any]:
@@ -296,7 +217,7 @@ def _by_shape(network: Network, path: str, classes: int | None) -> Format | None
     """The format that the shape of the one output tells."""
     outputs, side = network.described_outputs, network.input_shape[-2:]
     shape = outputs[0].shape
-    reason = f"output {outputs[0].name} ({', '.join(map(_axis, shape))})"
+    reason = f"output {outputs[0].name} ({axes_in_words(shape)})"
     if len(outputs) != 1 or None in shape[1:] or None in side or len(side) != 2:
         return None
     if len(shape) == 4:
@@ -307,6 +228,7 @@ def _by_shape(network: Network, path: str, classes: int | None) -> Format | None
     size = (int(side[0] or 0), int(side[1] or 0))
     three, four = (count_cells(size, strides) for strides in ((8, 16, 32), (8, 16, 32, 64)))
     decoder: str | None = None
+    is_yolov6 = False
     width: int | None = columns - 5
     if columns == 6 and rows not in (three, four, 3 * three, 3 * four):
         decoder, width = "end_to_end", None
@@ -317,12 +239,17 @@ def _by_shape(network: Network, path: str, classes: int | None) -> Format | None
     elif rows == four and columns > 36 and columns - 5 != classes:
         decoder, width = _nanodet_or_yolox(path, columns, classes)
     elif rows in (three, four) and columns > 5:
-        decoder = "yolox_decoded" if _is_decoded(network, size) else "yolox"
+        grey = _rows_of_grey(network, size)
+        decoder = "yolox_decoded" if _is_decoded(grey, size[1]) else "yolox"
+        is_yolov6 = decoder == "yolox_decoded" and bool((grey[:, 4] == 1).all())
     if decoder is None:
         return None
-    # three anchors a cell are YOLOv5, whose letterbox is Ultralytics'
-    recipe = CENTRED if decoder == "yolox_decoded" and rows not in (three, four) else {}
-    return Format(decoder, reason, recipe=recipe, width=width)
+    # three anchors a cell are YOLOv5 and YOLOv7, objectness of 1 everywhere is YOLOv6: their
+    # letterbox is Ultralytics'
+    is_centred = is_yolov6 or (decoder == "yolox_decoded" and rows not in (three, four))
+    names = _read_names(network.metadata.get("names", ""))
+    names = names if len(names) == width else ()
+    return Format(decoder, reason, (), CENTRED if is_centred else {}, width, names=names)
 
 
 def _nanodet_or_yolox(path: str, columns: int, classes: int | None) -> tuple[str, int]:
@@ -338,16 +265,15 @@ def _nanodet_or_yolox(path: str, columns: int, classes: int | None) -> tuple[str
     )
 
 
-def count_cells(size: tuple[int, int], strides: Sequence[int]) -> int:
-    """How many cells an input of (height, width) has at all strides."""
-    return sum(-(-size[0] // stride) * -(-size[1] // stride) for stride in strides)
+def _rows_of_grey(network: Network, size: tuple[int, int]) -> NDArray[np.float32]:
+    """The (cells, columns) rows that a network gives for a grey image."""
+    outputs = network.outputs(np.full((1, 3, *size), 114, dtype=np.float32))
+    return np.asarray(outputs[0][0])
 
 
-def _is_decoded(network: Network, size: tuple[int, int]) -> bool:
-    """Whether a YOLOX gives pixels, known by a grey image: centres of cells go up to its width.
+def _is_decoded(rows: NDArray[np.float32], width: int) -> bool:
+    """Whether a YOLOX gives pixels: the centres of a grey image's cells go up to its width.
 
     Offsets from a cell and logarithms of sides are a few strides at most.
     """
-    grey = np.full((1, 3, *size), 114, dtype=np.float32)
-    rows = network.outputs(grey)[0][0]
-    return bool(np.percentile(rows[:, 0], 90) > max(16, size[1] / 4))
+    return bool(np.percentile(rows[:, 0], 90) > max(16, width / 4))

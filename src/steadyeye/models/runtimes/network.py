@@ -30,6 +30,16 @@ class Network(Protocol):
         ...
 
     @property
+    def input_names(self) -> Sequence[str]:
+        """The names of all inputs; what is no image says of which size it is."""
+        ...
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether the input is of whole numbers, 0…255."""
+        ...
+
+    @property
     def described_outputs(self) -> Sequence[Output]:
         """Its outputs, in their order."""
         ...
@@ -44,6 +54,54 @@ class Network(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class ChannelsFirst:
+    """A `Network` that takes (1, 3, h, w), over one that takes (1, h, w, 3)."""
+
+    network: Network
+
+    @property
+    def input_shape(self) -> tuple[int | None, ...]:
+        """The declared axes of the input, the channels first."""
+        batch, height, width, channels = self.network.input_shape
+        return batch, channels, height, width
+
+    @property
+    def input_names(self) -> Sequence[str]:
+        """The names of all inputs."""
+        return self.network.input_names
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether the input is of whole numbers, 0…255."""
+        return self.network.takes_bytes
+
+    @property
+    def described_outputs(self) -> Sequence[Output]:
+        """Its outputs, in their order."""
+        return self.network.described_outputs
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the file says besides, by key."""
+        return self.network.metadata
+
+    def outputs(self, batch: NDArray[np.float32]) -> Sequence[NDArray[np.float32]]:
+        """All outputs of a batch (1, 3, h, w), float32."""
+        return self.network.outputs(np.ascontiguousarray(batch.transpose(0, 2, 3, 1)))
+
+
+def channels_first(network: Network) -> Network:
+    """The network itself, or one that takes the channels first where it takes them last."""
+    shape = network.input_shape
+    return ChannelsFirst(network) if len(shape) == 4 and shape[3] == 3 != shape[1] else network
+
+
+def axes_in_words(shape: Sequence[int | None]) -> str:
+    """The axes of a tensor, as "1, any, 85"."""
+    return ", ".join("any" if side is None else str(side) for side in shape)
+
+
 def read_input_axes(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
     """What the axes of the input of a classifier say about layout and size, for a recipe.
 
@@ -56,10 +114,9 @@ def read_input_axes(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
     layout = "nhwc" if shape[3] == 3 and shape[1] != 3 else "nchw"
     channels = shape[3] if layout == "nhwc" else shape[1]
     if channels not in (None, 3):
-        axes = ", ".join("any" if side is None else str(side) for side in shape)
         raise UsageError(
-            f"'{path}' takes input ({axes}), which is not of three channels; images are RGB here: "
-            "export it with a first layer that takes (1, 3, h, w)"
+            f"'{path}' takes input ({axes_in_words(shape)}), which is not of three channels; "
+            "images are RGB here: export it with a first layer that takes (1, 3, h, w)"
         )
     height, width = shape[1:3] if layout == "nhwc" else shape[2:4]
     if height is None or width is None:

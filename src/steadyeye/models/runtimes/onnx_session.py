@@ -2,6 +2,7 @@
 
 import io
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,21 @@ from steadyeye.models.runtimes.onnx_files import data_files, list_entries
 
 RUNTIMES = ("onnx", "cuda", "tensorrt")
 GPU_RUNTIMES = ("cuda", "tensorrt")
-PRECISIONS = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+PRECISIONS: Mapping[str, type[np.generic]] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(uint8)": np.uint8,
+}
 """Of an input, by its type in the file."""
-SIZE_INPUTS = ("orig_target_sizes",)
-"""Second inputs that are the (width, height) to scale boxes to, as RT-DETR and D-FINE export."""
+SIZE_INPUTS: Mapping[str, Callable[[int, int], NDArray[Any]]] = {
+    "orig_target_sizes": lambda height, width: np.array([[width, height]], np.int64),
+    "im_shape": lambda height, width: np.array([[height, width]], np.float32),
+    "scale_factor": lambda height, width: np.ones((1, 2), np.float32),
+}
+"""Further inputs, of the height and width of the first, so that boxes are in its pixels.
+
+The first is of RT-DETR and D-FINE, the others of PaddleDetection.
+"""
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 TENSORRT = "TensorrtExecutionProvider"
 PROVIDERS = {"cuda": CUDA, "tensorrt": TENSORRT}
@@ -52,14 +64,15 @@ class OnnxSession:
         self.runtime = runtime
         self._session = open_session(model, name, runtime)
         self._turn = threading.Semaphore(PASSES) if runtime in GPU_RUNTIMES else nullcontext()
-        self._input, *others = self._session.get_inputs()
-        self._size_inputs = [tensor.name for tensor in others]
-        if set(self._size_inputs) - set(SIZE_INPUTS):
-            inputs = ", ".join(tensor.name for tensor in self._session.get_inputs())
+        images = [x for x in self._session.get_inputs() if x.name not in SIZE_INPUTS]
+        if len(images) != 1:
+            inputs = ", ".join(self.input_names)
             raise UsageError(f"'{name}' takes {inputs}; a model takes one input, the images")
+        self._input = images[0]
         if self._input.type not in PRECISIONS:
             raise UsageError(
-                f"'{name}' takes {self._input.type}; export it with a float32 or float16 input"
+                f"'{name}' takes {self._input.type}; export it with an input of float32, float16 "
+                "or uint8"
             )
         if not self._session.get_outputs():
             raise UsageError(f"'{name}' has no output; export it with its scores as the output")
@@ -72,6 +85,16 @@ class OnnxSession:
     def input_shape(self) -> tuple[int | None, ...]:
         """The declared axes of the input; None where one is free."""
         return tuple(side if isinstance(side, int) else None for side in self._input.shape)
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of all inputs, in the file's order."""
+        return [tensor.name for tensor in self._session.get_inputs()]
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether the input is of whole numbers, 0…255."""
+        return bool(self._input.type == "tensor(uint8)")
 
     @property
     def described_outputs(self) -> list[Output]:
@@ -130,9 +153,12 @@ class OnnxSession:
     ) -> list[NDArray[np.float32]]:
         # a network without an axis of the batch takes one image
         images = batch[0] if len(self._input.shape) == 3 else batch
-        images = images.astype(PRECISIONS[self._input.type], copy=False)
-        size = np.array([batch.shape[:1:-1]], dtype=np.int64)
-        feeds = {self._input.name: images, **dict.fromkeys(self._size_inputs, size)}
+        feeds = {
+            name: make(*batch.shape[2:4])
+            for name, make in SIZE_INPUTS.items()
+            if name in self.input_names
+        }
+        feeds[self._input.name] = self._in_its_type(images)
         try:
             with self._turn:
                 outputs = self._session.run(names, feeds)
@@ -143,6 +169,18 @@ class OnnxSession:
                 "check the size in the recipe, or export it again"
             ) from error
         return [self._read_output(output) for output in outputs]
+
+    def _in_its_type(self, images: NDArray[np.float32]) -> NDArray[Any]:
+        """Images as the input takes them. Raises `UsageError` for bytes that are no pixels."""
+        if not self.takes_bytes:
+            return images.astype(PRECISIONS[self._input.type], copy=False)
+        low, high = (images.min(), images.max()) if images.size else (0, 0)
+        if low < 0 or high > 255 or (0 < high <= 1):
+            raise UsageError(
+                f"'{self.name}' takes pixels of 0…255, and its recipe makes {low:.3g}…{high:.3g} "
+                "of them; write a mean and std in the recipe that leave them as they are"
+            )
+        return np.rint(images).astype(np.uint8)
 
     def _read_output(self, output: Any) -> NDArray[np.float32]:
         try:

@@ -95,6 +95,17 @@ class OpenVinoNetwork:
         return _axes(self._model.inputs[0])
 
     @property
+    def input_names(self) -> list[str]:
+        """The name of its one input."""
+        port = self._model.inputs[0]
+        return [port.any_name if port.names else "0"]
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether the input is of whole numbers, 0…255."""
+        return bool(self._model.inputs[0].element_type.is_integral())
+
+    @property
     def described_outputs(self) -> list[Output]:
         """Its outputs as the file declares them."""
         return [

@@ -1,0 +1,113 @@
+"""The families of exported detectors: what surrounds the network of each, and its outputs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from steadyeye.models.runtimes.network import Network
+
+COCO_IDS = tuple(i for i in range(1, 91) if i not in {12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
+"""The ids of COCO's 80 categories, which networks of 91 outputs number their classes by."""
+IMAGENET: Mapping[str, Any] = {
+    "mean": (123.675, 116.28, 103.53),
+    "std": (58.395, 57.12, 57.375),
+}
+UNIT: Mapping[str, Any] = {"order": "rgb", "std": (255.0, 255.0, 255.0)}
+STRETCHED: Mapping[str, Any] = {**UNIT, "fit": "stretch", "overlap": None}
+CENTRED: Mapping[str, Any] = {**UNIT, "fit": "centred_letterbox", "overlap": 0.7, "clip": True}
+NANODET: Mapping[str, Any] = {
+    "mean": (103.53, 116.28, 123.675),
+    "std": (57.375, 57.12, 58.395),
+    "overlap": 0.6,
+}
+
+RECIPES: Mapping[str, Mapping[str, Any]] = {
+    "yolox": {},
+    "yolox_decoded": {},
+    "fastestdet": {"fit": "stretch", "std": (255.0, 255.0, 255.0), "overlap": 0.45},
+    "boxes": {"fit": "stretch", "order": "rgb", "overlap": None},
+    "detr": {"fit": "stretch", "order": "rgb", **IMAGENET, "overlap": None},
+    "detr_sigmoid": STRETCHED,
+    "end_to_end": {**CENTRED, "overlap": None},
+    "nanodet": {**NANODET, "fit": "stretch"},
+    "nanodet_heads": {**NANODET, "fit": "centred_letterbox", "pad": 0},
+    "mmdeploy": {"overlap": None},
+    "paddle": {"fit": "stretch", "order": "rgb", "overlap": None},
+    "ssd": {"fit": "stretch", "order": "rgb", "mean": (127.0,) * 3, "std": (128.0,) * 3},
+    "tensorflow": {"fit": "stretch", "order": "rgb", "overlap": None},
+    "ultralytics": CENTRED,
+    "ultralytics_rtdetr": STRETCHED,
+    "ultralytics_rtdetr_classes": STRETCHED,
+    "yolo_nas": CENTRED,
+    "yolo_nas_flat": {**CENTRED, "overlap": None},
+    "yolov7": {**CENTRED, "overlap": None},
+}
+"""Decoder → what surrounds a network of its family, where neither the file nor the user says."""
+
+
+CLASSES: Mapping[str, tuple[int, int, int]] = {
+    "detr": (0, 2, 1),
+    "detr_sigmoid": (0, 2, 0),
+    "fastestdet": (0, 1, 5),
+    "nanodet": (0, 2, 32),
+    "nanodet_heads": (0, 2, 0),
+    "ssd": (1, 2, 1),
+    "ultralytics": (0, 1, 4),
+    "ultralytics_rtdetr_classes": (0, 2, 4),
+    "yolo_nas": (1, 2, 0),
+    "yolox": (0, 2, 5),
+    "yolox_decoded": (0, 2, 5),
+}
+"""Decoder → which of the outputs it reads has the classes, along which axis, beside what else."""
+LOGITS = (("logits", "pred_boxes"), ("pred_logits", "pred_boxes"), ("labels", "dets"))
+NAMES: Mapping[str, Sequence[tuple[str, ...]]] = {
+    "boxes": (("boxes", "scores", "labels"),),
+    "detr": LOGITS,
+    "detr_sigmoid": LOGITS,
+    "mmdeploy": (("dets", "labels"),),
+    "ssd": (("boxes", "scores"),),
+    "tensorflow": (
+        ("detection_boxes", "detection_scores", "detection_classes"),
+        ("detection_boxes:0", "detection_scores:0", "detection_classes:0"),
+    ),
+}
+"""Decoder → the names of the outputs it reads, in its order, as releases have them."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """What a network's outputs are.
+
+    `decoder`: of `DECODERS`; `order`: which output it reads first, second, …; `recipe`: what
+    differs from its family's recipe; `width`: how many classes it tells apart, None: the shapes do
+    not say; `background`: whether label 0 is the background; `names`: of the classes, where the
+    file has them; `reason`: by what it was recognised.
+    """
+
+    decoder: str
+    reason: str
+    order: tuple[int, ...] = ()
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    width: int | None = None
+    background: bool = False
+    names: tuple[str, ...] = ()
+
+
+def count_cells(size: tuple[int, int], strides: Sequence[int]) -> int:
+    """How many cells an input of (height, width) has at all strides."""
+    return sum(-(-size[0] // stride) * -(-size[1] // stride) for stride in strides)
+
+
+def form_of_decoder(decoder: str, network: Network, reason: str) -> Format:
+    """The format of outputs that a decoder is given for, whatever they look like."""
+    outputs = network.described_outputs
+    place = {output.name: index for index, output in enumerate(outputs)}
+    known = [names for names in NAMES.get(decoder, ()) if set(names) <= set(place)]
+    order = tuple(place[name] for name in known[0]) if known else ()
+    width = None
+    if decoder in CLASSES:
+        output, axis, others = CLASSES[decoder]
+        shapes = [outputs[index].shape for index in order] or [some.shape for some in outputs]
+        sides = shapes[output][axis : axis + 1] if output < len(shapes) else ()
+        width = sides[0] - others if sides and sides[0] else None
+    return Format(decoder, reason, order, width=width, background=decoder == "tensorflow")
