@@ -5,10 +5,10 @@
     python tools/check_integrations.py              # all
     python tools/check_integrations.py fiftyone     # one
 
-The environments are made anew in a temporary folder. `ultralytics` lies over the packages of the
-Python that this runs on, and brings none but its own: of OpenCV the headless build is there
-already, and both own the folder cv2. The others stand alone with the core of the checkout;
-`pre_commit` takes its hook from the last commit. Ends with 1 where a script fails.
+The environments are made anew in a temporary folder. `ultralytics`, `litert` and others lie over
+the packages of the Python that this runs on, and bring none but their own: of OpenCV the headless
+build is there already, and both own the folder cv2. The others stand alone with the core of the
+checkout; `pre_commit` takes its hook from the last commit. Ends with 1 where a script fails.
 """
 
 import os
@@ -19,10 +19,18 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+ULTRALYTICS = ("ultralytics==8.4.190", "ultralytics-thop==2.2.3", "py-cpuinfo==9.0.0")
 OVER = {
-    "ultralytics": [
-        *("ultralytics==8.4.190", "ultralytics-thop==2.2.3", "py-cpuinfo==9.0.0"),
-        *("supervision==0.31.2", "pydeprecate", "defusedxml"),
+    "ultralytics": [*ULTRALYTICS, "supervision==0.31.2", "pydeprecate", "defusedxml"],
+    # what litert-torch imports of its requirements beyond the packages of the tests
+    "litert": [
+        *ULTRALYTICS,
+        *("litert-torch==0.10.0", "litert-converter==0.5.0", "ai-edge-quantizer==0.10.0"),
+        *("jax==0.10.2", "jaxlib==0.10.2", "jaxtyping==0.3.11", "wadler-lindig==0.1.8"),
+        *("torchao==0.18.0", "xdsl==0.74.0", "immutabledict==4.3.1", "opt-einsum==3.4.0"),
+        *("multipledispatch==1.0.0", "fire==0.7.1", "lark==1.3.1", "tabulate==0.10.0"),
+        *("termcolor==3.3.0", "sentencepiece==0.2.3", "kagglehub==1.0.3"),
+        "litert-lm-builder==0.18.1",
     ],
     "onnxruntime_gpu": ["onnxruntime-gpu==1.31.1"],
     "tables": ["polars==2.1.0", "polars-runtime-32==2.1.0", "duckdb==2.0.1"],

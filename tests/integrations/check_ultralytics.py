@@ -82,7 +82,8 @@ def check_network(stem, folder, **export):
     from ultralytics import YOLO
 
     file = build_network(stem, folder)
-    exported = YOLO(str(file)).export(format="onnx", imgsz=SIDE, simplify=False, **export)
+    form = export if "format" in export else {"format": "onnx", "simplify": False, **export}
+    exported = YOLO(str(file)).export(imgsz=SIDE, **form)
     text = expand_model(str(exported))
     model = plugins.build("models", parse(text))
     print(text, "—", model.recipe["decoder_note"])

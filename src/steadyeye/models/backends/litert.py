@@ -1,11 +1,13 @@
-"""Classifiers in LiteRT (TensorFlow Lite), as they run on phones."""
+"""Classifiers and detectors in LiteRT (TensorFlow Lite), as they run on phones."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.types import Model
+from steadyeye.core.types import Detector, Model
 from steadyeye.data.classes.class_lists import shipped_classes
+from steadyeye.models.detectors.network_detector import DetectorOptions, network_detector
+from steadyeye.models.detectors.tflite_exports import in_pixels
 from steadyeye.models.runtimes.classifier import classifier, read_recipe
 from steadyeye.models.runtimes.litert_network import LiteRtNetwork
 from steadyeye.models.runtimes.network import read_classes, read_input_axes
@@ -16,20 +18,31 @@ EXTRA = "litert"
 
 
 def litert(
-    *, path: str, classes: str | None = None, recipe: Mapping[str, Any] | None = None
-) -> Model:
-    """A .tflite file of a classifier, of floats or quantised, on LiteRT.
+    *,
+    path: str,
+    classes: str | None = None,
+    recipe: Mapping[str, Any] | None = None,
+    decoder: str | None = None,
+) -> Model | Detector:
+    """A .tflite file, of floats or quantised, on LiteRT.
 
-    `path`: the file. `classes`: `imagenet1k` or a class file; ImageNet-1k's if left out of a file
-    of 1,000 outputs, or of 1,001, the first of which is then the background and left out. `recipe`:
-    as of `onnx`. Of an input of bytes (uint8) the pixels go in as they are unless `recipe` has a
-    mean or std; other inputs, int8 too, get the numbers that `recipe` makes, by default
-    ImageNet's. Raises `UsageError` for what cannot be loaded, and for files of detectors.
+    `path`: the file. `classes`: `imagenet1k`, `coco` or a class file; ImageNet-1k's if left out of
+    a classifier of 1,000 outputs, or of 1,001, the first of which is then the background and left
+    out; of a detector as of `onnx_detector`. `recipe`: as of `onnx`, of a detector as of
+    `onnx_detector`. `decoder`: what the outputs of a detector mean, found from Ultralytics'
+    metadata or the names and shapes of the outputs if left out; a file with one output (1, classes)
+    is a classifier. Of an input of bytes (uint8) the pixels go in as they are unless `recipe` has a
+    mean or std; other inputs, int8 too, get the numbers that `recipe` makes, by default those that
+    the family was trained with. Raises `UsageError` for what cannot be loaded or read.
 
     Example: `litert(path='mobilenet_v2_quant.tflite')`
     """
-    imagenet = shipped_classes("imagenet1k")
     network = LiteRtNetwork(path)
+    if decoder is not None or not network.is_classifier:
+        options = DetectorOptions(decoder, classes, {**network.pixel_recipe(), **(recipe or {})})
+        record = {**network.record, "content": network.content}
+        return network_detector(in_pixels(network, path, decoder), path, options, record)
+    imagenet = shipped_classes("imagenet1k")
     chosen = read_classes(classes, len(imagenet) if network.width == 1001 else network.width, path)
     if network.width == len(imagenet) + 1 and chosen.names == imagenet.names:
         network = LiteRtNetwork(path, first=1)
@@ -37,5 +50,5 @@ def litert(
     if network.gives_probabilities:
         defaults["output"] = "probabilities"
     settings = with_output(read_recipe(recipe, **defaults), recipe, network, path)
-    record = {**network.record, "first_output": network.first}
-    return classifier(Path(path).stem, chosen, settings, network, network.content, record)
+    extra = {**network.record, "first_output": network.first}
+    return classifier(Path(path).stem, chosen, settings, network, network.content, extra)

@@ -25,13 +25,13 @@ def onnx_detector(
     `path`: the file. `decoder`: what its outputs mean, found from their names and shapes if left
     out: "yolox", "yolox_decoded", "ultralytics", "ultralytics_rtdetr",
     "ultralytics_rtdetr_classes", "end_to_end", "yolov7", "yolo_nas", "yolo_nas_flat", "fastestdet",
-    "nanodet", "nanodet_heads", "detr", "detr_sigmoid", "ssd", "tensorflow", "mmdeploy", "paddle" or
-    "boxes" (boxes, scores and labels, decoded in the network). `classes`: `coco` or a class file;
-    those that the file names, or `coco`, if left out. `recipe`: a dict with any of size, fit,
-    order, mean, std, threshold, overlap, pad, clip and interpolation; the size is what the file
-    declares, the rest as the decoder's family was trained. `runtime`: "onnx" on the processor,
-    "cuda" or "tensorrt" with onnxruntime-gpu. Raises `UsageError` where neither the file nor
-    `recipe` says the size, and for outputs that no decoder or several fit.
+    "nanodet", "nanodet_heads", "detr", "detr_sigmoid", "ssd", "tensorflow", "tensorflow_lite",
+    "mmdeploy", "paddle" or "boxes" (boxes, scores and labels, decoded in the network). `classes`:
+    `coco` or a class file; those that the file names, or `coco`, if left out. `recipe`: a dict with
+    any of size, fit, order, mean, std, threshold, overlap, pad, clip and interpolation; the size is
+    what the file declares, the rest as the decoder's family was trained. `runtime`: "onnx" on the
+    processor, "cuda" or "tensorrt" with onnxruntime-gpu. Raises `UsageError` where neither the file
+    nor `recipe` says the size, and for outputs that no decoder or several fit.
 
     Example: `onnx_detector(path='yolox_nano.onnx')`
     """

@@ -1,6 +1,7 @@
 """What the outputs of detection networks mean: one function a family."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,14 @@ def yolox_decoded(outputs: Outputs, frame: InputFrame) -> Detections:
     return _best(_corners(rows[:, :2], rows[:, 2:4], frame), rows[:, 4:5] * rows[:, 5:])
 
 
+def tensorflow_lite(outputs: Outputs, frame: InputFrame) -> Detections:
+    """TensorFlow Lite's last step: as `tensorflow`, with classes from 0, without the background."""
+    detections = tensorflow(outputs, frame)
+    if not np.array_equal(outputs[2], np.round(outputs[2])) or outputs[1].max(initial=0) > 1:
+        raise UsageError("its third output is no class or its second no score; export it again")
+    return replace(detections, labels=detections.labels + 1)
+
+
 def ultralytics(outputs: Outputs, frame: InputFrame) -> Detections:
     """Ultralytics' YOLO from version 8: (1, 4 + classes, n), centre, sides, class probabilities.
 
@@ -238,6 +247,7 @@ DECODERS: Mapping[str, Decode] = {
     "paddle": paddle,
     "ssd": ssd,
     "tensorflow": tensorflow,
+    "tensorflow_lite": tensorflow_lite,
     "ultralytics": ultralytics,
     "ultralytics_rtdetr": ultralytics_rtdetr,
     "ultralytics_rtdetr_classes": ultralytics_rtdetr_classes,

@@ -15,6 +15,7 @@ IMAGENET: Mapping[str, Any] = {
 UNIT: Mapping[str, Any] = {"order": "rgb", "std": (255.0, 255.0, 255.0)}
 STRETCHED: Mapping[str, Any] = {**UNIT, "fit": "stretch", "overlap": None}
 CENTRED: Mapping[str, Any] = {**UNIT, "fit": "centred_letterbox", "overlap": 0.7, "clip": True}
+SIGNED: Mapping[str, Any] = {"mean": (127.5,) * 3, "std": (127.5,) * 3}
 NANODET: Mapping[str, Any] = {
     "mean": (103.53, 116.28, 123.675),
     "std": (57.375, 57.12, 58.395),
@@ -35,6 +36,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "paddle": {"fit": "stretch", "order": "rgb", "overlap": None},
     "ssd": {"fit": "stretch", "order": "rgb", "mean": (127.0,) * 3, "std": (128.0,) * 3},
     "tensorflow": {"fit": "stretch", "order": "rgb", "overlap": None},
+    "tensorflow_lite": {**SIGNED, "fit": "stretch", "order": "rgb", "overlap": None},
     "ultralytics": CENTRED,
     "ultralytics_rtdetr": STRETCHED,
     "ultralytics_rtdetr_classes": STRETCHED,
@@ -110,4 +112,4 @@ def form_of_decoder(decoder: str, network: Network, reason: str) -> Format:
         shapes = [outputs[index].shape for index in order] or [some.shape for some in outputs]
         sides = shapes[output][axis : axis + 1] if output < len(shapes) else ()
         width = sides[0] - others if sides and sides[0] else None
-    return Format(decoder, reason, order, width=width, background=decoder == "tensorflow")
+    return Format(decoder, reason, order, width=width, background=decoder.startswith("tensorflow"))

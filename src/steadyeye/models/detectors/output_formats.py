@@ -99,6 +99,8 @@ def _read_names(text: str) -> tuple[str, ...]:
     """The names in `{0: 'person', 1: 'car'}`, or in a list."""
     try:
         names = ast.literal_eval(text)
+        # those of a .tflite file were JSON, whose keys are texts
+        names = {int(k): v for k, v in names.items()} if isinstance(names, dict) else names
         return tuple(str(names[index]) for index in range(len(names)))
     except (ValueError, SyntaxError, KeyError, TypeError):
         return ()

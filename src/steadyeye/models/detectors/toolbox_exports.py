@@ -14,6 +14,7 @@ import yaml
 
 from steadyeye.core.errors import UsageError
 from steadyeye.models.detectors.detector_families import CENTRED, Format, count_cells
+from steadyeye.models.detectors.tflite_exports import recognise_tflite
 from steadyeye.models.runtimes.network import Network, Output, axes_in_words
 
 INTERPOLATIONS = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "area"}
@@ -29,6 +30,7 @@ def recognise_toolbox(network: Network, path: str) -> Format | None:
     return (
         _of_paddle(network, path)
         or _of_tensorflow(outputs)
+        or recognise_tflite(outputs)
         or _of_mmdeploy(outputs, path)
         or _of_super_gradients(network)
         or _of_yolov7(network)

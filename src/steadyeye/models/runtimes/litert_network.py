@@ -1,6 +1,10 @@
 """LiteRT (TensorFlow Lite) on the processor: .tflite files, of floats or quantised."""
 
+import ast
+import io
+import json
 import threading
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.seeds import fingerprint
+from steadyeye.models.runtimes.network import Output
 from steadyeye.models.runtimes.onnx_files import read_content
 
 SOFTMAX = {np.uint8: (1 / 256, 0), np.int8: (1 / 256, -128)}
@@ -21,12 +26,11 @@ https://ai.google.dev/edge/litert/models/quantization_spec
 
 
 class LiteRtNetwork:
-    """A `Forward` over a .tflite file; threads have an interpreter each, of one thread.
+    """A `Forward` and a `Network` over a .tflite file; threads have an interpreter each.
 
     Floats go in and come out: what is quantised is rounded to its scale on the way in and
-    multiplied by it on the way out. `first`: the first output that is read, 1 where the first is
-    the background of ImageNet. Raises `UsageError` for what cannot be loaded, and for a file that
-    is no classifier.
+    multiplied by it on the way out. `first`: the first number of a row that is read, 1 where the
+    first is the background of ImageNet. Raises `UsageError` for what cannot be loaded.
     """
 
     def __init__(self, path: str, first: int = 0) -> None:
@@ -35,14 +39,10 @@ class LiteRtNetwork:
         self._content = read_content(Path(path).expanduser())
         self._local = threading.local()
         interpreter = self._interpreter()
-        inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
-        if len(inputs) != 1 or len(outputs) != 1 or len(outputs[0]["shape"]) != 2:
-            raise UsageError(
-                f"'{path}' has {len(inputs)} inputs and outputs "
-                f"{', '.join(str(tuple(map(int, o['shape']))) for o in outputs)}; of .tflite files "
-                "classifiers are read: export a detector to ONNX or OpenVINO"
-            )
-        self._input, self._output = inputs[0], outputs[0]
+        inputs = interpreter.get_input_details()
+        if len(inputs) != 1:
+            raise UsageError(f"'{path}' has {len(inputs)} inputs; a model takes images")
+        self._input, self._outputs = inputs[0], interpreter.get_output_details()
 
     def __reduce__(self) -> tuple[type["LiteRtNetwork"], tuple[str, int]]:
         return LiteRtNetwork, (self.path, self.first)
@@ -55,7 +55,7 @@ class LiteRtNetwork:
     @property
     def record(self) -> dict[str, str]:
         """What a run says of where it computes."""
-        kinds = [np.dtype(part["dtype"]).name for part in (self._input, self._output)]
+        kinds = [np.dtype(part["dtype"]).name for part in (self._input, self._outputs[0])]
         return {
             "runtime": "litert",
             "precision": f"as in the file, input {kinds[0]}, output {kinds[1]}",
@@ -67,15 +67,55 @@ class LiteRtNetwork:
         return tuple(None if side < 0 else int(side) for side in self._input["shape_signature"])
 
     @property
+    def input_names(self) -> list[str]:
+        """The name of its one input."""
+        return [str(self._input["name"])]
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether the input is of bytes without a scale, which are pixels then."""
+        return self._input["dtype"] is np.uint8 and not self._input["quantization"][0]
+
+    @property
+    def described_outputs(self) -> list[Output]:
+        """Its outputs as the file declares them."""
+        return [
+            Output(
+                str(part["name"]),
+                tuple(None if side < 0 else int(side) for side in part["shape_signature"]),
+                np.issubdtype(part["dtype"], np.integer) and not part["quantization"][0],
+            )
+            for part in self._outputs
+        ]
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What Ultralytics' export appends to it, as its ONNX files hold it."""
+        try:
+            with zipfile.ZipFile(io.BytesIO(self._content)) as archive:
+                names = archive.namelist()
+                text = archive.read(names[0]).decode() if names else "{}"
+                # earlier exports wrote a dict of Python's
+                content = json.loads(text) if "metadata.json" in names else ast.literal_eval(text)
+        except (zipfile.BadZipFile, ValueError, SyntaxError):
+            return {}
+        return {str(k): str(v) for k, v in content.items()} if isinstance(content, dict) else {}
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether its one output is a row of numbers an image."""
+        return len(self._outputs) == 1 and len(self._outputs[0]["shape"]) == 2
+
+    @property
     def width(self) -> int:
-        """How many numbers it gives an image."""
-        return int(self._output["shape"][1])
+        """How many numbers a classifier gives an image."""
+        return int(self._outputs[0]["shape"][1])
 
     @property
     def gives_probabilities(self) -> bool:
         """Whether its output is quantised as the format prescribes for a softmax."""
-        scale, zero = self._output["quantization"]
-        kind = SOFTMAX.get(self._output["dtype"])
+        scale, zero = self._outputs[0]["quantization"]
+        kind = SOFTMAX.get(self._outputs[0]["dtype"])
         return kind is not None and kind == (scale, zero)
 
     def pixel_recipe(self) -> Mapping[str, Any]:
@@ -83,10 +123,14 @@ class LiteRtNetwork:
         scale, zero = self._input["quantization"]
         if self._input["dtype"] is not np.uint8 or not scale:
             return {}
-        return {"mean": float(zero), "std": 1 / float(scale)}
+        return {"mean": (float(zero),) * 3, "std": (1 / float(scale),) * 3}
 
     def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
         """The scores of one image, (1, n) float32."""
+        return np.ascontiguousarray(self.outputs(batch)[0][:, self.first :])
+
+    def outputs(self, batch: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        """All outputs of one image, float32, in the file's order."""
         interpreter = self._interpreter()
         try:
             interpreter.set_tensor(self._input["index"], _quantise(batch, self._input))
@@ -96,12 +140,7 @@ class LiteRtNetwork:
                 f"'{self.path}' cannot run on input {batch.shape}: {one_line(error)}; check the "
                 "size in the recipe, or convert it again"
             ) from error
-        values = interpreter.get_tensor(self._output["index"])
-        scale, zero = self._output["quantization"]
-        scores = values.astype(np.float32)
-        if scale:
-            scores = (scores - np.float32(zero)) * np.float32(scale)
-        return np.asarray(scores[:, self.first :], dtype=np.float32)
+        return [_dequantise(interpreter.get_tensor(p["index"]), p) for p in self._outputs]
 
     def _interpreter(self) -> Any:
         if not hasattr(self._local, "interpreter"):
@@ -124,3 +163,10 @@ def _quantise(batch: NDArray[np.float32], part: Mapping[str, Any]) -> NDArray[An
     limits = np.iinfo(part["dtype"])
     steps = np.rint(batch / np.float32(scale)) + zero
     return np.asarray(np.clip(steps, limits.min, limits.max), dtype=part["dtype"])
+
+
+def _dequantise(values: NDArray[Any], part: Mapping[str, Any]) -> NDArray[np.float32]:
+    """Floats of what an output holds."""
+    scale, zero = part["quantization"]
+    numbers = np.array(values, dtype=np.float32)
+    return (numbers - np.float32(zero)) * np.float32(scale) if scale else numbers

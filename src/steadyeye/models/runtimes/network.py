@@ -55,16 +55,15 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True)
-class ChannelsFirst:
-    """A `Network` that takes (1, 3, h, w), over one that takes (1, h, w, 3)."""
+class NetworkAround:
+    """A `Network` that is as another one; those below differ in what they override."""
 
     network: Network
 
     @property
     def input_shape(self) -> tuple[int | None, ...]:
-        """The declared axes of the input, the channels first."""
-        batch, height, width, channels = self.network.input_shape
-        return batch, channels, height, width
+        """The declared axes of the input; None where one is free."""
+        return self.network.input_shape
 
     @property
     def input_names(self) -> Sequence[str]:
@@ -85,6 +84,20 @@ class ChannelsFirst:
     def metadata(self) -> Mapping[str, str]:
         """What the file says besides, by key."""
         return self.network.metadata
+
+    def outputs(self, batch: NDArray[np.float32]) -> Sequence[NDArray[np.float32]]:
+        """All outputs of a batch of one image, float32."""
+        return self.network.outputs(batch)
+
+
+class ChannelsFirst(NetworkAround):
+    """Takes (1, 3, h, w), over a network that takes (1, h, w, 3)."""
+
+    @property
+    def input_shape(self) -> tuple[int | None, ...]:
+        """The declared axes of the input, the channels first."""
+        batch, height, width, channels = self.network.input_shape
+        return batch, channels, height, width
 
     def outputs(self, batch: NDArray[np.float32]) -> Sequence[NDArray[np.float32]]:
         """All outputs of a batch (1, 3, h, w), float32."""
