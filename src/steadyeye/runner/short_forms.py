@@ -190,9 +190,8 @@ def _model_of_path(path: Path) -> str:
     if suffix == ".onnx":
         return _onnx_spec(path)
     if suffix in DEPLOYED_FILES:
-        beside = _beside(path, None)
-        arguments = {"path": str(path), **({"classes": beside} if beside else {})}
-        return str(Spec(DEPLOYED_FILES[suffix], arguments))
+        arguments = {"path": str(path), "classes": _beside(path, None) or _assumed_classes(path)}
+        return str(Spec(DEPLOYED_FILES[suffix], {k: v for k, v in arguments.items() if v}))
     if suffix == ".keras":
         return str(Spec("keras", {"path": str(path), "classes": _class_file(path, None)}))
     if suffix in TORCH_FILES:
@@ -226,6 +225,18 @@ def _detector_spec(path: Path, session: "Network") -> str:
     classes = None if form.names else _beside(path, form.width) or assumed
     arguments = {"path": str(path), "decoder": form.decoder, "classes": classes}
     return str(Spec("onnx_detector", {k: v for k, v in arguments.items() if v is not None}))
+
+
+def _assumed_classes(path: Path) -> str | None:
+    """The class list that is taken for a .tflite detector which says nothing of its classes."""
+    if path.suffix.lower() != ".tflite":
+        return None
+    try:
+        from steadyeye.models.runtimes.litert_network import LiteRtNetwork
+    except ModuleNotFoundError:
+        return None
+    network = LiteRtNetwork(str(path))
+    return None if network.is_classifier or "names" in network.metadata else "coco"
 
 
 def _beside(path: Path, width: int | None) -> str | None:

@@ -64,7 +64,10 @@ def test_labels_without_a_list_are_those_of_cocos_ids(tmp_path):
     """Label n is the category n + 1, among 90 of which ten are of no class."""
     scores = np.zeros((2, 91), np.float32)
     scores[0, 90], scores[1, 12] = 0.9, 0.8  # toothbrush, and an id that no category has
-    model = load(save_ssd(tmp_path / "m.tflite", SHARES, scores))
+    path = save_ssd(tmp_path / "m.tflite", SHARES, scores)
+    # the spec that is printed says so
+    assert parse(expand_model(path)).kwargs["classes"] == "coco"
+    model = load(path)
     assert [model.classes.names[i] for i in model([IMAGE])[0].labels] == ["toothbrush"]
     assert 12 not in COCO_IDS
 
