@@ -12,6 +12,7 @@ from steadyeye.metrics.sequences.tracklets import (
     DIP,
     GAP,
     MISS,
+    ROUNDED,
     SCORE,
     UNSURE,
     Scene,
@@ -114,7 +115,7 @@ class LiveObjects:
 
     def _forget(self, seconds: float) -> None:
         """Drops the frames before those in which an object in view may be, when they are many."""
-        old = int(np.searchsorted(self._scene.seconds, seconds - GAP)) - 1
+        old = int(np.searchsorted(self._scene.seconds, seconds - GAP - ROUNDED)) - 1
         if old < max(len(self._scene.frame) / 2, 1):
             return
         self._scene, rows = _drop(self._scene, old)

@@ -61,6 +61,7 @@ def test_mot(truth, tmp_path):
     for frame, objects in by_frame(source).items():
         assert objects.boxes[0].tolist() == expected[frame].tolist()
         assert objects.crowd.tolist() == [False, True, True], "inactive, and a reflection"
+        assert objects.labels.tolist() == [2, 0, 0], "a person may be detected in a reflection"
     assert source[0].truth == (2,)
     assert source[0].image().shape == (HEIGHT, WIDTH, 3)
     assert set(source[0].tags) == {"offset", "video", "frame"}

@@ -37,6 +37,18 @@ def test_only_long_sure_objects_of_one_class_propose():
         propose_labels(table, seconds=0)
 
 
+@pytest.mark.parametrize("start", range(15))
+def test_what_is_followed_for_just_a_second_proposes_wherever_it_begins(start):
+    """0.9 + 1.0 − 0.9 is less than 1, and a model's 0.7 less than 0.7."""
+
+    def steady(video, frame):
+        there = start <= frame <= start + 10 and video == "v0"
+        return [(square(100), 0, float(np.float32(0.7)))] if there else []
+
+    (proposal,) = propose_labels(film(lambda video, frame: [], steady, FRAMES))
+    assert (proposal.first, proposal.last) == (start, start + 10)
+
+
 def test_an_object_that_is_lost_too_often_proposes_nothing():
     def blinking(video, frame):
         return [] if frame % 10 == 5 else [(square(100), 0, 0.9)]

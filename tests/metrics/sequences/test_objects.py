@@ -248,6 +248,17 @@ def test_times_that_a_container_rounds_are_even():
     assert box_jitter(rounded).n == 2 * (FRAMES - 4)
 
 
+@pytest.mark.parametrize("start", range(15))
+def test_an_object_gone_for_just_a_second_is_the_same_wherever_it_begins(start):
+    """1.3 − 1.0 is more than 0.3, and 1.2 − 1.0 is not more than 0.2."""
+
+    def seen_twice(video, frame):
+        seen = video == "v0" and frame - start in (0, 1, 11, 12)
+        return [(square(100), 0, 0.9)] if seen else []
+
+    assert len(link(film(seen_twice))) == 1
+
+
 def test_rows_in_any_order_give_the_same_objects():
     table = testing.example_tracks()
     turned = np.random.default_rng(0).permutation(len(table))

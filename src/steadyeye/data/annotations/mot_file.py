@@ -35,7 +35,7 @@ CLASSES = (
 """Class 1 … 13 of MOT16 and later (Milan et al., "MOT16: A Benchmark for Multi-Object Tracking",
 Table 3), pedestrian, motorbike and car by COCO's names."""
 
-IGNORED = frozenset(CLASSES[7:])
+PERSON, VEHICLES, IGNORED = 0, frozenset(CLASSES[2:6]), frozenset(CLASSES[7:])
 COLUMNS = ("frame", "id", "left", "top", "width", "height", "active", "class")
 INFO = "seqinfo.ini"
 LONGEST_SIDE = 2**16
@@ -150,5 +150,8 @@ def _row(
             f"'{path}' line {number}: frame {frame:g}, but there are {number_of(frames, 'frame')}"
         )
     x, y = left - 1, top - 1
-    ignored = active == 0 or CLASSES[int(label) - 1] in IGNORED
-    return int(frame), int(track), [x, y, x + width, y + height], int(label) - 1, ignored
+    name = CLASSES[int(label) - 1]
+    ignored = active == 0 or name in IGNORED
+    # what is detected there is a person: a crowd of another class would not forgive that
+    known = PERSON if ignored and name not in VEHICLES else int(label) - 1
+    return int(frame), int(track), [x, y, x + width, y + height], known, ignored

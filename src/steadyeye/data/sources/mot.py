@@ -11,7 +11,8 @@ def mot(root: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameS
     `root`: the folder of the sequences. A line of gt.txt is frame, id, left, top, width, height,
     active, class, visibility; frames and pixels count from 1, so that boxes begin at left − 1 and
     top − 1. Inactive boxes, distractors, occluders, reflections and crowds neither reward nor
-    punish. `anchors`: drawn a sequence, by `seed`, among the frames with an object; neighbours are
+    punish: those of vehicles detections of their class, all others detections of a person.
+    `anchors`: drawn a sequence, by `seed`, among the frames with an object; neighbours are
     all frames within ±`k`. Raises `UsageError` for lines that are none and files that are missing.
     Milan et al., "MOT16", 2016.
 

@@ -1,6 +1,9 @@
 """Images with boxes as YOLO trainers keep them."""
 
+import os
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,41 +11,38 @@ import yaml
 
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import SampleError, UsageError, every
+from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.confinement import check_folder
+from steadyeye.core.storage.confinement import check_folder, confine
 from steadyeye.core.storage.text_files import check_text, read_number, read_text
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.images import image_file
+from steadyeye.data.images.exif import UPRIGHT, read_orientation
 from steadyeye.data.video.paths import list_files, resolve
 
 SLACK = 0.01  # tools round
+CURE = "give yolo(…, root='FOLDER')"
 
 
 def yolo(data: str, split: str = "val", root: str | None = None) -> BoxedImages:
-    """A data.yaml with `names`, and its folder of images with a text file of boxes for each.
+    """A data.yaml with `names`, and its images with a text file of boxes for each.
 
-    `data`: the data.yaml. The labels of `images/…/a.jpg` are `labels/…/a.txt`, a line a box: class,
-    centre x, centre y, width, height, as shares of the image, or class and the corners of a
-    polygon, which counts as the box around it. An image without a file has no object. `split`: the
-    key of data.yaml. `root`: the folder that what data.yaml names has to lie in, its own if left
-    out. Raises `UsageError` for lines that are no boxes.
+    `data`: the data.yaml. `split`: its key that names a folder of images, a `.txt` file with an
+    image a line, or a list of these. The labels of `images/…/a.jpg` are `labels/…/a.txt`, a line a
+    box: class, centre x, centre y, width, height, as shares of the image, and key points behind
+    them where there is a `kpt_shape`; or class and the corners of a polygon, which counts as the
+    box around it. An image without a file has no object. `root`: the folder that what data.yaml
+    names has to lie in, its own if left out. Raises `UsageError` for lines that are no boxes.
 
     Example: `yolo(data='coco128/data.yaml', split='train')`
     """
     path = resolve(data)
     content = _content(path)
-    names = content["names"]
-    listed_names = _names(path, names)
-    if split not in content:
-        raise UsageError(f"'{path}' has no '{split}'; its keys are {', '.join(map(str, content))}")
-    if not isinstance(content[split], str):
-        raise UsageError(f"'{path}': {split} must be one folder of images; name one")
-    base = check_text(content.get("path") or ".", f"'{path}': path")
-    folder = path.parent / base / check_text(content[split], f"'{path}': {split}")
-    check_folder(resolve(root or str(path.parent)), folder, path, "give yolo(…, root='FOLDER')")
-    images = sorted(list_files(folder, image_file.SUFFIXES))
-    boxed = every(images, lambda image: _image(folder, image, len(listed_names)))
+    listed_names = _names(path, content)
+    folder, images = _list_images(path, content, split, resolve(root or str(path.parent)))
+    form = _Form(len(listed_names), "kpt_shape" in content)
+    boxed = every(images, lambda image: _image(folder, image, form))
     unique, remarks = without_repeats(boxed)
     marks = [
         f"{image_.id} {image_.boxes.boxes.tolist()} {image_.boxes.labels.tolist()}"
@@ -53,7 +53,7 @@ def yolo(data: str, split: str = "val", root: str | None = None) -> BoxedImages:
         classes=close_list(classes_of_names(dict.fromkeys(listed_names))),
         fingerprint=fingerprint(*marks, *listed_names),
         images=unique,
-        remarks=remarks,
+        remarks=(*_without_file(boxed), *remarks),
     )
 
 
@@ -80,8 +80,48 @@ def _content(path: Path) -> dict[str, Any]:
     return content
 
 
-def _names(path: Path, names: Any) -> list[str]:
+def _list_images(
+    path: Path, content: dict[str, Any], split: str, root: Path
+) -> tuple[Path, list[Path]]:
+    """The images of a split, sorted, and the folder that their ids are relative to."""
+    if split not in content:
+        raise UsageError(f"'{path}' has no '{split}'; its keys are {', '.join(map(str, content))}")
+    entries = content[split] if isinstance(content[split], list) else [content[split]]
+    base = path.parent / check_text(content.get("path") or ".", f"'{path}': path")
+    images: set[Path] = set()
+    for entry in entries:
+        place = _locate(base, check_text(entry, f"'{path}': {split}"))
+        check_folder(root, place, path, CURE)
+        if place.suffix.lower() == ".txt":
+            images.update(_read_list(place, root))
+        else:
+            images.update(list_files(place, image_file.SUFFIXES))
+    is_one = len(entries) == 1 and place.suffix.lower() != ".txt"
+    return place if is_one else base, sorted(images)
+
+
+def _locate(base: Path, name: str) -> Path:
+    """What a split names; an export of Roboflow names `../valid/images` beside its data.yaml."""
+    place = base / name
+    return place if place.exists() else base / name.removeprefix("../")
+
+
+def _read_list(path: Path, root: Path) -> list[Path]:
+    """The images that a text file names, an image a line, relative to its own folder."""
+    locate = confine(Path(os.path.abspath(root)), path, CURE)
+    locate(os.path.abspath(path))
+    lines = (line.strip() for line in read_text(path, "list of images").splitlines())
+    images = [Path(os.path.normpath(path.parent / line)) for line in lines if line]
+    for image in images:
+        locate(os.path.abspath(image))
+    if not images:
+        raise UsageError(f"'{path}' names no image; write one a line")
+    return images
+
+
+def _names(path: Path, content: dict[str, Any]) -> list[str]:
     """The names in the order of their numbers. Raises `UsageError` for gaps and for two of one."""
+    names = content["names"]
     if isinstance(names, dict):
         by_number = {str(number): name for number, name in names.items()}
         if set(by_number) != set(map(str, range(len(names)))):
@@ -100,15 +140,38 @@ def _names(path: Path, names: Any) -> list[str]:
     twice = [name for name, times in Counter(names_).items() if times > 1]
     if twice:
         raise UsageError(f"'{path}' names the class '{twice[0]}' twice; rename one")
+    if content.get("nc", len(names_)) != len(names_):
+        raise UsageError(
+            f"'{path}' has nc: {content['nc']}, but {number_of(len(names_), 'name')}; correct one"
+        )
     return names_
 
 
-def _image(folder: Path, image: Path, classes: int) -> BoxedImage:
-    objects, size = _boxes(image, classes)
-    return BoxedImage(image.relative_to(folder).as_posix(), image, objects, size)
+def _without_file(images: Sequence[BoxedImage]) -> tuple[str, ...]:
+    """A note on the images without a file of labels, where there are any."""
+    ids = [image.id for image in images if image.size is None]
+    if not ids:
+        return ()
+    return (
+        f"{number_of(len(ids), 'image')} without a file of labels, first '{ids[0]}': taken for "
+        "images without any object",
+    )
 
 
-def _boxes(image: Path, classes: int) -> tuple[Boxes, tuple[int, int] | None]:
+@dataclass(frozen=True)
+class _Form:
+    """How many classes there are, and whether key points stand behind the boxes."""
+
+    classes: int
+    has_key_points: bool
+
+
+def _image(folder: Path, image: Path, form: _Form) -> BoxedImage:
+    objects, size = _boxes(image, form)
+    return BoxedImage(Path(os.path.relpath(image, folder)).as_posix(), image, objects, size)
+
+
+def _boxes(image: Path, form: _Form) -> tuple[Boxes, tuple[int, int] | None]:
     """The boxes of an image and its size, which only its boxes need."""
     parts = list(image.parts)
     if "images" not in parts:
@@ -124,11 +187,16 @@ def _boxes(image: Path, classes: int) -> tuple[Boxes, tuple[int, int] | None]:
         raise UsageError(
             f"{error}; boxes are shares of the image, so it must be readable"
         ) from error
+    if (turn := read_orientation(image)) != UPRIGHT:
+        raise UsageError(
+            f"'{image}' is to be turned (EXIF orientation {turn}): its boxes are of the turned "
+            "image, and models see it unturned; turn its pixels (mogrify -auto-orient)"
+        )
     corners, labels = [], []
     for number, line in enumerate(read_text(path, "labels").splitlines(), start=1):
         if not line.strip():
             continue
-        label, x, y, w, h = _line(path, number, line, classes)
+        label, x, y, w, h = _line(path, number, line, form)
         corners.append(
             [(x - w / 2) * width, (y - h / 2) * height, (x + w / 2) * width, (y + h / 2) * height]
         )
@@ -137,11 +205,13 @@ def _boxes(image: Path, classes: int) -> tuple[Boxes, tuple[int, int] | None]:
 
 
 def _line(
-    path: Path, number: int, line: str, classes: int
+    path: Path, number: int, line: str, form: _Form
 ) -> tuple[int, float, float, float, float]:
     """Class, centre, width and height; of a polygon, which has three corners or more, its box."""
     where = f"'{path}' line {number}: {line[:60]!r}"
     first, *rest = line.split()
+    if form.has_key_points:
+        rest = rest[:4]
     if len(rest) != 4 and (len(rest) < 6 or len(rest) % 2):
         raise UsageError(f"{where} is no box; write class x y width height")
     label, *values = (read_number(text, where) for text in (first, *rest))
@@ -150,8 +220,10 @@ def _line(
         sides = max(xs) - min(xs), max(ys) - min(ys)
         values = [(min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2, *sides]
     x, y, w, h = values
-    if not (label in range(classes) and w >= 0 and h >= 0):
-        raise UsageError(f"{where}: classes go from 0 to {classes - 1}, and sizes are not negative")
+    if not (label in range(form.classes) and w >= 0 and h >= 0):
+        raise UsageError(
+            f"{where}: classes go from 0 to {form.classes - 1}, and sizes are not negative"
+        )
     if not (0 <= x <= 1 and 0 <= y <= 1 and w <= 1 + SLACK and h <= 1 + SLACK):
         raise UsageError(f"{where} lies outside the image; boxes are shares of its sides, 0 to 1")
     return int(label), x, y, w, h

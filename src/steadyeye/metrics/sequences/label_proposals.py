@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from steadyeye.core.boxes import reach_score
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
-from steadyeye.metrics.sequences.tracklets import DETECTED, SCORE, UNSURE, link
+from steadyeye.metrics.sequences.tracklets import DETECTED, ROUNDED, SCORE, UNSURE, link
 
 SECONDS = 1.0
 """How long an object has to be followed."""
@@ -64,8 +65,9 @@ def propose_labels(
         lost = 1 - len(detected) / max(int(judged.sum()), 1)
         long = float(tags["seconds"][rows[-1]] - tags["seconds"][rows[0]])
         labels = np.unique(raw.label[objects.detection[detected]])
-        score = float(raw.score[objects.detection[detected]].mean())
-        if long < seconds or lost > MOST_LOST or len(labels) > 1 or score < sure:
+        score = raw.score[objects.detection[detected]].mean()
+        steady = long >= seconds - ROUNDED and lost <= MOST_LOST and len(labels) == 1
+        if not (steady and reach_score(score, sure)):
             continue
         proposals.append(
             Proposal(
@@ -74,7 +76,7 @@ def propose_labels(
                 int(tags["frame"][rows[-1]]),
                 predictions.model_classes[int(labels[0])],
                 len(rows),
-                score,
+                float(score),
                 str(predictions.ids[rows[len(rows) // 2]]),
             )
         )

@@ -315,7 +315,7 @@ def follow(scene: Scene, objects: list[TrackedObject], place: int) -> Followed:
     Returns those that may still be seen again, those that begin in the frame, and those of the
     first that are in it.
     """
-    since = scene.seconds[place] - GAP
+    since = scene.seconds[place] - GAP - ROUNDED
     active = [item for item in objects if scene.seconds[item.places[-1]] >= since]
     distinct = remove_duplicates(scene.raw, scene.detections[place])
     strong = reach_score(scene.raw.score[distinct], scene.score)

@@ -12,10 +12,10 @@ from steadyeye.core.storage.files import make_folder, write_file, write_output
 from steadyeye.core.types import Image
 from steadyeye.data.annotations.review_set import image_name, image_path
 from steadyeye.data.images import image_file
+from steadyeye.data.images.exif import UPRIGHT, find_orientation
 
 QUALITY = 95
 START, SCAN, EXIF = b"\xff\xd8", 0xDA, b"Exif\0\0"
-ORIENTATION = 0x0112
 
 
 def store_image(out: Path, image: Callable[[], Image]) -> tuple[str, Image]:
@@ -61,7 +61,7 @@ def strip_orientation(content: bytes) -> bytes:
     while at + 4 <= len(content) and content[at] == 0xFF and content[at + 1] != SCAN:
         (length,) = struct.unpack(">H", content[at + 2 : at + 4])
         part = content[at : at + 2 + length]
-        if not (part[4:10] == EXIF and _is_turned(part[10:])):
+        if part[4:10] != EXIF or find_orientation(part[10:]) == UPRIGHT:
             parts.append(part)
         at += len(part)
     return b"".join([*parts, content[at:]])
@@ -73,17 +73,3 @@ def _read_original(image: Callable[[], Image]) -> bytes | None:
         return None
     content = image.path.read_bytes()
     return content if content[:2] == START else None
-
-
-def _is_turned(tiff: bytes) -> bool:
-    order = "<" if tiff[:2] == b"II" else ">"
-    try:
-        (directory,) = struct.unpack(f"{order}I", tiff[4:8])
-        (entries,) = struct.unpack(f"{order}H", tiff[directory : directory + 2])
-        for entry in range(directory + 2, directory + 2 + 12 * entries, 12):
-            tag, _, _, value = struct.unpack(f"{order}HHIH", tiff[entry : entry + 10])
-            if tag == ORIENTATION:
-                return bool(value != 1)
-    except struct.error:
-        return False  # cut short: nobody turns it
-    return False
