@@ -146,6 +146,14 @@ def reach_score(scores: NDArray[np.floating], score: float) -> NDArray[np.bool_]
     return np.asarray(scores >= min(score, float(np.float32(score))), dtype=np.bool_)
 
 
+def exceed_score(scores: NDArray[np.floating], score: float) -> NDArray[np.bool_]:
+    """(n,) which scores are above `score`; models compute theirs in single precision.
+
+    A model's 0.8 lies above the 0.8 of double precision, and does not exceed it.
+    """
+    return np.asarray(scores > max(score, float(np.float32(score))), dtype=np.bool_)
+
+
 def present(objects: Boxes) -> tuple[int, ...]:
     """The classes that are there, crowds and objects outside the classes aside, rising."""
     # a list is faster than an array of a few boxes
