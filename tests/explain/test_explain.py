@@ -1,6 +1,7 @@
 """Explaining confident mistakes: targets, probes by hand, whole explanations, what is refused."""
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -521,7 +522,11 @@ def test_a_detector_that_cuts_its_scores_cannot_say_that_it_finds_nothing(toy, t
     )
     check_refusal(cut, tmp_path, analysis, line)
     # where parts are swapped it is no question, but what falls below counts as gone
-    explained = run(cut, tmp_path / "cut", "patch_shuffle(repeats=1)")
+    explained = run(cut, tmp_path / "cut", f"{analysis}, patch_shuffle(repeats=1)")
+    assert re.match(f"Not done: background: .*{line}", explained.headline[-1])
+    build.write_explanation(explained)
+    page = (tmp_path / "cut" / "report.html").read_text()
+    assert ("Not done: background" in page, "Shuffling patches" in page) == (True, True)
     probes = [
         evaluation.predictions for evaluation in explained.evaluated if evaluation.predictions.probe
     ]

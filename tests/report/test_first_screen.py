@@ -44,7 +44,7 @@ def picture(data, shot):
 
 def test_models_are_rows_and_their_main_numbers_columns(three):
     (grid,) = three.grids
-    assert grid.heads == ("accuracy", "pm-2", "drop", "flip rate")
+    assert grid.heads == ("accuracy", "pm-2", "drop ±2", "flip rate")
     assert [row.entry.predictions.model for row in grid.rows] == ["model_0", "model_1", "model_2"]
     accuracy, steady, drop, _ = grid.rows[0].results
     assert value_of(drop) == f"{(accuracy.value - steady.value) * 100:.1f}\u202fpp"
@@ -64,7 +64,7 @@ def two_sets():
 
 def test_numbers_of_several_k_share_a_column_and_say_their_own(two_sets):
     (grid,) = two_sets.grids
-    assert grid.heads == ("accuracy", "pm-k", "drop", "flip rate")
+    assert grid.heads == ("accuracy", "pm-k", "drop ±k", "flip rate")
     assert len(grid.rows) == 4
     page = render_html(two_sets, picture)
     assert (page.count("pm-2: n = "), page.count("pm-1: n = ")) == (2, 2)
@@ -169,7 +169,7 @@ def test_markdown_says_the_same_first(three):
     text = render_markdown(three).replace("\\", "")
     assert all(sentence in text for sentence in three.headline)
     grid, _, rest = text.partition("## What breaks it")
-    assert "| model | data | accuracy | pm-2 | drop | flip rate |" in grid
+    assert "| model | data | accuracy | pm-2 | drop ±2 | flip rate |" in grid
     assert "### All numbers" in rest
     assert rest.index("## When it happens") < rest.index("## How sure the numbers are")
 

@@ -6,6 +6,7 @@ Weights are random: nothing is downloaded.
 import json
 import shutil
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -560,3 +561,27 @@ def test_images_without_objects_are_learned_from_and_one_class_is_enough(test_da
     assert len(sides.train.items) + len(sides.validation.items) == len(content["images"])
     with pytest.raises(UsageError, match="at least two classes are needed"):
         data(source, None, Selection(holdout=0.3))
+
+
+def test_boxes_of_an_image_of_another_size_are_not_learned(tmp_path):
+    """A picture that was made smaller after it was annotated: its boxes would lie elsewhere."""
+    images = []
+    for number, size in ((1, (60, 80)), (2, (30, 40))):
+        cv2.imwrite(str(tmp_path / f"{number}.png"), np.zeros((*size, 3), np.uint8))
+        name = f"{number}.png"
+        images.append({"id": number, "file_name": name, "height": 60, "width": 80})
+    boxes = [
+        {"id": i, "image_id": i, "category_id": 1, "bbox": [5, 5, 20, 20], "iscrowd": 0}
+        for i in (1, 2)
+    ]
+    categories = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+    content = {"images": images, "annotations": boxes, "categories": categories}
+    (tmp_path / "b.json").write_text(json.dumps(content))
+    text = f"coco(annotations='{tmp_path / 'b.json'}', images='{tmp_path}')"
+    source = plugins.build("sources", parse(text))
+    right, smaller = examples(source, boxed=True).items
+    assert right.image().shape == (60, 80, 3)
+    with pytest.raises(UsageError, match="'2' are of an image of 80 × 60 pixels, but it has 40"):
+        smaller.image()
+    # a label holds of the picture in any size
+    assert examples(source, several=True).items[1].image().shape == (30, 40, 3)

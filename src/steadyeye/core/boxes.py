@@ -146,6 +146,29 @@ def reach_score(scores: NDArray[np.floating], score: float) -> NDArray[np.bool_]
     return np.asarray(scores >= min(score, float(np.float32(score))), dtype=np.bool_)
 
 
+def exceed_score(scores: NDArray[np.floating], score: float) -> NDArray[np.bool_]:
+    """(n,) which scores are above `score`; models compute theirs in single precision.
+
+    A model's 0.8 lies above the 0.8 of double precision, and does not exceed it.
+    """
+    return np.asarray(scores > max(score, float(np.float32(score))), dtype=np.bool_)
+
+
+def describe_size_fault(
+    id_: str, size: tuple[int, int] | None, seen: tuple[int, int] | None
+) -> str:
+    """That boxes are not of an image, as sizes show; '' where they may be.
+
+    `size`, `seen`: (height, width) that the annotations say and that the image has, where known.
+    """
+    if not size or not seen or not all(seen) or size == seen:
+        return ""
+    return (
+        f"the boxes of '{id_}' are of an image of {size[1]} × {size[0]} pixels, but it has "
+        f"{seen[1]} × {seen[0]}; give the images that were annotated, or correct the size"
+    )
+
+
 def present(objects: Boxes) -> tuple[int, ...]:
     """The classes that are there, crowds and objects outside the classes aside, rising."""
     # a list is faster than an array of a few boxes

@@ -100,8 +100,19 @@ def farthest(sets: PmSets, k: int | None) -> int:
     if k is None:
         return largest
     if not 0 <= k <= largest:
-        raise UsageError(f"k={k}, but the data reach ±{largest}; choose k from 0 to {largest}")
+        raise UsageError(f"k={k}, but {say_reach(largest)}")
     return k
+
+
+def say_reach(largest: int, of: str = "the data") -> str:
+    """Why a k beyond the farthest neighbour is refused, and what to do: pm-k would be pm-`largest`.
+
+    Where some sets have a neighbour as far as ±k, those with fewer count as they are.
+    """
+    return (
+        f"{of} reach ±{largest}; choose k from 0 to {largest}, or data with a larger k and longer "
+        "scenes"
+    )
 
 
 def consecutive(predictions: Predictions) -> NDArray[np.intp]:

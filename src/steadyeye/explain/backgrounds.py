@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import iou
+from steadyeye.core.boxes import exceed_score, iou
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import fingerprint, stream
@@ -181,7 +181,7 @@ def select_qualifying(
     highest = np.zeros(len(predictions))
     np.maximum.at(highest, detections.image, detections.score)
     # what could not be looked at does not qualify
-    bad = (highest > NOTHING) | ~predictions.valid
+    bad = exceed_score(highest, NOTHING) | ~predictions.valid
     background_names = np.asarray(predictions.tags["background"])
     refused = set(background_names[bad].tolist())
     why = ""

@@ -28,6 +28,10 @@ Measure = Callable[[Image, Target, Step], Mapping[str, Tag]]
 """`(changed image, target, step) -> values` that become tags, their names among `unmeasured`."""
 
 
+class ProbeError(UsageError):
+    """Why a probe cannot be made of a detector or of its data; other probes can."""
+
+
 @dataclass(frozen=True, eq=False)
 class Subject:
     """A detector on data, and the detections to be explained: mistakes first, then the control.
@@ -92,13 +96,13 @@ def cutoff(model: Detector, predictions: Predictions) -> float:
 
 
 def refuse_cut(subject: Subject, probe: str, nothing: float) -> None:
-    """Raises `UsageError` where the detector cuts its scores above `nothing`.
+    """Raises `ProbeError` where the detector cuts its scores above `nothing`.
 
     It cannot then say whether anything with more is in an image.
     """
     cut = cutoff(subject.model, subject.predictions)
     if cut > nothing:
-        raise UsageError(
+        raise ProbeError(
             f"{probe}: {subject.model.name} gives no score below {cut:.2f}, so it cannot be "
             f"tested whether it finds nothing above {nothing:g}; lower its own threshold, or if "
             "it has none set function.threshold = 0.0"

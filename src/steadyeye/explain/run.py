@@ -13,7 +13,7 @@ from steadyeye.core.spec import Spec, split
 from steadyeye.core.storage.files import Place, place
 from steadyeye.core.storage.run_lock import hold_run
 from steadyeye.core.types import Detector, Evaluated, Result, Source
-from steadyeye.explain.context import Probe, Subject, lower_threshold
+from steadyeye.explain.context import Probe, ProbeError, Subject, lower_threshold
 from steadyeye.explain.mining.causes import SCORE, judge_detections
 from steadyeye.explain.mining.error_rates import share_results, shares, summarize
 from steadyeye.explain.targets import targets
@@ -198,15 +198,15 @@ def check(job: Job, how: Explaining) -> Explanation:
 def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     """Evaluates the data, then every probe of the mistakes found; stopped, it goes on.
 
-    Raises `UsageError` where no model makes a confident mistake, for what a probe refuses, and
-    where the folder holds another explanation.
+    Where one probe cannot be made, the others are, and the headline says why. Raises `UsageError`
+    where no model makes a confident mistake, where no probe can be made, and where the folder holds
+    another explanation.
     """
     plan, how = explanation.plan, explanation.how
     out = place(plan.job.out)
     before = _before(out, how)
     run(plan, watcher)
     sources = {planned.source.fingerprint: planned.source for planned in plan.tasks}
-    folders: list[str] = []
     store = open_configured_store(plan.job.cache)
     engine = read_engine(plan.job.engine, plan.job.address)
     with hold_run(out) as claim, closing_store(store, watcher.say):
@@ -220,21 +220,34 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
                 f"no model makes a mistake with a score above {how.score:g} on this data; lower "
                 "--score or give other data"
             )
-        for pair, subject in subjects:
-            for spec in filter(None, explanation.probes.values()):
-                probe_task = pair.run_probe(subject, spec)
-                sources[probe_task.source.fingerprint] = probe_task.source
-                folders.append(probe_task.folder)
-        _write_record(out, how, before, folders)
+        tasks, refusals = _run_probes(subjects, list(filter(None, explanation.probes.values())))
+        sources |= {probe_task.source.fingerprint: probe_task.source for probe_task in tasks}
+        _write_record(out, how, before, [probe_task.folder for probe_task in tasks])
     several = len({pair.base.source.fingerprint for pair in explained_pairs}) > 1
     return Explained(
         out,
         tuple(sources.values()),
-        tuple(pair.summarize(several) for pair in explained_pairs),
+        (*(pair.summarize(several) for pair in explained_pairs), *refusals),
         _list_evaluated(out, plan, how),
         tuple(dict.fromkeys(spec.name for spec in split(how.analyses))),
         how.score,
     )
+
+
+def _run_probes(
+    subjects: Sequence[tuple[ExplainedPair, Subject]], specs: Sequence[Spec]
+) -> tuple[list[Task], tuple[str, ...]]:
+    """The tasks of all probes, their cells sealed, and a line on each that cannot be made."""
+    tasks, refusals = [], []
+    for pair, subject in subjects:
+        for spec in specs:
+            try:
+                tasks.append(pair.run_probe(subject, spec))
+            except ProbeError as error:
+                refusals.append(error)
+    if refusals and not tasks:
+        raise refusals[0]
+    return tasks, tuple(f"Not done: {error}." for error in refusals)
 
 
 def _probe(spec: Spec) -> Spec | None:

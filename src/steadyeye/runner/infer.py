@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from steadyeye.core.abilities import cacheable
-from steadyeye.core.boxes import Detections
+from steadyeye.core.boxes import Detections, describe_size_fault
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.types import Image, Sample, Tag
@@ -286,8 +286,9 @@ class Pipeline:
     def _check_sizes(self, batch: Sequence[InferenceItem]) -> None:
         """Takes no item whose boxes are of an image of another size; raises unless it goes on."""
         for item in batch:
-            fault = "" if item.error else describe_size_fault(item)
-            if fault:
+            if item.error or item.sample.boxes is None:
+                continue
+            if fault := describe_size_fault(item.sample.id, item.sample.size, item.size):
                 self._record_error(item, SampleError(fault))
                 item.answer = None
 
@@ -341,18 +342,6 @@ def split_output(task: Task, output: Any, images: int) -> Sequence[Answer]:
             "classes='…' in its spec"
         )
     return list(output)
-
-
-def describe_size_fault(item: InferenceItem) -> str:
-    """That the boxes of an item are not of its image, as sizes show; '' where they may be."""
-    sample, size = item.sample, item.size
-    if sample.boxes is None or not sample.size or not size or not all(size) or sample.size == size:
-        return ""
-    (height, width), (seen_height, seen_width) = sample.size, size
-    return (
-        f"the boxes of '{sample.id}' are of an image of {width} × {height} pixels, but it has "
-        f"{seen_width} × {seen_height}; give the images that were annotated, or correct the size"
-    )
 
 
 def describe_fault(task: Task, answer: Answer, id_: str) -> str:

@@ -12,6 +12,7 @@ from steadyeye.core.defaults import METRICS
 from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError, join_errors
 from steadyeye.core.format import number_of
+from steadyeye.core.pm_sets import say_reach
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.types import Metric, Model, Source, read_needs
@@ -209,18 +210,20 @@ def _check_distances(job: Job, task: Task) -> None:
     specs = [
         spec
         for spec in split(job.metrics or "")
-        if isinstance(spec.kwargs.get("k"), int) and "offset" in read_needs(metric(spec))
+        if isinstance(spec.kwargs.get("k"), int)
+        # of pm-sets it is about their neighbours, though it does not need any
+        and (spec.name == "self_consistency" or "offset" in read_needs(metric(spec)))
     ]
     if not specs or "offset" not in task.source.columns:
         return
     samples = (task.source[i] for i in range(len(task.source)))
-    largest = max(abs(int(sample.tags.get("offset", 0))) for sample in samples)
+    # the smallest id of the farthest neighbours
+    distances = ((-abs(int(sample.tags.get("offset", 0))), sample.id) for sample in samples)
+    largest, farthest = min(distances)
     for spec in specs:
-        if int(spec.kwargs["k"]) > largest:
-            raise UsageError(
-                f"{spec}: the data '{task.source.name}' reach ±{largest}; choose k from 0 to "
-                f"{largest}"
-            )
+        if int(spec.kwargs["k"]) > -largest:
+            of = f"the data '{task.source.name}' (the farthest neighbour is '{farthest}')"
+            raise UsageError(f"{spec}: {say_reach(-largest, of)}")
 
 
 def lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:

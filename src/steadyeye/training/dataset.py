@@ -3,16 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from steadyeye.core.boxes import OOD, Boxes
-from steadyeye.core.errors import UsageError, list_texts
+from steadyeye.core.boxes import OOD, Boxes, describe_size_fault
+from steadyeye.core.errors import SampleError, UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
-from steadyeye.core.types import Classes, Sample, Source
+from steadyeye.core.types import Classes, Image, Sample, Source
 from steadyeye.data.classes import class_mapping
 from steadyeye.data.classes.class_map import ClassMap, of_destinations
 from steadyeye.training.protocol import Example, Examples
@@ -38,7 +39,7 @@ def examples(source: Source, several: bool = False, boxed: bool = False) -> Exam
         raise UsageError(
             f"'{source.name}' has no labels to train on; give a source with labels or boxes"
         )
-    read = [_read(source[i], classes, source.name) for i in range(len(source))]
+    read = [_read(source[i], classes, source.name, boxed) for i in range(len(source))]
     merged = _merge_frames(read)
     lacks = [_find_lack(example, several, boxed) for example in merged]
     unique = [example for example, why in zip(merged, lacks, strict=True) if not why]
@@ -165,7 +166,7 @@ def names(classes: Classes, labels: Iterable[int]) -> str:
     return list_texts([classes.names[i] for i in labels])
 
 
-def _read(sample: Sample, classes: Classes, name: str) -> Example:
+def _read(sample: Sample, classes: Classes, name: str, boxed: bool) -> Example:
     first = largest(sample.boxes) if sample.boxes is not None else None
     labels = tuple(dict.fromkeys((*(() if first is None else (first,)), *sample.truth)))
     outside = [label for label in labels if not 0 <= label < len(classes)]
@@ -181,12 +182,20 @@ def _read(sample: Sample, classes: Classes, name: str) -> Example:
     return Example(
         id_,
         video or id_,
-        sample.image,
+        partial(_read_annotated_image, sample) if boxed and sample.size else sample.image,
         labels,
         sample.boxes,
         int(frame) if isinstance(frame, int) else None,
         sample.verified,
     )
+
+
+def _read_annotated_image(sample: Sample) -> Image:
+    """The image of a sample. Raises `SampleError` where its boxes are of one of another size."""
+    image = sample.image()
+    if fault := describe_size_fault(sample.id, sample.size, (image.shape[0], image.shape[1])):
+        raise SampleError(fault)
+    return image
 
 
 def _merge_frames(items: Sequence[Example]) -> list[Example]:

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import Detections
+from steadyeye.core.boxes import Detections, reach_score
 from steadyeye.core.types import Image
 from steadyeye.metrics.covariates.pm_set_measures import frame as measure_frame
 from steadyeye.metrics.covariates.pm_set_measures import luma
@@ -209,7 +209,7 @@ def summarize_detections(detections: Detections) -> Answer:
 
     The class of the best of them, and their mean score.
     """
-    strong = detections.scores >= SCORE
+    strong = reach_score(detections.scores, SCORE)
     if not strong.any():
         return Answer(-1, None, detections)
     best = int(detections.labels[detections.scores.argmax()])

@@ -7,6 +7,7 @@ import encoded
 import numpy as np
 import pytest
 
+from steadyeye.core.errors import UsageError
 from steadyeye.data.sources.every_frame import every_frame
 from steadyeye.data.sources.video import video
 from steadyeye.data.video import decoder
@@ -117,28 +118,59 @@ def test_a_message_that_turns_pictures_holds_until_the_next(suffix, turn, expect
         np.testing.assert_array_equal(frame.image(), expected(image))
 
 
-@pytest.mark.parametrize("cover", [False, True])
-def test_of_several_video_streams_the_notes_tell(cover, tmp_path):
-    """As of two cameras in one file: labels may be of the one that is not read."""
-    path = tmp_path / "cameras.mp4"
+PICTURE, DEFAULT = av.stream.Disposition.attached_pic, av.stream.Disposition.default
+
+
+def write_streams(path, *streams):
+    """A file of several video streams; of each its side in pixels, codec, frames and marks."""
     with av.open(str(path), "w") as container:
-        streams = []
-        for size, codec, form in ((96, "libx264", "yuv420p"), (64, "mjpeg", "yuvj420p")):
+        opened = []
+        for side, codec, _, marks in streams:
             stream = container.add_stream(codec, rate=encoded.RATE)
-            stream.width, stream.height, stream.pix_fmt = size, size, form
-            streams.append(stream)
-        if cover:
-            streams[1].disposition = av.stream.Disposition.attached_pic
-        for stream, count in zip(streams, (12, 1 if cover else 12), strict=True):
+            stream.width = stream.height = side
+            stream.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
+            if marks:
+                stream.disposition = marks
+            opened.append(stream)
+        for stream, (_, _, count, _) in zip(opened, streams, strict=True):
             for packet in encoded.packets(stream.codec_context, range(count)):
                 packet.stream = stream
                 container.mux(packet)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "streams", "others"),
+    [
+        ("a.mp4", [(96, "libx264", 12, 0), (64, "mjpeg", 1, PICTURE)], 0),
+        ("a.mp4", [(64, "mjpeg", 1, PICTURE), (96, "libx264", 12, 0)], 0),
+        ("a.mp4", [(64, "mjpeg", 1, PICTURE), (96, "libx264", 1, 0)], 0),
+        ("a.mp4", [(96, "libx264", 12, 0), (64, "mjpeg", 12, 0)], 1),
+        # FFmpeg prefers the one that is marked, and of two alike that of more bits a second
+        ("a.mkv", [(96, "libx264", 12, 0), (256, "libx264", 12, DEFAULT)], 1),
+        ("a.mkv", [(96, "libx264", 3, 0), (256, "libx264", 12, 0), (64, "libx264", 12, 0)], 2),
+    ],
+)
+def test_the_first_video_stream_is_read_and_the_notes_tell_of_others(
+    name, streams, others, tmp_path
+):
+    """As of two cameras in one file: labels may be of the one that is not read."""
+    path = write_streams(tmp_path / name, *streams)
     for source in (video(path=str(path), k=1), every_frame(path=str(path), cuts="none")):
         notes = [note for note in source.notes if "several video streams" in note]
-        assert bool(notes) is not cover
+        assert bool(notes) is bool(others)
         if notes:
-            assert notes[0].endswith("is read, first 'cameras.mp4' with 2")
+            assert notes[0].endswith(f"the first is read, such as '{name}' with {others + 1}")
         assert source[0].image().shape == (96, 96, 3)
+        # no stored answers to the stream that FFmpeg prefers
+        assert source[0].key().startswith("first picture ") is bool(others)
+
+
+def test_a_picture_of_a_cover_is_no_video(tmp_path):
+    """As in a piece of music: it counted as a video of one frame."""
+    path = write_streams(tmp_path / "song.mp4", (64, "mjpeg", 1, PICTURE))
+    with pytest.raises(UsageError, match="there is none but a picture of a cover"):
+        video(path=str(path), k=1)
 
 
 FORMATS = {

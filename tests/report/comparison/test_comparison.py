@@ -3,6 +3,7 @@
 import json
 import shlex
 from dataclasses import replace
+from inspect import signature
 from itertools import combinations, product
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.stats import binom, multinomial, norm
 from scored import score
 
 import steadyeye as se
+from steadyeye.core import plugins
 from steadyeye.core.boxes import BoxTable
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
@@ -453,10 +455,32 @@ def test_words():
         "degraded_accuracy(images=all)": "degraded accuracy (all images)",
         "mce(baseline=none)": "mCE (no baseline)",
         "mpc(iou=coco)": "mpc",
+        "drop(k=1)": "drop ±1",
+        "self_consistency(k=4)": "self-consistency ±4",
+        "localization(k=3, iou=coco)": "localization ±3 (IoU 0.50:0.95)",
+        "failure_points(thresholds=(0.9, 0.5))": "failure points (thresholds (0.9, 0.5))",
     }
     assert {metric: name_metric(metric) for metric in names} == names
     assert format_ends(0.031, 0.374, "share") == "3.1 to 37.4"
     assert format_ends(-0.031, 0.374, "share") == "−3.1 to +37.4"
+
+
+def list_variants():
+    """Each parameter of each metric that ships, in two values: the two names of its results."""
+    values = {"iou": ("0.5", "coco"), "images": ("right", "all"), "baseline": ("alexnet", "none")}
+    values |= {"objects": ("found", "all"), "size": ("small", "large"), "space": ("probit", "x")}
+    values |= {"thresholds": ("(0.9, 0.5)", "(0.9, 0.1)"), "line": ("a.csv", "b.csv")}
+    for spec in plugins.own_names("metrics"):
+        parameters = list(signature(plugins.load("metrics", spec)).parameters)[1:]
+        for name in parameters:
+            yield [f"{spec}({name}={value})" for value in values.get(name, ("1", "4"))]
+
+
+def test_no_two_metrics_have_one_name():
+    pairs = list(list_variants())
+    assert len(pairs) > 40
+    assert {"drop(k=1)", "mpc(iou=0.5)", "blink_rate(score=1)"} <= {pair[0] for pair in pairs}
+    assert [pair for pair in pairs if len(set(map(name_metric, pair))) == 1] == []
 
 
 # ---------------------------------------------------------------- on tables, and in the report

@@ -160,8 +160,10 @@ class VideoIndex:
     def key(self, number: int) -> str:
         """What names frame `number` by content. Raises `SampleError` for a file that went away."""
         try:
-            # "picture", as frames were read without a proof of their key frames, and not upright
-            return f"picture {number} of {self.digest}"
+            # "picture", as frames were read without a proof of their key frames, and not upright;
+            # "first", as the stream that FFmpeg prefers was read
+            first = "first " if self.others else ""
+            return f"{first}picture {number} of {self.digest}"
         except OSError as error:
             raise SampleError(f"cannot read the video '{self.path}': {error.strerror}") from error
 
@@ -179,12 +181,13 @@ def open_video(path: Place, **options: str) -> Any:
 
 
 def picture_stream(container: Any) -> Any:
-    """The stream of a container that is its video and no picture of its cover; None without one.
+    """The first video stream of a container that is no picture of its cover; None without one.
 
+    Whichever FFmpeg would prefer, by a mark or by bits a second: those differ between copies.
     Its decoder refuses frames of more than twice the pixels that are read, whatever the container
     says of them: twice, as it counts the pixels that it adds at the edges.
     """
-    stream = container.streams.best("video")
+    stream = next(iter(_list_streams(container)), None)
     if stream is not None and stream.codec_context is not None:
         most = min(2 * (read_max_pixels() + EDGES), MOST_OF_FFMPEG)
         stream.codec_context.options = {"max_pixels": str(most)}
@@ -234,14 +237,16 @@ def _index(path: Place) -> VideoIndex:
         with open_video(path) as container:
             stream = picture_stream(container)
             if stream is None or stream.codec_context is None:
-                hint = "give a video or a folder of videos"
-                raise UsageError(f"'{path}' has no video stream that can be read; {hint}")
+                raise UsageError(
+                    f"the first video stream of '{path}' cannot be read, or there is none but a "
+                    "picture of a cover; give a video or a folder of videos"
+                )
             _check_pixels(path, stream.codec_context)
             packets = read_packets(container, stream)
             _check_whole(path, stream.frames, packets)
             why = packets.unproven or disorder(packets)
             video = _of_frames(path, why) if why else _of_packets(path, stream, packets)
-            return replace(video, others=_count_others(container, stream))
+            return replace(video, others=len(_list_streams(container)) - 1)
     except av.EOFError as error:
         raise _empty(path) from error
     except av.FFmpegError as error:
@@ -249,11 +254,10 @@ def _index(path: Place) -> VideoIndex:
         raise UsageError(f"cannot open the video '{path}': {error.strerror}; {hint}") from error
 
 
-def _count_others(container: Any, stream: Any) -> int:
-    """How many video streams there are besides one, pictures of the cover aside."""
+def _list_streams(container: Any) -> list[Any]:
+    """The video streams of a container, pictures of the cover aside."""
     cover = av.stream.Disposition.attached_pic
-    streams = container.streams.video
-    return sum(not some.disposition & cover for some in streams if some.index != stream.index)
+    return [stream for stream in container.streams.video if not stream.disposition & cover]
 
 
 def _check_pixels(path: Place, context: Any) -> None:

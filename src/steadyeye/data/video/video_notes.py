@@ -21,8 +21,8 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
     several = [name for name, video in videos.items() if video.others]
     if several:
         notes.append(
-            f"{_count(several, videos)} with several video streams, of which the one that FFmpeg "
-            f"prefers is read, first '{several[0]}' with {videos[several[0]].others + 1}"
+            f"{_count(several, videos)} with several video streams, of which the first is read, "
+            f"such as '{several[0]}' with {videos[several[0]].others + 1}"
         )
     lost = [name for name, video in videos.items() if video.lost]
     if lost:

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import OOD, BoxTable, Verified, take
+from steadyeye.core.boxes import OOD, BoxTable, Verified, exceed_score, take
 from steadyeye.core.disk_columns import DiskColumn, release_pages
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
@@ -184,7 +184,7 @@ def _judge(predictions: Predictions, score: float, iou: float) -> Judged:
     columns = tuple(DiskColumn(kind) for kind in (np.int64, np.int64, np.int64, np.float64))
     # all columns of a piece at a time: there may be millions of detections
     for start in range(0, len(scores), PIECE):
-        rows = np.flatnonzero(scores[start : start + PIECE] > score) + start
+        rows = np.flatnonzero(exceed_score(scores[start : start + PIECE], score)) + start
         parts = (rows, *_judge_rows(predictions, rows, iou))
         for column, part in zip(columns, parts, strict=True):
             column.append(part)

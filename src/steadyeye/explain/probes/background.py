@@ -25,7 +25,15 @@ from steadyeye.explain.backgrounds import (
     read_backgrounds,
     select_qualifying,
 )
-from steadyeye.explain.context import Change, Probe, ProbeGrid, Step, Subject, refuse_cut
+from steadyeye.explain.context import (
+    Change,
+    Probe,
+    ProbeError,
+    ProbeGrid,
+    Step,
+    Subject,
+    refuse_cut,
+)
 from steadyeye.explain.targets import Target
 
 KINDS = "gradient, noise, frames"
@@ -45,7 +53,7 @@ def background(
     cannot be asked not to is refused. `masks`: "truth" takes the data's own; where there is none,
     "grabcut" guesses from the box by colours, and "hf(name='…')" or
     "torchvision(name='maskrcnn_…')" segment; targets without a mask are left out. Step "" is the
-    image as it is. Raises `UsageError` where no mistake has a mask and where too few backgrounds
+    image as it is. Raises `ProbeError` where no mistake has a mask and where too few backgrounds
     qualify. Lau et al. 2021.
 
     Example: `background(kinds='gradient, noise')`
@@ -133,7 +141,7 @@ def _masks(
 ) -> tuple[dict[Target, Mask], list[str]]:
     """The masks of the targets that have one, and how many have none.
 
-    Raises `UsageError` where no mistake has one.
+    Raises `ProbeError` where no mistake has one.
     """
     mask_of: dict[Target, Mask] = {}
     for target in objects:
@@ -145,7 +153,7 @@ def _masks(
             mask_of[target] = pack_mask(pixels, origin)
     without = [target for target in objects if target not in mask_of]
     if not any(target.cause for target in mask_of):
-        raise UsageError(
+        raise ProbeError(
             f"background: none of the {number_of(sum(bool(e.cause) for e in objects), 'mistake')} "
             f"of {subject.model.name} has a mask in '{subject.source.name}'; give "
             "background(masks=…) a segmentation model, or 'grabcut' to guess masks from the boxes"
@@ -158,7 +166,7 @@ def _masks(
 
 def _refuse_few(subject: Subject, fit: Sequence[Background], offered: int, why: str) -> None:
     if len(fit) < FEWEST:
-        raise UsageError(
+        raise ProbeError(
             f"background: {len(fit)} of {offered} backgrounds qualify for {subject.model.name}, "
             f"at least {FEWEST} are needed{f' ({why})' if why else ''}; give a folder with more "
             "of them"

@@ -8,7 +8,7 @@ from steadyeye.core.abilities import Explainable
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Image, Tag
 from steadyeye.explain.attributions import INSIDE, sizes
-from steadyeye.explain.context import Probe, ProbeGrid, Step, Subject
+from steadyeye.explain.context import Probe, ProbeError, ProbeGrid, Step, Subject
 from steadyeye.explain.saliency import share, sum_cells
 from steadyeye.explain.targets import Target
 from steadyeye.models.introspection.integrated_gradients import (
@@ -28,7 +28,7 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
     For detectors that can be opened: torchvision's, those of transformers, and functions that say
     how (`steadyeye.models.introspection.differentiable`). `baseline`: "black", or "grey", the
     image's mean value. `steps`: points on the path from it, at most; doubled from 32 until the sum
-    of the attributions is the score difference within 1 %. Raises `UsageError` for a detector
+    of the attributions is the score difference within 1 %. Raises `ProbeError` for a detector
     without gradients. Sundararajan et al. 2017; as in Lau et al. 2021.
 
     Example: `attribution(probe='integrated_gradients', baseline='grey')`
@@ -41,7 +41,7 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
         subject.model.fix_candidates if isinstance(subject.model, Explainable) else None
     )
     if fix_candidates is None:
-        raise UsageError(
+        raise ProbeError(
             f"{subject.model.name} has no gradients; use attribution(probe='rise') or "
             "attribution(probe='occlusion'), which need its outputs alone"
         )

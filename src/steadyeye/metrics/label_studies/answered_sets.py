@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import exceed_score
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import farthest, pm_sets
@@ -159,7 +160,7 @@ def _images(predictions: Predictions, question: Question) -> AnsweredSets:
         )
     assert question.score is not None, "a question about boxes has a threshold"
     rows = np.flatnonzero(predictions.valid)
-    above = np.flatnonzero(boxes.score > question.score)
+    above = np.flatnonzero(exceed_score(boxes.score, question.score))
     classes: list[set[str]] = [set() for _ in range(len(predictions))]
     sums = np.bincount(boxes.image[above], boxes.score[above], minlength=len(predictions))
     counts = np.bincount(boxes.image[above], minlength=len(predictions))

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import Detections
+from steadyeye.core.boxes import Detections, reach_score
 from steadyeye.core.errors import UsageError, one_line, unknown
 from steadyeye.core.model_stages import Stages
 from steadyeye.core.seeds import fingerprint
@@ -199,7 +199,7 @@ def suppress_overlaps(
     Greedy non-maximum suppression as OpenCV does it: a box goes if its IoU with a better one of
     its class is above `overlap`; None: no suppression.
     """
-    strong = np.flatnonzero(detections.scores >= threshold)
+    strong = np.flatnonzero(reach_score(detections.scores, threshold))
     order = strong[np.argsort(-detections.scores[strong], kind="stable")]
     boxes, labels, scores = (
         detections.boxes[order],

@@ -87,7 +87,8 @@ def _both(before: Evaluated, after: Evaluated, name: str) -> tuple[str, BoundMet
 
 
 def _name_gain(metric: str) -> str:
-    return "drop in mAP" if metric.startswith("map_drop") else name_metric(metric).partition("(")[0]
+    drops = {"drop": "drop", "map_drop": "drop in mAP"}
+    return drops.get(metric.partition("(")[0], name_metric(metric).partition(" (")[0])
 
 
 def _title(several: Sequence[TrainingGains]) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, in_classes, select, take
+from steadyeye.core.boxes import BoxTable, exceed_score, in_classes, select, take
 from steadyeye.core.claims import higher
 from steadyeye.core.film_frames import away, set_film
 from steadyeye.core.format import format_difference, number_of, percent, points
@@ -154,7 +154,7 @@ def _ends(result: Result) -> str:
 
 def _counts(side: Frames) -> list[int]:
     """True positives, then errors of every kind, of the confident detections."""
-    strong = take(side.detections, np.flatnonzero(side.detections.score > CONFIDENT))
+    strong = take(side.detections, np.flatnonzero(exceed_score(side.detections.score, CONFIDENT)))
     mistakes = errors(side.truth, strong, len(side.rows))
     counts = [int((mistakes.kind == kind).sum()) for kind in range(-1, len(KINDS) - 1)]
     return [*counts, int(mistakes.missed.sum())]
@@ -167,7 +167,7 @@ def _of(predictions: Predictions, row: int) -> tuple[BoxTable, BoxTable]:
     assert detections is not None, "checked by needs"
     selected = select(detections, np.array([row]))
     objects = in_classes(select(truth, np.array([row])))
-    return objects, take(selected, np.flatnonzero(selected.score > CONFIDENT))
+    return objects, take(selected, np.flatnonzero(exceed_score(selected.score, CONFIDENT)))
 
 
 @dataclass(frozen=True)

@@ -1,43 +1,40 @@
 """Metrics and their differences as prose has them."""
 
-SPACED = (
-    *("flip_rate", "degraded_accuracy", "degraded_rank", "degraded_probability"),
-    *("confident_mistakes", "out_of_distribution", "random_neighbour"),
-)
+import re
+
 CALLED = {
-    **{name: name.replace("_", " ") for name in SPACED},
     **{"mce": "mCE", "relative_mce": "relative mCE", "map": "mAP", "mar": "mAR"},
     **{"map_without_ood": "mAP without OOD", "map_drop": "mAP drop"},
     **{"precision_at": "precision", "recall_at": "recall", "f1_at": "F1", "best_f1": "best F1"},
+    **{"pm_k": "pm-k", "pm_k_map": "pm-k mAP", "self_consistency": "self-consistency"},
     "misclassification": "wrong class",
 }
-
+"""Metrics whose words are not those of their names."""
 
 COCO = "IoU 0.50:0.95"
-OF_SWEEPS = frozenset({"mpc", "rpc"})
-"""Metrics that are at `COCO` by default."""
-
-USUAL = frozenset({("iou", "0.5"), ("detections", "100")})
-"""Parameters that a name leaves out."""
+OF_SWEEPS = frozenset({"mpc", "rpc", "map_failure_points"})
+"""Metrics that are at `COCO` by default; the others at an IoU of 0.5."""
 
 
 def name_metric(metric: str) -> str:
-    """A metric as prose names it: `pm_k(k=10)` is pm-10."""
+    """A metric as prose names it, with all that tells it from others: `drop(k=10)` is drop ±10."""
     name, _, rest = metric.partition("(")
-    parts = rest.removesuffix(")").split(", ")
+    parts = re.split(r", (?=\w+=)", rest.removesuffix(")"))
     parameters = dict(part.split("=", 1) for part in parts if "=" in part)
     k, size, score = (parameters.pop(name, "") for name in ("k", "size", "score"))
-    title = {**CALLED, "pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP"}.get(name, name)
-    if score and name in CALLED:
+    usual = {("iou", "coco" if name in OF_SWEEPS else "0.5"), ("detections", "100")}
+    title = CALLED.get(name, name.replace("_", " "))
+    if k:
+        title = title.replace("pm-k", f"pm-{k}") if "pm-k" in title else f"{title} ±{k}"
+    if score:
         title = f"{title} at score {score}"
-    more = [_say_parameter(*item) for item in parameters.items() if item not in USUAL]
-    more = [text for text in more if text and not (name in OF_SWEEPS and text == COCO)]
+    more = [_say_parameter(*item) for item in parameters.items() if item not in usual]
     more = [*([f"{size} objects"] if size else []), *more]
     return f"{title} ({', '.join(more)})" if more else title
 
 
 def _say_parameter(parameter: str, value: str) -> str:
-    """A parameter that is not the usual one, in words; blank where the report says it elsewhere."""
+    """A parameter that is not the usual one, in words."""
     texts = {
         "iou": COCO if value == "coco" else f"IoU {value}",
         "detections": f"{value} per image and class",
@@ -45,7 +42,7 @@ def _say_parameter(parameter: str, value: str) -> str:
         "objects": f"{value} objects",
         "baseline": "no baseline" if value == "none" else f"baseline {value}",
     }
-    return texts.get(parameter, "")
+    return texts.get(parameter, f"{parameter} {value}")
 
 
 def amount(value: float, unit: str, brief: bool = False) -> str:

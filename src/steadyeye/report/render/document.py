@@ -8,7 +8,7 @@ from typing import Any
 from steadyeye.core.errors import list_texts
 from steadyeye.core.format import WITHIN, format_metric, format_metric_ends, number_of
 from steadyeye.core.report_types import Section, Topic
-from steadyeye.core.result_lookup import find, limit, read_k
+from steadyeye.core.result_lookup import find, limit
 from steadyeye.core.types import Evaluated, Result
 from steadyeye.report.comparison.metric_wording import name_metric
 from steadyeye.report.render.number_meanings import READING
@@ -89,12 +89,7 @@ def _heads(kinds: Sequence[str], rows: Sequence[GridRow]) -> tuple[str, ...]:
 
 def head(result: Result) -> str:
     """A number as a column is headed: `pm-10`, `flip rate`, `self-consistency ±10`."""
-    name = result.name.partition("(")[0]
-    if name == "self_consistency":
-        return f"self-consistency ±{read_k(result)}"
-    if name == "map_drop":
-        return "mAP drop"
-    return name_metric(result.name).replace("_", " ")
+    return name_metric(result.name)
 
 
 def _main(model: Evaluated) -> Iterator[Result]:
