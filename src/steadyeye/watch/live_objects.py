@@ -10,7 +10,7 @@ from steadyeye.metrics.sequences.object_steadiness import LEAST
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
     DIP,
-    GAP,
+    LONGEST,
     MISS,
     SCORE,
     UNSURE,
@@ -83,9 +83,9 @@ class _Life:
 class LiveObjects:
     """The objects of a stream.
 
-    A frame of an object is settled when the object is detected again, up to `GAP` seconds later,
-    and counts once the object was detected `LEAST` times. Memory is that of the frames of two
-    `GAP`s and of the objects in them. `score`: from it on a detection counts.
+    A frame of an object is settled when the object is detected again, up to `LONGEST` later, and
+    counts once the object was detected `LEAST` times. Memory is that of the frames of twice as long
+    and of the objects in them. `score`: from it on a detection counts.
     """
 
     def __init__(self, score: float = SCORE) -> None:
@@ -114,7 +114,7 @@ class LiveObjects:
 
     def _forget(self, seconds: float) -> None:
         """Drops the frames before those in which an object in view may be, when they are many."""
-        old = int(np.searchsorted(self._scene.seconds, seconds - GAP)) - 1
+        old = int(np.searchsorted(self._scene.seconds, seconds - LONGEST)) - 1
         if old < max(len(self._scene.frame) / 2, 1):
             return
         self._scene, rows = _drop(self._scene, old)

@@ -248,6 +248,19 @@ def test_times_that_a_container_rounds_are_even():
     assert box_jitter(rounded).n == 2 * (FRAMES - 4)
 
 
+def test_a_gap_of_a_second_is_one_whenever_it_is():
+    """In floating point 1.2 − 0.2 is a second and 1.1 − 0.1 is more."""
+    for last in range(5, 15):
+        table = film(
+            lambda video, frame, last=last: (
+                [] if last < frame < last + 10 + (video == "v1") else [(square(100), 0, 0.9)]
+            )
+        )
+        objects = link(table)
+        assert np.bincount(objects.row < FRAMES).tolist() == [FRAMES - 10, FRAMES]
+        assert len(objects) == 3, "the gap of 1.1 s in the second video makes it two objects"
+
+
 def test_rows_in_any_order_give_the_same_objects():
     table = testing.example_tracks()
     turned = np.random.default_rng(0).permutation(len(table))

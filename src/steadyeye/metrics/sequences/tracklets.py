@@ -39,6 +39,9 @@ APART = 0.2
 """Seconds between two frames up to which an object can be followed from one to the next."""
 ROUNDED = 0.001
 """Seconds that containers round times to."""
+LONGEST = GAP + ROUNDED / 2
+"""Seconds between two detections of an object at most: 30 of 29.97 frames a second are more than
+`GAP`, and 25 of 25 are not, whatever 1/25 is rounded to."""
 SWITCH = 0.2
 """What another class costs in an assignment, in IoU; it also has to reach `SAME`, or `DUPLICATE`
 after a frame in which the object was not found."""
@@ -315,7 +318,7 @@ def follow(scene: Scene, objects: list[TrackedObject], place: int) -> Followed:
     Returns those that may still be seen again, those that begin in the frame, and those of the
     first that are in it.
     """
-    since = scene.seconds[place] - GAP
+    since = scene.seconds[place] - LONGEST
     active = [item for item in objects if scene.seconds[item.places[-1]] >= since]
     distinct = remove_duplicates(scene.raw, scene.detections[place])
     strong = reach_score(scene.raw.score[distinct], scene.score)
