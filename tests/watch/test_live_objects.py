@@ -41,7 +41,7 @@ def follow_live(frames, numbers, seconds):
     sizes = []
     for number, second, detections in zip(numbers, seconds, frames, strict=True):
         counts.add(live.add(int(number), float(second), detections))
-        sizes.append(len(live._scene.frame))
+        sizes.append(len(live._scene.rows))
     return counts, sizes
 
 
@@ -78,7 +78,7 @@ def test_an_object_that_stays_takes_no_more_memory():
     for number in range(2_000):
         live.add(number, number / 25, Detections(box, np.zeros(1, np.int32), np.ones(1)))
     (life,) = live._lives.values()
-    assert len(live._scene.frame) <= 2 * 26 + 2
+    assert len(live._scene.rows) <= 2 * 26 + 2
     assert len(life.item.places) <= 2 * 26 + 2
     assert life.detections == 2_000
 

@@ -241,6 +241,34 @@ def test_steady_motion_at_an_uneven_frame_rate_is_no_jitter():
     )
 
 
+def test_objects_move_by_time_where_frames_were_dropped():
+    """A quarter of its width a frame; behind a pause of four frames it is where it should be."""
+    numbers = np.tile(np.arange(FRAMES) + 3 * (np.arange(FRAMES) // 10), 2)
+    lost = (15, 22)
+
+    def objects(video, frame):
+        return [(square(100 + 10 * numbers[frame]), 0, 0.3 if frame in lost else 0.9)]
+
+    table = film(objects)
+    seconds = numbers / 30
+    found = link(replace(table, tags={**table.tags, "seconds": seconds}))
+    expected = [DIP if frame in lost else DETECTED for frame in range(FRAMES)]
+    assert [states_of(found, number) for number in range(len(found))] == [expected, expected]
+    # of times that do not rise the numbers of frames are taken
+    again = np.tile(np.arange(FRAMES) // 2, 2) / 30
+    assert (
+        len(
+            link(
+                replace(
+                    film(lambda v, f: [(square(10 * f), 0, 0.9)]),
+                    tags={**table.tags, "seconds": again},
+                )
+            )
+        )
+        == 2
+    )
+
+
 def test_times_that_a_container_rounds_are_even():
     table = film(lambda video, frame: [(square(100), 0, 0.9)])
     milliseconds = np.round(table.tags["frame"] / 120, 3)  # 8 and 9 ms
