@@ -41,7 +41,7 @@ def follow_live(frames, numbers, seconds):
     sizes = []
     for number, second, detections in zip(numbers, seconds, frames, strict=True):
         counts.add(live.add(int(number), float(second), detections))
-        sizes.append(len(live._scene.frame))
+        sizes.append(len(live._scene.rows))
     return counts, sizes
 
 
@@ -78,7 +78,7 @@ def test_an_object_that_stays_takes_no_more_memory():
     for number in range(2_000):
         live.add(number, number / 25, Detections(box, np.zeros(1, np.int32), np.ones(1)))
     (life,) = live._lives.values()
-    assert len(live._scene.frame) <= 2 * 26 + 2
+    assert len(live._scene.rows) <= 2 * 26 + 2
     assert len(life.item.places) <= 2 * 26 + 2
     assert life.detections == 2_000
 
@@ -98,3 +98,14 @@ def test_nothing_is_linked_over_a_cut_or_a_long_gap():
     for number in range(45, 55):
         counts.add(live.add(number, number / 10, box))
     assert counts.states == {DETECTED: 30}
+
+
+@pytest.mark.parametrize("missed", [9, 10])
+def test_a_gap_of_a_second_is_one_whenever_it_is(missed):
+    """Up to a second an object is the same; in floating point 1.1 − 0.1 is more than a second."""
+    box = Detections(np.array([[10.0, 10, 50, 50]]), np.zeros(1, np.int32), np.ones(1))
+    nothing = Detections(np.zeros((0, 4)), np.zeros(0, np.int32), np.zeros(0))
+    for last in range(5, 15):
+        frames = [box] * last + [nothing] * missed + [box] * 10
+        counts, _ = follow_live(frames, range(len(frames)), np.arange(len(frames)) / 10)
+        assert counts.states[MISS] == (missed if missed == 9 else 0)

@@ -30,8 +30,9 @@ def observe(observer, labels, step=0.1, scene=0, start=0):
     """The blocks that are completed by frames with these classes, and the last one."""
     blocks = []
     for place, label in enumerate(labels, start):
-        block, _ = observer.add(place, scene, place * step, QUANTITIES_OF_GREY, Answer(label, 0.5))
+        block = observer.begin_block(place * step)
         blocks += [block] if block else []
+        observer.add(place, scene, place * step, QUANTITIES_OF_GREY, Answer(label, 0.5))
     return [*blocks, observer.end_block()]
 
 

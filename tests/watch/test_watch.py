@@ -161,6 +161,8 @@ def test_a_watch_that_an_alert_ended_goes_on_behind_its_frame(tmp_path):
         )
     assert 0 < frame_counts[0] < frame_counts[1] == 600
     assert watch.latest["starts"] == 2
+    # the frame with which a block was complete made a block of its own, of one frame
+    assert watch.latest["measures"]["flip_rate"]["total"]["n"] == 60
 
 
 class Stopping:
@@ -186,6 +188,7 @@ def test_a_watch_that_was_killed_goes_on_with_every_frame_once(tmp_path):
     parts = watch.latest
     assert parts["starts"] == 3
     assert parts["counts"]["processed"] == whole["counts"]["processed"] == 600
+    assert watch.memory.reference.n == 600, "no frame was counted before and behind a restart"
     for name in ("flip_rate", "blink_rate"):
         both = parts["measures"][name]["total"], whole["measures"][name]["total"]
         assert both[0]["n"] == both[1]["n"] == 60

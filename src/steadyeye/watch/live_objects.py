@@ -10,9 +10,8 @@ from steadyeye.metrics.sequences.object_steadiness import LEAST
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
     DIP,
-    GAP,
+    LONGEST,
     MISS,
-    ROUNDED,
     SCORE,
     UNSURE,
     Scene,
@@ -82,11 +81,11 @@ class _Life:
 
 
 class LiveObjects:
-    """The objects of a stream.
+    """The objects of a stream. They move by numbers of frames: seconds may be those of arrival.
 
-    A frame of an object is settled when the object is detected again, up to `GAP` seconds later,
-    and counts once the object was detected `LEAST` times. Memory is that of the frames of two
-    `GAP`s and of the objects in them. `score`: from it on a detection counts.
+    A frame of an object is settled when the object is detected again, up to `LONGEST` later, and
+    counts once the object was detected `LEAST` times. Memory is that of the frames of twice as long
+    and of the objects in them. `score`: from it on a detection counts.
     """
 
     def __init__(self, score: float = SCORE) -> None:
@@ -96,14 +95,14 @@ class LiveObjects:
     def begin_scene(self) -> None:
         """Forgets all objects, as behind a cut: what was in view is not what comes."""
         self._lives: dict[int, _Life] = {}
-        nothing = np.zeros(0, dtype=np.int64)
-        self._scene = Scene(nothing, nothing, np.zeros(0), detection_table(()), [], self.score)
+        rows, times = np.zeros(0, dtype=np.int64), np.zeros(0)
+        self._scene = Scene(rows, times, times, detection_table(()), [], self.score)
 
     def add(self, number: int, seconds: float, detections: Detections) -> ObjectCounts:
         """What is settled by a frame. Numbers and seconds rise from frame to frame."""
         self._forget(seconds)
         self._scene = scene = _append(self._scene, number, seconds, detections)
-        place = len(scene.frame) - 1
+        place = len(scene.rows) - 1
         objects = [life.item for life in self._lives.values()]
         active, begun, updated = follow(scene, objects, place)
         settled = ObjectCounts()
@@ -115,8 +114,8 @@ class LiveObjects:
 
     def _forget(self, seconds: float) -> None:
         """Drops the frames before those in which an object in view may be, when they are many."""
-        old = int(np.searchsorted(self._scene.seconds, seconds - GAP - ROUNDED)) - 1
-        if old < max(len(self._scene.frame) / 2, 1):
+        old = int(np.searchsorted(self._scene.seconds, seconds - LONGEST)) - 1
+        if old < max(len(self._scene.rows) / 2, 1):
             return
         self._scene, rows = _drop(self._scene, old)
         for key, life in list(self._lives.items()):
@@ -149,7 +148,7 @@ class LiveObjects:
             changed = state == DETECTED and item.label != life.label
             if state in LOST or changed:
                 after = item.label if changed else life.label
-                number = int(scene.frame[row])
+                number = int(scene.clock[row])
                 x0, y0, x1, y1 = (round(float(side), 1) for side in box)
                 counts.events.append(
                     ObjectEvent(number, (x0, y0, x1, y1), life.label, after, state)
@@ -171,8 +170,8 @@ def _append(scene: Scene, number: int, seconds: float, detections: Detections) -
     first = len(scene.raw)
     return Scene(
         np.append(scene.rows, len(scene.rows)),
-        np.append(scene.frame, number),
         np.append(scene.seconds, seconds),
+        np.append(scene.clock, number),
         BoxTable(
             np.append(scene.raw.image, np.full(len(new), len(scene.rows))),
             np.append(scene.raw.label, new.label),
@@ -192,8 +191,8 @@ def _drop(scene: Scene, frames: int) -> tuple[Scene, int]:
     rest = take(scene.raw, np.arange(rows, len(scene.raw)))
     return Scene(
         scene.rows[:-frames],
-        scene.frame[frames:],
         scene.seconds[frames:],
+        scene.clock[frames:],
         replace(rest, image=rest.image - frames),
         [places - rows for places in scene.detections[frames:]],
         scene.score,

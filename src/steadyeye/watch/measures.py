@@ -108,12 +108,11 @@ class Observer:
         seconds: float,
         quantities: Mapping[str, float],
         answer: Answer,
-    ) -> tuple[Block | None, list[FrameEvent]]:
-        """The block that a frame completes, if it does, and what speaks against any measure.
+    ) -> list[FrameEvent]:
+        """What speaks against any measure, once a frame is counted in the block.
 
         `quantities`: what `measure_input` gives for the frame.
         """
-        complete = self._begin_block(seconds)
         seconds = self._continue_scene(scene, seconds)
         events = self._compare(number, seconds, answer)
         if answer.detections is not None:
@@ -122,14 +121,15 @@ class Observer:
         self._measure(seconds, quantities, answer)
         self.block.frames += 1
         self._before = seconds, answer
-        return complete, events
+        return events
 
     def end_block(self) -> Block | None:
         """The block so far, where any frame is in it; the next frame begins another."""
         block, self.block = self.block, Block()
         return block if block.frames else None
 
-    def _begin_block(self, seconds: float) -> Block | None:
+    def begin_block(self, seconds: float) -> Block | None:
+        """The block that a frame of a time completes, if it does; to be called before `add`."""
         number = int(seconds // self.seconds)
         if number == self._number:
             return None

@@ -79,7 +79,6 @@ class Watch:
         self._tick = 0.0
         self._is_sparse = self._said_sparse = False
         self._status = ""
-        self._last: PreparedFrame | None = None
         self._is_over = False
         self._block_began: float | None = None
         self._times: deque[float] = deque(maxlen=60)
@@ -90,6 +89,10 @@ class Watch:
         """Whether any promise was ever broken, before a restart too."""
         return any(watched.broken for watched in self.memory.watched)
 
+    @property
+    def _ends_at_alert(self) -> bool:
+        return self._has_alert and self.settings.stop_at_alert
+
     def run(self) -> None:
         """Watches until the source ends, or to the first alert where that is asked for."""
         frames = PrepareAhead(self.feed, self._prepare)
@@ -99,37 +102,41 @@ class Watch:
                 if frame is not None:
                     self._observe(frame)
                 self._look_around()
-                if self._has_alert and self.settings.stop_at_alert:
+                if self._ends_at_alert:
                     break
         finally:
             frames.close()
         self._is_over = frames.is_over
         self._add_block(self.observer.end_block())
         self._say_unmeasured()
-        self._save_all()
+        if self._is_over:
+            self._save(self.memory.counts, self.feed.mark)
         self.latest = self.describe()
 
     def _observe(self, frame: PreparedFrame) -> None:
         """Takes a frame through the model and into the block that it is of."""
-        memory, self._last = self.memory, frame
+        memory = self.memory
         answer = self._ask(frame.prepared)
         if answer is None:
             memory.failed += 1
             return
+        complete = self.observer.begin_block(frame.seconds)
+        if complete is not None:
+            self._add_block(complete)
+            # the frame is of the next block: with it a restart begins
+            self._save(replace(frame.counts, received=frame.number), frame.mark)
+            if self._ends_at_alert:
+                return
         self._times.append(time.monotonic())
         now = datetime.now(UTC)
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
         self.ring.hold(frame.number, frame.seconds, stamp, frame.image, frame.size)
-        complete, events = self.observer.add(
+        events = self.observer.add(
             frame.number, frame.scene, frame.seconds, frame.quantities, answer
         )
         for event in events:
             if self._is_wanted(event.measure):
                 self.ring.store(event, {"time": now.isoformat(timespec="milliseconds")})
-        if complete is not None:
-            self._add_block(complete)
-            self._save(replace(frame.counts, received=frame.number), frame.mark)
-        # the frame is of the next block: with it a restart begins
         memory.processed += 1
         self._block_began = frame.seconds // self.settings.block * self.settings.block
 
@@ -257,14 +264,6 @@ class Watch:
             },
             "webhooks": {"sent": self.webhooks.sent, "failed": self.webhooks.failed},
         }
-
-    def _save_all(self) -> None:
-        """Writes the state up to the last frame that was observed, or the end of the source."""
-        last = self._last
-        if self._is_over or last is None:
-            self._save(self.memory.counts, self.feed.mark)
-        else:
-            self._save(replace(last.counts, received=last.number + 1), last.mark)
 
     def _save(self, counts: FrameCounts, mark: int) -> None:
         """Writes the state, in which the frames of `counts` are."""

@@ -322,3 +322,27 @@ def test_trackers_scores_are_those_of_trackeval():
         mixed = metric(replace(table, tags={**table.tags, "seconds": seconds}))
         assert (mixed.value, mixed.n) == (pytest.approx(metric(table).value), 2)
         assert "1 scene left out" in mixed.notes[0]
+
+
+def test_of_one_video_objects_are_no_frames_and_classes_no_sample():
+    """The interval of a tracker's score was a bootstrap over the classes of the only video."""
+    pytest.importorskip("trackeval")
+    from steadyeye.metrics.hota import hota
+    from steadyeye.metrics.idf1 import idf1
+
+    def truth(video, frame):
+        return [(square(100 * n), n, n) for n in range(4)]
+
+    def answers(video, frame):
+        return [(square(100 * n), n, 0.9) for n in range(4) if (frame + n) % 5]
+
+    both = replace(film(truth, answers), model_to_data_class=np.arange(4))
+    table = replace(both, tags={**both.tags, "video": np.repeat("v0", 2 * FRAMES)})
+    for metric in (hota, idf1):
+        result = metric(table)
+        assert 0 < result.value < 1
+        assert (result.low, result.high) == (None, None), result.interval
+    for metric in (object_recall, fragment_error):
+        assert metric(table).interval == (
+            "Gaffke's bounds over 4 objects, within this one video only"
+        )

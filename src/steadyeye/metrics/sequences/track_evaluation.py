@@ -37,7 +37,7 @@ def judge(name: str, field: str, metric: Any, predictions: Predictions, score: f
 
     Tracks are those of `link` with `score`; a class of a video is a sequence of its own, so that an
     object with another class is not found. A mean over thresholds where the field has several. The
-    interval is a bootstrap over videos.
+    interval is a bootstrap over videos, five or more: classes of a video are no samples of it.
     """
     follow(predictions, score)  # refuses what has no tracks
     sequences = list(list_sequences(predictions, score))
@@ -45,11 +45,15 @@ def judge(name: str, field: str, metric: Any, predictions: Predictions, score: f
     with timing:
         judged = [metric.eval_sequence(data) for _, data in sequences]
 
-    def combine(places: NDArray[np.intp]) -> float:
+    of_video = np.array([video for video, _ in sequences], dtype=np.str_)
+    videos, numbers = np.unique(of_video, return_inverse=True)
+    members = [np.flatnonzero(numbers == number) for number in range(len(videos))]
+
+    def combine(chosen: NDArray[np.intp]) -> float:
+        places = np.concatenate([members[number] for number in chosen])
         every = {str(i): judged[place] for i, place in enumerate(places)}
         return float(np.mean(metric.combine_sequences(every)[field]))
 
-    videos = np.array([video for video, _ in sequences], dtype=np.str_)
     estimate = block_bootstrap.bootstrap(combine, videos, 1)
     objects = sum(data["num_gt_ids"] for _, data in sequences)
     own = Result.of(rename(name, score), estimate, notes=note_sparse(predictions))

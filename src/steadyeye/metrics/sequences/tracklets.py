@@ -39,6 +39,9 @@ APART = 0.2
 """Seconds between two frames up to which an object can be followed from one to the next."""
 ROUNDED = 0.001
 """Seconds that containers round times to."""
+LONGEST = GAP + ROUNDED / 2
+"""Seconds between two detections of an object at most: 30 of 29.97 frames a second are more than
+`GAP`, and 25 of 25 are not, whatever 1/25 is rounded to."""
 SWITCH = 0.2
 """What another class costs in an assignment, in IoU; it also has to reach `SAME`, or `DUPLICATE`
 after a frame in which the object was not found."""
@@ -74,21 +77,24 @@ class Tracklets:
 
 @dataclass
 class TrackedObject:
-    """An object while its scene is gone through: the places and rows of what was found of it."""
+    """An object while its scene is gone through: the places and rows of what was found of it.
+
+    `time`: by the clock of its scene, when it was at `box`. `velocity`: of x and y, in pixels.
+    """
 
     places: list[int]
     detections: list[int]
     box: NDArray[np.float64]
     label: int
-    frame: int
+    time: float
     velocity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(2))
 
-    def move(self, box: NDArray[np.float64], frame: int) -> None:
-        """Takes a box as its own in a later frame."""
-        step = (box - self.box).reshape(2, 2).mean(axis=0) / (frame - self.frame)
+    def move(self, box: NDArray[np.float64], time: float) -> None:
+        """Takes a box as its own at a later time."""
+        step = (box - self.box).reshape(2, 2).mean(axis=0) / (time - self.time)
         weight = SMOOTHING if len(self.places) > 1 else 1.0
         self.velocity = weight * step + (1 - weight) * self.velocity
-        self.box, self.frame = box, frame
+        self.box, self.time = box, time
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,14 +225,15 @@ def _join(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
 class Scene:
     """The n frames of a scene, in the order of time, and what was detected in them.
 
-    `rows`: (n,) of the predictions. `frame`: (n,) their numbers. `seconds`: (n,). `raw`: the
+    `rows`: (n,) of the predictions. `seconds`: (n,). `clock`: (n,) what objects move by, rising:
+    seconds, or numbers of frames where seconds are no good measure of motion. `raw`: the
     detections. `detections`: for each frame the rows in `raw` of those that are no noise, best
     first. `score`: from it on a detection counts.
     """
 
     rows: NDArray[np.intp]
-    frame: NDArray[np.int64]
     seconds: NDArray[np.float64]
+    clock: NDArray[np.float64]
     raw: BoxTable
     detections: list[NDArray[np.intp]]
     score: float
@@ -240,7 +247,7 @@ class Scene:
         detection[positions - places[0]] = item.detections
         corners = self.raw.boxes[item.detections]
         boxes = np.stack(
-            [np.interp(self.frame[places], self.frame[positions], side) for side in corners.T],
+            [np.interp(self.clock[places], self.clock[positions], side) for side in corners.T],
             axis=1,
         )
         for gap in np.split(empty := np.flatnonzero(detection < 0), _breaks(empty)):
@@ -275,10 +282,12 @@ def _read_scene(
     predictions: Predictions, rows: NDArray[np.intp], raw: BoxTable, score: float
 ) -> Scene:
     first, last = (np.searchsorted(raw.image, rows, side) for side in ("left", "right"))
+    seconds = np.asarray(predictions.tags["seconds"], dtype=np.float64)[rows]
+    frame = np.asarray(predictions.tags["frame"], dtype=np.float64)[rows]
     return Scene(
         rows,
-        np.asarray(predictions.tags["frame"], dtype=np.int64)[rows],
-        np.asarray(predictions.tags["seconds"], dtype=np.float64)[rows],
+        seconds,
+        seconds if (np.diff(seconds) > 0).all() else frame,
         raw,
         [start + rank(raw.score[start:stop]) for start, stop in zip(first, last, strict=True)],
         score,
@@ -315,27 +324,27 @@ def follow(scene: Scene, objects: list[TrackedObject], place: int) -> Followed:
     Returns those that may still be seen again, those that begin in the frame, and those of the
     first that are in it.
     """
-    since = scene.seconds[place] - GAP - ROUNDED
+    since = scene.seconds[place] - LONGEST
     active = [item for item in objects if scene.seconds[item.places[-1]] >= since]
     distinct = remove_duplicates(scene.raw, scene.detections[place])
     strong = reach_score(scene.raw.score[distinct], scene.score)
     matched, new = _assign(scene, active, distinct[strong], place, LINK)
     updated = [item for item, _ in matched]
     for item, detection in matched:
-        item.move(scene.raw.boxes[detection], int(scene.frame[place]))
+        item.move(scene.raw.boxes[detection], float(scene.clock[place]))
         item.places.append(place)
         item.detections.append(detection)
         item.label = int(scene.raw.label[detection])
     in_frame = {id(item) for item in updated}
     rest = [item for item in active if id(item) not in in_frame]
     for item, detection in _assign(scene, rest, distinct[~strong], place, SAME)[0]:
-        item.move(scene.raw.boxes[detection], int(scene.frame[place]))
+        item.move(scene.raw.boxes[detection], float(scene.clock[place]))
     return active, [_begin(scene, place, detection) for detection in new], updated
 
 
 def _begin(scene: Scene, place: int, detection: int) -> TrackedObject:
     box, label = scene.raw.boxes[detection], int(scene.raw.label[detection])
-    return TrackedObject([place], [detection], box, label, int(scene.frame[place]))
+    return TrackedObject([place], [detection], box, label, float(scene.clock[place]))
 
 
 def _assign(
@@ -348,11 +357,11 @@ def _assign(
     """The objects with the detections of a frame that are theirs, and the detections left."""
     if not objects or not len(detections):
         return [], detections.tolist()
-    overlap = iou(_predict(objects, int(scene.frame[place])), scene.raw.boxes[detections])
+    overlap = iou(_predict(objects, float(scene.clock[place])), scene.raw.boxes[detections])
     labels = np.array([item.label for item in objects])
     switch = labels[:, None] != scene.raw.label[detections][None]
     # across a gap another class is mostly another object
-    absent = np.array([item.frame < scene.frame[max(place - 1, 0)] for item in objects])
+    absent = np.array([item.time < scene.clock[max(place - 1, 0)] for item in objects])
     needed = np.where(switch, np.where(absent, DUPLICATE, SAME)[:, None], least)
     worth = np.where(overlap >= needed, 1 + overlap - SWITCH * switch, 0.0)
     rows, columns = pair_best(worth)
@@ -362,12 +371,11 @@ def _assign(
     return pairs, np.delete(detections, columns).tolist()
 
 
-def _predict(objects: Sequence[TrackedObject], frame: int) -> NDArray[np.float64]:
-    """(n, 4) where the boxes of objects should be in a frame."""
+def _predict(objects: Sequence[TrackedObject], time: float) -> NDArray[np.float64]:
+    """(n, 4) where the boxes of objects should be at a time."""
     boxes = np.array([item.box for item in objects])
     velocity = np.array([item.velocity for item in objects])
-    frames = np.array([frame - item.frame for item in objects])
-    moved = velocity * frames[:, None]
+    moved = velocity * np.array([[time - item.time] for item in objects])
     return np.asarray(boxes + np.concatenate([moved, moved], axis=1), dtype=np.float64)
 
 

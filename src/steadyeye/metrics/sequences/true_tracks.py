@@ -177,7 +177,8 @@ def _stretch(estimate: Interval, most: float) -> Interval:
     value, low, high = (
         None if end is None else end * most for end in (estimate.value, estimate.low, estimate.high)
     )
-    return Interval(value, low, high, estimate.n, estimate.method)
+    # what `intervals` takes for frames, in a single video, are objects here
+    return Interval(value, low, high, estimate.n, estimate.method.replace(" frame", " object"))
 
 
 def rename(metric: str, score: float) -> str:
