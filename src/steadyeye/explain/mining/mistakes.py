@@ -139,8 +139,8 @@ def list_mistakes(
         on_object = np.isin(cause[own], ON_OBJECT)
         # the label of an object outside the classes is −1, the last of these
         truth[own[on_object]] = of_data[read_entries(boxes.label, objects[on_object])]
-    which = table, place, times, makers, models
-    return Mistakes(tables, verdicts, *which, cause, truth, predicted, tuple(numbers))
+    of_detections = table, place, times, makers, models
+    return Mistakes(tables, verdicts, *of_detections, cause, truth, predicted, tuple(numbers))
 
 
 def name_of(predictions: Predictions, label: int) -> str:
