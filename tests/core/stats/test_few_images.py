@@ -217,7 +217,7 @@ def test_parts_of_images_sum_up_alike_in_pieces(piece, monkeypatch):
         presence = rng.random((301, classes)) < 0.3
         videos = rng.integers(0, 60, 301).astype(str)
         in_video = np.array([presence[videos == video].any(axis=0) for video in np.unique(videos)])
-        own = spread(lambda weight, n=classes: np.zeros(n), presence, videos)
+        own = spread(lambda weight, n=classes: np.zeros(n), np.packbits(presence, axis=1), videos)
         parts = in_video / np.maximum(in_video.sum(axis=1, keepdims=True), 1)
         assert own.share.tobytes() == parts.sum(axis=0).tobytes()
 

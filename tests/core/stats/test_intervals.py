@@ -1,4 +1,5 @@
 import csv
+import tracemalloc
 from itertools import combinations
 from pathlib import Path
 
@@ -238,3 +239,17 @@ def test_clusters_that_are_alike_count_as_so_many(kinds):
     bounds = bounded_means.intervals(wins, totals)
     expected = bounded_means.intervals(wins, apart)
     assert np.array(bounds) == pytest.approx(np.array(expected), abs=1e-7)
+
+
+def test_bounds_of_many_clusters_of_few_kinds_take_few_bytes_each():
+    """Of 100,000 images each counts in several rows, and a run has the memory of none to spare."""
+    rng, clusters = np.random.default_rng(0), 20_000
+    weights = rng.integers(1, 6, (4, clusters)).astype(np.float64)
+    sums = np.minimum(rng.integers(0, 6, weights.shape), weights)
+    tracemalloc.start()
+    low, high = bounded_means.intervals(sums, weights)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    share = sums.sum(axis=1) / weights.sum(axis=1)
+    assert ((low < share) & (share < high)).all()
+    assert most / clusters < 150

@@ -1,5 +1,6 @@
 """Confident mistakes: causes by hand and against a slow reference, each once, ranked by novelty."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from steadyeye.core.boxes import OOD, BoxTable, Detections, Verified, areas, det
 from steadyeye.core.errors import UsageError
 from steadyeye.data.classes.class_map import ancestors, descendants
 from steadyeye.explain.mining import causes
-from steadyeye.explain.mining.candidates import GAP, OUTSIDE, candidates, tracks
+from steadyeye.explain.mining.candidates import GAP, candidates, tracks
 from steadyeye.explain.mining.causes import (
     CAUSES,
     IN_CROWD,
@@ -20,6 +21,7 @@ from steadyeye.explain.mining.causes import (
     stood_for,
 )
 from steadyeye.explain.mining.crops import ALIKE, alike, farthest_first, novelty, thumbnails
+from steadyeye.explain.mining.mistakes import OUTSIDE
 from steadyeye.metrics.detection.frame_ap import outside
 from steadyeye.metrics.map_without_ood import map_without_ood
 
@@ -291,6 +293,23 @@ def test_several_models_on_one_image_make_one_candidate():
     assert mistakes[0].box == tuple(NEAR)
 
 
+def test_a_mistake_takes_few_bytes_until_it_is_asked_for():
+    """Columns alone stay, however many mistakes there are: as objects they took 500 bytes each."""
+    several = 3_000
+    predictions = table([[]] * several, [[(BOX, BEAR, 0.9), (AWAY, BEAR, 0.85)]] * several)
+    judged = [judge_detections(predictions)]
+    candidates([predictions], judged)  # what compiled functions take
+    tracemalloc.start()
+    mistakes = candidates([predictions], judged)
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(mistakes) == 2 * several
+    assert taken / len(mistakes) < 40
+    assert (mistakes[-1].score, mistakes[-1].row) == (0.85, several - 1)
+    with pytest.raises(IndexError):
+        mistakes[2 * several]
+
+
 def test_classes_are_the_same_by_name_whatever_their_number():
     first = table([[(BOX, DATA_CAR)]], [[(BOX, BEAR, 0.9)]])
     other = replace(
@@ -372,8 +391,8 @@ def test_what_is_no_mistake_is_a_candidate_only_where_asked_for():
     (mistake,) = find_candidates(predictions)
     assert (mistake.cause, mistake.truth) == ("out_of_distribution", OUTSIDE)
     assert [c.cause for c in find_candidates(predictions, causes=("unverified",))] == ["unverified"]
-    assert find_candidates(table([[(BOX, DATA_BEAR)]], [[(BOX, BEAR, 0.9)]])) == ()
-    assert find_candidates(table([[]], [[]])) == ()
+    assert len(find_candidates(table([[(BOX, DATA_BEAR)]], [[(BOX, BEAR, 0.9)]]))) == 0
+    assert len(find_candidates(table([[]], [[]]))) == 0
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from steadyeye.core import disk_columns
 from steadyeye.core.boxes import take
 from steadyeye.core.disk_columns import release_pages
-from steadyeye.metrics.detection import average_precision, box_groups, matching, true_positives
+from steadyeye.metrics.detection import average_precision, box_groups, matching, positives
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
 from steadyeye.metrics.detection.box_groups import MOST, group_boxes
 from steadyeye.metrics.detection.matching import ALL, EVERY, IOUS, by_area, match
@@ -110,7 +110,7 @@ def test_sets_in_pieces_on_the_disk_are_as_pycocotools_has_them(monkeypatch, pie
             release_pages()
 
     monkeypatch.setattr(disk_columns, "release_pages", release_at_times)
-    for module in (average_precision, box_groups, disk_columns, matching, true_positives):
+    for module in (average_precision, box_groups, disk_columns, matching, positives):
         monkeypatch.setattr(module, "PIECE", piece)
     monkeypatch.setattr(box_groups, "PIECES", 1 << 30)
     monkeypatch.setattr(matching, "SPAN", span)

@@ -10,10 +10,10 @@ random variable", 2019. That it covers is proven for shares of two values and co
 docs/explanation/coverage.md has it simulated, also for clusters of unequal size.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import comb
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from steadyeye.core.special import betaincinv, ndtri
 
 Floats = NDArray[np.float64]
+Rows: TypeAlias = Floats | Sequence[Floats]
 TAIL = 0.025
 """One-sided: two bounds make a 95 % interval."""
 
@@ -36,7 +37,7 @@ ALL_HALVES = 500  # halves of classes that are tried one by one: up to eleven cl
 MEDIAN_STEPS = 41  # levels at which halves of more classes are looked for
 
 
-def lower_bounds(sums: Floats, weights: Floats, copies: float = 1.0) -> Floats:
+def lower_bounds(sums: Rows, weights: Rows, copies: float = 1.0) -> Floats:
     """(c,) the lower 97.5 % bound of the mean of each row of clusters.
 
     `weights`: (c, g) how much each cluster counts, such as its trials; 0 where it is not of the
@@ -45,8 +46,10 @@ def lower_bounds(sums: Floats, weights: Floats, copies: float = 1.0) -> Floats:
     as if each cluster were there so many times. A row whose mean is below `LEAST` is bounded by 0.
     """
     bounds = np.zeros(len(sums))
-    rows = np.flatnonzero(sums.sum(axis=1) > LEAST * weights.sum(axis=1))
-    merged = _merge_clusters(sums[rows], weights[rows], copies)
+    has_mean = [own.sum() > LEAST * every.sum() for own, every in zip(sums, weights, strict=True)]
+    rows = np.flatnonzero(has_mean)
+    some_sums, some_weights = ([every[i] for i in rows.tolist()] for every in (sums, weights))
+    merged = _merge_clusters(some_sums, some_weights, copies)
     size = max(AT_ONCE // (NODES * (merged.sums.shape[1] + 1)), 1)
     for start in range(0, len(rows), size):
         some = slice(start, start + size)
@@ -56,8 +59,7 @@ def lower_bounds(sums: Floats, weights: Floats, copies: float = 1.0) -> Floats:
 
 def intervals(sums: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """(c,) low and (c,) high ends of the 95 % intervals of each row, as `lower_bounds`."""
-    rest = np.maximum(weights - sums, 0.0)
-    both = lower_bounds(np.vstack([sums, rest]), np.vstack([weights, weights]))
+    both = lower_bounds([*sums, *np.maximum(weights - sums, 0.0)], [*weights, *weights])
     return both[: len(sums)], 1 - both[len(sums) :]
 
 
@@ -77,28 +79,37 @@ class Clusters(NamedTuple):
     times: Floats
 
 
-def _merge_clusters(sums: Floats, weights: Floats, copies: float) -> Clusters:
+def _merge_clusters(sums: Rows, weights: Rows, copies: float) -> Clusters:
     """The clusters of rows and a further one; those alike as one where that leaves few.
 
     Rows with fewer kinds than others have some that are there 0 times.
     """
-    further = np.sum(weights**2, axis=1) / weights.sum(axis=1)
-    order = np.lexsort((sums, weights), axis=1)
-    ordered = [np.take_along_axis(array, order, axis=1) for array in (sums, weights)]
-    new = np.ones(sums.shape, dtype=np.bool_)
-    new[:, 1:] = np.any([np.diff(array, axis=1) != 0 for array in ordered], axis=0)
-    kind = new.cumsum(axis=1) - 1
-    kinds = int(kind.max(initial=-1)) + 1
-    times = np.full(sums.shape, copies)
-    if kinds * SEVERAL <= sums.shape[1]:
-        row, column = np.nonzero(new)
-        at = row, kind[row, column]
-        sums, weights = np.zeros((2, len(sums), kinds))
-        sums[at], weights[at] = (array[row, column] for array in ordered)
-        place = (kind + kinds * np.arange(len(sums))[:, None]).ravel()
-        times = copies * np.bincount(place, minlength=sums.size).reshape(sums.shape)
-    columns = (sums, 0 * further), (weights, further), (times, np.ones(len(further)))
+    shape = len(sums), len(sums[0]) if len(sums) else 0
+    further = np.array([np.sum(row**2) / row.sum() for row in weights])
+    merged = []
+    # a row at a time: there may be very many clusters
+    for of_row in zip(sums, weights, strict=True):
+        merged.append(_merge_row(*of_row))
+        if len(merged[-1][0]) * SEVERAL > shape[1]:
+            every = np.stack([*sums, *weights, *np.full(shape, copies)]).reshape(3, *shape)
+            break
+    else:
+        every = np.zeros((3, shape[0], max((len(row[0]) for row in merged), default=0)))
+        for place, kinds in enumerate(merged):
+            every[:, place, : len(kinds[0])] = kinds
+        every[2] *= copies
+    columns = (every[0], 0 * further), (every[1], further), (every[2], np.ones(len(further)))
     return Clusters(*map(np.column_stack, columns))
+
+
+def _merge_row(sums: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """(m,) sums and weights of the kinds of clusters of a row, and how many there are of each."""
+    order = np.lexsort((sums, weights))
+    sums, weights = sums[order], weights[order]
+    new = np.append(True, (np.diff(sums) != 0) | (np.diff(weights) != 0))
+    first = np.flatnonzero(new[: len(sums)])
+    times = np.diff(first, append=len(sums)).astype(np.float64)
+    return sums[first], weights[first], times
 
 
 def _tails(clusters: Clusters, at: Floats) -> Floats:

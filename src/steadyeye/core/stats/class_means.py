@@ -24,9 +24,11 @@ holds. Where half of the classes or more stand on fewer than `FEWEST` images (vi
 that was tried covers enough: there is none then, and the method says so.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +50,7 @@ OPTIMISM = 3.0
 root of their number."""
 
 Floats = NDArray[np.float64]
-Evaluate = Callable[[NDArray[np.int64] | None], Floats]
+Evaluate = Callable[[NDArray[Any] | None], Floats]
 """`weight -> (classes,)` the values with each image counting so often, None: once; NaN: absent.
 
 Called by several threads at once, after a first call with None."""
@@ -91,16 +93,24 @@ class Spread:
         return text
 
 
-def spread(evaluate: Evaluate, presence: NDArray[np.bool_], videos: NDArray[np.str_]) -> Spread:
-    """The values of classes with how they move. `presence`: (n, k) bool, which images hold them."""
-    video, several = number_clusters(videos), len(np.unique(videos))
-    of = "images" if several == len(videos) else "videos"
-    if several == 1:
-        of = "images of this one video only"
+def spread(evaluate: Evaluate, presence: NDArray[np.uint8], videos: NDArray[np.str_]) -> Spread:
+    """The values of classes with how they move.
+
+    `presence`: (n, ⌈k ÷ 8⌉) which images hold them, a bit for each as `np.packbits` of (n, k).
+    """
+    video = number_clusters(videos)
     units = int(video.max(initial=-1)) + 1
-    in_video = np.zeros((units, presence.shape[1]), dtype=np.bool_)
-    np.logical_or.at(in_video, video, presence)
+    of = "images" if units == len(videos) else "videos"
+    if len(videos) and (videos == videos[0]).all():
+        of = "images of this one video only"
     values = evaluate(None)
+    in_video = np.zeros((units, presence.shape[1]), dtype=np.uint8)
+    np.bitwise_or.at(in_video, video, presence)
+    share, of_videos, of_images = (
+        _sum_parts(in_video, len(values)),
+        _count_rows(in_video, len(values)),
+        _count_rows(presence, len(values)),
+    )
     if units <= SINGLY:
         left_in = (video != np.arange(units)[:, None]).astype(np.int64)
         moves = np.array([values - evaluate(weights) for weights in left_in]).reshape(
@@ -116,20 +126,33 @@ def spread(evaluate: Evaluate, presence: NDArray[np.bool_], videos: NDArray[np.s
         values,
         np.nan_to_num(moves),
         np.asarray(np.nansum(rises, axis=0) / halves, dtype=np.float64),
-        _sum_parts(in_video),
-        in_video.sum(axis=0),
-        presence.sum(axis=0),
+        share,
+        of_videos,
+        of_images,
         units,
         of,
     )
 
 
-def _sum_parts(in_video: NDArray[np.bool_]) -> Floats:
+def _unpack_pieces(presence: NDArray[np.uint8], classes: int) -> Iterator[NDArray[np.uint8]]:
+    """(PIECE, k) which classes consecutive images or videos hold, 0 or 1."""
+    for start in range(0, len(presence), PIECE):
+        yield np.unpackbits(presence[start : start + PIECE], axis=1, count=classes)
+
+
+def _count_rows(presence: NDArray[np.uint8], classes: int) -> NDArray[np.int64]:
+    """(k,) how many images or videos hold each class."""
+    total = np.zeros(classes, dtype=np.int64)
+    for piece in _unpack_pieces(presence, classes):
+        total += piece.sum(axis=0, dtype=np.int64)
+    return total
+
+
+def _sum_parts(in_video: NDArray[np.uint8], classes: int) -> Floats:
     """(k,) how many videos each class stands on, a video of several classes in equal parts."""
-    total = np.zeros(in_video.shape[1])
-    for start in range(0, len(in_video), PIECE):
-        piece = in_video[start : start + PIECE]
-        parts = piece / np.maximum(piece.sum(axis=1, keepdims=True), 1)
+    total = np.zeros(classes)
+    for piece in _unpack_pieces(in_video, classes):
+        parts = piece / np.maximum(piece.sum(axis=1, keepdims=True, dtype=np.int64), 1)
         # rows are added one after the other, so that pieces give the sum of all to the last bit
         parts[0] += total
         total = parts.sum(axis=0)
@@ -152,13 +175,13 @@ def _rises(
 
     def rise(side: NDArray[np.uint8]) -> Floats:
         is_in = np.unpackbits(side, count=units)
-        return evaluate(is_in[video].astype(np.int64)) - values
+        return evaluate(is_in[video]) - values
 
     if len(video) < FEW_IMAGES:
         rises = list(map(rise, sides))
     else:
-        # compiled loops over detections let other threads run
-        with ThreadPoolExecutor() as pool:
+        # compiled loops over detections let other threads run; more of them take only memory
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             rises = list(pool.map(rise, sides))
     return np.asarray(rises, dtype=np.float64).reshape(-1, len(values))
 

@@ -12,7 +12,6 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Image
-from steadyeye.explain.mining.candidates import name_of
 from steadyeye.explain.mining.causes import (
     CAUSES,
     IN_CROWD,
@@ -21,6 +20,7 @@ from steadyeye.explain.mining.causes import (
     Judged,
     judge_detections,
 )
+from steadyeye.explain.mining.mistakes import name_of
 
 NOTHING = "nothing"
 MISSED = "missed"

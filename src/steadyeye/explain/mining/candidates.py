@@ -3,8 +3,7 @@
 Said by several models, or frame after frame of a video, a mistake is the same.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -12,28 +11,19 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import OOD
 from steadyeye.core.disk_columns import read_entries
 from steadyeye.core.film_frames import away, set_rows
 from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Film, FilmFrame, Mark
-from steadyeye.data.annotations import coco_file
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, Judged
+from steadyeye.explain.mining.mistakes import Mistakes, list_mistakes
 from steadyeye.metrics.detection.matching import share_of
 
 SAME = 0.5  # IoU above which two boxes of a class are one mistake, as NAO matches boxes
 GAP = 10  # frames of the data for which a mistake may be gone and is then still the same
-OUTSIDE = "OOD object"
-
 FAINT = 0.3
 """The frames of a film show detections with a score above this: a mistake may fade."""
-
-ON_OBJECT = (CAUSES.index("misclassification"), CAUSES.index("out_of_distribution"))
-"""Causes of mistakes that meet a true box."""
-
-NO_OBJECT = OOD - 1
-"""Stands for the class of a true box where a mistake meets none."""
 
 AROUND = 5
 """Frames of a video that a film shows on either side of a mistake."""
@@ -98,38 +88,9 @@ def _follow_boxes(
     return number
 
 
-# of a run over many images there are very many
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """A confident mistake, shown by its most confident detection.
-
-    `table`: which of the tables that is of; `row`: its image there; `detection`: its row in
-    `raw_detections`; `object`: the row in `boxes` of the true box it overlaps most, −1: none.
-    `box`: x0 y0 x1 y1 in pixels. `predicted`: the detector's own class; `truth`: what the object
-    is, empty where no box is met; `annotated`: the same, in the detector's own word where one class
-    of its own stands for it. `models`: all that make the mistake, in the order of the tables;
-    `times`: how many detections it stands for, over models and frames.
-    """
-
-    table: int
-    row: int
-    detection: int
-    object: int
-    sample: str
-    box: tuple[float, float, float, float]
-    predicted: str
-    truth: str
-    annotated: str
-    score: float
-    iou: float
-    cause: str
-    models: tuple[str, ...]
-    times: int
-
-
 def candidates(
     tables: Sequence[Predictions], verdicts: Sequence[Judged], causes: Sequence[str] = MISTAKES
-) -> tuple[Mistake, ...]:
+) -> Mistakes:
     """The mistakes of models on the same or on other data, by falling score.
 
     `verdicts`: what the confident detections of each table are. What several models say of one
@@ -139,47 +100,43 @@ def candidates(
     """
     numbers = [CAUSES.index(cause) for cause in causes]
     picked = [np.flatnonzero(np.isin(verdict.cause, numbers)) for verdict in verdicts]
-    table = np.repeat(np.arange(len(tables)), [len(rows) for rows in picked])
-    place = np.concatenate([np.zeros(0, dtype=np.int64), *picked])
-    if not len(place):
-        return ()
-    image, label, boxes, score = (
+    table = np.repeat(np.arange(len(tables), dtype=np.int32), [len(rows) for rows in picked])
+    if not len(table):
+        return list_mistakes(tables, verdicts, [np.zeros(0, dtype=np.int32)] * 4, ())
+    place = np.concatenate(picked).astype(np.int32)
+    image, kind, boxes, score = (
         np.concatenate(parts)
         for parts in zip(*map(_columns, tables, verdicts, picked), strict=True)
     )
-    video, frame = _frames(tables)
-    class_names = _names(tables)
-    offsets = np.cumsum([0, *map(len, tables)])
-    at = offsets[table] + image
+    video, frame = _find_frames(tables, table, image)
     names = np.cumsum([0, *(len(predictions.model_classes) for predictions in tables)])
-    kind = class_names[names[table] + label]
-    mistake = tracks(video[at] * (class_names.max() + 1) + kind, frame[at], boxes, score)
+    class_names = _names(tables)
+    kind = class_names[names[table] + kind]
+    mistake = tracks(video * (class_names.max() + 1) + kind, frame, boxes, score)
     order = np.lexsort((place, table, -score, mistake))
     bounds = np.flatnonzero(np.diff(mistake[order], prepend=-1, append=-1))
-    best, times = order[bounds[:-1]], np.diff(bounds)
-    models = _list_models(tables, np.repeat(np.arange(len(best)), times), table[order])
-    mistakes: list[Mistake] = []
-    for number in range(len(tables)):
-        own = np.flatnonzero(table[best] == number)
-        same = [models[i] for i in own.tolist()]
-        detections = place[best[own]]
-        pairs = zip(same, times[own].tolist(), strict=True)
-        mistakes += _describe(tables[number], verdicts[number], number, detections, pairs)
-    return tuple(
-        sorted(mistakes, key=lambda ranked: (-ranked.score, ranked.table, ranked.detection))
-    )
+    best, times = order[bounds[:-1]], np.diff(bounds).astype(np.int32)
+    makers, models = _list_models(tables, mistake, table)
+    ranked = np.lexsort((place[best], table[best], -score[best]))
+    best = best[ranked]
+    own = table[best], place[best], times[ranked], makers[ranked]
+    return list_mistakes(tables, verdicts, own, models)
 
 
 def _list_models(
-    tables: Sequence[Predictions], mistake: NDArray[np.int64], table: NDArray[np.int64]
-) -> list[tuple[str, ...]]:
-    """The models that make each mistake; `mistake`, `table`: (n,) of each detection."""
-    pairs = np.unique(mistake * len(tables) + table)
-    models: list[tuple[str, ...]] = [()] * (int(mistake.max()) + 1)
-    for pair in pairs.tolist():
-        place, number = divmod(pair, len(tables))
-        models[place] = (*models[place], tables[number].model)
-    return models
+    tables: Sequence[Predictions], mistake: NDArray[np.int64], table: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], list[tuple[str, ...]]]:
+    """Which models make each mistake, an index into all groups of models that make one.
+
+    `mistake`, `table`: (n,) of each detection.
+    """
+    by_mistake, number = np.divmod(np.unique(mistake * len(tables) + table), len(tables))
+    ends = np.flatnonzero(np.diff(by_mistake, append=-1)) + 1
+    makers, groups, start = np.empty(len(ends), dtype=np.int32), dict[tuple[int, ...], int](), 0
+    for i, end in enumerate(ends.tolist()):
+        makers[i] = groups.setdefault(tuple(number[start:end].tolist()), len(groups))
+        start = end
+    return makers, [tuple(tables[own].model for own in group) for group in groups]
 
 
 def _columns(
@@ -193,87 +150,42 @@ def _columns(
     return image, label, boxes, score
 
 
-def _frames(tables: Sequence[Predictions]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of every image of every table its video, and its place among the frames of that video.
+def _find_frames(
+    tables: Sequence[Predictions], table: NDArray[np.int32], image: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each detection its video, and the place of its image among the frames of that video.
 
     A video is known by the tag `video`, or is what a pm-set is of; else every image is its own.
     """
-    videos, frames = [], []
-    for predictions in tables:
-        alone = np.zeros(len(predictions), dtype=np.int64)
-        if "video" in predictions.tags and "frame" in predictions.tags:
-            names, frame = predictions.tags["video"], predictions.tags["frame"]
-        elif "offset" in predictions.tags:
-            names, frame = predictions.groups, predictions.tags["offset"]
+    videos, frames, rows = [], [], []
+    offsets = np.cumsum([0, *map(len, tables)])
+    for number, predictions in enumerate(tables):
+        tags, own = predictions.tags, np.arange(len(predictions))
+        if "video" in tags and "frame" in tags:
+            names, frame = tags["video"], tags["frame"]
+        elif "offset" in tags:
+            names, frame = predictions.groups, tags["offset"]
         else:
-            names, frame = predictions.ids, alone
-        videos.append(
-            np.array([f"{predictions.data}\0{name}" for name in names.tolist()], dtype=np.str_)
-        )
-        frames.append(np.asarray(frame, dtype=np.int64))
+            # an image that follows nothing needs no name unless something is wrong in it
+            own = np.unique(image[table == number])
+            names, frame = predictions.ids, np.zeros(len(predictions), dtype=np.int64)
+        texts = [f"{predictions.data}\0{name}" for name in names[own].tolist()]
+        videos.append(np.array(texts, dtype=np.str_))
+        frames.append(np.asarray(frame[own], dtype=np.int64))
+        rows.append(offsets[number] + own)
     _, video = np.unique(np.concatenate(videos), return_inverse=True)
     pairs = np.stack([video, np.concatenate(frames)], axis=1)
     distinct, place = np.unique(pairs, axis=0, return_inverse=True)
     place = place.reshape(-1)  # numpy 2.0 alone gives it another shape
     first = np.searchsorted(distinct[:, 0], np.arange(int(video.max(initial=-1)) + 1))
-    return video.astype(np.int64), np.asarray(place - first[video], dtype=np.int64)
+    at = np.searchsorted(np.concatenate(rows), offsets[table] + image)
+    return video[at].astype(np.int64), np.asarray((place - first[video])[at], dtype=np.int64)
 
 
 def _names(tables: Sequence[Predictions]) -> NDArray[np.int64]:
     """A number for each class of each table's model, one after the other, the same for a name."""
     names = [name for predictions in tables for name in predictions.model_classes]
     return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
-
-
-def _describe(
-    predictions: Predictions,
-    judged: Judged,
-    table: int,
-    best: NDArray[np.int64],
-    models: Iterable[tuple[tuple[str, ...], int]],
-) -> Iterator[Mistake]:
-    """The mistakes whose most confident detections are those of a table at `best`.
-
-    `models`: of each mistake all models that make it, and how many detections it stands for.
-    """
-    raw, truth = predictions.raw_detections, predictions.boxes
-    assert raw is not None, "judged"
-    assert truth is not None, "judged"
-    detection, objects, cause_of = judged.detection[best], judged.object[best], judged.cause[best]
-    on_object = np.isin(cause_of, ON_OBJECT)
-    labels = np.full(len(best), NO_OBJECT, dtype=np.int64)
-    labels[on_object] = truth.label[objects[on_object]]
-    names = {
-        label: (name_of(predictions, label), _name_as_detector(predictions, label))
-        for label in np.unique(labels[on_object]).tolist()
-    }
-    image, boxes, own, score = (
-        read_entries(column, detection) for column in (raw.image, raw.boxes, raw.label, raw.score)
-    )
-    columns = (
-        *(detection, objects, image, predictions.ids[image], boxes, own, labels, score),
-        *(judged.iou[best], cause_of),
-    )
-    rows = zip(*(values.tolist() for values in columns), models, strict=True)
-    for row, item, image, sample, box, label, true, score, iou, cause, (makers, times) in rows:
-        name, own_name = names.get(true, ("", ""))
-        where = table, image, row, item, sample, tuple(box)
-        classes = predictions.model_classes[label], name, own_name
-        yield Mistake(*where, *classes, score, iou, CAUSES[cause], makers, times)
-
-
-def name_of(predictions: Predictions, label: int) -> str:
-    """What a true box is of."""
-    return OUTSIDE if label == OOD else predictions.classes[label]
-
-
-def _name_as_detector(predictions: Predictions, label: int) -> str:
-    """What a true box is of, in the detector's word where one class of its own stands for it."""
-    own = predictions.model_to_data_class
-    if label == OOD:
-        return coco_file.OUTSIDE
-    same = [] if own is None else np.flatnonzero(own == label).tolist()
-    return predictions.model_classes[same[0]] if len(same) == 1 else name_of(predictions, label)
 
 
 def mistake_film(predictions: Predictions, faint: Judged, detection: int) -> Film | None:

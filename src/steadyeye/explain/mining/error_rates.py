@@ -14,7 +14,6 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.result_lookup import limit
 from steadyeye.core.stats.intervals import CellTrials, Interval, proportion, proportions
 from steadyeye.core.types import Result
-from steadyeye.explain.mining.candidates import name_of
 from steadyeye.explain.mining.causes import (
     CAUSES,
     IN_CROWD,
@@ -23,6 +22,7 @@ from steadyeye.explain.mining.causes import (
     Judged,
     judge_detections,
 )
+from steadyeye.explain.mining.mistakes import name_of
 
 COUNTED = {
     "misclassification": "on an object of another class",

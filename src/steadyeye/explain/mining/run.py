@@ -1,8 +1,8 @@
 """Mining sealed detections: the confident mistakes of models, each once, ranked and limited."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import stream
 from steadyeye.core.storage.files import Place as Folder
 from steadyeye.core.types import Source
-from steadyeye.explain.mining.candidates import Mistake, candidates
+from steadyeye.explain.mining.candidates import candidates
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, SCORE, Judged, judge_detections
 from steadyeye.explain.mining.crops import (
     Box,
@@ -28,6 +28,7 @@ from steadyeye.explain.mining.crops import (
     sample,
     thumbnails,
 )
+from steadyeye.explain.mining.mistakes import Mistake, Mistakes
 from steadyeye.predictions.read import cells
 from steadyeye.predictions.shard_store import open_cell
 from steadyeye.runner import data_changes
@@ -117,7 +118,8 @@ def mine(
     mined = Mined(settings, tables, reopened, verdicts, (), len(mistakes), not absent, ())
     if absent:
         return _rank_without_pictures(mined, mistakes, absent)
-    return _rank_with_pictures(mined, _limit_classes(mistakes, POOL * settings.limit), embed, begin)
+    pool = mistakes.build(_limit_classes(mistakes.predicted, POOL * settings.limit))
+    return _rank_with_pictures(mined, pool, embed, begin)
 
 
 def _open_sources(
@@ -134,25 +136,19 @@ def _open_sources(
     return {mark: by_fingerprint[mark] for mark in by_fingerprint if mark in marks}
 
 
-def _limit_classes(mistakes: Sequence[Mistake], most: int) -> list[Mistake]:
-    """The first `most` of each class, in their order."""
-    counts: Counter[str] = Counter()
-    limited = []
-    for mistake in mistakes:
-        counts[mistake.predicted] += 1
-        if counts[mistake.predicted] <= most:
-            limited.append(mistake)
-    return limited
+def _limit_classes(predicted: NDArray[Any], most: int) -> NDArray[np.intp]:
+    """The places of the first `most` of each class, rising; `predicted`: (n,) the classes."""
+    first = [np.flatnonzero(predicted == own)[:most] for own in np.unique(predicted)]
+    return np.sort(np.concatenate([np.zeros(0, dtype=np.intp), *first]))
 
 
-def _rank_without_pictures(
-    mined: Mined, mistakes: Sequence[Mistake], absent: Sequence[str]
-) -> Mined:
+def _rank_without_pictures(mined: Mined, mistakes: Mistakes, absent: Sequence[str]) -> Mined:
     """By confidence alone, cut to the sizes that the annotations say."""
     if mined.settings.rank != RANKS[0]:
         raise UsageError(f"--rank novelty needs the images, and there is no '{absent[0]}'")
     ranked = []
-    for mistake in _limit_classes(mistakes, mined.settings.limit):
+    limit = mined.settings.limit
+    for mistake in mistakes.build(_limit_classes(mistakes.predicted, limit)):
         table = mined.tables[mistake.table]
         size = sample(table, mined.sources[table.fingerprint], mistake.row).size
         box = clip_box(mistake.box, size[1], size[0]) if size else mistake.box
@@ -207,12 +203,10 @@ def _order(
     vectors: NDArray[np.float64],
     correct: NDArray[np.float64],
 ) -> list[int]:
+    kinds = np.unique([mistake.predicted for mistake, _ in likened], return_inverse=True)[1]
     if settings.rank == "novelty":
-        kinds = np.unique([mistake.predicted for mistake, _ in likened], return_inverse=True)[1]
         return [int(i) for i in farthest_first(vectors, correct, kinds, settings.limit)]
-    limited = _limit_classes([mistake for mistake, _ in likened], settings.limit)
-    place = {(mistake.table, mistake.detection): i for i, (mistake, _) in enumerate(likened)}
-    return [place[mistake.table, mistake.detection] for mistake in limited]
+    return [int(i) for i in _limit_classes(kinds, settings.limit)]
 
 
 def _join_duplicates(

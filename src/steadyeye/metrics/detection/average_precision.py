@@ -4,7 +4,7 @@ Interpolated at 101 recall points, equal to COCOeval(bbox) of pycocotools 2.0 (L
 "Microsoft COCO: Common Objects in Context", 2014).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,16 +12,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from steadyeye.core.disk_columns import DiskColumn, split_spans
-from steadyeye.metrics.detection.box_groups import MOST, Floats, Ints, Rows
+from steadyeye.core.disk_columns import DiskColumn, release_pages
+from steadyeye.metrics.detection.box_groups import MOST, Floats, Ints, Mask, Rows
 from steadyeye.metrics.detection.matching import IOUS, Flags, Matched
-from steadyeye.metrics.detection.true_positives import find_hits, sum_hits
+from steadyeye.metrics.detection.positives import find_hits, sum_hits, sum_positives
 
 RECALLS = np.linspace(0, 1, 101)
 BLOCK = 512
 """Detections that are looked at at one threshold after the other: they stay in the inner cache."""
 PIECE = 500_000
-"""Detections that are counted, or one category, before their pages are given back."""
+"""Detections that are counted before their pages are given back."""
 
 
 def frame_ap(matched: Matched, iou: float = 0.5) -> Floats:
@@ -43,9 +43,9 @@ def frame_ap(matched: Matched, iou: float = 0.5) -> Floats:
     hit, ignored = matched.hit[groups.members], matched.ignored[groups.members]
     image, bits = np.repeat(groups.image, np.diff(groups.first)), _bits((iou,))
     flags = (hit, ignored, np.zeros(len(hit), dtype=np.bool_))
-    ranked = _rank(image, flags, groups.first, matched.positives, bits, groups.images)
-    by_group = (groups.image, groups.first, matched.positives)
-    return np.asarray(_frames(ranked, by_group, bits, groups.images))
+    *ranked, first = _rank(image, flags, groups.first, matched.positives, bits, groups.images)
+    by_group = (groups.image, groups.first, matched.positives, first)
+    return np.asarray(_frames(tuple(ranked), by_group, bits, groups.images))
 
 
 def dataset_ap(
@@ -66,11 +66,16 @@ def dataset_ap(
 
     """
     times, bits = _times(matched, weight), _bits(ious)
-    ranked, positives = _rank_set(matched, bits), _positives(matched, times)
-    bounds, out = matched.groups.bounds, np.full((len(bits), len(positives)), np.nan)
-    room = np.append(times, 0), *_allocate(bounds)
-    for spans in split_spans(bounds, PIECE):
-        _sets(ranked, (bounds, spans), bits, room, (positives, out))
+    ranked, pieces = _rank_set(matched, bits)
+    positives = sum_positives(matched, times)
+    # a category of which nothing was detected is in no piece
+    out = np.where(positives > 0, 0.0, np.nan) * np.ones((len(bits), 1))
+    room, progress = (times, _allocate()), _begin(len(bits))
+    last = -1
+    for spans in pieces:
+        last = _sets(ranked, (spans, last), bits, room, (positives, progress, out))
+        if len(pieces) > 1:
+            release_pages()
     return out
 
 
@@ -88,7 +93,7 @@ def average_recall(
     groups, times = matched.groups, _times(matched, weight)
     counts, image, label = find_hits(matched, max_detections)
     hits = np.asarray(sum_hits(counts, image, label, times, groups.classes))[_places(ious)]
-    positives = _positives(matched, times)
+    positives = sum_positives(matched, times)
     # 0 ÷ 0 is the NaN of a category without ground truth
     with np.errstate(invalid="ignore"):
         return np.asarray(hits / positives, dtype=np.float64)
@@ -106,38 +111,15 @@ def _places(ious: Sequence[float]) -> NDArray[np.intp]:
 
 
 def _times(matched: Matched, weight: ArrayLike | None) -> Ints:
+    """(images + 1,) how often each image counts, and what is ignored: never."""
+    times = np.zeros(matched.groups.images + 1, dtype=np.int64)
     if weight is None:
-        return np.ones(matched.groups.images, dtype=np.int64)
-    times = np.ascontiguousarray(weight, dtype=np.int64)
-    assert times.shape == (matched.groups.images,), "one weight an image"
-    assert times.min(initial=0) >= 0, "no image counts less than never"
+        times[:-1] = 1
+        return times
+    assert np.shape(weight) == (matched.groups.images,), "one weight an image"
+    times[:-1] = weight
+    assert times.min() >= 0, "no image counts less than never"
     return times
-
-
-def _positives(matched: Matched, times: Ints) -> Ints:
-    """(classes,) objects to be found."""
-    image, label, positives = _list_positives(matched)
-    return np.asarray(_sums(positives, image, label, times, matched.groups.classes))
-
-
-_POSITIVES: WeakKeyDictionary[Matched, tuple[Rows, Rows, Rows]] = WeakKeyDictionary()
-"""What `_list_positives` returned: of most groups there are detections alone."""
-
-
-def _list_positives(matched: Matched) -> tuple[Rows, Rows, Rows]:
-    """Image, class and number of objects of the groups that have objects to be found."""
-    if matched not in _POSITIVES:
-        groups, some = matched.groups, np.flatnonzero(matched.positives)
-        _POSITIVES[matched] = groups.image[some], groups.label[some], matched.positives[some]
-    return _POSITIVES[matched]
-
-
-@njit(nogil=True, cache=True)
-def _sums(values: Rows, image: Rows, label: Rows, times: Ints, classes: int) -> Ints:
-    out = np.zeros(classes, dtype=np.int64)
-    for g in range(len(values)):
-        out[label[g]] += values[g] * times[image[g]]
-    return out
 
 
 _EVENTS: WeakKeyDictionary[Matched, dict[bytes, Any]] = WeakKeyDictionary()
@@ -153,28 +135,48 @@ def _rank_set(matched: Matched, bits: Flags) -> Any:
 
 
 def _rank_classes(matched: Matched, bits: Flags) -> Any:
-    """What `_rank` returns of all categories, which it is given in pieces."""
-    groups, positives = matched.groups, _positives(matched, _times(matched, None))
+    """What `_rank` returns of all categories, and what `_sets` reads of it, piece by piece.
+
+    Of each category in a piece its number, its first event and the first after it, and the same of
+    its detections.
+    """
+    groups, positives = matched.groups, sum_positives(matched, _times(matched, None))
     # counted images, events and their images
     columns = tuple(DiskColumn(np.int32) for _ in range(3))
-    first = [np.zeros(1, dtype=np.int64)]
-    for begin, end in split_spans(groups.bounds, PIECE):
-        bounds = groups.bounds[begin : end + 1]
-        span = slice(bounds[0], bounds[-1])
+    pieces, events = [], 0
+    for start, stop in _split_ranked(groups.tied):
+        begin = np.searchsorted(groups.bounds, start, side="right") - 1
+        own = np.arange(begin, np.searchsorted(groups.bounds, stop, side="left"))
+        bounds = np.clip(groups.bounds[own[0] : own[-1] + 2], start, stop)
+        span = slice(start, stop)
         flags = (matched.hit[span], matched.ignored[span], groups.tied[span])
-        own = (bounds - bounds[0], positives[begin:end], bits, groups.images)
-        counted, *_, event, image, ends = _rank(groups.row_image[span], flags, *own)
-        for column, part in zip(columns, (counted, event + bounds[0], image), strict=True):
+        of_spans = (bounds - start, positives[own], bits, groups.images)
+        counted, *_, event, image, first = _rank(groups.row_image[span], flags, *of_spans)
+        for column, part in zip(columns, (counted, event + start, image), strict=True):
             column.append(part)
-        first.append(first[-1][-1] + ends[1:])
+        ends = first + events
+        pieces.append(np.stack([own, ends[:-1], ends[1:], bounds[:-1], bounds[1:]], axis=1))
+        events += len(event)
     counted, event, image = (column.array() for column in columns)
-    flags = matched.hit, matched.ignored, groups.tied
-    return counted, *flags, event, image, np.concatenate(first)
+    return (counted, matched.hit, matched.ignored, groups.tied, event, image), pieces
+
+
+def _split_ranked(tied: Mask) -> Iterator[tuple[int, int]]:
+    """Pieces of about `PIECE` detections that part none of equal score; each is given back."""
+    start = 0
+    while start < len(tied):
+        stop = min(start + PIECE, len(tied))
+        while tied[stop - 1]:
+            stop += 1
+        yield start, stop
+        if stop - start < len(tied):
+            release_pages()
+        start = stop
 
 
 @njit(nogil=True, cache=True)
 def _rank(image: Rows, flags: Any, bounds: Any, positives: Any, bits: Flags, images: int) -> Any:
-    """Detections that fall in score within each span of `bounds`, as `_aps` reads them.
+    """Detections that fall in score within each span of `bounds`, as `_add_events` reads them.
 
     `flags`: hit, ignored and tied; `positives`: (spans,); a span without any is left out. Returns
     the image of each, `images` where it is ignored at every threshold; the flags; the first of the
@@ -210,85 +212,110 @@ def _rank(image: Rows, flags: Any, bounds: Any, positives: Any, bits: Flags, ima
 
 
 @njit(nogil=True, cache=True)
-def _allocate(bounds: Ints) -> Any:
-    """Room for a number a detection of the longest span, and for a block of `_add_block`.
-
-    Once for all spans: fresh memory costs more than what is written into it.
-    """
-    longest = 0
-    for i in range(len(bounds) - 1):
-        longest = max(longest, bounds[i + 1] - bounds[i])
+def _allocate() -> Any:
+    """Room for a block of `_add_block`, once for all spans."""
     hits, passes = np.empty(BLOCK, dtype=np.uint16), np.empty(BLOCK, dtype=np.uint16)
-    ranks, steps = np.empty(BLOCK, dtype=np.int64), np.empty(BLOCK, dtype=np.int64)
-    return np.empty(longest, dtype=np.int64), (hits, passes, ranks, steps)
+    return hits, passes, np.empty(BLOCK, dtype=np.int64), np.empty(BLOCK, dtype=np.int64)
+
+
+@njit(nogil=True, cache=True)
+def _begin(bits: int) -> Any:
+    """What is known of a span before its first detection, as `_add_events` continues it.
+
+    `states` and `best` as in `_add_block`, and how many copies were counted.
+    """
+    states, counts = np.empty((6, bits), dtype=np.int64), np.empty(1, dtype=np.int64)
+    progress = states, np.empty((bits, len(RECALLS))), counts
+    _restart(progress)
+    return progress
+
+
+@njit(nogil=True, cache=True)
+def _restart(progress: Any) -> None:
+    states, best, counts = progress
+    states[:4], states[4:], best[:], counts[:] = 0, 1, 0, 0
 
 
 @njit(nogil=True, cache=True)
 def _frames(ranked: Any, groups: Any, bits: Flags, images: int) -> Floats:
-    (image, first, positives), events = groups, ranked[-1]
+    image, first, positives, events = groups
     total, present = np.zeros(images), np.zeros(images, dtype=np.int64)
     once = np.append(np.ones(images, dtype=np.int64), 0)
-    weights = (once, *_allocate(first))
+    room, progress = (once, _allocate()), _begin(len(bits))
     for g in range(len(image)):
         if positives[g]:
             present[image[g]] += 1
         if positives[g] and events[g] < events[g + 1]:
-            total[image[g]] += _aps(ranked, g, first, bits, weights, positives[g])[0]
+            _restart(progress)
+            span = events[g], events[g + 1], first[g], first[g + 1]
+            _add_events(ranked, span, bits, room, (positives[g], progress))
+            total[image[g]] += _areas(progress[1])[0]
     mean: Floats = np.where(present > 0, total / np.maximum(present, 1), np.nan)
     return mean
 
 
 @njit(nogil=True, cache=True)
-def _sets(ranked: Any, spans: Any, bits: Flags, weights: Any, sums: Any) -> None:
-    """Writes AP of some spans of `bounds`, from the first on, to `out`; `weights`: as in `_aps`."""
-    (bounds, (begin, end)), (positives, out) = spans, sums
-    for c in range(begin, end):
+def _sets(ranked: Any, spans: Any, bits: Flags, room: Any, sums: Any) -> Any:
+    """Writes AP of the categories of a piece to `out`, of the last one as far as it is in there.
+
+    `spans`: as `_rank_classes` lists them, and the last category of the piece before, which
+    `progress` is of. Returns the last one of this piece.
+    """
+    (of_piece, last), (positives, progress, out) = spans, sums
+    for i in range(len(of_piece)):
+        c = of_piece[i, 0]
+        if c != last:
+            _restart(progress)
+            last = c
         if positives[c]:
-            out[:, c] = _aps(ranked, c, bounds, bits, weights, positives[c])
+            span = of_piece[i, 1], of_piece[i, 2], of_piece[i, 3], of_piece[i, 4]
+            _add_events(ranked, span, bits, room, (positives[c], progress))
+            out[:, c] = _areas(progress[1])
+    return last
 
 
 @njit(nogil=True, cache=True)
-def _aps(ranked: Any, span: int, bounds: Ints, bits: Flags, weights: Any, positives: int) -> Floats:
-    """(bits,) AP of the detections of a span; `positives`: copies included.
+def _add_events(ranked: Any, span: Any, bits: Flags, room: Any, sums: Any) -> None:
+    """Adds the next detections of a category, or of a group, to what `progress` knows of it.
 
-    `weights`: (images + 1,) copies of each image, the last 0: what is ignored does not count; and
-    what `_allocate` returns.
+    `span`: the first event and the first after the last, and the same of detections. `room`:
+    (images + 1,) copies of each image, the last 0: what is ignored does not count; and what
+    `_allocate` returns. `sums`: the objects to be found, copies included, and `progress`.
     """
-    times, counts, block = weights
+    (times, block), (positives, progress) = room, sums
     hits, passes, ranks, steps = block
-    image, hit, ignored, tied, event, event_image, first = ranked
-    begin = bounds[span]
-    # counts[d]: copies that are counted up to detection begin + d; most are false everywhere, and
-    # of those nothing else matters
-    counted, size = 0, 0
-    for d in range(bounds[span + 1] - begin):
-        counted += times[image[begin + d]]
-        counts[d] = counted
-    # best[:, r]: the highest precision where recall reaches RECALLS[r] and not yet RECALLS[r + 1]
-    best, states = np.zeros((len(bits), len(RECALLS))), np.zeros((6, len(bits)), dtype=np.int64)
-    states[4:] = 1
-    for e in range(first[span], first[span + 1]):
+    image, hit, ignored, tied, event, event_image = ranked
+    states, best, counts = progress
+    first, last, at, stop = span
+    # most are false everywhere, and of those nothing but their number matters
+    counted, size = counts[0], 0
+    for e in range(first, last):
         start, end = event[e], event[e] + 1
         while tied[end - 1]:
             end += 1
+        for d in range(at, start):
+            counted += times[image[d]]
+        at = start
         # of equal scores, one copy of an image comes whole before the next; a detection alone
         # takes all its copies in one step, for its precision is best after the last
         rounds, step = times[event_image[e]], 1
         if end == start + 1:
             rounds, step = min(rounds, 1), rounds
-        counted = counts[start - begin] - times[image[start]]
+        rank = counted
         for _ in range(rounds):
             for d in range(start, end):
                 if image[d] < len(times) - 1:
-                    counted += step
+                    rank += step
                     if size == BLOCK:
                         _add_block(block, size, bits, positives, (states, best))
                         size = 0
                     hits[size], passes[size] = hit[d] & ~ignored[d], ignored[d]
-                    ranks[size], steps[size] = counted, step
+                    ranks[size], steps[size] = rank, step
                     size += 1
+    for d in range(at, stop):
+        counted += times[image[d]]
+    counts[0] = counted
     _add_block(block, size, bits, positives, (states, best))
-    return _areas(best)
 
 
 @njit(nogil=True, cache=True)
@@ -298,7 +325,8 @@ def _add_block(block: Any, size: int, bits: Flags, positives: int, sums: Any) ->
     `block`: the first `size` of each count: hit, ignored, how many were counted up to it, and how
     many copies it is. `sums`: `states`, (6, bits) copies that are right and that were passed over,
     the recall that is reached, the best precision since as numerator and denominator, and from how
-    many right copies on the next recall is reached; `best` as in `_aps`.
+    many right copies on the next recall is reached; and `best`, (bits, 101) the highest precision
+    where recall reaches `RECALLS[r]` and not yet the next.
     """
     (hits, passes, ranks, steps), (states, best) = block, sums
     for i in range(len(bits)):

@@ -25,6 +25,7 @@ from steadyeye.metrics.detection.assignment import assign
 from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.frame_ap import frames, ious
 from steadyeye.metrics.detection.matching import Matched
+from steadyeye.metrics.detection.positives import find_presence
 
 Weights = NDArray[np.int64] | None
 FOUND = 0.5
@@ -73,7 +74,7 @@ def profile_map(predictions: Predictions, iou_threshold: float | str) -> MapProf
         for operator in sweep.operators
     }
     clean = matches[sweep.operators[0], 0]
-    videos, presence = sweep.videos, _find_presence(clean, len(sweep.images))
+    videos, presence = sweep.videos, find_presence(clean, len(sweep.images))
     evaluate = _remember(matches, thresholds)
 
     def average(operator: str, weight: Weights) -> NDArray[np.float64]:
@@ -121,13 +122,6 @@ def _remember(
         return known[key]
 
     return evaluate
-
-
-def _find_presence(matched: Matched, images: int) -> NDArray[np.bool_]:
-    presence = np.zeros((images, matched.groups.classes), dtype=np.bool_)
-    some = matched.positives > 0
-    presence[matched.groups.image[some], matched.groups.label[some]] = True
-    return presence
 
 
 def retain(part: Spread, clean: Spread, n: int) -> Interval:

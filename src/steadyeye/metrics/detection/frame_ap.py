@@ -17,7 +17,11 @@ from steadyeye.core.stats.class_means import spread as find_spread
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.trials import Statistic
 from steadyeye.core.types import Result
-from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
+from steadyeye.metrics.detection.average_precision import (
+    average_recall,
+    dataset_ap,
+    frame_ap,
+)
 from steadyeye.metrics.detection.box_groups import MOST
 from steadyeye.metrics.detection.matching import (
     ALL,
@@ -28,6 +32,7 @@ from steadyeye.metrics.detection.matching import (
     ignore_detections_on,
     match,
 )
+from steadyeye.metrics.detection.positives import find_presence
 
 Table = Callable[[Matched, NDArray[np.int64] | None], NDArray[np.float64]]
 """`(matched, weight) -> (ious, classes)`, each image counting `weight` times; NaN for classes
@@ -200,17 +205,12 @@ def spread_of(
     `rows`: (images,) which of `videos`, and of the weights of a resample, is that of each image;
     None: the same in order.
     """
-    groups = matched.groups
-    at = np.arange(groups.images) if rows is None else rows
-    presence = np.zeros((len(videos), groups.classes), dtype=np.bool_)
-    some = matched.positives > 0
-    presence[at[groups.image[some]], groups.label[some]] = True
 
     def evaluate(weight: NDArray[np.int64] | None) -> NDArray[np.float64]:
-        values = table(matched, None if weight is None else weight[at])
+        values = table(matched, weight if weight is None or rows is None else weight[rows])
         return np.asarray(values.mean(axis=0), dtype=np.float64)
 
-    return find_spread(evaluate, presence, videos)
+    return find_spread(evaluate, find_presence(matched, len(videos), rows), videos)
 
 
 def result(name: str, images: Frames, table: Table, notes: tuple[str, ...] = ()) -> Result:

@@ -12,9 +12,10 @@ from steadyeye.core.format import format_share, interval, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Figure, Mark, Picture, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.explain.mining.candidates import FAINT, Mistake, candidates, mistake_film, name_of
+from steadyeye.explain.mining.candidates import FAINT, candidates, mistake_film
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, SCORE, WORDS, Judged, judge_detections
 from steadyeye.explain.mining.error_rates import Shares, shares
+from steadyeye.explain.mining.mistakes import Mistake, Mistakes, name_of
 from steadyeye.report.charts.specs import chart, colour, shape
 
 SHOWN = 12  # pictures of a cause
@@ -67,17 +68,16 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
     )
 
 
-def _lead(tables: Sequence[Predictions], mistakes: Sequence[Mistake]) -> Exhibit | None:
+def _lead(tables: Sequence[Predictions], mistakes: Mistakes) -> Exhibit | None:
     """The most confident mistakes, each of another pair of classes, those on an object first."""
-    if not mistakes:
+    if not len(mistakes):
         return None
-    order = sorted(mistakes, key=lambda mistake: (not mistake.truth, -mistake.score))
-    data = tables[order[0].table].data
-    pairs: dict[tuple[str, str], Mistake] = {}
-    for mistake in order:
-        if tables[mistake.table].data == data:
-            pairs.setdefault((mistake.truth, mistake.predicted), mistake)
-    first = list(pairs.values())[:FIRST]
+    order = np.argsort(mistakes.truth == 0, kind="stable")
+    data = np.array([table.data for table in tables])[mistakes.table[order]]
+    order = order[data == data[0]]
+    pairs = np.stack([mistakes.truth[order], mistakes.predicted[order]])
+    first_rows = np.sort(np.unique(pairs, axis=1, return_index=True)[1])[:FIRST]
+    first = mistakes.build(order[first_rows])
     exhibits = [_exhibit(tables[mistake.table], mistake, "") for mistake in first]
     pictures = [
         replace(mistake.pictures[0], title=mistake.title, lines=mistake.pictures[0].lines[:2])
@@ -269,17 +269,15 @@ def _layers(models: Sequence[str], axis: dict[str, Any]) -> list[dict[str, Any]]
     return [rule, point]
 
 
-def _exhibits(
-    tables: Sequence[Predictions], mistakes: Sequence[Mistake], score: float
-) -> list[Exhibit]:
+def _exhibits(tables: Sequence[Predictions], mistakes: Mistakes, score: float) -> list[Exhibit]:
     """Pictures, cause by cause, the most confident first; with films where they are of videos."""
     exhibits = []
     faint = [judge_detections(item, min(FAINT, score)) for item in tables]
     for cause in MISTAKES:
-        mine = [item for item in mistakes if item.cause == cause]
+        mine = np.flatnonzero(mistakes.cause == CAUSES.index(cause))
         of = f", the {SHOWN} most confident of {len(mine):,}" if len(mine) > SHOWN else ""
         group = f"{cause.replace('_', ' ').capitalize()}: {WORDS[cause]}{of}"
-        for item in mine[:SHOWN]:
+        for item in mistakes.build(mine[:SHOWN]):
             table = tables[item.table]
             film = mistake_film(table, faint[item.table], item.detection)
             exhibits.append(replace(_exhibit(table, item, group), film=film))
