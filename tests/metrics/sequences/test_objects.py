@@ -253,8 +253,8 @@ def test_an_object_gone_for_just_a_second_is_the_same_wherever_it_begins(start):
     """1.3 − 1.0 is more than 0.3, and 1.2 − 1.0 is not more than 0.2."""
 
     def seen_twice(video, frame):
-        seen = video == "v0" and frame - start in (0, 1, 11, 12)
-        return [(square(100), 0, 0.9)] if seen else []
+        is_in_view = video == "v0" and frame - start in (0, 1, 11, 12)
+        return [(square(100), 0, 0.9)] if is_in_view else []
 
     assert len(link(film(seen_twice))) == 1
 
