@@ -173,6 +173,9 @@ def test_tracks_are_written_as_motchallenge_and_read_back(finished, tmp_path):
     assert {member.video for member in back.members} == {"a", "b"}
     sample = next(back[n] for n, m in enumerate(back.members) if (m.video, m.frame) == ("b", 2))
     assert sample.boxes.boxes.tolist() == [[5.0, 2.0, 9.0, 9.0]]
+    assert back.classes.names == ("person", "car")
+    both = next(back[n] for n, m in enumerate(back.members) if (m.video, m.frame) == ("b", 0))
+    assert both.boxes.labels.tolist() == [0, 1]
 
 
 def test_a_set_without_videos_is_no_motchallenge(folder, tmp_path):

@@ -9,6 +9,7 @@ from scored import score
 import steadyeye as se
 from steadyeye.core import plugins
 from steadyeye.core.spec import parse
+from steadyeye.data.images.image_file import encode
 from steadyeye.metrics.accuracy import accuracy
 from steadyeye.metrics.pm_k import pm_k
 from steadyeye.runner import saved_scores
@@ -82,6 +83,24 @@ def test_what_is_wrong_with_a_file_is_named(data, ids, tmp_path, change, why):
     with pytest.raises(se.UsageError, match=why) as error:
         score(tmp_path / "p.json", data, tmp_path / "run")
     assert "\n" not in str(error.value)
+
+
+def test_numbers_that_are_indices_and_names_of_different_classes_are_refused(tmp_path):
+    """Folders 0 to 10 are sorted as texts, so that 10 is the class after 1."""
+    for number in range(11):
+        folder = tmp_path / "images" / str(number)
+        folder.mkdir(parents=True)
+        (folder / "a.png").write_bytes(encode(np.zeros((4, 4, 3), np.uint8), ".png"))
+    data = f"image_folder(root='{tmp_path / 'images'}')"
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps({f"{number}/a.png": number for number in range(11)}))
+    message = "has 10 for '10/a.png', the index of the class '9' and the name of another"
+    with pytest.raises(se.UsageError, match=message):
+        score(path, data, tmp_path / "numbers")
+    path.write_text(json.dumps({f"{number}/a.png": str(number) for number in range(11)}))
+    assert accuracy(score(path, data, tmp_path / "names")).value == 1
+    path.write_text(json.dumps({f"{number}/a.png": min(number, 1) for number in range(11)}))
+    assert accuracy(score(path, data, tmp_path / "alike")).value == 2 / 11
 
 
 def test_an_id_twice_is_refused(tmp_path):

@@ -101,6 +101,11 @@ def _read_scores(saved: SavedPredictions, id_: str, names: Sequence[str]) -> Sco
             f"'{saved.name}' has {value!r} for '{id_}'; "
             f"give scores, a class name or an index from 0 to {len(names) - 1}"
         )
+    if names[value] not in (str(value), saved.answers[id_]) and str(value) in names:
+        raise UsageError(
+            f"'{saved.name}' has {value} for '{id_}', the index of the class '{names[value]}' and "
+            f'the name of another; write the names as texts, "{names[value]}" or "{value}"'
+        )
     scores: Scores = np.zeros(len(names), dtype=np.float32)
     scores[value] = 1
     return scores

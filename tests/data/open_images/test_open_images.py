@@ -15,6 +15,7 @@ from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.spec import parse
 from steadyeye.data.classes import openimages
 from steadyeye.data.images import image_file
+from steadyeye.data.open_images import boxes as box_file
 from steadyeye.data.open_images import csv_blocks
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner import saved_detections, validate
@@ -288,6 +289,32 @@ def test_blocks_give_what_reading_row_by_row_gives(folder, monkeypatch):
         own = slice(table.first[place], table.first[place + 1])
         boxes = zip(table.label[own], table.shares[own].tolist(), table.crowd[own], strict=True)
         assert [(mids[label], sides, crowd) for label, sides, crowd in boxes] == expected[id_]
+
+
+def test_a_box_that_stands_twice_counts_once(folder, monkeypatch):
+    """Drawn with few values, so that boxes share corners, classes and images without being one."""
+    rng, distinct = np.random.default_rng(3), {}
+    draws = zip(*(rng.integers(most, size=400).tolist() for most in (30, 2, 2, 2, 2)), strict=True)
+    lines = [HEADER]
+    for image, kind, x, y, group in draws:
+        sides = (0, 0.25 + x / 4, 0.5, 0.75 + y / 4)
+        lines.append(row(f"{image:016x}", NAMES[kind], *sides, group=group))
+        distinct.setdefault(f"{image:016x}", {})[NAMES[kind], sides, group] = None
+    write(folder / "val-annotations-bbox.csv", *lines)
+    for step in (1 << 16, 7):
+        monkeypatch.setattr(box_file, "STEP", step)
+        source = build_source(folder, labels=None)
+        table, names = source.table, source.classes.names
+        assert list(source.ids) == list(distinct)
+        for place, id_ in enumerate(source.ids):
+            own = slice(table.first[place], table.first[place + 1])
+            corners = [(x0, x1, y0, y1) for x0, y0, x1, y1 in table.shares[own].tolist()]
+            labels = [names[label] for label in table.label[own]]
+            own_boxes = list(zip(labels, corners, table.crowd[own].tolist(), strict=True))
+            assert own_boxes == list(distinct[id_])
+        total = sum(map(len, distinct.values()))
+        assert total < 400
+        assert f"{400 - total} of 400 boxes are in the file twice" in source.notes[-1]
 
 
 def test_a_packed_file_and_other_blocks_are_the_same_data(folder, monkeypatch):

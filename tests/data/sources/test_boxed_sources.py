@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from steadyeye.core import plugins
-from steadyeye.core.boxes import boxes
+from steadyeye.core.boxes import OOD, boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Classes
@@ -525,3 +525,25 @@ def test_the_labels_of_a_davis_sequence_are_in_the_order_of_its_masks(tmp_path):
     labels.write_text("video,first,last,labels\npair,0,0,dog\npair,1,1,car\n")
     with pytest.raises(UsageError, match="give one line for all of it"):
         build_source(f"davis(root='{tmp_path}', labels='{labels}', k=0)")
+
+
+def test_motchallenge_with_names_of_its_own_has_these_classes(tmp_path):
+    """As steadyeye's own export has them; CVAT keeps them in gt/."""
+    spec = sequence(tmp_path, [1, 2])
+    lines = ["1,1,1,1,2,2,1,1,1", "1,2,4,1,2,2,1,2,1", "2,1,1,1,2,2,0,3,1", "2,3,4,1,2,2,1,3,1"]
+    (tmp_path / "a" / "gt" / "gt.txt").write_text("\n".join(lines))
+    names = tmp_path / "a" / "gt" / "labels.txt"
+    names.write_text("dog\nood\ncat\n")
+    source = build_source(spec.replace("anchors=1", "anchors='all'"))
+    assert source.classes.names == ("dog", "cat")
+    frames = by_frame(source)
+    assert frames[0].labels.tolist() == [0, OOD]
+    assert (frames[1].labels.tolist(), frames[1].crowd.tolist()) == ([1, 1], [True, False])
+    assert set(source.truths) == {(0,), (1,)}
+    tracks = build_source(f"mot_tracks(root='{tmp_path}', fps=10)")
+    assert [tracks[i].boxes.labels.tolist() for i in (0, 1)] == [[0, OOD], [1, 1]]
+    (tmp_path / "labels.txt").write_text("cat\ndog\nood\n")
+    with pytest.raises(UsageError, match=r"several labels\.txt that differ; keep one"):
+        build_source(spec)
+    names.unlink()
+    assert build_source(spec).classes.names == ("cat", "dog")

@@ -42,8 +42,8 @@ def test_what_is_followed_for_just_a_second_proposes_wherever_it_begins(start):
     """0.9 + 1.0 − 0.9 is less than 1, and a model's 0.7 less than 0.7."""
 
     def steady(video, frame):
-        there = start <= frame <= start + 10 and video == "v0"
-        return [(square(100), 0, float(np.float32(0.7)))] if there else []
+        is_in_view = start <= frame <= start + 10 and video == "v0"
+        return [(square(100), 0, float(np.float32(0.7)))] if is_in_view else []
 
     (proposal,) = propose_labels(film(lambda video, frame: [], steady, FRAMES))
     assert (proposal.first, proposal.last) == (start, start + 10)

@@ -4,15 +4,17 @@ import configparser
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.boxes import OOD, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.confinement import check_folder
 from steadyeye.core.storage.text_files import read_ini, read_number, read_rows, read_whole
 from steadyeye.core.types import Classes
-from steadyeye.data.classes.class_lists import classes_of_names, close_list
+from steadyeye.data.annotations.coco_file import OUTSIDE
+from steadyeye.data.classes.class_lists import classes_of_names, close_list, read
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.frame_folders import without_gaps
 from steadyeye.data.video.paths import list_files, resolve
@@ -37,7 +39,7 @@ Table 3), pedestrian, motorbike and car by COCO's names."""
 
 PERSON, VEHICLES, IGNORED = 0, frozenset(CLASSES[2:6]), frozenset(CLASSES[7:])
 COLUMNS = ("frame", "id", "left", "top", "width", "height", "active", "class")
-INFO = "seqinfo.ini"
+INFO, NAMES = "seqinfo.ini", "labels.txt"
 LONGEST_SIDE = 2**16
 FASTEST = 1e5
 """Frames a second beyond which a rate is a mistake."""
@@ -55,9 +57,42 @@ def find_sequences(root: str) -> tuple[Path, list[Path]]:
     return base, folders
 
 
-def list_classes() -> Classes:
-    """The classes of MOTChallenge as the whole list of a dataset."""
-    return close_list(classes_of_names(dict.fromkeys(CLASSES)))
+@dataclass(frozen=True)
+class ClassNumbers:
+    """The whole list of classes; of each number from 1: its label, and that of what is ignored.
+
+    `is_ignored`: whether a number is never an object.
+    """
+
+    classes: Classes
+    labels: tuple[int, ...]
+    ignored_labels: tuple[int, ...]
+    is_ignored: tuple[bool, ...]
+
+
+def read_classes(base: Path, folders: Sequence[Path]) -> ClassNumbers:
+    """MOTChallenge's own, or the lines of labels.txt, beside the sequences or in each one's gt.
+
+    Its `ood` is of objects outside the classes. Raises `UsageError` where files differ.
+    """
+    paths = (base / NAMES, *(folder / "gt" / NAMES for folder in folders))
+    lists = {read(str(path)).names for path in paths if path.is_file()}
+    if len(lists) > 1:
+        raise UsageError(f"'{base}' has several {NAMES} that differ; keep one beside the sequences")
+    if lists:
+        lines = lists.pop()
+        names = tuple(name for name in lines if name != OUTSIDE)
+        labels = tuple(OOD if name == OUTSIDE else names.index(name) for name in lines)
+        return ClassNumbers(_whole_list(names), labels, labels, (False,) * len(lines))
+    labels = tuple(range(len(CLASSES)))
+    # what is detected there is a person: a crowd of another class would not forgive that
+    ignored = tuple(label if CLASSES[label] in VEHICLES else PERSON for label in labels)
+    is_ignored = tuple(name in IGNORED for name in CLASSES)
+    return ClassNumbers(_whole_list(CLASSES), labels, ignored, is_ignored)
+
+
+def _whole_list(names: Sequence[str]) -> Classes:
+    return close_list(classes_of_names(dict.fromkeys(names)))
 
 
 def _info(folder: Path) -> configparser.ConfigParser:
@@ -108,11 +143,11 @@ def read_rate(folder: Path) -> float | None:
     return rate
 
 
-def read_boxes(folder: Path, frames: int) -> list[Boxes]:
+def read_boxes(folder: Path, frames: int, known: ClassNumbers) -> list[Boxes]:
     """The boxes of each of `frames` frames, with the track that each is of."""
     path = folder / "gt" / "gt.txt"
     rows: dict[int, list[tuple[list[float], int, bool, int]]] = defaultdict(list)
-    rows_ = every(read_rows(path, "boxes"), lambda line: _row(path, *line, frames))
+    rows_ = every(read_rows(path, "boxes"), lambda line: _row(path, line, frames, known))
     tracks: set[tuple[int, int]] = set()
     for frame, track, box, label, ignored in rows_:
         if (frame, track) in tracks:
@@ -128,9 +163,10 @@ def _join(rows: Sequence[tuple[list[float], int, bool, int]]) -> Boxes:
 
 
 def _row(
-    path: Path, number: int, line: list[str], frames: int
+    path: Path, numbered: tuple[int, list[str]], frames: int, known: ClassNumbers
 ) -> tuple[int, int, list[float], int, bool]:
-    """Frame, object, corners, class from 0 and whether it is ignored."""
+    """Frame, object, corners, label and whether it is ignored."""
+    number, line = numbered
     if len(line) < len(COLUMNS):
         raise UsageError(
             f"'{path}' line {number}: {','.join(line)[:80]!r} is no line of MOTChallenge: "
@@ -140,18 +176,17 @@ def _row(
         read_number(cell, f"'{path}' line {number}, {column}")
         for cell, column in zip(line, COLUMNS, strict=False)
     )
-    if label not in range(1, len(CLASSES) + 1) or width < 0 or height < 0:
+    if label not in range(1, len(known.labels) + 1) or width < 0 or height < 0:
         raise UsageError(
             f"'{path}' line {number}: class {label:g} and size {width:g} × {height:g}; classes "
-            f"go from 1 to {len(CLASSES)} and sizes are not negative"
+            f"go from 1 to {len(known.labels)} and sizes are not negative"
         )
     if frame not in range(1, frames + 1):
         raise UsageError(
             f"'{path}' line {number}: frame {frame:g}, but there are {number_of(frames, 'frame')}"
         )
     x, y = left - 1, top - 1
-    name = CLASSES[int(label) - 1]
-    ignored = active == 0 or name in IGNORED
-    # what is detected there is a person: a crowd of another class would not forgive that
-    known = PERSON if ignored and name not in VEHICLES else int(label) - 1
-    return int(frame), int(track), [x, y, x + width, y + height], known, ignored
+    place = int(label) - 1
+    ignored = active == 0 or known.is_ignored[place]
+    own = (known.ignored_labels if ignored else known.labels)[place]
+    return int(frame), int(track), [x, y, x + width, y + height], own, ignored

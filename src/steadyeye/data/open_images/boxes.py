@@ -1,7 +1,8 @@
 """The file of boxes, `…-annotations-bbox.csv`, as columns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,11 @@ COLUMNS = {
 }
 
 
+STEP = 1 << 16
+"""Rows that are searched for repeats at once."""
+FACTORS = np.random.default_rng(0).integers(0, 2**63, 7, dtype=np.uint64) * 2 + 1
+
+
 @dataclass(frozen=True, eq=False)
 class BoxRows:
     """The boxes of a file, n rows, those of an image beside each other; m images.
@@ -43,6 +49,7 @@ class BoxRows:
     int32. `shares`: (n, 4) float64 x0 y0 x1 y1, 0…1 of the image's sides. `crowd`: (n,) bool.
     `sizes`: (m, 2) int32 height and width, where the file says them. `depictions`, `unjudged`: how
     many boxes are drawings and the like, and of how many nobody said whether they are groups.
+    `repeats`: how many rows more the file has, each the same as one before it.
     """
 
     ids: pa.StringArray
@@ -53,6 +60,7 @@ class BoxRows:
     sizes: NDArray[np.int32] | None
     depictions: int
     unjudged: int
+    repeats: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +148,34 @@ def _join_blocks(parts: Sequence[_Block], sized: bool) -> BoxRows:
         sum(block.depictions for block in parts),
         sum(block.unjudged for block in parts),
     )
-    return rows if (np.diff(image) >= 0).all() else _group_by_image(rows)
+    return _drop_repeats(rows if (np.diff(image) >= 0).all() else _group_by_image(rows))
+
+
+def _drop_repeats(rows: BoxRows) -> BoxRows:
+    """The rows without those whose image, class, box and kind an earlier one has."""
+    is_repeat = np.zeros(len(rows.label), dtype=np.bool_)
+    ends = [*np.unique(np.searchsorted(rows.image, rows.image[::STEP])).tolist(), len(is_repeat)]
+    for start, stop in pairwise(ends):
+        is_repeat[start:stop] = _find_repeats(rows, slice(start, stop))
+    if not is_repeat.any():
+        return rows
+    columns = {name: getattr(rows, name)[~is_repeat] for name in ("image", "label", "crowd")}
+    return replace(rows, shares=rows.shares[~is_repeat], repeats=int(is_repeat.sum()), **columns)
+
+
+def _find_repeats(rows: BoxRows, part: slice) -> NDArray[np.bool_]:
+    """Which rows of a part, which has all rows of its images, repeat an earlier one."""
+    columns = (rows.image[part], rows.label[part], rows.crowd[part], rows.shares[part] + 0.0)
+    words = np.column_stack(columns).view(np.uint64)
+    # whole rows are compared where their sums are the same, which is fast to find
+    sums = (words * FACTORS).sum(axis=1, dtype=np.uint64)
+    order = np.argsort(sums, kind="stable")
+    same = sums[order[1:]] == sums[order[:-1]]
+    alike = np.sort(order[np.append(same, False) | np.append(False, same)])
+    _, first = np.unique(words[alike], axis=0, return_index=True)
+    is_repeat = np.zeros(len(words), dtype=np.bool_)
+    is_repeat[np.delete(alike, first)] = True
+    return is_repeat
 
 
 def _sizes(images: int, image: NDArray[np.int32], parts: Sequence[_Block]) -> NDArray[np.int32]:

@@ -12,17 +12,20 @@ def mot(root: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameS
     active, class, visibility; frames and pixels count from 1, so that boxes begin at left − 1 and
     top − 1. Inactive boxes, distractors, occluders, reflections and crowds neither reward nor
     punish: those of vehicles detections of their class, all others detections of a person.
-    `anchors`: drawn a sequence, by `seed`, among the frames with an object; neighbours are
-    all frames within ±`k`. Raises `UsageError` for lines that are none and files that are missing.
-    Milan et al., "MOT16", 2016.
+    Where there is a labels.txt, as `steadyeye review-export` and CVAT write it, the classes are its
+    lines, `ood` of objects outside them. `anchors`: drawn a sequence, by `seed`, among the frames
+    with an object; neighbours are all frames within ±`k`. Raises `UsageError` for lines that are
+    none and files that are missing. Milan et al., "MOT16", 2016.
 
     Example: `mot(root='MOT17/train', anchors=10, k=10)`
     """
     base, folders = mot_file.find_sequences(root)
+    known = mot_file.read_classes(base, folders)
     frames = {folder.name: mot_file.read_frames(folder) for folder in folders}
     objects = {
-        folder.name: mot_file.read_boxes(folder, len(frames[folder.name])) for folder in folders
+        folder.name: mot_file.read_boxes(folder, len(frames[folder.name]), known)
+        for folder in folders
     }
     sizes = {folder.name: size for folder in folders if (size := mot_file.read_size(folder))}
     how = Drawing(anchors, k, seed)
-    return boxed_sets(base.name, frames, objects, mot_file.list_classes(), how, sizes)
+    return boxed_sets(base.name, frames, objects, known.classes, how, sizes)

@@ -15,9 +15,11 @@ def mot_tracks(root: str, fps: float | None = None) -> FrameSets:
     Example: `mot_tracks(root='MOT17/train')`
     """
     base, folders = mot_file.find_sequences(root)
+    known = mot_file.read_classes(base, folders)
     frames = {folder.name: mot_file.read_frames(folder) for folder in folders}
     objects = {
-        folder.name: mot_file.read_boxes(folder, len(frames[folder.name])) for folder in folders
+        folder.name: mot_file.read_boxes(folder, len(frames[folder.name]), known)
+        for folder in folders
     }
     sizes = {folder.name: size for folder in folders if (size := mot_file.read_size(folder))}
     rates: dict[str, float] = {}
@@ -30,4 +32,4 @@ def mot_tracks(root: str, fps: float | None = None) -> FrameSets:
             )
         rates[folder.name] = rate
     videos = Sequences(frames, objects, rates, sizes)
-    return tracked_sequences(base.name, videos, mot_file.list_classes())
+    return tracked_sequences(base.name, videos, known.classes)

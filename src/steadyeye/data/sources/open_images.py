@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
+from steadyeye.data.annotations.coco_geometry import repeats
 from steadyeye.data.open_images import labels as label_file
 from steadyeye.data.open_images.boxes import BoxRows, read
 from steadyeye.data.open_images.classes import Kinds, kinds
@@ -100,6 +101,7 @@ def _remarks(rows: BoxRows, labels: str | None) -> tuple[str, ...]:
         if labels
         else "classes verified to be in an image: those with boxes, and what stands above them; no "
         "file of labels was given",
+        *repeats(rows.repeats, rows.repeats + len(rows.label)),
     ]
     return tuple(filter(None, texts))
 
