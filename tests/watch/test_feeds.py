@@ -13,7 +13,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from encoded import RATE, damage, picture, rewrite, write
+from encoded import RATE, damage, picture, remove_times, rewrite, write
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.images.image_file import encode
@@ -92,6 +92,17 @@ def test_frames_of_avi_come_one_after_the_other(tmp_path):
     clip = write(tmp_path / "a.avi", "libx264", options={"bf": "2"}, count=30)
     times = [frame.seconds for frame in take_all(open_feed(str(clip), FrameCounts(), None))]
     assert np.diff(times) == pytest.approx([1 / RATE] * 29)
+
+
+@pytest.mark.parametrize("timed", [0, 1, 5])
+def test_frames_of_a_transport_stream_without_times_come_one_after_the_other(timed, tmp_path):
+    """The standard asks for a time every 0.7 s only; such frames counted as damaged."""
+    clip = write(tmp_path / "clip.ts", "libx264", count=20, options={"bf": "0"})
+    remove_times(clip, timed)
+    counts = FrameCounts()
+    frames = take_all(open_feed(str(clip), counts, None))
+    assert [frame.seconds for frame in frames] == pytest.approx(np.arange(20) / RATE)
+    assert (counts.received, counts.damaged) == (20, 0)
 
 
 def test_the_pixels_of_a_picture_are_those_that_were_read_first(tmp_path, soon):
