@@ -68,6 +68,8 @@ class FileFeed:
             stream = picture_stream(container)
             if stream is None:
                 raise UsageError(f"'{self.path}' holds no pictures; give a video")
+            # a forked process that frees a decoder waits for its threads, which only the parent has
+            stream.thread_type = "NONE"
             clock, matrix = _Clock(container, stream), None
             for number, native in enumerate(decode_in_order(container, stream)):
                 counts.received += 1
