@@ -421,27 +421,38 @@ def test_wrong_metrics_of_a_sweep_are_told(arguments):
         metrics(*arguments)
 
 
-def test_a_frame_of_several_sets_is_one_image(tmp_path):
-    """Sets of frames ±3 around each of three anchors among eight frames overlap."""
-    folder = tmp_path / "frames" / "clip"
+def write_clip(root):
+    """Eight frames with one label; sets of frames ±3 around each of three anchors overlap."""
+    folder = root / "frames" / "clip"
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
     for number in range(8):
         pixels = rng.integers(0, 256, (24, 24, 3), np.uint8)
         cv2.imwrite(str(folder / f"{number:04d}.png"), pixels)
-    (tmp_path / "labels.csv").write_text("video,labels\nclip,cat\n")
+    (root / "labels.csv").write_text("video,labels\nclip,cat\n")
+    return f"frames(path='{root / 'frames'}', anchors=3, k=3, labels='{root / 'labels.csv'}')"
 
-    def see_red(images):
-        red = images[..., 0].mean(axis=(1, 2)) > 127.5
-        return np.column_stack([red, ~red]).astype(float)
 
-    measured = se.evaluate(
-        see_red,
-        f"frames(path='{tmp_path / 'frames'}', anchors=3, k=3, labels='{tmp_path / 'labels.csv'}')",
-        classes=["cat", "dog"],
-        operators="jpeg",
-        levels="0,20",
-    )
+def see_red(images):
+    red = images[..., 0].mean(axis=(1, 2)) > 127.5
+    return np.column_stack([red, ~red]).astype(float)
+
+
+JPEG = {"classes": ["cat", "dog"], "operators": "jpeg", "levels": "0,20"}
+
+
+def test_a_sweep_of_an_earlier_version_says_what_to_do(tmp_path, monkeypatch):
+    """Each frame was degraded once for each of its sets: the rows are others now."""
+    data = write_clip(tmp_path)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(runner_sweep, "_list_frames", lambda _, images: list(images))
+        assert len(se.evaluate(see_red, data, out=tmp_path / "a", **JPEG).rows()) > 2 * 8
+    with pytest.raises(UsageError, match="once for each set that holds it; give another --out"):
+        se.evaluate(see_red, data, out=tmp_path / "a", **JPEG)
+
+
+def test_a_frame_of_several_sets_is_one_image(tmp_path):
+    measured = se.evaluate(see_red, write_clip(tmp_path), **JPEG)
     rows = measured.rows().to_pylist()
     plain = [row for row in rows if row["level"] == 0]
     assert sorted(row["frame"] for row in plain) == sorted({row["frame"] for row in plain})

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -13,7 +14,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from encoded import RATE, damage, picture, rewrite, write
+from encoded import RATE, damage, picture, remove_times, rewrite, write
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.images.image_file import encode
@@ -56,6 +57,35 @@ def test_a_file_is_decoded_ahead_by_a_thread_that_ends_with_it(tmp_path):
     assert not any(thread.name.startswith("decode ahead") for thread in threading.enumerate())
 
 
+def free_in_fork(clip, moment):
+    """How a forked process ends that frees an unfinished feed; None where it does not."""
+    feed = open_feed(str(clip), FrameCounts(), None)
+    for _ in range(3):
+        feed.take(5)
+    time.sleep(moment)
+    child = os.fork()
+    if not child:
+        feed.close()
+        os._exit(0)
+    until = time.monotonic() + 5
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            feed.close()
+            return status
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+@pytest.mark.slow
+def test_a_forked_process_does_not_wait_for_the_decoder_of_a_file(tmp_path):
+    """A decoder with threads is freed once they end, which are the parent's alone."""
+    clip = write(tmp_path / "a.mp4", "libx264", count=200, size=(320, 240))
+    assert [free_in_fork(clip, 0.001 * moment) for moment in range(8)] == [0] * 8
+
+
 def test_counts_are_those_of_the_frames_that_were_taken(tmp_path):
     whole = write(tmp_path / "a.mp4", "libx264", count=60)
     clip = rewrite(whole, tmp_path / "b.mp4", lambda n, packet: None if n == 21 else packet)
@@ -78,11 +108,15 @@ def test_damaged_pictures_are_those_of_decoding_frame_by_frame(tmp_path):
     clip = damage(whole, tmp_path / "b.mp4", range(3, 60, 7))
     expected = []
     with open_video(clip) as container:
-        for native in decode_in_order(container, picture_stream(container)):
+        stream = picture_stream(container)
+        # with threads of its own the decoder says of none of these that it is damaged
+        stream.thread_type = "NONE"
+        for native in decode_in_order(container, stream):
             if native is not None and not native.is_corrupt:
                 expected.append(convert(native, None))
-    frames = take_all(open_feed(str(clip), FrameCounts(), None))
-    assert len(frames) == len(expected) > 50
+    counts = FrameCounts()
+    frames = take_all(open_feed(str(clip), counts, None))
+    assert (len(frames), len(expected), counts.damaged) == (51, 51, 9)
     for frame, image in zip(frames, expected, strict=True):
         np.testing.assert_array_equal(frame.image(), image)
 
@@ -92,6 +126,17 @@ def test_frames_of_avi_come_one_after_the_other(tmp_path):
     clip = write(tmp_path / "a.avi", "libx264", options={"bf": "2"}, count=30)
     times = [frame.seconds for frame in take_all(open_feed(str(clip), FrameCounts(), None))]
     assert np.diff(times) == pytest.approx([1 / RATE] * 29)
+
+
+@pytest.mark.parametrize("timed", [0, 1, 5])
+def test_frames_of_a_transport_stream_without_times_come_one_after_the_other(timed, tmp_path):
+    """The standard asks for a time every 0.7 s only; such frames counted as damaged."""
+    clip = write(tmp_path / "clip.ts", "libx264", count=20, options={"bf": "0"})
+    remove_times(clip, timed)
+    counts = FrameCounts()
+    frames = take_all(open_feed(str(clip), counts, None))
+    assert [frame.seconds for frame in frames] == pytest.approx(np.arange(20) / RATE)
+    assert (counts.received, counts.damaged) == (20, 0)
 
 
 def test_the_pixels_of_a_picture_are_those_that_were_read_first(tmp_path, soon):

@@ -21,9 +21,11 @@ from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.contents import ContentHashes
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Sample, Source
+from steadyeye.degradation.sweep import Sweep
 from steadyeye.predictions.json_record import read_content
 from steadyeye.predictions.read import cells
 from steadyeye.predictions.shard_store import Cell, open_cell
+from steadyeye.runner.sweep import print_with_shared
 
 if TYPE_CHECKING:
     # a report reads what was kept and needs neither
@@ -79,6 +81,11 @@ def refuse_other_samples(folder: Place, task: "Task") -> None:
     now = task.identity["data"]
     if data.get("spec") != now["spec"] or data.get("fingerprint") == now["fingerprint"]:
         return
+    if isinstance(task.source, Sweep) and data["fingerprint"] == print_with_shared(task.source):
+        raise UsageError(
+            f"'{folder}' is of an earlier version, which degraded a frame once for each set that "
+            "holds it; give another --out, or --overwrite to start again"
+        )
     change = _find_other_sample(open_cell(folder), task.source, before["classes"])
     raise UsageError(
         f"'{folder}' holds predictions of other samples: "

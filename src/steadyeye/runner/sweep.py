@@ -1,6 +1,7 @@
 """From a job's operators and levels to the sweep of a model over a source."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
@@ -187,6 +188,14 @@ def build_sweep(
     cells = how.baseline(images) if job.fast else how.grid(images)
     sweep = Sweep(source, parts, how, cells, class_map.members, notes, exhaustive=not job.fast)
     return parts.model, sweep
+
+
+def print_with_shared(sweep: Sweep) -> str:
+    """The fingerprint of a sweep by earlier versions: a frame counts once for each of its sets."""
+    base, how = sweep.base, sweep.how
+    images = [i for i, truth in enumerate(base.truths) if truth or "boxes" in base.columns]
+    cells = how.grid(images) if sweep.exhaustive else how.baseline(images)
+    return replace(sweep, cells=cells).fingerprint
 
 
 def _list_frames(source: Source, images: Sequence[int]) -> list[int]:

@@ -68,6 +68,8 @@ class FileFeed:
             stream = picture_stream(container)
             if stream is None:
                 raise UsageError(f"'{self.path}' holds no pictures; give a video")
+            # a forked process that frees a decoder waits for its threads, which only the parent has
+            stream.thread_type = "NONE"
             clock, matrix = _Clock(container, stream), None
             for number, native in enumerate(decode_in_order(container, stream)):
                 counts.received += 1
@@ -75,8 +77,8 @@ class FileFeed:
                     matrix = follow_matrix(native, matrix)
                 if number < self._skipped:
                     continue
-                seconds = None if native is None else clock.read(native)
-                if native is None or native.is_corrupt or seconds is None:
+                seconds = clock.last if native is None else clock.read(native)
+                if native is None or native.is_corrupt:
                     counts.damaged += 1
                 elif self.thinned.takes(seconds):
                     image = partial(np.asarray, convert(native, matrix))
@@ -91,20 +93,21 @@ class _Clock:
     """When the frames of a file are shown, in seconds.
 
     AVI only says when packets are decoded: by that in the order of the frames, the last of which
-    come behind all packets.
+    come behind all packets. A frame without a time (transport streams need not say that of each)
+    comes one step behind the frame before it.
     """
 
     def __init__(self, container: Any, stream: Any) -> None:
         self.is_avi = container.format.name == "avi"
-        self.step = float(1 / stream.average_rate) if stream.average_rate else 0.0
-        self.last = 0.0
+        rate = stream.average_rate or stream.guessed_rate
+        self.step = float(1 / rate) if rate else 0.0
+        self.last = -self.step
 
-    def read(self, native: Any) -> float | None:
-        """The time of the next frame; None where the file does not say it."""
-        if not self.is_avi:
-            return None if native.time is None else float(native.time)
-        known = native.dts is not None
-        self.last = float(native.dts * native.time_base) if known else self.last + self.step
+    def read(self, native: Any) -> float:
+        """The time of the next frame."""
+        time = native.dts if self.is_avi else native.pts
+        known = time is not None
+        self.last = float(time * native.time_base) if known else self.last + self.step
         return self.last
 
 
