@@ -4,11 +4,13 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import cv2
 import numpy as np
 import pytest
 
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
+from steadyeye.metrics.covariates.pm_set_measures import frame, luma
 from steadyeye.watch.frame_ring import FrameRing, read_size
 from steadyeye.watch.measures import (
     Answer,
@@ -109,6 +111,20 @@ def feed_reference(reference, values, start=0.0):
         answer = reference.add(start + place, {**quantities, "confidence": confidence})
         outside.append(answer)
     return outside
+
+
+@pytest.mark.parametrize(
+    "size", [(1080, 1920), (1920, 1080), (720, 1280), (960, 10), (360, 640), (481, 853), (90, 120)]
+)
+def test_frames_are_measured_on_what_opencv_makes_small(size):
+    rng = np.random.default_rng(0)
+    coarse = cv2.resize(rng.integers(0, 256, (9, 16, 3), dtype=np.uint8), size[::-1])
+    image = coarse // 2 + rng.integers(0, 128, (*size, 3), dtype=np.uint8)
+    scale = min(320 / max(size), 1)
+    small = (max(round(size[1] * scale), 1), max(round(size[0] * scale), 1))
+    for picture in (image, image[::-1]):
+        expected = cv2.resize(picture, small, interpolation=cv2.INTER_AREA)
+        assert measure_input(picture) == frame(luma(expected))
 
 
 def test_what_is_as_before_is_outside_about_as_often_as_promised():

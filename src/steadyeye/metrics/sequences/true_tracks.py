@@ -95,10 +95,10 @@ def _follow(predictions: Predictions, truth: BoxTable, score: float) -> TrueTrac
     counted = np.flatnonzero(~truth.crowd & known & np.isin(truth.image, rows))
     state = np.full(len(truth), LOST, dtype=np.int8)
     detection = np.full(len(truth), -1, dtype=np.intp)
-    label = own[raw.label]
+    label, of_row = own[raw.label], truth.image[counted]
     for row in rows:
-        own_boxes = counted[truth.image[counted] == row]
-        first, last = np.searchsorted(raw.image, row), np.searchsorted(raw.image, row, "right")
+        own_boxes = counted[slice(*np.searchsorted(of_row, [row, row + 1]))]
+        first, last = np.searchsorted(raw.image, [row, row + 1])
         near = np.arange(first, last)[raw.score[first:last] >= WEAK]
         overlap = iou(truth.boxes[own_boxes], raw.boxes[near])
         same = truth.label[own_boxes][:, None] == label[near][None]
