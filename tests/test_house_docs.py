@@ -34,6 +34,25 @@ def test_paths_are_found_in_sentences_alone():
     assert paths_of(text) == ["metrics/pm_k.py", "core/"]
 
 
+def find_loose_rows(text):
+    """First lines of the blocks of table rows that have no line of dashes as their second line."""
+    blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    return [block.splitlines()[0] for block in blocks if not re.match(r".*\n[|:\- ]+\n", block)]
+
+
+def test_every_row_is_part_of_a_table():
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    assert len(pages) > 20
+    rows = {str(page): find_loose_rows(page.read_text(encoding="utf-8")) for page in pages}
+    assert {page: loose for page, loose in rows.items() if loose} == {}
+
+
+def test_a_row_after_an_empty_line_is_loose():
+    table = "| a | b |\n|---|--:|\n| 1 | 2 |\n"
+    assert find_loose_rows(table) == []
+    assert find_loose_rows(f"{table}\n| 3 | 4 |\n| 5 | 6 |\n") == ["| 3 | 4 |"]
+
+
 def test_every_folder_has_its_line():
     text = draw_house.PAGE.read_text()
     rows = re.findall(r"^\| `([\w/]+)/` \| (\S.*\S) \|$", text, re.MULTILINE)
