@@ -104,3 +104,11 @@ def test_an_image_that_its_trainer_turns_before_it_lays_boxes_on_it_is_refused(
     assert turned.shape[:2] == ((100, 200) if orientation == 3 else (200, 100))
     with pytest.raises(UsageError, match=f"EXIF orientation {orientation}.*turn its pixels"):
         yolo(f"val: images\n{NAMES}", {"images/a.jpg": BOX})
+
+
+def test_names_that_no_file_can_have_are_missing_images_or_refused(yolo):
+    long_name = f"images/{'a' * 5000}.jpg"
+    source = yolo(f"val: val.txt\n{NAMES}", {}, {"val.txt": f"{long_name}\n"})
+    assert [path.endswith(long_name) for path in source.missing()] == [True]
+    with pytest.raises(UsageError, match="File name too long"):
+        yolo(f"val: {long_name}\n{NAMES}", {})

@@ -103,7 +103,7 @@ def _list_images(
 def _locate(base: Path, name: str) -> Path:
     """What a split names; an export of Roboflow names `../valid/images` beside its data.yaml."""
     place = base / name
-    return place if place.exists() else base / name.removeprefix("../")
+    return place if os.path.exists(place) else base / name.removeprefix("../")
 
 
 def _read_list(path: Path, root: Path) -> list[Path]:
@@ -179,7 +179,7 @@ def _boxes(image: Path, form: _Form) -> tuple[Boxes, tuple[int, int] | None]:
     place = len(parts) - 1 - parts[::-1].index("images")
     parts[place] = "labels"
     path = Path(*parts).with_suffix(".txt")
-    if not path.is_file():
+    if not os.path.isfile(path):  # False for a name that is too long, too
         return boxes([], []), None
     try:
         height, width = image_file.read(image).shape[:2]
