@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from steadyeye.core import disk_columns
 from steadyeye.core.errors import UsageError
 from steadyeye.runner import saved_boxes, saved_entries
 from steadyeye.runner.saved_entries import SavedEntries
@@ -27,6 +28,8 @@ def draw(rng, n, images):
 @pytest.mark.parametrize("seed", range(5))
 def test_entries_by_sample_and_in_pieces(monkeypatch, piece, seed):
     monkeypatch.setattr(saved_entries, "PIECE", piece)
+    monkeypatch.setattr(disk_columns, "PIECE", piece)
+    monkeypatch.setattr(disk_columns, "LARGE", 1 if seed % 3 else 1 << 20)
     rng = np.random.default_rng(seed)
     samples = 12
     sample = rng.integers(-1, samples - 2, int(rng.integers(0, 60))).astype(np.int32)

@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, areas
 from steadyeye.core.disk_columns import DiskColumn, split_entries
+from steadyeye.core.free_memory import return_free_memory
 from steadyeye.predictions.schema import list_values, numbers
 
 TRUE, OF_DATA, OF_MODEL = "box", "found", "said"
 """How the columns of true boxes begin, and of detections over either list of classes."""
+
+KINDS = (TRUE, OF_DATA, OF_MODEL)
 
 Parts = Mapping[str, NDArray[Any]]
 
@@ -31,21 +34,24 @@ class CellBoxes:
     raw_detections: BoxTable | None
 
 
-def split_boxes(shards: list[pa.Table]) -> tuple[pa.Table, CellBoxes]:
+def split_boxes(shards: Iterable[pa.Table]) -> tuple[pa.Table, CellBoxes]:
     """The columns of shards that are not of boxes, as one table, and the boxes.
 
-    `shards`: of one cell, all with the same boxes; the list is empty afterwards, and what was
-    mapped of their files is let go.
+    `shards`: of one cell, all with the same boxes, or the model's own left out; read one after the
+    other, for what is mapped of a file takes memory until it is let go.
     """
-    columns = {
-        name: _create_columns(shards[0], name)
-        for name in (TRUE, OF_DATA, OF_MODEL)
-        if name in shards[0].column_names
-    }
-    equal = set(columns[OF_MODEL]) if {OF_DATA, OF_MODEL} <= set(columns) else set()
-    rest, rows = [], 0
-    while shards:
-        shard = shards.pop(0)
+    columns: dict[str, dict[str, DiskColumn]] = {}
+    equal: set[str] = set()
+    rest: list[pa.Table] = []
+    rows = 0
+    for shard in shards:
+        if not rest:
+            columns = {k: _create_columns(shard, k) for k in KINDS if k in shard.column_names}
+            equal = set(columns[OF_MODEL]) if {OF_DATA, OF_MODEL} <= set(columns) else set()
+        elif OF_MODEL in columns and OF_MODEL not in shard.column_names:
+            # an earlier version wrote it, and what some shards lack is said of none
+            del columns[OF_MODEL]
+            equal = set()
         parts = {name: _read_parts(shard, name, rows) for name in columns}
         for name in _find_unequal(parts, equal):
             equal.remove(name)
@@ -54,11 +60,13 @@ def split_boxes(shards: list[pa.Table]) -> tuple[pa.Table, CellBoxes]:
             for name in columns[kind].keys() - (equal if kind == OF_MODEL else set()):
                 columns[kind][name].append(part[name])
         rows += len(shard)
-        rest.append(_copy(shard.drop_columns(_list_names(shard, columns))))
+        rest.append(_copy(shard.drop_columns(_list_names(shard))))
     arrays = {kind: {name: own[name].array() for name in own} for kind, own in columns.items()}
     for name in equal:
         arrays[OF_MODEL][name] = arrays[OF_DATA][name]
     tables = {kind: _make_table(own) for kind, own in arrays.items()}
+    if columns:
+        return_free_memory()  # Arrow holds what shards took for others
     # a shard whose images all failed lacks the tags that the others measured
     joined = pa.concat_tables(rest, promote_options="default")
     return joined, CellBoxes(tables.get(TRUE), tables.get(OF_DATA), tables.get(OF_MODEL))
@@ -124,9 +132,9 @@ def _values(shard: pa.Table, name: str) -> NDArray[Any]:
     return list_values(shard[name].combine_chunks())
 
 
-def _list_names(shard: pa.Table, kinds: Mapping[str, object]) -> list[str]:
-    """The columns of a shard that are of boxes of some kinds."""
-    return [name for name in shard.column_names if name.partition("_")[0] in kinds]
+def _list_names(shard: pa.Table) -> list[str]:
+    """The columns of a shard that are of boxes."""
+    return [name for name in shard.column_names if name.partition("_")[0] in KINDS]
 
 
 def _copy(table: pa.Table) -> pa.Table:

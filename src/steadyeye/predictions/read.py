@@ -1,10 +1,11 @@
 """Reading sealed predictions; what is not whole is refused, with what is wrong."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256 as digest
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,8 @@ def read(*folders: Place) -> Predictions:
     Raises `UsageError` for a cell that is not sealed, a shard that is missing or altered, and ids
     that occur twice.
     """
-    shards = in_all([shard for folder in folders for shard in _read_shards(folder)])
-    predictions = _predictions(open_cell(folders[0]), *split_boxes(shards))
+    columns, boxes = split_boxes(chain.from_iterable(map(_read_shards, folders)))
+    predictions = _predictions(open_cell(folders[0]), columns, boxes)
     return replace(predictions, notes=(*predictions.notes, *_note_missing_checksums(folders)))
 
 
@@ -68,11 +69,11 @@ def read_sealed(folder: Place) -> pa.Table:
     Raises `UsageError` where it is not sealed, or a shard is missing or altered.
     """
     # a shard whose images all failed lacks the tags that the others measured
-    return pa.concat_tables(in_all(_read_shards(folder)), promote_options="default")
+    return pa.concat_tables(in_all(list(_read_shards(folder))), promote_options="default")
 
 
-def _read_shards(folder: Place) -> list[pa.Table]:
-    """The shards of a sealed cell. Raises `UsageError` as `read_sealed` does."""
+def _read_shards(folder: Place) -> Iterable[pa.Table]:
+    """The shards of a sealed cell, each read when asked for. Raises as `read_sealed` does."""
     cell = open_cell(folder)
     if not cell.is_sealed:
         done = len(cell.list_finished())
@@ -81,7 +82,7 @@ def _read_shards(folder: Place) -> list[pa.Table]:
     # a seal of an earlier version may say nothing of its cell
     if seal.get("cell", cell.fingerprint) != cell.fingerprint:
         raise UsageError(f"'{folder / 'cell.json'}' was changed after it was written; {CELL}")
-    return list(map_requests(folder, partial(_shard, folder), seal["shards"]))
+    return map_requests(folder, partial(_shard, folder), seal["shards"])
 
 
 def cells(run: Place) -> list[tuple[Place, ...]]:
@@ -257,7 +258,8 @@ def _note_unknown_sizes(
 ) -> str | None:
     boxed = np.zeros(len(sizes), dtype=np.bool_)
     for table in tables:
-        boxed[table.image] = True
+        for part in split_entries(len(table)):
+            boxed[table.image[part]] = True
     unknown = np.flatnonzero((sizes[:, 0] == 0) & boxed)
     if not len(unknown):
         return None

@@ -12,9 +12,11 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from steadyeye.core.boxes import Boxes, BoxTable, Verified
+from steadyeye.core.disk_columns import DiskColumn
 from steadyeye.core.types import Labels, Tag
 
 TOP = 5  # the model's own best classes kept for the pictures
+PIECE = 4096  # rows whose labels are read together
 
 ANSWERS = {
     "predicted": pa.int32(),
@@ -197,12 +199,15 @@ def matrix(column: pa.ChunkedArray, dtype: type) -> NDArray[Any]:
 
 
 def membership(truth: pa.ChunkedArray, classes: int) -> NDArray[np.bool_]:
-    """The label lists as a (rows, classes) matrix."""
-    array = truth.combine_chunks()
-    result = np.zeros((len(array), classes), dtype=np.bool_)
-    counts = np.diff(numbers(array.offsets))
-    result[np.repeat(np.arange(len(array)), counts), list_values(array)] = True
-    return result
+    """The label lists as a (rows, classes) matrix, on the disk where it is large."""
+    matrices = DiskColumn(np.bool_, classes)
+    for start in range(0, len(truth), PIECE):
+        array = truth.slice(start, PIECE).combine_chunks()
+        piece = np.zeros((len(array), classes), dtype=np.bool_)
+        counts = np.diff(numbers(array.offsets))
+        piece[np.repeat(np.arange(len(array)), counts), list_values(array)] = True
+        matrices.append(piece)
+    return matrices.array().reshape(len(truth), classes)
 
 
 def _matrix(values: NDArray[Any], kind: pa.DataType) -> pa.Array:

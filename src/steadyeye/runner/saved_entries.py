@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import from_sides
-from steadyeye.core.disk_columns import DiskColumn, release_pages
+from steadyeye.core.disk_columns import DiskColumn, release_pages, split_entries
 from steadyeye.core.storage.json_lists import (
     PIECE,
     ListFile,
@@ -108,13 +108,21 @@ class SavedEntries:
 
     def group_by_sample(self, sample: NDArray[np.int32], samples: int) -> Grouping:
         """The entries by sample; `sample`: (n,) which sample each entry is of, −1: none."""
-        if (sample[1:] >= sample[:-1]).all():
-            order = np.arange(len(sample), dtype=np.int32)
-        else:
-            order = np.argsort(sample, kind="stable").astype(np.int32)
-        counts = np.bincount(sample[sample >= 0], minlength=samples)
-        first = len(sample) - counts.sum()
-        return Grouping(order, np.concatenate([[first], first + np.cumsum(counts)]))
+        bounds = np.zeros(samples + 2, dtype=np.int64)  # those of no sample come first
+        column = DiskColumn(np.int32)
+        for entries in split_entries(len(sample), samples):
+            bounds[1:] += np.bincount(sample[entries] + 1, minlength=samples + 1)
+            column.append(np.zeros(entries.stop - entries.start, dtype=np.int32))
+        bounds, order = np.cumsum(bounds), column.array()
+        at = bounds[:-1].copy()
+        for entries in split_entries(len(sample), samples):
+            own = sample[entries] + 1
+            by_sample = np.argsort(own, kind="stable")
+            counts = np.bincount(own, minlength=samples + 1)
+            earlier = np.repeat(np.cumsum(counts) - counts, counts)
+            order[at[own[by_sample]] + np.arange(len(own)) - earlier] = by_sample + entries.start
+            at += counts
+        return Grouping(order, bounds[1:])
 
     def corners(self, places: NDArray[np.int32]) -> NDArray[np.float64]:
         """(m, 4) x0 y0 x1 y1 of the entries at some places."""

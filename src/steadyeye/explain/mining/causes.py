@@ -44,7 +44,7 @@ WORDS = {
 
 RIGHT, IN_CROWD = -1, -2
 
-PIECE = 200_000  # detections that are looked at together
+PIECE = 100_000  # detections that are looked at together
 
 
 @dataclass(frozen=True, eq=False)

@@ -250,8 +250,10 @@ def _find_confusions(predictions: Predictions, score: float) -> dict[tuple[int, 
     )
     # of each pair and object the most confident detection comes first; ties by row
     order = np.lexsort((rows, -scores, things, own, label))
-    keys = np.stack([label, own, things])[:, order]
-    order = order[np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]]
+    is_first = np.arange(len(order)) == 0
+    for column in (label, own, things):
+        is_first[1:] |= np.diff(column[order]) != 0
+    order = order[is_first]
     order = order[np.lexsort((rows[order], -scores[order], own[order], label[order]))]
     pairs = np.stack([label[order], own[order]])
     bounds = np.flatnonzero((pairs[:, 1:] != pairs[:, :-1]).any(axis=0)) + 1

@@ -12,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.disk_columns import DiskColumn, split_entries, split_spans
+from steadyeye.core.seeds import stream
 
 Ints: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.int32]
@@ -24,6 +25,8 @@ PIECE = 200_000
 """Detections that are ranked together, and that are grouped together."""
 PIECES = 16
 """Pieces of either at most, about: for each of them all detections are looked through."""
+SAMPLE = 2_000
+"""Scores of a piece by which a category is parted: parts are within a tenth of their size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,16 +82,20 @@ def group_boxes(truth: Keys, detections: Keys, score: Floats, images: int, class
 
 def _rank_detections(detections: Keys, score: Floats, images: int, classes: int) -> _Ranking:
     """The best of each image and category, by category, then falling score, image and row."""
-    bounds = _find_bounds(detections[1], classes)
+    piece = max(PIECE, len(score) // PIECES)
+    part, category = _split_categories(detections[1], score, classes, piece)
+    bounds = _find_bounds(part, len(category))
     order = _order_by_image(detections[0], images)
     columns = DiskColumn(np.int32), DiskColumn(np.int32), DiskColumn(np.bool_)
     sizes = np.zeros(classes, dtype=np.int64)
     # of each image the category that was counted last, and how many detections of it
     counts = np.full(images, -1, dtype=np.int64), np.zeros(images, dtype=np.int64)
-    for begin, end in split_spans(bounds, max(PIECE, len(score) // PIECES)):
-        row, image, falling = _find_rows((*detections, score), order, bounds, (begin, end))
-        label = np.repeat(np.arange(begin, end), np.diff(bounds[begin : end + 1]))
-        places = _sort_by_counting(_order_falling(falling), label - begin, end - begin)
+    for begin, end in split_spans(bounds, piece):
+        keys = detections[0], part, score
+        row, image, falling = _find_rows(keys, order, bounds, (begin, end))
+        own = np.repeat(np.arange(begin, end), np.diff(bounds[begin : end + 1]))
+        places = _sort_by_counting(_order_falling(falling), own - begin, end - begin)
+        label = category[own]
         places = places[_find_best(image[places], label[places], counts)]
         label, image, falling = label[places], image[places], falling[places]
         tied = np.zeros(len(places), dtype=np.bool_)
@@ -99,6 +106,39 @@ def _rank_detections(detections: Keys, score: Floats, images: int, classes: int)
         sizes += np.bincount(label, minlength=classes)
     row, row_image, is_tied = (column.array() for column in columns)
     return _Ranking(row, row_image, is_tied, np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def _split_categories(
+    label: Ints, score: Floats, classes: int, piece: int
+) -> tuple[Ints, NDArray[np.intp]]:
+    """The part of a category that each detection is in, and the category of each part.
+
+    A category of more than `piece` detections is parted by falling score into parts of about as
+    many, of which none has a score of another; any other category is one part.
+    """
+    parts = -(-np.diff(_find_bounds(label, classes)) // piece)
+    edges = {own: np.zeros(0) for own in np.flatnonzero(parts > 1).tolist()}
+    if not edges:
+        return label, np.arange(classes)
+    rng, looked_at = stream(0, "parts of categories"), {own: [np.zeros(0)] for own in edges}
+    for entries in split_entries(len(label)):
+        some = entries.start + np.flatnonzero(rng.random(len(label[entries])) < SAMPLE / piece)
+        for own, scores in looked_at.items():
+            scores.append(score[some[label[some] == own]])
+    for own, scores in looked_at.items():
+        ordered = np.sort(-np.concatenate(scores))
+        places = np.arange(1, parts[own]) * len(ordered) // parts[own]
+        edges[own] = np.unique(ordered[places]) if len(ordered) else ordered
+    several = np.ones(classes, dtype=np.int64)
+    several[list(edges)] += [len(own) for own in edges.values()]
+    first, column = np.cumsum(several) - several, DiskColumn(np.int64)
+    for entries in split_entries(len(label)):
+        part = first[label[entries]]
+        for own, bars in edges.items():
+            mine = label[entries] == own
+            part[mine] += np.searchsorted(bars, -score[entries][mine])
+        column.append(part)
+    return column.array(), np.repeat(np.arange(classes), several)
 
 
 def _merge_tables(truth: Keys, ranking: _Ranking, images: int, classes: int) -> Groups:
@@ -141,22 +181,21 @@ def _merge_tables(truth: Keys, ranking: _Ranking, images: int, classes: int) -> 
 
 
 def _find_rows(
-    columns: tuple[Ints, Ints, Floats], order: Rows | None, bounds: Ints, classes: tuple[int, int]
+    columns: tuple[Ints, Ints, Floats], order: Rows | None, bounds: Ints, parts: tuple[int, int]
 ) -> tuple[Rows, Rows, Floats]:
-    """Row, image and score of the detections of consecutive categories, by category and image.
+    """Row, image and score of the detections of consecutive parts, by part and image.
 
-    `columns`: image, category and score by row; `order`: as `_order_by_image` returns it;
-    `bounds`: how many detections there are up to each category; `classes`: the first, and the first
-    that is left out.
+    `columns`: image, part and score by row; `order`: as `_order_by_image` returns it; `bounds`: how
+    many detections there are up to each part; `parts`: the first, and the first that is left out.
     """
-    begin, end = classes
+    begin, end = parts
     at = bounds[begin:end] - bounds[begin]
     size = int(bounds[end] - bounds[begin])
     row, image = np.empty((2, size), dtype=np.int32)
     score = np.empty(size)
     for part in split_entries(len(columns[2])):
         rows = np.arange(part.start, part.stop, dtype=np.int32) if order is None else order[part]
-        _gather_rows(rows, columns, classes, at, (row, image, score))
+        _gather_rows(rows, columns, parts, at, (row, image, score))
     return row, image, score
 
 
@@ -215,12 +254,12 @@ def _order_by_image(image: Ints, images: int) -> Rows | None:
 
 
 @njit(nogil=True, cache=True)
-def _gather_rows(rows: Rows, columns: Any, classes: Any, at: Ints, out: Any) -> None:
-    """Writes those of the `classes` to `out`, each at the place that `at` says for its category."""
-    (image, label, score), (to_row, to_image, to_score) = columns, out
-    begin, end = classes
+def _gather_rows(rows: Rows, columns: Any, parts: Any, at: Ints, out: Any) -> None:
+    """Writes those of the `parts` to `out`, each at the place that `at` says for its part."""
+    (image, part, score), (to_row, to_image, to_score) = columns, out
+    begin, end = parts
     for row in rows:
-        own = label[row] - begin
+        own = part[row] - begin
         if 0 <= own < end - begin:
             to = at[own]
             to_row[to], to_image[to], to_score[to] = row, image[row], score[row]

@@ -77,7 +77,9 @@ def frames(predictions: Predictions, rows: NDArray[np.intp], one_class: bool = F
     classes = len(predictions.classes)
     if one_class:
         objects, detected = (
-            replace(boxes, label=np.zeros_like(boxes.label)) for boxes in (objects, detected)
+            # zeros that nobody wrote take no memory
+            replace(boxes, label=np.zeros(len(boxes), dtype=np.int64))
+            for boxes in (objects, detected)
         )
         classes = 1
     return Frames(rows, np.asarray(videos, dtype=np.str_), objects, detected, classes)

@@ -28,15 +28,15 @@ _POSITIVES: WeakKeyDictionary[Matched, tuple[Rows, Rows, Rows]] = WeakKeyDiction
 def list_positives(matched: Matched) -> tuple[Rows, Rows, Rows]:
     """Image, class and number of objects of the groups that have objects to be found."""
     if matched not in _POSITIVES:
-        groups, kept = matched.groups, tuple(DiskColumn(np.int32) for _ in range(3))
+        groups, columns = matched.groups, tuple(DiskColumn(np.int32) for _ in range(3))
         for part in split_entries(len(matched.positives)):
             positives = matched.positives[part]
             some = np.flatnonzero(positives)
             for column, values in zip(
-                kept, (groups.image[part], groups.label[part], positives), strict=True
+                columns, (groups.image[part], groups.label[part], positives), strict=True
             ):
                 column.append(values[some])
-        image, label, positives = (column.array() for column in kept)
+        image, label, positives = (column.array() for column in columns)
         _POSITIVES[matched] = image, label, positives
     return _POSITIVES[matched]
 
