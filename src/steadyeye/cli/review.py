@@ -300,7 +300,8 @@ def _open_set(root: Path, database: str | None, *, begin: bool = False) -> tuple
 
     folder = review_set.read(root)
     if not begin and database is None and not (root / "review.sqlite").is_file():
-        raise UsageError(f"'{root}' was not reviewed yet; start with `steadyeye review {root}`")
+        again = f"steadyeye review {shlex.quote(str(root))}"
+        raise UsageError(f"'{root}' was not reviewed yet; start with `{again}`")
     data = databases.connect(database or databases.default_url(root))
     plan = read_plan(folder.content)
     with data.name_failures(), data.reading() as connection:
