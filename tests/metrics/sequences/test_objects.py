@@ -251,9 +251,9 @@ def test_objects_move_by_time_where_frames_were_dropped():
 
     table = film(objects)
     seconds = numbers / 30
-    found = link(replace(table, tags={**table.tags, "seconds": seconds}))
+    followed = link(replace(table, tags={**table.tags, "seconds": seconds}))
     expected = [DIP if frame in lost else DETECTED for frame in range(FRAMES)]
-    assert [states_of(found, number) for number in range(len(found))] == [expected, expected]
+    assert [states_of(followed, number) for number in range(len(followed))] == [expected, expected]
     # of times that do not rise the numbers of frames are taken
     again = np.tile(np.arange(FRAMES) // 2, 2) / 30
     assert (
