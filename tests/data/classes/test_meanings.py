@@ -290,4 +290,4 @@ def test_check_and_headline_say_how_classes_met_and_which_did_not(voc_labels, te
     assert "by alias, 4: motorcycle = motorbike, airplane = aeroplane, couch = sofa" in lines[1]
     assert lines[-1].startswith("classes of the data without a class of the model, 1: garden gnome")
     headline = document([run(plan, Watcher())]).headline
-    assert "1 has no class of the model: garden gnome." in headline[0]
+    assert "has no counterpart among the model's classes: garden gnome." in headline[0]

@@ -250,8 +250,9 @@ def describe_unmatched(mapping: ClassMap, labels: Sequence[str]) -> str | None:
         return None
     have = "has" if len(lost) == 1 else "have"
     return (
-        f"of the {number_of(len(labels), 'class')} that occur in the data {len(lost):,} {have} no "
-        f"class of the model: {list_texts(_add_proposals(mapping, lost), NAMED_IN_HEADLINE)}"
+        f"{len(lost):,} of the {number_of(len(labels), 'class')} that occur in the data {have} no "
+        "counterpart among the model's classes: "
+        f"{list_texts(_add_proposals(mapping, lost), NAMED_IN_HEADLINE)}"
     )
 
 

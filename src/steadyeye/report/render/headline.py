@@ -36,7 +36,7 @@ def _sentence(model: Evaluated, several: bool) -> str:
     if as_classifier and model.predictions.raw_detections is not None:
         text = f"{text} Right means the class of its most confident box: this is a detector."
     lost = _partnerless(model.predictions)
-    return f"{text} {lost[0].upper()}{lost[1:]}." if lost else text
+    return f"{text} {lost}." if lost else text
 
 
 def _run(name: str, table: Predictions) -> str:
@@ -47,7 +47,7 @@ def _run(name: str, table: Predictions) -> str:
 
 
 def _partnerless(table: Predictions) -> str | None:
-    """Which classes that occur in the data no class of the model stands for."""
+    """Which classes that occur in the data have no class of the model."""
     if table.model_to_data_class is None:
         return None
     occurs = np.asarray(table.truth.any(axis=0))
@@ -126,8 +126,8 @@ def _state_objects(name: str, model: Evaluated) -> str | None:
     if blinks is None or blinks.value is None:
         return None
     return (
-        f"{name} does not give an object in {percent(blinks.value)} of "
-        f"{number_of(blinks.n, 'frame')} between its first and last detection{_ends(blinks)}."
+        f"{name} misses an object in {percent(blinks.value)} of {number_of(blinks.n, 'frame')} "
+        f"between that object's first and last detection{_ends(blinks)}."
     )
 
 
@@ -159,8 +159,8 @@ def _wavers(name: str, model: Evaluated) -> str | None:
     if same is None or same.value is None:
         return f"{text}."
     return (
-        f"{text}; for {percent(same.value)} of {number_of(same.n, 'frame')}{_ends(same, False)} it "
-        f"is the same on every frame within ±{read_k(same)}."
+        f"{text}; {percent(same.value)} of {number_of(same.n, 'frame')}{_ends(same, False)} have "
+        f"the same prediction as every frame within ±{read_k(same)}."
     )
 
 
