@@ -10,6 +10,7 @@ from test_true_tracks import film, square
 from steadyeye.core.errors import UsageError
 from steadyeye.data.video import label_sidecar
 from steadyeye.metrics.sequences.label_proposals import Proposal, list_ranges, propose_labels
+from steadyeye.testing import example_detections
 
 FRAMES = 30
 """Of each of two videos, at 10 frames a second."""
@@ -87,3 +88,8 @@ def test_the_command_writes_a_sidecar_that_sample_takes(tmp_path, monkeypatch, c
     assert [known.of("v0").at(frame) for frame in (4, 5, 29)] == [(), (0,), (0,)]
     with pytest.raises(UsageError, match=r"no object of 'runs/a' is followed for 9 s"):
         module.propose("runs/a", out, seconds=9)
+
+
+def test_labels_are_proposed_from_videos_alone():
+    with pytest.raises(UsageError, match="run a detector on a video"):
+        propose_labels(example_detections())
