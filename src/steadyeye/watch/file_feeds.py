@@ -73,9 +73,9 @@ class FileFeed:
                 counts.received += 1
                 if native is not None:
                     matrix = follow_matrix(native, matrix)
+                seconds = None if native is None else clock.read(native)
                 if number < self._skipped:
                     continue
-                seconds = None if native is None else clock.read(native)
                 if native is None or native.is_corrupt or seconds is None:
                     counts.damaged += 1
                 elif self.thinned.takes(seconds):
@@ -88,7 +88,7 @@ class FileFeed:
 
 
 class _Clock:
-    """When the frames of a file are shown, in seconds.
+    """When the frames of a file are shown, in seconds since the first.
 
     AVI only says when packets are decoded: by that in the order of the frames, the last of which
     come behind all packets.
@@ -98,14 +98,21 @@ class _Clock:
         self.is_avi = container.format.name == "avi"
         self.step = float(1 / stream.average_rate) if stream.average_rate else 0.0
         self.last = 0.0
+        self.first: float | None = None
 
     def read(self, native: Any) -> float | None:
         """The time of the next frame; None where the file does not say it."""
         if not self.is_avi:
-            return None if native.time is None else float(native.time)
-        known = native.dts is not None
-        self.last = float(native.dts * native.time_base) if known else self.last + self.step
-        return self.last
+            seconds = native.time
+        elif native.dts is None:
+            seconds = self.last + self.step
+        else:
+            seconds = native.dts * native.time_base
+        if seconds is None:
+            return None
+        self.last = float(seconds)
+        self.first = self.last if self.first is None else self.first
+        return self.last - self.first
 
 
 class FolderFeed:
