@@ -2,7 +2,7 @@
 
 SPACED = (
     *("flip_rate", "degraded_accuracy", "degraded_rank", "degraded_probability"),
-    *("confident_mistakes", "out_of_distribution", "random_neighbour"),
+    *("confident_mistakes", "out_of_distribution"),
 )
 CALLED = {
     **{name: name.replace("_", " ") for name in SPACED},
@@ -10,6 +10,7 @@ CALLED = {
     **{"map_without_ood": "mAP without OOD", "map_drop": "mAP drop"},
     **{"precision_at": "precision", "recall_at": "recall", "f1_at": "F1", "best_f1": "best F1"},
     "misclassification": "wrong class",
+    "random_neighbour": "random-neighbour accuracy",
 }
 
 
