@@ -89,7 +89,7 @@ BASELINES = {
         "nowhere"
     ): "the baseline callable(path='nowhere:predict', classes='classes.json')",
     "callable(path='mine:gone', classes='classes.json')": "the module 'mine' has no 'gone'",
-    "callable(path='mine:predict', classes='colours.json')": "none of them means any of dark",
+    "callable(path='mine:predict', classes='colours.json')": "none of them matches any of dark",
     "callable(path='mine:predict', classes='three.json')": "2 columns but the class list has 3",
     "a": "the baseline 'a' has no predictions of pictures as it is; give a run on the same data",
     "part": "the shard 'part/cells/predict@clip/00000.arrow' is missing; run the same command",

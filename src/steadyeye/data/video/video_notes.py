@@ -36,7 +36,7 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
         first, original = next(iter(copies.items()))
         notes.append(
             f"{_count(copies, videos)} with the same content as another, first '{first}' as "
-            f"'{original}'; intervals take them for different videos"
+            f"'{original}'; intervals treat them as different videos"
         )
     return tuple(notes)
 
