@@ -189,7 +189,7 @@ def _print(out: Path, mined: "Mined") -> None:
         say(note)
     many = len(mined.ranked)
     say(
-        f"{number_of(many, 'candidate')} of {number_of(mined.mistakes, 'mistake')}: "
+        f"{number_of(many, 'candidate')} of {number_of(mined.mistakes, 'distinct mistake')}: "
         f"{out / 'candidates.json'}"
     )
     show_report(out)

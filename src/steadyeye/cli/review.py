@@ -187,7 +187,7 @@ def review_status(
     if form == "json":
         console.print_json(json.dumps(summary))
         return
-    say(f"{summary['set']}: where its review stands")
+    say(f"{summary['set']}: progress of the review")
     for table in build_tables(summary):
         if table.rows:
             show("")

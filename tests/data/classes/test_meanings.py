@@ -164,7 +164,7 @@ def test_a_name_of_several_senses_among_others_meets_by_name_alone():
 
 def test_bikes_and_motors_are_known_in_bdd_alone():
     mixed = classes_of_names({"bike": None, "gnome": None})
-    with pytest.raises(UsageError, match="none of them means any of bike, gnome"):
+    with pytest.raises(UsageError, match="none of them matches any of bike, gnome"):
         class_mapping.between(COCO, mixed)
 
 
@@ -217,7 +217,7 @@ def test_equal_names_of_other_things_are_not_the_same_list():
         classes_of_names({"mouse": "n03793489"}),
         classes_of_names({"mouse": "n02330245"}),
     )
-    with pytest.raises(UsageError, match="none of them means any of mouse"):
+    with pytest.raises(UsageError, match="none of them matches any of mouse"):
         class_mapping.between(device, animal)
 
 

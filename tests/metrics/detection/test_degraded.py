@@ -231,6 +231,15 @@ def test_sections_show_map_and_objects(sweep):
     profiles = degradation_profiles(evaluated)
     assert profiles.title == "mAP and objects still found by level, for each operator"
     assert [figure.name for figure in profiles.figures] == ["mpc", "degraded_recall"]
+    axes = [
+        [
+            layer["encoding"][axis]["title"]
+            for layer in figure.spec["spec"]["layer"]
+            for axis in "xy"
+        ]
+        for figure in profiles.figures
+    ]
+    assert axes == [["level", "mAP"] * 2, ["level", "objects still found"] * 2]
     failures = failure_levels(evaluated)
     assert failures.title.startswith("Failure points: the level at which a detector falls")
     (table,) = failures.tables

@@ -173,7 +173,7 @@ def between(source: Classes, target: Classes) -> ClassMap:
     if len(class_map.missing) == len(target):
         raise UsageError(
             f"cannot map the model's {number_of(len(source), 'class')} to the data's "
-            f"{len(target)}: none of them means any of {list_texts(target.names)}; give "
+            f"{len(target)}: none of them matches any of {list_texts(target.names)}; give "
             "--class-map map.csv"
         )
     return class_map

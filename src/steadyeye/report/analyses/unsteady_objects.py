@@ -50,14 +50,8 @@ WORDS = {
 }
 
 
-LABELS = {
-    PRESENT: "",
-    WEAK: "low score",
-    RENAMED: "other class",
-    LOST: "lost",
-    UNKNOWN: "not known",
-}
-"""The same beside a box, where there is little room."""
+LABELS = {PRESENT: "", WEAK: "weak", RENAMED: "renamed", LOST: "lost", UNKNOWN: "not known"}
+"""The same beside a box, where there is little room; pictures of a run are kept by these words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +90,8 @@ def unsteady_objects(evaluated: Sequence[Evaluated]) -> Section | None:
             " ".join(map(_describe, models)),
             "These are the worst seconds, not typical ones. In a film, each row of the timeline is "
             "one object, and a cell leads to its frame. The box of a lost object marks its "
-            "expected place.",
+            "expected place. Beside a box, weak means below the threshold, and renamed means "
+            "another class.",
         ),
         tables=(_table(turns),),
         exhibits=tuple(_exhibit(model, second) for model, second in turns),

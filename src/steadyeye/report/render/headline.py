@@ -86,7 +86,7 @@ def _state_detection(name: str, model: Evaluated) -> str | None:
     return (
         f"{begin} {number_of(plain.n, 'anchor')}{_ends(plain)}, and of "
         f"{percent(worst.value)}{_ends(worst, False)} on the worst frame within "
-        f"±{read_k(worst)} of each."
+        f"±{read_k(worst)} of each anchor."
     )
 
 
@@ -111,7 +111,7 @@ def _state_degraded_detection(name: str, model: Evaluated) -> str | None:
         for point in _middle(operator)
         if point.value is not None
     ]
-    tried = ", ".join((number_of(len(points.cells), "operator"), *points.notes))
+    tried = _count_tried(points)
     begin = f"{name}, on {number_of(points.n, 'image')}"
     part = f"{_name_threshold(points)} of its mAP"
     if not below:
@@ -176,7 +176,7 @@ def _state_search(name: str, model: Evaluated) -> str | None:
         if point.value is not None
     ]
     images = f"{number_of(points.n, 'image')} that it gets right undegraded{_among(points)}"
-    tried = ", ".join((number_of(len(points.cells), "operator"), *points.notes))
+    tried = _count_tried(points)
     threshold = _name_threshold(points)
     if not every:
         # an end of None lies beyond the last level; another one the search has not settled
@@ -203,6 +203,12 @@ def _count_operators(cells: Sequence[Result]) -> str:
     """How many operators a mean is over, whose cells these are."""
     levels = "its levels" if len(cells) == 1 else "their levels"
     return f"{number_of(len(cells), 'operator')} and all {levels}"
+
+
+def _count_tried(points: Result) -> str:
+    """How many operators a search tried, with what it cost."""
+    notes = f" ({'; '.join(points.notes)})" if points.notes else ""
+    return f"{number_of(len(points.cells), 'operator')}{notes}"
 
 
 def _name_threshold(points: Result) -> str:

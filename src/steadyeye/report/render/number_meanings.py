@@ -22,7 +22,7 @@ READING = (
     ),
     (
         "random_neighbour",
-        "random neighbour",
+        "random-neighbour accuracy",
         "the share of anchors whose neighbour, drawn at random, is right; pm-k takes the worst.",
     ),
     (
