@@ -87,3 +87,16 @@ def test_the_command_writes_a_sidecar_that_sample_takes(tmp_path, monkeypatch, c
     assert [known.of("v0").at(frame) for frame in (4, 5, 29)] == [(), (0,), (0,)]
     with pytest.raises(UsageError, match=r"no object of 'runs/a' is followed for 9 s"):
         module.propose("runs/a", out, seconds=9)
+
+
+def test_the_command_refuses_a_video_that_was_predicted_twice(tmp_path, monkeypatch):
+    """The labels of two detectors, or of two videos of one name, would be joined."""
+    from steadyeye.cli import propose as module
+    from steadyeye.runner import collect
+
+    table = film(lambda video, frame: [], answers, FRAMES)
+    second = replace(table, data="other")
+    monkeypatch.setattr(collect, "tables", lambda runs: [(runs[0], table), (runs[0], second)])
+    with pytest.raises(UsageError, match=r"'v0' of 'runs/a' was predicted by several detectors"):
+        module.propose("runs/a", tmp_path / "proposed.json")
+    assert not (tmp_path / "proposed.json").exists()
