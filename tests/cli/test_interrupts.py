@@ -227,3 +227,28 @@ def test_an_interrupt_within_an_exec_has_the_same_exit_code(sent, tmp_path):
     running.send_signal(sent)
     _, stderr = running.communicate()
     assert (running.returncode, stderr.splitlines()) == (CODES[sent], [LINE])
+
+
+WHILE_LOADING = """
+import os, signal, sys
+
+class Stop:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Stop())
+from steadyeye.cli import main
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [("typer", "steadyeye: stopped before it began"), ("steadyeye.cli.mine", LINE)],
+)
+def test_an_interrupt_while_a_command_loads_is_one_line(module, line):
+    command = [sys.executable, "-c", WHILE_LOADING, module]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", line)

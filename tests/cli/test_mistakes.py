@@ -119,7 +119,7 @@ MISTAKES = [
     ((*CLIP, "--metrics", "self_consistency(k=-1)"), "k counts the frames on either side"),
     ((*CLIP, "--batch", "1.5"), "; `steadyeye COMMAND --help` lists what there is"),
     (("run", "--model", "efficientnet-lite0", *CLIP[3:]), "did you mean 'efficientnet_lite0'?"),
-    (("run", "--model", "mine.py", *CLIP[3:]), "name a function in it, as mine:NAME"),
+    (("run", "--model", "mine.py", *CLIP[3:]), "name a function in it, such as mine:NAME"),
     (("run", "--model", "mine.py:predict", *CLIP[3:]), "did you mean 'mine:predict'?"),
     (("run", "--model", "callable(path='mine:pedict')", *CLIP[3:]), "did you mean 'predict'?"),
     (("run", "--model", "unfinished:predict", *CLIP[3:]), "(unfinished.py, line 1); correct it"),

@@ -88,7 +88,7 @@ def test_what_is_wrong_is_said(run):
     out, _ = run
     shutil.copytree(out, out.parent / "again")
     message = refused("rows", str(out), str(out.parent / "again"), "--out", "results.json")
-    assert "COCO's results are of one model on one of the data" in message
+    assert "a file of COCO results is for one model on one data set" in message
 
 
 def see_ants(images):

@@ -177,9 +177,12 @@ def test_two_models_of_one_name_are_told_apart_by_their_runs(runs):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("label", "good", "poor", "else"), "3 runs, and a study is of one or two"),
+        (("label", "good", "poor", "else"), "a study compares one or two runs, not 3"),
         (("label", "good", "poor", "--strata", "class"), "does not go with two runs"),
-        (("label", "good", "poor", "--decide", REQUIRED), "is about one run"),
+        (
+            ("label", "good", "poor", "--decide", REQUIRED),
+            "is for one run, and two runs are compared by pm-k",
+        ),
         (("label", "good", "poor"), "state it with --premise constant-class"),
         (
             ("label", "good", "else", "--premise", "constant-class"),

@@ -171,7 +171,7 @@ def test_markdown_says_the_same_first(three):
     grid, _, rest = text.partition("## What breaks it")
     assert "| model | data | accuracy | pm-2 | drop ±2 | flip rate |" in grid
     assert "### All numbers" in rest
-    assert rest.index("## When it happens") < rest.index("## How sure the numbers are")
+    assert rest.index("## When it happens") < rest.index("## How certain the numbers are")
 
 
 @pytest.fixture(params=["three", "two_sets"])

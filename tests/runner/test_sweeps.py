@@ -358,9 +358,9 @@ def test_all_images_can_be_the_baseline(sweep):
         ({"operators": "all(levels=3)"}, "'all' takes no parameters"),
         (
             {"operators": "jpeg, gaussian_noise", "levels": "0:30:10"},
-            "hold none of gaussian_noise, whose levels are 1 to 5",
+            "include none of gaussian_noise, whose levels are 1 to 5",
         ),
-        ({"operators": "jpeg", "levels": "0"}, "hold none of jpeg, whose levels are 1 to 30"),
+        ({"operators": "jpeg", "levels": "0"}, "include none of jpeg, whose levels are 1 to 30"),
         ({"operators": "jpeg", "levels": "5:1"}, "there are none; write the lower one first"),
         ({"operators": "jpeg", "levels": "0:31"}, "levels go from 0 to 30"),
         ({"operators": "jpeg", "levels": "-1,3"}, "levels go from 0 to 30"),

@@ -12,6 +12,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+import av
 import numpy as np
 import pytest
 from encoded import RATE, damage, picture, remove_times, rewrite, write
@@ -45,6 +46,19 @@ def test_every_frame_of_a_file_comes_at_its_time(tmp_path):
     # one that goes on passes over what was received
     rest = take_all(open_feed(str(clip), FrameCounts(received=22), None))
     assert [frame.number for frame in rest] == list(range(22, 30))
+
+
+@pytest.mark.parametrize("name", ["a.ts", "a.avi"])
+def test_seconds_count_from_the_first_frame_behind_a_restart_too(tmp_path, name):
+    """Transport streams begin at any time; frames of AVI without one follow those before."""
+    clip = write(tmp_path / name, "libx264", options={"bf": "2"}, count=30)
+    with av.open(str(clip)) as container:
+        assert name == "a.avi" or container.streams.video[0].start_time > 0
+    expected = pytest.approx(np.arange(30) / RATE)
+    seconds = [frame.seconds for frame in take_all(open_feed(str(clip), FrameCounts(), None))]
+    assert seconds == expected
+    rest = take_all(open_feed(str(clip), FrameCounts(received=29), None))
+    assert [frame.seconds for frame in rest] == [seconds[29]]
 
 
 def test_a_file_is_decoded_ahead_by_a_thread_that_ends_with_it(tmp_path):

@@ -33,6 +33,15 @@ def main() -> None:
 
     After Ctrl-C the exit code is 130, after SIGTERM 143, after SIGHUP 129.
     """
+    try:
+        _run()
+    except KeyboardInterrupt:
+        # nothing listens to signals yet
+        sys.stderr.write("steadyeye: stopped before it began\n")
+        sys.exit(130)
+
+
+def _run() -> None:
     import typer
 
     from steadyeye.cli.interrupts import INTERRUPTED, interrupts
@@ -44,9 +53,9 @@ def main() -> None:
     interrupts.begin()
     # a process that ends searches all of its objects for garbage, 0.1 s, and then frees them anyway
     atexit.register(gc.freeze)
-    for name in COMMANDS:
-        import_module(f"steadyeye.cli.{name}")
     try:
+        for name in COMMANDS:
+            import_module(f"steadyeye.cli.{name}")
         _check_text(sys.argv[1:])
         command = typer.main.get_command(app)
         commands = getattr(command, "commands", {})

@@ -233,7 +233,7 @@ def _print_boards(boards: "Boards", several: bool) -> None:
     if boards.left_out:
         say(f"{number_of(boards.left_out, 'sample')} left out: not predicted by every model")
     if boards.one_video:
-        say("All of this holds within this one video only.")
+        say("These results hold within this one video only.")
     for board in boards.boards:
         rows = [
             (*number_cells(standing.result), rank(board, at), standing.model)

@@ -22,22 +22,23 @@ FIRST = 10  # sets whose pictures are made before the server begins
 
 
 Decide = Annotated[
-    str | None, typer.Option(help="What is to be decided, such as 'pm_k(k=10) >= 70%'.")
+    str | None, typer.Option(help="Requirement to decide, such as 'pm_k(k=10) >= 70%'.")
 ]
 MetricOfSets = Annotated[
     str | None,
-    typer.Option(help="What is measured where nothing is to be decided; default: pm_k."),
+    typer.Option(help="What to measure without a requirement to decide; default: pm_k."),
 ]
 Target = Annotated[
     str | None, typer.Option(help="Half-width of the interval: ±5 (percentage points).")
 ]
 Premise = Annotated[
-    str | None, typer.Option(help="What is taken of the sets: constant-class, or scene-class.")
+    str | None,
+    typer.Option(help="What the study assumes of each set: constant-class or scene-class."),
 ]
 CheckPremise = Annotated[
     int | None,
     typer.Option(
-        help="Ask about so many sets that need no label, too, to check constant-class.", min=1
+        help="Also ask about this many sets that need no label, to check constant-class.", min=1
     ),
 ]
 ModelName = Annotated[str | None, typer.Option(help="Name of the model, if the run has several.")]
@@ -51,7 +52,7 @@ class StudyOptions:
     decide: Decide = None
     metric: MetricOfSets = None
     target: Target = None
-    budget: Annotated[int | None, typer.Option(help="Stop after so many labels.", min=1)] = None
+    budget: Annotated[int | None, typer.Option(help="Stop after this many labels.", min=1)] = None
     premise: Premise = None
     check_premise: CheckPremise = None
     strata: Annotated[
@@ -80,19 +81,17 @@ class LabelOptions:
 
     votes: Annotated[
         int | None,
-        typer.Option(
-            help="People who label each set; of several the majority counts; default: 1.", min=1
-        ),
+        typer.Option(help="People who label each set; the majority counts; default: 1.", min=1),
     ] = None
     gold: Annotated[
         Path | None,
         typer.Option(
-            help="Sets or images with known classes, as labels.csv, to check people by; of an "
-            "image none: no object."
+            help="Sets or images with known classes, as labels.csv, to check people; an image "
+            "without a class shows no object."
         ),
     ] = None
     go_on: Annotated[
-        bool, typer.Option("--continue", help="Ask for labels also when they are enough.")
+        bool, typer.Option("--continue", help="Ask for more labels although there are enough.")
     ] = False
 
 
@@ -101,7 +100,7 @@ def label(
     *,
     runs: Annotated[
         list[str],
-        typer.Argument(help="Folder of a run on videos; of two runs, which has the better pm-k."),
+        typer.Argument(help="Folder of a run on videos; two runs are compared by pm-k."),
     ],
     options: StudyOptions,
     how: LabelOptions,
@@ -128,7 +127,7 @@ def label(
     from steadyeye.runner.collect import name_models
 
     if len(runs) > 2:
-        raise UsageError(f"{len(runs)} runs, and a study is of one or two; give two of them")
+        raise UsageError(f"a study compares one or two runs, not {len(runs)}; give two of them")
     cells = [find_cell(place(run), model, data) for run in runs]
     root = out or _name_folder(runs)
     study: Any
@@ -187,8 +186,8 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
         _read_gold(root, how, options)
         if options.labels:
             raise UsageError(
-                f"'{root}' holds a study already; leave --labels out to go on with it, or give the "
-                "whole command that it was begun with"
+                f"'{root}' holds a study already; leave --labels out to continue it, or repeat the "
+                "whole command that started it"
             )
         return study_folder.resume_study(root, predictions, None)
     gold = _read_gold(root, how, options)

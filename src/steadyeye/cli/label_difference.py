@@ -45,8 +45,8 @@ def _plan(first: Any, second: Any, options: Any, stop: Any) -> Any:
 
     if options.decide is not None:
         raise UsageError(
-            f"--decide '{options.decide}' is about one run, and of two runs it is decided which "
-            "has the better pm-k; leave it out, or give --metric 'pm_k(k=10)'"
+            f"--decide '{options.decide}' is for one run, and two runs are compared by pm-k; leave "
+            "--decide out, or give --metric 'pm_k(k=10)'"
         )
     for name, value in (
         ("strata", options.strata),

@@ -23,7 +23,7 @@ from steadyeye.cli.run import NECESSARY, read_job
 from steadyeye.cli.run_report import show_report
 from steadyeye.cli.terminal import say, show, show_table
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import number_of
+from steadyeye.core.format import number_of, quote_word
 
 if TYPE_CHECKING:
     from steadyeye.core.storage.files import Place
@@ -173,7 +173,8 @@ def _command(out: Path, selection: "MiningSettings", runs: Sequence["Place"]) ->
     causes = ",".join(selection.causes)
     flags = f"--score {selection.score:g} --causes {causes} --rank {selection.rank}"
     return (
-        f"steadyeye mine {' '.join(map(str, runs))} {flags} --limit {selection.limit} --out {out}"
+        f"steadyeye mine {' '.join(quote_word(str(run)) for run in runs)} {flags} "
+        f"--limit {selection.limit} --out {quote_word(str(out))}"
     )
 
 
@@ -188,9 +189,9 @@ def _print(out: Path, mined: "Mined") -> None:
         say(note)
     many = len(mined.ranked)
     say(
-        f"{number_of(many, 'candidate')} of {number_of(mined.mistakes, 'mistake')}: "
+        f"{number_of(many, 'candidate')} of {number_of(mined.mistakes, 'distinct mistake')}: "
         f"{out / 'candidates.json'}"
     )
     show_report(out)
     if many and mined.pictured:
-        show(f"next: steadyeye review {out}")
+        show(f"next: steadyeye review {quote_word(str(out))}")

@@ -187,7 +187,7 @@ def review_status(
     if form == "json":
         console.print_json(json.dumps(summary))
         return
-    say(f"{summary['set']}: where its review stands")
+    say(f"{summary['set']}: progress of the review")
     for table in build_tables(summary):
         if table.rows:
             show("")
@@ -300,7 +300,8 @@ def _open_set(root: Path, database: str | None, *, begin: bool = False) -> tuple
 
     folder = review_set.read(root)
     if not begin and database is None and not (root / "review.sqlite").is_file():
-        raise UsageError(f"'{root}' was not reviewed yet; start with `steadyeye review {root}`")
+        again = f"steadyeye review {shlex.quote(str(root))}"
+        raise UsageError(f"'{root}' was not reviewed yet; start with `{again}`")
     data = databases.connect(database or databases.default_url(root))
     plan = read_plan(folder.content)
     with data.name_failures(), data.reading() as connection:

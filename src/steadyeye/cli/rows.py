@@ -48,8 +48,8 @@ def _write_results(cells: Sequence[tuple["Place", "Predictions"]], out: Path) ->
     if len(cells) != 1:
         several = ", ".join(f"{p.model} on {p.data}" for _, p in cells)
         raise UsageError(
-            f"COCO's results are of one model on one of the data, and these runs have {several}; "
-            "run them one by one"
+            f"a file of COCO results is for one model on one data set, and these runs have "
+            f"{several}; write them one by one"
         )
     run, predictions = cells[0]
     if predictions.sweep or predictions.probe:

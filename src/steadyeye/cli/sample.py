@@ -12,7 +12,7 @@ from steadyeye.cli.options import ClassMap, Data, Models, ProgressOptions, comma
 from steadyeye.cli.progress import watching
 from steadyeye.cli.terminal import progress_console, say, show
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import number_of
+from steadyeye.core.format import number_of, quote_word
 from steadyeye.core.spec import Spec, parse
 
 
@@ -127,7 +127,7 @@ def _sample_frames(
             for spec, own in zip([*specs, *others], places, strict=True)
         )
         frames = write_set(chain.from_iterable(stored), out, how)
-    show(f"{out}: {number_of(frames, 'frame')}; next: steadyeye review {out}")
+    show(f"{out}: {number_of(frames, 'frame')}; next: steadyeye review {quote_word(str(out))}")
 
 
 def _sample_boxes(
@@ -153,7 +153,7 @@ def _sample_boxes(
     with watching(form) as watcher:
         image_count, box_count = sample_boxes(boxes, images, out, watcher.begin("images", None))
     counts = f"{number_of(box_count, 'box')} in {number_of(image_count, 'image')}"
-    show(f"{out}: {counts}; next: steadyeye review {out}")
+    show(f"{out}: {counts}; next: steadyeye review {quote_word(str(out))}")
 
 
 def _read_classes(text: str | None) -> Any:

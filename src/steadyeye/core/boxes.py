@@ -155,17 +155,17 @@ def exceed_score(scores: NDArray[np.floating], score: float) -> NDArray[np.bool_
 
 
 def describe_size_fault(
-    id_: str, size: tuple[int, int] | None, seen: tuple[int, int] | None
+    id_: str, size: tuple[int, int] | None, actual: tuple[int, int] | None
 ) -> str:
     """That boxes are not of an image, as sizes show; '' where they may be.
 
-    `size`, `seen`: (height, width) that the annotations say and that the image has, where known.
+    `size`, `actual`: (height, width) that the annotations say and that the image has, where known.
     """
-    if not size or not seen or not all(seen) or size == seen:
+    if not size or not actual or not all(actual) or size == actual:
         return ""
     return (
         f"the boxes of '{id_}' are of an image of {size[1]} × {size[0]} pixels, but it has "
-        f"{seen[1]} × {seen[0]}; give the images that were annotated, or correct the size"
+        f"{actual[1]} × {actual[0]}; give the images that were annotated, or correct the size"
     )
 
 

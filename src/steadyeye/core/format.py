@@ -1,5 +1,6 @@
 """Numbers as text, each in its unit, and counts with their nouns."""
 
+import shlex
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -32,7 +33,9 @@ def _plural(noun: str) -> str:
 
 def quote_word(text: str) -> str:
     """A word of a command line, in quotes where a shell would take it apart."""
-    return f'"{text}"' if any(c in text for c in " ()'*") else text
+    if any(c in text for c in '"$`\\!'):
+        return shlex.quote(text)
+    return f'"{text}"' if any(c in text for c in " ()'*?[]~&;|<>#") else text
 
 
 def list_some(texts: Sequence[str], most: int = 3) -> str:

@@ -144,8 +144,8 @@ class Topic(Enum):
     WHAT = "What breaks it"
     WHEN = "When it happens"
     WHY = "Why"
-    SURE = "How sure the numbers are"
-    COMPARED = "Compared with what"
+    SURE = "How certain the numbers are"
+    COMPARED = "How it compares"
     MORE = "More"
 
 

@@ -142,7 +142,7 @@ def check_folder(out: Place) -> None:
     replaced = [name for name in FILES if (out / name).is_file()]
     if replaced and not _is_leaderboard(out / FILES[0]):
         raise UsageError(
-            f"'{out}' holds '{replaced[0]}', which is of no leaderboard; choose another --out"
+            f"'{out}' holds '{replaced[0]}', which no leaderboard has written; choose another --out"
         )
 
 

@@ -60,7 +60,7 @@ def analyses_not_installed(evaluated: Sequence[Evaluated]) -> str:
     many = "1 section is" if len(lacking) == 1 else f"{len(lacking)} sections are"
     missing = ", ".join(sorted({name for item in lacking for name in item.missing_packages}))
     line = plugins.install_line(extras, sorted(packages))
-    return f"{many} left out, as {missing} is not installed: {line}"
+    return f"{many} left out, because {missing} is not installed: {line}"
 
 
 def _by_data(evaluated: Sequence[Evaluated]) -> Mapping[tuple[str, ...], list[Evaluated]]:

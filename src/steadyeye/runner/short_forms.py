@@ -186,7 +186,9 @@ def _model_of_path(path: Path) -> str:
         )
     suffix = path.suffix.lower()
     if suffix == ".py":
-        raise UsageError(f"'{path}' is a Python file; name a function in it, as {path.stem}:NAME")
+        raise UsageError(
+            f"'{path}' is a Python file; name a function in it, such as {path.stem}:NAME"
+        )
     if suffix == ".onnx":
         return _onnx_spec(path)
     if suffix in DEPLOYED_FILES:

@@ -41,8 +41,8 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
     lost = [operator for operator, steps in zip(chosen, how.steps(), strict=True) if not any(steps)]
     if lost:
         raise UsageError(
-            f"levels '{job.levels}' hold none of {lost[0].name}, whose levels are 1 to "
-            f"{lost[0].last}; leave --levels out for all that each operator has"
+            f"levels '{job.levels}' include none of {lost[0].name}, whose levels are 1 to "
+            f"{lost[0].last}; leave --levels out to use all levels of each operator"
         )
     return how
 

@@ -75,9 +75,9 @@ class FileFeed:
                 counts.received += 1
                 if native is not None:
                     matrix = follow_matrix(native, matrix)
+                seconds = 0.0 if native is None else clock.read(native)
                 if number < self._skipped:
                     continue
-                seconds = clock.last if native is None else clock.read(native)
                 if native is None or native.is_corrupt:
                     counts.damaged += 1
                 elif self.thinned.takes(seconds):
@@ -90,7 +90,7 @@ class FileFeed:
 
 
 class _Clock:
-    """When the frames of a file are shown, in seconds.
+    """When the frames of a file are shown, in seconds since the first.
 
     AVI only says when packets are decoded: by that in the order of the frames, the last of which
     come behind all packets. A frame without a time (transport streams need not say that of each)
@@ -102,13 +102,15 @@ class _Clock:
         rate = stream.average_rate or stream.guessed_rate
         self.step = float(1 / rate) if rate else 0.0
         self.last = -self.step
+        self.first: float | None = None
 
     def read(self, native: Any) -> float:
         """The time of the next frame."""
         time = native.dts if self.is_avi else native.pts
         known = time is not None
         self.last = float(time * native.time_base) if known else self.last + self.step
-        return self.last
+        self.first = self.last if self.first is None else self.first
+        return self.last - self.first
 
 
 class FolderFeed:

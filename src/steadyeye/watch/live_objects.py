@@ -1,9 +1,11 @@
 """Objects followed frame by frame as they come: what `blink_rate` finds in a whole video."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, Detections, detection_table, take
 from steadyeye.metrics.sequences.object_steadiness import LEAST
@@ -135,20 +137,15 @@ class LiveObjects:
     def _settle(self, scene: Scene, life: _Life, settled: ObjectCounts) -> None:
         """Counts the frames from an object's last detection to the one in this frame."""
         item = life.item
-        since = replace(item, places=item.places[-2:], detections=item.detections[-2:])
-        frames = scene.sort_frames(since)
         counts = ObjectCounts(pairs=1, changes=int(item.label != life.label))
-        # the first is the detection before, which counts already
-        for row, state, box in zip(
-            frames.row[1:], frames.state[1:].tolist(), frames.boxes[1:], strict=True
-        ):
+        for place, state, box in _list_new_frames(scene, item):
             if state == UNSURE:
                 continue
             counts.states[state] += 1
             changed = state == DETECTED and item.label != life.label
             if state in LOST or changed:
                 after = item.label if changed else life.label
-                number = int(scene.clock[row])
+                number = int(scene.clock[place])
                 x0, y0, x1, y1 = (round(float(side), 1) for side in box)
                 counts.events.append(
                     ObjectEvent(number, (x0, y0, x1, y1), life.label, after, state)
@@ -162,6 +159,19 @@ class LiveObjects:
         if life.detections >= LEAST:
             settled.add(life.waiting)
             life.waiting = None
+
+
+def _list_new_frames(
+    scene: Scene, item: TrackedObject
+) -> Iterable[tuple[int, int, NDArray[np.float64]]]:
+    """Place, state and box of each frame behind an object's last detection but one."""
+    if item.places[-1] == item.places[-2] + 1:
+        return [(item.places[-1], DETECTED, scene.raw.boxes[item.detections[-1]])]
+    since = replace(item, places=item.places[-2:], detections=item.detections[-2:])
+    frames = scene.sort_frames(since)
+    # the first is the detection before, which counts already
+    states = frames.state[1:].tolist()
+    return zip(frames.row[1:].tolist(), states, frames.boxes[1:], strict=True)
 
 
 def _append(scene: Scene, number: int, seconds: float, detections: Detections) -> Scene:

@@ -164,7 +164,7 @@ def test_a_name_of_several_senses_among_others_meets_by_name_alone():
 
 def test_bikes_and_motors_are_known_in_bdd_alone():
     mixed = classes_of_names({"bike": None, "gnome": None})
-    with pytest.raises(UsageError, match="none of them means any of bike, gnome"):
+    with pytest.raises(UsageError, match="none of them matches any of bike, gnome"):
         class_mapping.between(COCO, mixed)
 
 
@@ -217,7 +217,7 @@ def test_equal_names_of_other_things_are_not_the_same_list():
         classes_of_names({"mouse": "n03793489"}),
         classes_of_names({"mouse": "n02330245"}),
     )
-    with pytest.raises(UsageError, match="none of them means any of mouse"):
+    with pytest.raises(UsageError, match="none of them matches any of mouse"):
         class_mapping.between(device, animal)
 
 
@@ -290,4 +290,4 @@ def test_check_and_headline_say_how_classes_met_and_which_did_not(voc_labels, te
     assert "by alias, 4: motorcycle = motorbike, airplane = aeroplane, couch = sofa" in lines[1]
     assert lines[-1].startswith("classes of the data without a class of the model, 1: garden gnome")
     headline = document([run(plan, Watcher())]).headline
-    assert "1 has no class of the model: garden gnome." in headline[0]
+    assert "has no counterpart among the model's classes: garden gnome." in headline[0]

@@ -158,7 +158,9 @@ def test_the_limit_is_the_user_s_to_set(form, monkeypatch):
         image_file.decode(data, "small")
     for text in ("many", "-1", "0", "1" * 5000, "²"):
         monkeypatch.setenv(image_file.VARIABLE, text)
-        with pytest.raises(UsageError, match="is no number of pixels; give one, as 134217728"):
+        with pytest.raises(
+            UsageError, match="is not a number of pixels; give one, such as 134217728"
+        ):
             image_file.decode(data, "small")
 
 

@@ -265,7 +265,7 @@ def test_folders_on_a_store(store, tmp_path):
     same(build(f"image_folder(root='{tmp_path}/set')"), build(f"image_folder(root='{url}')"))
     for kind in ("frames(path='{}', k=2)", "every_frame(path='{}', fps=25.0, cuts='none')"):
         same(build(kind.format(tmp_path / "set")), build(kind.format(url)))
-    with pytest.raises(UsageError, match="is of a store, which this source does not read"):
+    with pytest.raises(UsageError, match="is in an object store, which this source does not read"):
         build(f"mot(root='{url}')")
 
 

@@ -242,10 +242,12 @@ def test_videos_that_the_labels_do_not_name_are_left_out_and_told(tmp_path):
     source = plugins.load("sources", "frames")(path=f"{tmp_path}/films", k=2, labels=str(labels))
     assert {member.video for member in source.members} == {"a", "c"}
     assert all(member.truth for member in source.members)
-    note = "1 of 3 videos left out, as the labels say nothing of them, first 'b'"
+    note = "1 of 3 videos left out: no labels, first 'b'"
     assert note in source.notes
     labels.write_text("video,labels\nz,dog\n")
-    with pytest.raises(UsageError, match="say nothing of any of the 3 videos, first 'a'"):
+    with pytest.raises(
+        UsageError, match=r"no labels for any video, first 'a' of 3; .* for z: use the same names"
+    ):
         plugins.load("sources", "frames")(path=f"{tmp_path}/films", k=2, labels=str(labels))
     whole = plugins.load("sources", "frames")(path=f"{tmp_path}/films", k=2)
     assert len({member.video for member in whole.members}) == 3

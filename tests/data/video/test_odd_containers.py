@@ -124,15 +124,15 @@ PICTURE, DEFAULT = av.stream.Disposition.attached_pic, av.stream.Disposition.def
 def write_streams(path, *streams):
     """A file of several video streams; of each its side in pixels, codec, frames and marks."""
     with av.open(str(path), "w") as container:
-        opened = []
+        outputs = []
         for side, codec, _, marks in streams:
             stream = container.add_stream(codec, rate=encoded.RATE)
             stream.width = stream.height = side
             stream.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
             if marks:
                 stream.disposition = marks
-            opened.append(stream)
-        for stream, (_, _, count, _) in zip(opened, streams, strict=True):
+            outputs.append(stream)
+        for stream, (_, _, count, _) in zip(outputs, streams, strict=True):
             for packet in encoded.packets(stream.codec_context, range(count)):
                 packet.stream = stream
                 container.mux(packet)

@@ -117,7 +117,7 @@ def test_copies_of_a_video_are_counted(footage):
     for source in (video(path=str(footage)), every_frame(path=str(footage), cuts="none")):
         assert (
             "2 of 3 videos with the same content as another, first 'b/clip.mp4' as 'a/clip.mp4'; "
-            "intervals take them for different videos"
+            "intervals treat them as different videos"
         ) in source.notes
     content = bytearray((footage / "c.mp4").read_bytes())
     content[-1] ^= 1

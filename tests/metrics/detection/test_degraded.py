@@ -73,6 +73,21 @@ def test_mpc_and_rpc_are_those_of_pycocotools(sweep):
     assert len(IOUS) == 10
 
 
+def test_without_an_interval_rpc_gives_the_reason_of_the_data():
+    """All six images have objects, and each class is on three of them."""
+    table = testing.example_detector_sweep(images=6, levels=3, seed=3)
+    images = table.tags["image"][table.boxes.image]
+    by_class = [len(set(images[table.boxes.label == label])) for label in range(3)]
+    assert len(set(images)) == 6
+    left = rpc(table)
+    assert left.low is None
+    assert left.interval == (
+        f"none: too few images: the median class has objects in {np.median(by_class):g} images, "
+        f"the rarest in {min(by_class)}"
+    )
+    assert {cell.interval for cell in left.cells} == {left.interval}
+
+
 def test_objects_still_found_are_counted_one_by_one(sweep):
     """Each object of level 0 by its place in the image, matched by trying both ways."""
 
@@ -216,6 +231,15 @@ def test_sections_show_map_and_objects(sweep):
     profiles = degradation_profiles(evaluated)
     assert profiles.title == "mAP and objects still found by level, for each operator"
     assert [figure.name for figure in profiles.figures] == ["mpc", "degraded_recall"]
+    axes = [
+        [
+            layer["encoding"][axis]["title"]
+            for layer in figure.spec["spec"]["layer"]
+            for axis in "xy"
+        ]
+        for figure in profiles.figures
+    ]
+    assert axes == [["level", "mAP"] * 2, ["level", "objects still found"] * 2]
     failures = failure_levels(evaluated)
     assert failures.title.startswith("Failure points: the level at which a detector falls")
     (table,) = failures.tables

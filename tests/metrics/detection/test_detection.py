@@ -685,7 +685,7 @@ def test_an_unusual_iou_stands_in_the_name_and_in_the_headline():
     assert " has a mAP of " in tell("map")
     assert " has a mAP (IoU 0.75) of " in tell("map(iou=0.75)")
     assert " has a mAP (medium objects) of " in tell("map(size='medium')")
-    assert "on the worst frame within ±1" in tell("map", "pm_k_map(k=1)")
+    assert "on the worst frame within ±1 of each anchor." in tell("map", "pm_k_map(k=1)")
     assert "on the worst frame" not in tell("map", "pm_k_map(k=1, iou='coco')")
     both = tell("map(iou='coco')", "pm_k_map(k=1, iou='coco')")
     assert " has a mAP (IoU 0.50:0.95) of " in both

@@ -144,7 +144,7 @@ def test_the_export_gives_the_same_words_for_either_order_of_runs(tmp_path):
     budget, _ = store(tmp_path / "few", plan_two(a, b, stop=StopRule(3)), {})
     some = {n: truth[n] for n in budget.order[:3]}
     assert "at every look" in compare_models([LabelledStudy(budget, some)], a, other).method
-    with pytest.raises(UsageError, match="difference of A and B; give both runs"):
+    with pytest.raises(UsageError, match="the study compares A and B; give both runs"):
         plan_again(record, a)
     with pytest.raises(UsageError, match=r"not for pm_k\(k=1\)"):
         compare_as_planned(exported, a, b, "pm_k(k=1)")
@@ -174,7 +174,7 @@ def test_runs_on_other_data_are_refused():
 
 def test_models_of_one_name_are_refused():
     a, b, _, _ = make_models()
-    with pytest.raises(UsageError, match="both runs are of a model named A"):
+    with pytest.raises(UsageError, match="both runs have a model named A"):
         plan_two(a, replace(b, model="A"))
 
 

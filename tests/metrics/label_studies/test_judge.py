@@ -177,7 +177,7 @@ def test_a_scene_needs_one_label_the_largest_first():
     after = judge(study, {label: truth[label]})
     assert after.interval.high - after.interval.low == pytest.approx(sum(sizes[1:]) / 40)
     other = next(s for s in study.scenes[label] if s != label)
-    with pytest.raises(UsageError, match="are of one scene and have different labels"):
+    with pytest.raises(UsageError, match="are from one scene and have different labels"):
         judge(study, {label: ("a",), other: ("b",)})
 
 

@@ -246,7 +246,7 @@ def test_one_label_a_scene_serves_another_model(to_record):
     assert 0 < part.interval.n <= 3
     assert say_reuse(judge_other_model(record, b, half)).endswith("3 labels collected for A serve")
     broken = {name: (name,) for name in list(scene)[:2]}
-    with pytest.raises(UsageError, match="are of one scene and have different labels"):
+    with pytest.raises(UsageError, match="are from one scene and have different labels"):
         compare_models(record, broken, a, b)
 
 

@@ -134,7 +134,7 @@ def test_where_the_labels_say_nothing_of_other_videos():
     share, result = measure(single, labels)
     assert share.interval is None
     assert say_videos(share, result) == (
-        "All sets are of one video, so the labels say nothing about other videos."
+        "All sets are from one video, so the labels say nothing about other videos."
     )
     study = plan(in_videos(a, 6, 1), strata="confidence")
     share, result = measure(study, {name: truth[name] for name in study.candidates[:20]})
@@ -273,6 +273,6 @@ def test_labels_of_one_video_say_nothing_of_others_for_another_model(tmp_path):
     a, b = (replace(m, tags={**m.tags, "video": np.full(len(m), "clip")}) for m in (a, b))
     reuse = judge_other_model(record(plan(a), tmp_path), b, truth)
     share = find_share_of_other(reuse)
-    assert say_videos(share, reuse).startswith("All sets are of one video")
+    assert say_videos(share, reuse).startswith("All sets are from one video")
     none = judge_other_model(record(plan(a), tmp_path), b, {})
     assert say_videos(find_share_of_other(none), none) == ""

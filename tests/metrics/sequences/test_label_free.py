@@ -676,7 +676,7 @@ def test_the_report_of_unlabelled_footage(bikes):
     ]
     (sentence,) = content.headline
     assert sentence.startswith(f"{LITE0} changes its prediction every 0.")
-    assert "it is the same on every frame within ±10." in sentence
+    assert "have the same prediction as every frame within ±10." in sentence
     assert "95\u202f% interval" in sentence
     places = [section.title for section in content.sections]
     assert "prediction changes in" in places[0]

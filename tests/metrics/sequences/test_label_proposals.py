@@ -10,6 +10,7 @@ from test_true_tracks import film, square
 from steadyeye.core.errors import UsageError
 from steadyeye.data.video import label_sidecar
 from steadyeye.metrics.sequences.label_proposals import Proposal, list_ranges, propose_labels
+from steadyeye.testing import example_detections
 
 FRAMES = 30
 """Of each of two videos, at 10 frames a second."""
@@ -100,3 +101,8 @@ def test_the_command_refuses_a_video_that_was_predicted_twice(tmp_path, monkeypa
     with pytest.raises(UsageError, match=r"'v0' of 'runs/a' was predicted by several detectors"):
         module.propose("runs/a", tmp_path / "proposed.json")
     assert not (tmp_path / "proposed.json").exists()
+
+
+def test_labels_are_proposed_from_videos_alone():
+    with pytest.raises(UsageError, match="run a detector on a video"):
+        propose_labels(example_detections())

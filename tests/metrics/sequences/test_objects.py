@@ -1,5 +1,6 @@
 """Objects linked without labels: planted gaps come back; numbers are those of the definition."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from steadyeye import testing
 from steadyeye.core.boxes import Detections, detection_table, take
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import interval
 from steadyeye.core.types import Evaluated
 from steadyeye.data.images.image_file import encode
 from steadyeye.metrics.blink_rate import blink_rate
@@ -113,7 +115,8 @@ def test_numbers_by_hand():
     assert (rate.value, rate.n) == (3 / 60, 60)
     assert [cell.value for cell in rate.cells] == [1 / 60, 2 / 60]
     assert rate.notes == (
-        "2 blinks of 2 objects; 0 more are not counted, as the detector may not be their cause",
+        "2 blinks of 2 objects; 0 more are not counted, because the detector may not be their "
+        "cause",
     )
     # 27 found of v0 make 26 pairs, 30 of v1 29; frame 20 differs from both its neighbours
     changes = class_change_rate(table)
@@ -251,9 +254,9 @@ def test_objects_move_by_time_where_frames_were_dropped():
 
     table = film(objects)
     seconds = numbers / 30
-    found = link(replace(table, tags={**table.tags, "seconds": seconds}))
+    followed = link(replace(table, tags={**table.tags, "seconds": seconds}))
     expected = [DIP if frame in lost else DETECTED for frame in range(FRAMES)]
-    assert [states_of(found, number) for number in range(len(found))] == [expected, expected]
+    assert [states_of(followed, number) for number in range(len(followed))] == [expected, expected]
     # of times that do not rise the numbers of frames are taken
     again = np.tile(np.arange(FRAMES) // 2, 2) / 30
     assert (
@@ -384,6 +387,11 @@ def test_of_a_real_run_the_report_shows_what_was_lost(run_of_squares):
         ("bright 2", "b", "bright", "0:00.0", "25", "0.0\u202f%"),
     ]
     assert by_object.rows[0][7:] == ("2 of 21", "0.0\u202f%", "0.0", "0.0\u202f%")
+    rate = blink_rate(predictions)
+    ends = interval(rate.low, rate.high)
+    assert table.rows[0][5] == ends
+    assert f"(95\u202f% interval {ends})" in section.text[0]
+    assert all(re.fullmatch(r"[\d.]+–[\d.]+\u202f%", row[6]) for row in by_object.rows)
     (exhibit,) = section.exhibits
     assert exhibit.title == "bright lost for 3 frames at 0:00.8 of a"
     assert [picture.sample for picture in exhibit.pictures] == ["a/000007", "a/000009", "a/000011"]

@@ -339,7 +339,7 @@ def test_hf_detectors_answer_as_the_library_does(tiny_yolos, photos):
 
 @without_gpu
 def test_a_detector_on_a_machine_without_a_gpu_is_one_line(tiny_yolos):
-    with pytest.raises(UsageError, match="runtime='cuda': no GPU is to be seen"):
+    with pytest.raises(UsageError, match="runtime='cuda': no GPU is visible"):
         build("hf", name=str(tiny_yolos), runtime="cuda")
 
 

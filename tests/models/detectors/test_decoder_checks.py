@@ -42,7 +42,7 @@ def write_yolov8(path, classes, metadata=()):
 def test_a_list_of_another_length_is_refused(tmp_path, count, metadata):
     """With a background first, each class had the name of its neighbour."""
     path = write_yolov8(tmp_path / "m.onnx", 3, metadata)
-    with pytest.raises(UsageError, match=rf"tells 3 classes apart, and the list has {count}; give"):
+    with pytest.raises(UsageError, match=rf"predicts 3 classes, and the list has {count}; give"):
         build(path, classes=list_classes(tmp_path, count))
     assert build(path, classes=list_classes(tmp_path, 3))([IMAGE])[0].labels[0] == 1
 
@@ -54,7 +54,7 @@ def test_a_list_is_held_against_an_export_of_any_size_too(tmp_path, count):
     with pytest.raises(UsageError, match=r"any size \(1, 3, any, any\).*recipe=.'size': \(h, w\)"):
         load(path)
     options = {"decoder": "yolox_decoded", "recipe": {"size": (64, 64)}}
-    with pytest.raises(UsageError, match=rf"tells 20 classes apart, and the list has {count}"):
+    with pytest.raises(UsageError, match=rf"predicts 20 classes, and the list has {count}"):
         build(path, classes=list_classes(tmp_path, count), **options)
     # without a list they were the first 20 of COCO
     with pytest.raises(UsageError, match=r"the names of the 20 classes of .* are not known"):

@@ -395,7 +395,7 @@ def test_ids_of_coco_become_its_classes(tmp_path):
     ("outputs", "message"),
     [
         ({"a": np.zeros((1, 3, 5, 7), np.float32), "b": np.zeros((1, 2), np.float32)},
-         r"gives a \(1, 3, 5, 7\), b \(1, 2\), which no decoder is known for"),
+         r"gives a \(1, 3, 5, 7\), b \(1, 2\), which no decoder reads; name its family"),
         ({"logits": np.zeros((1, 9, 7), np.float32), "pred_boxes": np.zeros((1, 9, 4), np.float32)},
          "which may hold one for no object"),
         ({"labels": np.zeros((1, 9, 7), np.float32), "dets": np.zeros((1, 9, 4), np.float32)},

@@ -194,7 +194,7 @@ def test_threads_take_devices_in_turn_and_share_their_weights():
     ],
 )
 def test_a_machine_without_a_gpu_is_one_line(spec):
-    with pytest.raises(UsageError, match="runtime='cuda': no GPU is to be seen") as error:
+    with pytest.raises(UsageError, match="runtime='cuda': no GPU is visible") as error:
         plugins.build("models", parse(spec))
     assert "\n" not in str(error.value)
 

@@ -359,7 +359,7 @@ def test_an_onnx_file_of_grey_images_is_refused_by_its_shape(tmp_path, ten):
     torch.onnx.export(grey, (torch.zeros(1, 1, 28, 28),), path, dynamo=False)
     with pytest.raises(UsageError) as refusal:
         build("onnx", path=path, classes=ten)
-    assert "takes input (1, 1, 28, 28), which is not of three channels" in str(refusal.value)
+    assert "takes input (1, 1, 28, 28), which does not have three channels" in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 

@@ -190,6 +190,11 @@ def test_static_transfer_by_hand():
     assert shares["3"] == [1, 1, 1, 0]
     # two anchors show nothing
     assert section.title == "Do models break on the same frames?"
+    # means of the rows: 3/3 of the anchors, 3/3 of the others' neighbours, 0.5/3 of all
+    assert (
+        "does not drop on these neighbours. The drop from 100.0\u202f% to 16.7\u202f% is on"
+        in (section.text[0])
+    )
 
 
 def test_static_transfer_titles_assert_with_enough_anchors():
@@ -209,7 +214,26 @@ def test_static_transfer_of_models_that_share_their_errors():
     wrong = {("a", 0): True, ("a", 1): False, ("b", 0): True, ("b", 1): True, ("b", -1): False}
     section = static_transfer([evaluated(sets(wrong), name) for name in "12"])
     assert {tuple(map(share, row[2:])) for row in rows(section)} == {(1, 0, 0, 0)}
+    # the neighbours share all of it, and nothing is left for frames of one model
+    assert section.text[0].endswith(" share the drop from 100.0\u202f% to 0.0\u202f%.")
     assert section.title == "Do models break on the same frames?"
+
+
+def test_static_transfer_shares_no_drop_where_the_neighbours_are_right_more_often():
+    """Each model breaks on its own side of a, and is right around the wrong anchor b."""
+
+    def model(side):
+        right = {("a", o): o != side for o in (-1, 0, 1)}
+        return sets({**right, **{("b", o): o != 0 for o in (-1, 0, 1)}})
+
+    section = static_transfer([evaluated(model(side), f"{side}") for side in (-1, 1)])
+    shares = {tuple(map(share, row[2:])) for row in rows(section)}
+    assert {item[:2] for item in shares} == {(0.5, 1)}
+    assert {item[3] for item in shares} == {0}
+    assert (
+        "Accuracy does not drop on these neighbours. The drop from 50.0\u202f% to 0.0"
+        in (section.text[0])
+    )
 
 
 def test_static_transfer_leaves_out_what_one_model_could_not_read():

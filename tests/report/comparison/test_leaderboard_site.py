@@ -368,10 +368,14 @@ def test_files_of_something_else_are_not_replaced(folders, tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     (run / "results.json").write_text('{"results": []}')
-    assert "holds 'results.json', which is of no leaderboard" in refused(*words, run, cwd=tmp_path)
+    assert "holds 'results.json', which no leaderboard has written" in refused(
+        *words, run, cwd=tmp_path
+    )
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.html").write_text("mine")
-    assert "holds 'index.html', which is of no leaderboard" in refused(*words, "docs", cwd=tmp_path)
+    assert "holds 'index.html', which no leaderboard has written" in refused(
+        *words, "docs", cwd=tmp_path
+    )
     assert (tmp_path / "docs" / "index.html").read_text() == "mine"
     assert (run / "results.json").read_text() == '{"results": []}'
     (tmp_path / "board").mkdir()

@@ -173,7 +173,7 @@ def between(source: Classes, target: Classes) -> ClassMap:
     if len(class_map.missing) == len(target):
         raise UsageError(
             f"cannot map the model's {number_of(len(source), 'class')} to the data's "
-            f"{len(target)}: none of them means any of {list_texts(target.names)}; give "
+            f"{len(target)}: none of them matches any of {list_texts(target.names)}; give "
             "--class-map map.csv"
         )
     return class_map
@@ -250,8 +250,9 @@ def describe_unmatched(mapping: ClassMap, labels: Sequence[str]) -> str | None:
         return None
     have = "has" if len(lost) == 1 else "have"
     return (
-        f"of the {number_of(len(labels), 'class')} that occur in the data {len(lost):,} {have} no "
-        f"class of the model: {list_texts(_add_proposals(mapping, lost), NAMED_IN_HEADLINE)}"
+        f"{len(lost):,} of the {number_of(len(labels), 'class')} that occur in the data {have} no "
+        "counterpart among the model's classes: "
+        f"{list_texts(_add_proposals(mapping, lost), NAMED_IN_HEADLINE)}"
     )
 
 

@@ -77,7 +77,9 @@ def read_max_pixels() -> int:
     if not text:
         return MAX_PIXELS
     if not (text.isascii() and text.isdigit() and 0 < len(text) <= 12 and int(text)):
-        raise UsageError(f"{VARIABLE}={text!r} is no number of pixels; give one, as {MAX_PIXELS}")
+        raise UsageError(
+            f"{VARIABLE}={text!r} is not a number of pixels; give one, such as {MAX_PIXELS}"
+        )
     return int(text)
 
 

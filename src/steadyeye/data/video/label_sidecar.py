@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.format import number_of
+from steadyeye.core.errors import UsageError, list_texts, unknown
 from steadyeye.core.storage.files import URL, Place
 from steadyeye.core.storage.text_files import read_json, read_table, read_whole
 from steadyeye.core.types import Classes, Labels
@@ -102,9 +101,10 @@ class Sidecar:
             return list(videos)
         labelled = [video for video in videos if self.of(video).ranges]
         if videos and not labelled:
+            others = [name for name, own in self.videos.items() if own.ranges]
             raise UsageError(
-                f"the labels say nothing of any of the {number_of(len(videos), 'video')}, first "
-                f"'{videos[0]}'; check their names"
+                f"no labels for any video, first '{videos[0]}' of {len(videos):,}; the label file "
+                f"has labels for {list_texts(others) or 'no video'}: use the same names"
             )
         return labelled
 

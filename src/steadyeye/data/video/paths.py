@@ -32,8 +32,9 @@ def resolve(path: str) -> Path:
         resolved = place(path)
         if not isinstance(resolved, Path):
             raise UsageError(
-                f"'{path}' is of a store, which this source does not read; copy it to a disk, or "
-                "give image_folder, frames, video, every_frame, coco, webdataset or hf_dataset"
+                f"'{path}' is in an object store, which this source does not read; copy it to a "
+                "disk, or give image_folder, frames, video, every_frame, coco, webdataset or "
+                "hf_dataset"
             )
         return resolved
     if not path.startswith("package:"):

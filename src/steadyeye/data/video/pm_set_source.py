@@ -159,8 +159,8 @@ def draw_notes(
     if fewer:
         notes.append(
             f"{fewer:,} of {number_of(len(sets), 'pm-set')} with fewer than "
-            f"{number_of(2 * how.k, 'neighbour')}, as a clip ends, a cut or frames without a label "
-            "lie within k, or the clip is short"
+            f"{number_of(2 * how.k, 'neighbour')}: the start or end of the clip, a cut or a frame "
+            f"without a label lies within ±{how.k}"
         )
     short = [video for video, count in frames.items() if count <= how.k]
     if short:
@@ -174,8 +174,8 @@ def draw_notes(
     if few:
         notes.append(
             f"fewer than {how.anchors} anchors in {len(few):,} of "
-            f"{number_of(len(frames), 'video')}, as no more frames can be one, first '{few[0]}' "
-            f"with {anchors[few[0]]}"
+            f"{number_of(len(frames), 'video')}, because no more frames can be anchors, first "
+            f"'{few[0]}' with {anchors[few[0]]}"
         )
     return tuple(notes)
 
@@ -198,8 +198,7 @@ def unlabelled_notes(videos: Sequence[str], labelled: Sequence[str]) -> tuple[st
     if not out:
         return ()
     return (
-        f"{len(out):,} of {number_of(len(videos), 'video')} left out, as the labels say nothing "
-        f"of them, first '{out[0]}'",
+        f"{len(out):,} of {number_of(len(videos), 'video')} left out: no labels, first '{out[0]}'",
     )
 
 

@@ -15,7 +15,7 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
     if slow:
         notes.append(
             f"{_count(slow, videos)} decoded in order from their "
-            "start, as it is not proven that decoding can start at their key frames; first "
+            "start, because it is not proven that decoding can start at their key frames; first "
             f"'{slow[0]}': {videos[slow[0]].in_order}"
         )
     several = [name for name, video in videos.items() if video.others]
@@ -36,7 +36,7 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
         first, original = next(iter(copies.items()))
         notes.append(
             f"{_count(copies, videos)} with the same content as another, first '{first}' as "
-            f"'{original}'; intervals take them for different videos"
+            f"'{original}'; intervals treat them as different videos"
         )
     return tuple(notes)
 

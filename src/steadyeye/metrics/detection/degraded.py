@@ -137,6 +137,9 @@ def retain(part: Spread, clean: Spread, n: int) -> Interval:
     if whole <= 0:
         return Interval(None, None, None, n, NO_MAP)
     ratio = float(part.values[present].mean()) / whole
+    plain = mean_of_classes(clean, n)
+    if plain.low is None:
+        return Interval(ratio, None, None, n, plain.method)
 
     def combine(name: str) -> NDArray[np.float64]:
         part_mean, clean_mean = (

@@ -115,7 +115,7 @@ def _build(
         notes += (f"{SAME}: less than {CLEAR:g} times fewer labels, which is no promise.",)
     if not names:
         return CostTable(heading, columns, tuple(rows), len(columns), notes)
-    notes += ("Each row is of a whole number of sets.",)
+    notes += ("The value in each row is that of a whole number of sets.",)
     longer = tuple((*row, name) for row, name in zip(rows, names, strict=True))
     return CostTable(heading, (*columns, "pilot"), longer, len(columns), notes)
 

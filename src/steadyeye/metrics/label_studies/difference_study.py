@@ -133,8 +133,8 @@ def _find_both_sets(
     """
     if first.model == second.model:
         raise UsageError(
-            f"both runs are of a model named {first.model}, so that nobody could tell which is the "
-            "better one; give two models with names of their own"
+            f"both runs have a model named {first.model}, so the result could not name the better "
+            "one; give the models different names"
         )
     if not match_samples((first.fingerprint, first.content), second):
         raise UsageError(

@@ -165,9 +165,7 @@ def plan_again(record: StudyRecord, predictions: Predictions) -> LabelStudy:
     Raises `UsageError` for other predictions, or where the order differs from the recorded one.
     """
     if record.against:
-        raise UsageError(
-            f"the study is of the difference of {record.model} and {record.against}; give both runs"
-        )
+        raise UsageError(f"the study compares {record.model} and {record.against}; give both runs")
     study = find_study(record, predictions)
     if study is None:
         raise UsageError(

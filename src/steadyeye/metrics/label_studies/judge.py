@@ -140,7 +140,7 @@ def _of(study: LabelStudy, labels: Labels, name: str) -> Sequence[str] | None:
     if len({frozenset(map(fold_name, classes)) for _, classes in several}) > 1:
         first, *_, last = several
         raise UsageError(
-            f"'{first[0]}' and '{last[0]}' are of one scene and have different labels: "
+            f"'{first[0]}' and '{last[0]}' are from one scene and have different labels: "
             "the premise scene-class does not hold; use constant-class"
         )
     return several[0][1] if several else None

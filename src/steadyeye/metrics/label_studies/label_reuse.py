@@ -217,8 +217,8 @@ def spread_over_scenes(sets: AnsweredSets, labels: Labels) -> dict[str, str]:
         before = first.setdefault(scenes[name], name)
         if set(map(fold_name, labels[before])) != set(map(fold_name, labels[name])):
             raise UsageError(
-                f"'{before}' and '{name}' are of one scene and have different labels: the premise "
-                "scene-class does not hold; use constant-class"
+                f"'{before}' and '{name}' are from one scene and have different labels: the "
+                "premise scene-class does not hold; use constant-class"
             )
     return {name: first[scene] for name, scene in scenes.items() if scene in first}
 

@@ -92,10 +92,11 @@ def find_share_of_other(reuse: ReuseResult) -> VideoShare:
     sampled = [name for name in candidates if name in reuse.sampled]
     counted = [name for name in sampled if name in reuse.serving]
     if sampled and not counted:
-        why = (
-            f"No label is of a random sample, so the labels say nothing about other {share.unit}s."
+        return replace(
+            share,
+            why="No label is from a random sample, so the labels say nothing about other "
+            f"{share.unit}s.",
         )
-        return replace(share, why=why)
     apart = [name for name in candidates if name not in reuse.sampled]
     counts = _count_sets(study, reuse.serving, sampled, counted, apart)
     return replace(share, interval=_find_interval(share, counts, reuse.interval))
@@ -107,7 +108,7 @@ def _describe_videos(study: LabelStudy) -> VideoShare:
     unit = "image" if study.question.of_images and videos == len(study.sets) else "video"
     why = ""
     if videos < 2:
-        why = f"All sets are of one {unit}, so the labels say nothing about other {unit}s."
+        why = f"All sets are from one {unit}, so the labels say nothing about other {unit}s."
     elif study.strata:
         why = f"The order is by {study.strata_by}, so nothing is said about other {unit}s."
     return VideoShare(videos, unit, None, why)

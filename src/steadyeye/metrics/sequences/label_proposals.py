@@ -43,7 +43,7 @@ def propose_labels(
 
     Detected in all frames but `MOST_LOST`, of those that count in `blink_rate`, with a mean score
     of `sure` or more. In the order of videos and time. Raises `UsageError` for values that are
-    none.
+    none, and for what is no video or no detector.
 
     Example:
         >>> from steadyeye.testing import example_tracks
@@ -53,6 +53,11 @@ def propose_labels(
     """
     if not (seconds > 0 and 0 < sure <= 1):
         raise UsageError(f"seconds={seconds:g}, sure={sure:g}: give seconds above 0, sure up to 1")
+    if predictions.raw_detections is None or not {"frame", "seconds"} <= set(predictions.tags):
+        raise UsageError(
+            f"{predictions.model} on {predictions.data} has no detections in frames of videos, "
+            "which labels are proposed from; run a detector on a video"
+        )
     objects, raw = link(predictions, SCORE), predictions.raw_detections
     assert raw is not None, "they were linked"
     tags = predictions.tags

@@ -105,7 +105,7 @@ def _notes(predictions: Predictions, objects: Tracklets) -> tuple[str, ...]:
     steady = int((count_detections(objects) >= LEAST).sum())
     notes: tuple[str, ...] = (
         f"{number_of(len(states) - unsure, 'blink')} of {number_of(steady, 'object')}; {unsure:,} "
-        "more are not counted, as the detector may not be their cause",
+        "more are not counted, because the detector may not be their cause",
     )
     lowest = predictions.recipe.get("threshold")
     if lowest is not None and float(lowest) > WEAK:

@@ -250,7 +250,8 @@ class Scene:
             [np.interp(self.clock[places], self.clock[positions], side) for side in corners.T],
             axis=1,
         )
-        for gap in np.split(empty := np.flatnonzero(detection < 0), _breaks(empty)):
+        empty = np.flatnonzero(detection < 0)
+        for gap in np.split(empty, np.flatnonzero(np.diff(empty) > 1) + 1):
             looked_up = [self._look_up(int(places[at]), boxes[at]) for at in gap]
             if any(kind == UNSURE for kind, _ in looked_up):
                 # who is hidden is so bit by bit: nothing is known of the frames around either
@@ -377,11 +378,6 @@ def _predict(objects: Sequence[TrackedObject], time: float) -> NDArray[np.float6
     velocity = np.array([item.velocity for item in objects])
     moved = velocity * np.array([[time - item.time] for item in objects])
     return np.asarray(boxes + np.concatenate([moved, moved], axis=1), dtype=np.float64)
-
-
-def _breaks(places: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Where a gap ends and the next begins."""
-    return np.flatnonzero(np.diff(places) > 1) + 1
 
 
 def _cover(box: NDArray[np.float64], others: NDArray[np.float64]) -> float:

@@ -107,7 +107,7 @@ def nanodet_heads(outputs: Outputs, frame: InputFrame) -> Detections:
     scores = np.concatenate([output[0].astype(np.float64) for output in outputs[:half]])
     if len(scores) and (scores.min() < 0 or scores.max() > 1):
         raise UsageError(
-            "its class outputs are no probabilities (below 0 or above 1); export it with the "
+            "its class outputs are not probabilities (below 0 or above 1); export it with the "
             "sigmoid, as the release does"
         )
     spread = np.concatenate([output[0].astype(np.float64) for output in outputs[half:]])

@@ -162,7 +162,7 @@ def _check_count(classes: int, form: Format, path: str) -> None:
     if form.decoder in ("detr", "detr_sigmoid") and classes < width:
         return
     raise UsageError(
-        f"'{path}' tells {number_of(width, 'class')} apart, and the list has {classes:,}; give the "
+        f"'{path}' predicts {number_of(width, 'class')}, and the list has {classes:,}; give the "
         "class list that it was trained on, without a background"
     )
 

@@ -48,9 +48,9 @@ def recognise(network: Network, path: str, classes: int | None = None) -> Format
         )
     if form is None:
         raise UsageError(
-            f"'{path}' gives {shapes}, which no decoder is known for; write onnx_detector(path=…, "
-            "decoder='…') with the family it is of, or callable_detector with a function that "
-            "reads it"
+            f"'{path}' gives {shapes}, which no decoder reads; name its family with "
+            "onnx_detector(path=…, decoder='…'), or read the outputs with a function of your own: "
+            "callable_detector(path='module:function')"
         )
     return form
 
@@ -71,8 +71,8 @@ def _of_ultralytics(network: Network, path: str) -> Format | None:
         return None
     if metadata["task"] != "detect":
         raise UsageError(
-            f"'{path}' is an export of Ultralytics for the task '{metadata['task']}'; boxes are "
-            "read of the task 'detect'"
+            f"'{path}' is an export of Ultralytics for the task '{metadata['task']}'; export a "
+            "model for the task 'detect'"
         )
     names = _read_names(metadata["names"])
     shape = first.shape

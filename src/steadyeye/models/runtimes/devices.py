@@ -22,7 +22,7 @@ def gpus() -> tuple[torch.device, ...]:
     if not torch.cuda.is_available():
         built = "" if torch.version.cuda else " and this torch is built without CUDA"
         raise UsageError(
-            f"runtime='cuda': no GPU is to be seen{built}; install torch for CUDA, or leave "
+            f"runtime='cuda': no GPU is visible{built}; install torch for CUDA, or leave "
             "runtime out to infer on the processor"
         )
     devices = tuple(torch.device("cuda", i) for i in range(torch.cuda.device_count()))

@@ -128,7 +128,7 @@ def read_input_axes(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
     channels = shape[3] if layout == "nhwc" else shape[1]
     if channels not in (None, 3):
         raise UsageError(
-            f"'{path}' takes input ({axes_in_words(shape)}), which is not of three channels; "
+            f"'{path}' takes input ({axes_in_words(shape)}), which does not have three channels; "
             "images are RGB here: export it with a first layer that takes (1, 3, h, w)"
         )
     height, width = shape[1:3] if layout == "nhwc" else shape[2:4]

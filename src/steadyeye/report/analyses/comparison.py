@@ -78,7 +78,7 @@ def _caveats(compared: Boards) -> tuple[str, ...]:
             )
             break
     if compared.one_video:
-        lines.append("All of this holds within this one video only.")
+        lines.append("These results hold within this one video only.")
     if compared.left_out:
         lines.append(
             f"{number_of(compared.left_out, 'sample')} without a prediction from every model are "

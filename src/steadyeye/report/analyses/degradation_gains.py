@@ -220,7 +220,7 @@ def _profiles(step: Step) -> Figure | None:
         for row in (list_levels(result, model) if result else ())
         if row["operator"] in names
     ]
-    channels = shares("value", ""), shares("low", "")
+    channels = shares("value", "accuracy"), shares("low", "accuracy")
     return Figure(
         name="degradation_gains_profiles",
         caption="Accuracy by level before and after training, with 95 % intervals.",

@@ -85,7 +85,7 @@ def _figure(name: str, models: list[str], results: Sequence[Result]) -> Figure:
     channels = _channel(name, "value"), _channel(name, "low")
     return Figure(
         name=name,
-        caption=f"The {title} by level, with 95 % intervals.",
+        caption=f"{title[0].upper()}{title[1:]} by level, with 95 % intervals.",
         alt=f"For each operator, lines of the {title} by level for {', '.join(models)}.",
         spec=draw_profiles(
             rows, models, sorted(operators, key=lambda operator: operator != MEAN), HEIGHT, channels
@@ -94,9 +94,11 @@ def _figure(name: str, models: list[str], results: Sequence[Result]) -> Figure:
 
 
 def _channel(name: str, field: str) -> Mapping[str, Any]:
+    # the whole name is longer than the axis
+    title = QUANTITIES[name].removesuffix(" of the true class").removeprefix("share of ")
     if name != "degraded_rank":
-        return shares(field, "")
-    return {"field": field, "type": "quantitative", "title": ""}
+        return shares(field, title)
+    return {"field": field, "type": "quantitative", "title": title}
 
 
 def _table(models: list[str], quantities: Mapping[str, Sequence[Result]]) -> Table:

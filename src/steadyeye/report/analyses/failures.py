@@ -58,8 +58,8 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
         place=20,
         title="The frames that break it",
         text=(
-            "Each pair: an anchor that the model has right, and a neighbour that it has wrong "
-            "with the highest confidence. Sets that break, of those with a right anchor: "
+            "Each pair: an anchor that the model gets right, and the neighbour that it gets wrong "
+            "with the highest confidence. Of the sets with a right anchor, these break: "
             f"{counts}. A frame that breaks several sets is shown once per model"
             + (f": {len(chosen)} of {number_of(total, 'pair')}." if len(chosen) < total else "."),
         ),
@@ -149,7 +149,7 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
         title=title,
         lines=(
             f"predicts {answer}, {predictions.format_score(sure)}",
-            *(f"best of all its classes: {text}" for text in whole),
+            *(f"top model class: {text}" for text in whole),
             f"label {', '.join(_truth(predictions, row)) or 'none'}",
         ),
         right=bool(predictions.right[row]),

@@ -75,7 +75,7 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
 def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
     if not exhibits:
         return None
-    return replace(exhibits[0], title=f"The largest loss: {exhibits[0].title}")
+    return replace(exhibits[0], title=f"The largest drop: {exhibits[0].title}")
 
 
 def _describe_losses(model: Evaluated) -> tuple[Table, str, list[Exhibit]]:

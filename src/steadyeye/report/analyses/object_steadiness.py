@@ -84,7 +84,7 @@ def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
         text=(
             " ".join(_describe(model) for model in followed),
             "No labels are needed: an object is a detection that is followed from frame to frame. "
-            "In the pictures the box of a frame without the object is where it should be.",
+            "In the pictures, the box on a frame without the object marks its expected place.",
         ),
         tables=(_table(followed), _table_of_objects(followed)),
         exhibits=tuple(exhibits[:SHOWN]),
@@ -103,13 +103,14 @@ def _follow(model: Evaluated) -> _Followed | None:
 
 def _describe(model: _Followed) -> str:
     rate, parts = model.rate, {cell.name: cell for cell in model.rate.cells}
-    ends = interval(rate.low, rate.high)
-    certainty = limit(rate.interval) or f"95 % interval {ends}"
+    ends, within = interval(rate.low, rate.high), limit(rate.interval)
+    certainty = ", ".join(filter(None, (f"95\u202f% interval {ends}", within)))
     return (
-        f"{model.predictions.model} does not give an object in {percent(rate.value)} of "
-        f"{number_of(rate.n, 'frame')} between its first and its last ({certainty}): in "
-        f"{percent(parts['below the threshold'].value)} its score is below {model.score:g}, in "
-        f"{percent(parts['not found'].value)} it is not found at all."
+        f"{model.predictions.model} misses an object in {percent(rate.value)} of "
+        f"{number_of(rate.n, 'frame')} between that object's first and last detection "
+        f"({certainty}). The object's score is below {model.score:g} in "
+        f"{percent(parts['below the threshold'].value)} of the frames; the object is not found at "
+        f"all in {percent(parts['not found'].value)}."
     )
 
 
@@ -118,11 +119,11 @@ def _method(followed: Sequence[_Followed]) -> tuple[str, ...]:
     counts = " ".join(f"{model.predictions.model}: {model.rate.notes[0]}." for model in followed)
     return (
         f"Detections with a score of {first.score:g} or more are linked from frame to frame by the "
-        f"overlap of their boxes; an object may be gone for {GAP:g} second. Every frame of a gap "
-        f"is looked up among all detections above {WEAK:g}. Where one with a score of "
-        f"{first.score:g} or more lies at the place, the link may be wrong, and where another "
-        "object covers it, the object may be hidden: such gaps do not count. A real object that "
-        f"is hidden by what the detector does not know counts as lost. {counts}",
+        f"overlap of their boxes; an object may be gone for {GAP:g} second. Each frame of a gap "
+        f"is compared with all detections above {WEAK:g}. A gap does not count where a detection "
+        f"with a score of {first.score:g} or more lies at the object's place, because the link may "
+        "be wrong, or where another object covers that place, because the object may be hidden. "
+        f"An object hidden by something that the detector does not know counts as lost. {counts}",
     )
 
 
@@ -153,7 +154,7 @@ def _rows(model: _Followed) -> list[tuple[int, tuple[str, ...]]]:
             f"{len(np.unique(objects.track[own])):,}",
             f"{share.n:,}",
             percent(share.value),
-            limit(share.method) or interval(share.low, share.high),
+            f"{interval(share.low, share.high)} {limit(share.method)}".strip(),
             f"{int(changes.sum()):,} of {len(changes):,}",
         )
         rows.append((share.n, row))
@@ -161,7 +162,7 @@ def _rows(model: _Followed) -> list[tuple[int, tuple[str, ...]]]:
 
 
 def _table_of_objects(followed: Sequence[_Followed]) -> Table:
-    """A row an object, those first that are most often not given."""
+    """A row an object, those first that are missed in the largest share of their frames."""
     rows = [row for model in followed for row in _object_rows(model)]
     rows.sort(key=lambda row: row[0], reverse=True)
     header = (
@@ -169,7 +170,8 @@ def _table_of_objects(followed: Sequence[_Followed]) -> Table:
         *("class changes", "jitter", "jitter (px)", "confidence swing"),
     )
     left = f", the {ROWS} that blink most of {len(rows)}" if len(rows) > ROWS else ""
-    return Table(f"Steadiness by object{left}", header, tuple(row for _, row in rows[:ROWS]))
+    title = f"Steadiness by object{left}; an interval holds within its video only"
+    return Table(title, header, tuple(row for _, row in rows[:ROWS]))
 
 
 def _object_rows(model: _Followed) -> list[tuple[float, tuple[str, ...]]]:
@@ -195,7 +197,7 @@ def _object_rows(model: _Followed) -> list[tuple[float, tuple[str, ...]]]:
             clock(float(predictions.tags["seconds"][first])),
             f"{share.n:,}",
             percent(share.value),
-            limit(share.method) or interval(share.low, share.high),
+            interval(share.low, share.high),
             f"{int(changed.sum()):,} of {len(pairs):,}",
             percent(_average(jitter[1][own_jitter])),
             f"{_average(jitter[1][own_jitter] * length) or 0:.1f}" if own_jitter.any() else "—",

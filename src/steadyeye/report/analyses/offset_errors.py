@@ -69,7 +69,7 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
 
         >>> from steadyeye.testing import example_models, example_predictions
         >>> print(offset_errors(example_models(example_predictions(margin=0.5))).title)
-        25.0 % of the frames next to their anchor are wrong although it is right
+        25.0 % of the neighbours one frame away are wrong although their anchor is right
     """
     k = min(distance(model, pm_sets(model.predictions)) for model in evaluated)
     lines = [_line(model.predictions.model, [model.predictions], k) for model in evaluated]
@@ -89,10 +89,8 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
         title=claim.text if claim else _question(whole, k),
         claim=claim,
         text=(
-            f"Wrong although the anchor is right: {format_share(whole.near)}"
-            f" of all frames one frame from their "
-            f"anchor, and {format_share(whole.far)}"
-            f" of those {k} frames from it"
+            f"{format_share(whole.near)} of the neighbours one frame away are wrong although their "
+            f"anchor is right, and {format_share(whole.far)} of those {k} frames away"
             + (f", over {number_of(len(together), 'model')}. " if len(together) > 1 else ". ")
             + "A wrong next frame is unlikely to come from a change of the scene.",
         ),
@@ -106,15 +104,15 @@ def _claims(whole: _Line, k: int) -> list[Claim]:
     near, far = whole.near, whole.far
     return [
         higher(
-            f"Errors increase with distance: {percent(near.value)} of the frames one frame from "
-            f"their anchor are wrong although it is right, {percent(far.value)} of those {k} "
-            "frames from it",
+            f"Errors increase with distance: {percent(near.value)} of the neighbours one frame "
+            f"away are wrong although their anchor is right, and {percent(far.value)} of those "
+            f"{k} frames away",
             far,
             near,
         ),
         above(
-            f"{percent(near.value)} of the frames next to their anchor are wrong although it is "
-            "right",
+            f"{percent(near.value)} of the neighbours one frame away are wrong although their "
+            "anchor is right",
             near,
             LEAST,
         ),

@@ -70,25 +70,40 @@ def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     names = [model.predictions.model for model in models]
     scores = dict(zip(names, _scores(neighbours), strict=True))
-    own, others = (np.mean([s[i].value or 0.0 for s in scores.values()]) for i in (3, 1))
-    anchors = np.mean([s[0].value or 0.0 for s in scores.values()])
+    anchors, others, own = (
+        float(np.mean([score[i].value or 0.0 for score in scores.values()])) for i in (0, 1, 3)
+    )
     claim = _claim(neighbours)
     return Section(
         topic=Topic.COMPARED,
         place=34,
         title=claim.text if claim else "Do models break on the same frames?",
         claim=claim,
-        text=(
-            "One neighbour per anchor: the one that most of the other models have wrong. A "
-            f"model is right on {percent(float(others))} of these (mean over {len(names)} "
-            f"models), on {percent(float(anchors))} of the anchors, and on every neighbour of "
-            f"{percent(float(own))} of the anchors. From {percent(float(anchors))} to "
-            f"{percent(float(others))}: the part of the drop that models share. From "
-            f"{percent(float(others))} to {percent(float(own))}: the part on frames of each "
-            "model's own, which a fixed test set of hard frames misses.",
-        ),
+        text=(_describe(anchors, others, own, len(names)),),
         figures=(_figure(scores),),
         tables=(_table(scores),),
+    )
+
+
+def _describe(anchors: float, others: float, own: float, models: int) -> str:
+    """The shares in words: the mean over the models, in 0…1."""
+    rest = min(others, anchors)
+    return (
+        "For each anchor, take the neighbour that most of the other models get wrong. On average "
+        f"over {models} models, a model is right on {percent(others)} of these neighbours, on "
+        f"{percent(anchors)} of the anchors, and on every neighbour of {percent(own)} of the "
+        "anchors. "
+        + (
+            f"The models share the drop from {percent(anchors)} to {percent(others)}."
+            if others < anchors
+            else "Accuracy does not drop on these neighbours."
+        )
+        + (
+            f" The drop from {percent(rest)} to {percent(own)} is on frames specific to each "
+            "model, which a fixed test set of hard frames misses."
+            if own < rest
+            else ""
+        )
     )
 
 
@@ -184,7 +199,7 @@ def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:
     ]
     return Figure(
         name="static_transfer",
-        caption="Share right on the anchors, on the neighbour that most models have wrong, and "
+        caption="Share right on the anchors, on the neighbour that most models get wrong, and "
         "on every neighbour, with 95 % intervals.",
         alt=f"Four shares each for {', '.join(names)}; the table has the values.",
         spec={

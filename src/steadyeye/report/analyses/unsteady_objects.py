@@ -51,7 +51,7 @@ WORDS = {
 
 
 LABELS = {PRESENT: "", WEAK: "weak", RENAMED: "renamed", LOST: "lost", UNKNOWN: "not known"}
-"""The same beside a box, where there is little room."""
+"""The same beside a box, where there is little room; pictures of a run are kept by these words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +88,10 @@ def unsteady_objects(evaluated: Sequence[Evaluated]) -> Section | None:
         title="The seconds in which objects are least steady",
         text=(
             " ".join(map(_describe, models)),
-            "These are the worst seconds, not typical ones. In a film a row of the timeline is one "
-            "object, and a cell leads to its frame. Where an object is lost, its box is where it "
-            "should be.",
+            "These are the worst seconds, not typical ones. In a film, each row of the timeline is "
+            "one object, and a cell leads to its frame. The box of a lost object marks its "
+            "expected place. Beside a box, weak means below the threshold, and renamed means "
+            "another class.",
         ),
         tables=(_table(turns),),
         exhibits=tuple(_exhibit(model, second) for model, second in turns),
@@ -118,8 +119,9 @@ def _describe(model: _Model) -> str:
     worst = model.seconds[0]
     return (
         f"{model.predictions.model} is least steady at {_when(model, worst)} of "
-        f"{_video(model, worst)}: an object is lost, below the threshold or of another class "
-        f"{number_of(worst.faults, 'time')} in {number_of(len(worst.rows), 'frame')}."
+        f"{_video(model, worst)}: an object is lost, below the threshold or detected "
+        f"as another class {number_of(worst.faults, 'time')} in "
+        f"{number_of(len(worst.rows), 'frame')}."
     )
 
 

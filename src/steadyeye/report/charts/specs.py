@@ -244,7 +244,7 @@ def draw_profiles(
     `rows`: of `list_levels`. `operators`: in their order. `height`: of a chart in pixels.
     `channels`: y of the values, and of the lower ends of their intervals.
     """
-    x = {"field": "level", "type": "quantitative", "title": "", "axis": {"tickCount": 4}}
+    x = {"field": "level", "type": "quantitative", "title": "level", "axis": {"tickCount": 4}}
     value, low = channels
     hues = lines(models, "model")
     band = draw_bands(len(models), x=x, y=low, color=hues["color"])

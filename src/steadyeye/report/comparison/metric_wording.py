@@ -8,6 +8,7 @@ CALLED = {
     **{"precision_at": "precision", "recall_at": "recall", "f1_at": "F1", "best_f1": "best F1"},
     **{"pm_k": "pm-k", "pm_k_map": "pm-k mAP", "self_consistency": "self-consistency"},
     "misclassification": "wrong class",
+    "random_neighbour": "random-neighbour accuracy",
 }
 """Metrics whose words are not those of their names."""
 

@@ -36,7 +36,7 @@ def _sentence(model: Evaluated, several: bool) -> str:
     if as_classifier and model.predictions.raw_detections is not None:
         text = f"{text} Right means the class of its most confident box: this is a detector."
     lost = _partnerless(model.predictions)
-    return f"{text} {lost[0].upper()}{lost[1:]}." if lost else text
+    return f"{text} {lost}." if lost else text
 
 
 def _run(name: str, table: Predictions) -> str:
@@ -47,7 +47,7 @@ def _run(name: str, table: Predictions) -> str:
 
 
 def _partnerless(table: Predictions) -> str | None:
-    """Which classes that occur in the data no class of the model stands for."""
+    """Which classes that occur in the data have no class of the model."""
     if table.model_to_data_class is None:
         return None
     occurs = np.asarray(table.truth.any(axis=0))
@@ -86,7 +86,7 @@ def _state_detection(name: str, model: Evaluated) -> str | None:
     return (
         f"{begin} {number_of(plain.n, 'anchor')}{_ends(plain)}, and of "
         f"{percent(worst.value)}{_ends(worst, False)} on the worst frame within "
-        f"±{read_k(worst)} of each."
+        f"±{read_k(worst)} of each anchor."
     )
 
 
@@ -111,7 +111,7 @@ def _state_degraded_detection(name: str, model: Evaluated) -> str | None:
         for point in _middle(operator)
         if point.value is not None
     ]
-    tried = ", ".join((number_of(len(points.cells), "operator"), *points.notes))
+    tried = _count_tried(points)
     begin = f"{name}, on {number_of(points.n, 'image')}"
     part = f"{_name_threshold(points)} of its mAP"
     if not below:
@@ -126,8 +126,8 @@ def _state_objects(name: str, model: Evaluated) -> str | None:
     if blinks is None or blinks.value is None:
         return None
     return (
-        f"{name} does not give an object in {percent(blinks.value)} of "
-        f"{number_of(blinks.n, 'frame')} between its first and last detection{_ends(blinks)}."
+        f"{name} misses an object in {percent(blinks.value)} of {number_of(blinks.n, 'frame')} "
+        f"between that object's first and last detection{_ends(blinks)}."
     )
 
 
@@ -159,8 +159,8 @@ def _wavers(name: str, model: Evaluated) -> str | None:
     if same is None or same.value is None:
         return f"{text}."
     return (
-        f"{text}; for {percent(same.value)} of {number_of(same.n, 'frame')}{_ends(same, False)} it "
-        f"is the same on every frame within ±{read_k(same)}."
+        f"{text}; {percent(same.value)} of {number_of(same.n, 'frame')}{_ends(same, False)} have "
+        f"the same prediction as every frame within ±{read_k(same)}."
     )
 
 
@@ -176,7 +176,7 @@ def _state_search(name: str, model: Evaluated) -> str | None:
         if point.value is not None
     ]
     images = f"{number_of(points.n, 'image')} that it gets right undegraded{_among(points)}"
-    tried = ", ".join((number_of(len(points.cells), "operator"), *points.notes))
+    tried = _count_tried(points)
     threshold = _name_threshold(points)
     if not every:
         # an end of None lies beyond the last level; another one the search has not settled
@@ -203,6 +203,12 @@ def _count_operators(cells: Sequence[Result]) -> str:
     """How many operators a mean is over, whose cells these are."""
     levels = "its levels" if len(cells) == 1 else "their levels"
     return f"{number_of(len(cells), 'operator')} and all {levels}"
+
+
+def _count_tried(points: Result) -> str:
+    """How many operators a search tried, with what it cost."""
+    notes = f" ({'; '.join(points.notes)})" if points.notes else ""
+    return f"{number_of(len(points.cells), 'operator')}{notes}"
 
 
 def _name_threshold(points: Result) -> str:

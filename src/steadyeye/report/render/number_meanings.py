@@ -22,7 +22,7 @@ READING = (
     ),
     (
         "random_neighbour",
-        "random neighbour",
+        "random-neighbour accuracy",
         "the share of anchors whose neighbour, drawn at random, is right; pm-k takes the worst.",
     ),
     (
@@ -58,12 +58,12 @@ READING = (
         "blink_rate",
         "blink rate",
         "of the frames between an object's first and last detection, the share in which the "
-        "detector does not give it. No labels are needed.",
+        "detector misses the object; a frame counts once per object. No labels are needed.",
     ),
     (
         "flicker_rate",
         "flicker rate",
-        "the share of objects that are there for two frames at most, mostly false positives.",
+        "the share of objects that are detected for two frames at most; most are false positives.",
     ),
     (
         "class_change_rate",
@@ -115,11 +115,12 @@ READING = (
         "mAP over the worst frame within ±k of each anchor.",
     ),
     ("map_drop", "mAP drop", "mAP minus pm-k mAP, in percentage points (pp)."),
-    ("localization", "localization", "pm-k mAP with all classes taken as one."),
+    ("localization", "localization", "pm-k mAP with all classes merged into one."),
     (
         "degraded_accuracy",
         "operator, level",
-        "a way to degrade an image, and how strongly: level 0 is the image itself, 30 the last.",
+        "a way to degrade an image, and how strongly: level 0 is the original image, and most "
+        "operators go up to level 30.",
     ),
     (
         "degraded_accuracy",
