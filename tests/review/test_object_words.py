@@ -141,3 +141,18 @@ def test_the_majority_is_the_same_in_any_order():
             for name in (*words[first:], *words[:first])
         ]
         assert find_object(turned) == ({"object": "truck", "listed": True}, "")
+
+
+def test_reviewers_who_differ_on_one_criterion_disagree(detected):
+    """Both name a lorry, one calls it blurry; neither can tell the other: 1 − 0.5 ÷ (10 ÷ 12)."""
+    review = Boxes(detected, 2, stages={"classification": 2})
+    for number, blurry in enumerate((False, True)):
+
+        def judge(payload, blurry=blurry):
+            reply = name_couch("lorry")(payload)
+            return {**reply, "blurry": blurry} if reply["object"] else reply
+
+        review.everything("classification", judge, number)
+    with review.db.reading() as c:
+        measured = agreement.measure_agreement(c, ["classification"])[0]
+    assert (measured.alpha, measured.n) == (pytest.approx(0.4), 2)

@@ -31,10 +31,18 @@ def propose(
     from steadyeye.runner.collect import tables
 
     proposals = []
-    frames: set[str] = set()
+    frames = 0
+    videos: set[str] = set()
     for _, predictions in tables([place(run)]):
+        own = set(predictions.clusters[0].tolist())
+        if twice := sorted(videos & own):
+            raise UsageError(
+                f"'{twice[0]}' of '{run}' was predicted by several detectors, or two of its data "
+                "sets have a video of that name; give a run of one detector on one data set"
+            )
+        videos |= own
         proposals += propose_labels(predictions, seconds, sure)
-        frames.update(predictions.ids.tolist())
+        frames += len(predictions)
     if not proposals:
         raise UsageError(
             f"no object of '{run}' is followed for {seconds:g} s with a mean score of {sure:g}; "
@@ -52,6 +60,6 @@ def propose(
     total = sum(last - first + 1 for parts in ranges.values() for first, last, _ in parts)
     say(
         f"{number_of(len(proposals), 'object')} of {number_of(len(ranges), 'video')}: labels for "
-        f"{number_of(total, 'frame')}; {len(frames):,} frames were predicted"
+        f"{number_of(total, 'frame')}; {frames:,} frames were predicted"
     )
     show(str(out))

@@ -34,10 +34,16 @@ def test_codings_and_line_ends_change_nothing(coding, end, tmp_path):
         return tmp_path / name
 
     for separator in ",;\t":
-        lines = (separator.join(cells) for cells in (["video", "x"], ["a", "1"], ["b é", "2"]))
+        lines = [separator.join(cells) for cells in (["video", "x"], ["a", "1"], ["b é", "2"])]
         table = read_table(write("a.csv", *lines), "table", ("video", "x"))
         assert [dict(row.cells) for row in table] == ROWS
         assert [row.line for row in table] == [2, 3]
+        # the line that Excel reads, and what it becomes where a spreadsheet fills the row
+        for first in ("sep=#", "SEP=#", '"sep=#"', "sep=##"):
+            marked = (line.replace("#", separator) for line in (first, *lines))
+            table = read_table(write("a.csv", *marked), "table", ("video", "x"))
+            assert [dict(row.cells) for row in table] == ROWS
+            assert [row.line for row in table] == [3, 4]
     assert read_toml(write("a.toml", "# é", "a = 1", "b = 'é'"), "job") == {"a": 1, "b": "é"}
     ini = read_ini(write("a.ini", "[Sequence]", "imDir=é", "seqLength=3"), "sequence")
     assert dict(ini["Sequence"]) == {"imdir": "é", "seqlength": "3"}

@@ -315,6 +315,18 @@ def test_voc_that_counts_from_zero_is_noted(tmp_path):
     assert any(note.startswith("1 of 2 boxes have xmin or ymin 0") for note in voc(tmp_path).notes)
 
 
+def test_images_of_voc_without_a_file_are_counted(tmp_path):
+    xml(tmp_path, "a", ("sofa", 1, 1, 9, 9))
+    names = [image.name for image in voc(tmp_path).files()]
+    assert not any("XML" in note for note in voc(tmp_path).notes)
+    (tmp_path / "more").mkdir()
+    for name in (*names, "c.jpg", "b.PNG", "more/a.jpg", "notes.txt"):
+        (tmp_path / name).touch()
+    source = voc(tmp_path)
+    assert len(source) == 1
+    assert "3 images without an XML file left out, first 'b.PNG'" in source.notes
+
+
 def test_two_files_of_voc_for_one_image_are_refused(tmp_path):
     for name in "ab":
         xml(tmp_path, name, ("sofa", 1, 1, 9, 9), image="same")

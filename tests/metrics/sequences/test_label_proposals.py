@@ -90,6 +90,19 @@ def test_the_command_writes_a_sidecar_that_sample_takes(tmp_path, monkeypatch, c
         module.propose("runs/a", out, seconds=9)
 
 
+def test_the_command_refuses_a_video_that_was_predicted_twice(tmp_path, monkeypatch):
+    """The labels of two detectors, or of two videos of one name, would be joined."""
+    from steadyeye.cli import propose as module
+    from steadyeye.runner import collect
+
+    table = film(lambda video, frame: [], answers, FRAMES)
+    second = replace(table, data="other")
+    monkeypatch.setattr(collect, "tables", lambda runs: [(runs[0], table), (runs[0], second)])
+    with pytest.raises(UsageError, match=r"'v0' of 'runs/a' was predicted by several detectors"):
+        module.propose("runs/a", tmp_path / "proposed.json")
+    assert not (tmp_path / "proposed.json").exists()
+
+
 def test_labels_are_proposed_from_videos_alone():
     with pytest.raises(UsageError, match="run a detector on a video"):
         propose_labels(example_detections())

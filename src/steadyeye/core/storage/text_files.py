@@ -27,6 +27,8 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """How texts of spreadsheets and editors begin that are UTF-16."""
 
 SEPARATORS = (",", ";", "\t")
+SEPARATOR_LINE = re.compile(r'\s*"?sep=([^"\r\n])"?[,;\t ]*(?=\r|\n|$)', re.IGNORECASE)
+"""The first line by which Excel is told the separator."""
 """What parts the cells: spreadsheets take a semicolon where a comma parts decimals."""
 
 MOST_COLUMNS = 20_000
@@ -181,11 +183,14 @@ def _plain(name: str) -> str:
 def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each row of a CSV file that is not empty, without blanks around.
 
-    Apostrophes of `protect_cells` are taken away. Raises `UsageError` as `read_text`, and for
-    quotes that do not close.
+    A first line `sep=;`, which Excel reads, names the separator. Apostrophes of `protect_cells` are
+    taken away. Raises `UsageError` as `read_text`, and for quotes that do not close.
     """
     text = read_text(path, title)
-    separator = find_separator(text)
+    named = SEPARATOR_LINE.match(text)
+    separator = named[1] if named else find_separator(text)
+    # an empty line in its place: lines keep their numbers
+    text = text[named.end() :] if named else text
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for raw in reader:

@@ -1,5 +1,6 @@
 """Images with boxes in Pascal VOC's format."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from steadyeye.core.boxes import Boxes, boxes
@@ -8,10 +9,12 @@ from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import confine
+from steadyeye.core.storage.files import Place, relative_path, walk_files
 from steadyeye.core.storage.text_files import read_number, read_xml
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
 from steadyeye.data.classes.class_lists import classes_of_names, read
+from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.paths import list_files, resolve
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
@@ -53,7 +56,7 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
         classes=known,
         fingerprint=fingerprint(*(path.read_bytes() for path in paths), *known.names),
         images=unique,
-        remarks=(*remarks, *_from_zero(files)),
+        remarks=(*_without_file(folder, unique), *remarks, *_from_zero(files)),
     )
 
 
@@ -82,6 +85,20 @@ def _objects(path: Path) -> tuple[str, Size, list[Object]]:
     )
     size = (int(height), int(width)) if height > 0 and width > 0 else None
     return (root.findtext("filename") or "").strip() or f"{path.stem}.jpg", size, objects
+
+
+def _without_file(folder: Place, images: Sequence[BoxedImage]) -> tuple[str, ...]:
+    """A note on the images of the folder that no XML file names, where there are any."""
+    named = {image.path for image in images}
+    inside = walk_files(folder) if folder.is_dir() else ()
+    names = sorted(
+        relative_path(path, folder).as_posix()
+        for path in inside
+        if path.suffix.lower() in SUFFIXES and path not in named
+    )
+    if not names:
+        return ()
+    return (f"{number_of(len(names), 'image')} without an XML file left out, first '{names[0]}'",)
 
 
 def _from_zero(files: list[tuple[str, Size, list[Object]]]) -> tuple[str, ...]:

@@ -47,6 +47,9 @@ class Agreement:
 def measure_agreement(connection: Connection, stages: Iterable[str]) -> Sequence[Agreement]:
     """How far reviewers agree in each stage, over the decisions that stand.
 
+    Whole answers are compared, as `fold_answer` words them: of an object its class and the four
+    criteria together, of drawn boxes only their number.
+
     Gold questions are left out: they are chosen to be clear and asked of everybody, so that all
     agree on them.
     """
