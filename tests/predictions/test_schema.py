@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import steadyeye as se
+from steadyeye.core import disk_columns
 from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Classes, Sample
+from steadyeye.predictions import schema
 
 CLASSES = Classes(("dark", "light"), closed=True)
 
@@ -80,3 +83,18 @@ def test_a_sample_that_is_skipped_lacks_what_is_measured_of_the_others(bad, tmp_
     assert table.tags["pair"].shape == (40, 2)
     assert ((table.tags["text"] == "") == failed).all()
     assert run.accuracy().n == 40 - len(bad)
+
+
+@pytest.mark.parametrize("classes", [0, 1, 7, 80])
+@pytest.mark.parametrize("piece", [1, 3, 4096])
+def test_labels_are_read_in_pieces_and_from_the_disk(monkeypatch, piece, classes):
+    """Of several shards, rows without a label among them."""
+    monkeypatch.setattr(schema, "PIECE", piece)
+    monkeypatch.setattr(disk_columns, "LARGE", 1)
+    rng = np.random.default_rng(classes)
+    labels = [rng.permutation(classes)[: rng.integers(0, 4)].tolist() for _ in range(20)]
+    shards = [pa.array(part, pa.list_(pa.int32())) for part in (labels[:1], [], labels[1:8])]
+    shards.append(pa.array(labels, pa.list_(pa.int32()))[8:])
+    truth = schema.membership(pa.chunked_array(shards), classes)
+    assert (truth.shape, truth.dtype) == ((20, classes), np.bool_)
+    assert [np.flatnonzero(row).tolist() for row in truth] == [sorted(own) for own in labels]

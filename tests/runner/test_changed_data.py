@@ -3,7 +3,9 @@
 import json
 import os
 import shutil
-from dataclasses import dataclass, field
+import tracemalloc
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import steadyeye as se
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage import contents
+from steadyeye.core.storage.text_columns import encode_texts
 from steadyeye.core.types import Classes, Sample
 from steadyeye.report.build import document
 from steadyeye.report.compare import group_shared
@@ -245,6 +248,42 @@ def test_saved_predictions_compare_with_a_run_of_the_same_data(photos, tmp_path)
     assert len(group_shared([run.folder, tmp_path / "scored"])) == 1
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_changes_of_files_in_their_order_are_those_of_files_in_any(seed):
+    rng = np.random.default_rng(seed)
+    paths = [f"/{i}" for i in range(12)]
+    old, new = (rng.choice(["a", "b", contents.GONE], 12).tolist() for _ in range(2))
+    before = contents.ContentHashes("files", paths, [""] * 12, old)
+    change = contents.compare_contents(before, replace(before, names=new))
+    mixed = rng.permutation(12)
+    others = replace(before, paths=[paths[i] for i in mixed], names=[new[i] for i in mixed])
+    by_path = contents.compare_contents(before, others)
+    assert (change.altered, change.gone) == (by_path.altered, by_path.gone)
+    assert not change.new
+    assert not by_path.new
+    pairs = list(zip(paths, old, new, strict=True))
+    assert change.gone == [path for path, _, now in pairs if now == contents.GONE]
+    assert change.altered == [path for path, was, now in pairs if contents.GONE != now != was]
+
+
+def test_a_record_of_many_samples_takes_few_bytes_to_read(tmp_path):
+    """As objects of Python each sample took 900."""
+    several = 20_000
+    record = contents.ContentHashes(
+        "samples",
+        encode_texts(f"{i:08d}" for i in range(several)),
+        [""] * several,
+        encode_texts(f"key {i:08d}" for i in range(several)),
+    )
+    contents.write_contents(tmp_path / "record", record)
+    tracemalloc.start()
+    read = contents.read_contents(tmp_path / "record")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert read.mark == record.mark
+    assert most / several < 150
+
+
 def test_what_is_kept_of_the_files_is_not_believed_when_it_is_damaged(photos, tmp_path):
     spec, victim, run = photos
     (contents_file,) = (run.folder / "data").iterdir()
@@ -254,7 +293,10 @@ def test_what_is_kept_of_the_files_is_not_believed_when_it_is_damaged(photos, tm
         notes = se.open_run(run.folder).predictions.notes
         assert any("cannot check whether its images changed" in note for note in notes)
     se.evaluate(bright, spec, out=tmp_path / "run")
-    assert contents.read_contents(contents_file) == contents.read_contents(contents_file)
+    read = contents.read_contents(contents_file)
+    assert read.kind == "files"
+    assert victim.resolve() in {Path(path).resolve() for path in read.paths}
+    assert list(read.paths) == read.paths[:] == [read.paths[i] for i in range(len(read))]
     contents_file.unlink()
     overwrite(victim)
     with pytest.raises(UsageError, match="of images that may have changed"):

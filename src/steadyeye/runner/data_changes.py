@@ -20,6 +20,7 @@ from steadyeye.core.storage import contents
 from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.contents import ContentHashes
 from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.text_columns import encode_texts
 from steadyeye.core.types import Sample, Source
 from steadyeye.degradation.sweep import Sweep
 from steadyeye.predictions.json_record import read_content
@@ -63,7 +64,8 @@ def keep(out: Place, spec: str, source: Source, store: "Store | None" = None) ->
     if before is not None:
         if change := contents.compare_contents(before, now):
             raise _name_change(out, source.name, before, change)
-        if before == now:
+        both = ((getattr(before, key), getattr(now, key)) for key in contents.COLUMNS)
+        if before.kind == now.kind and all(contents.are_equal(*pair) for pair in both):
             return now.mark
     contents.write_contents(path, now)
     return now.mark
@@ -234,8 +236,8 @@ def _hash_contents(
 
 def _of_samples(source: Source) -> ContentHashes:
     """What the samples of a source are that names no files: by their keys, or by their pixels."""
-    names = [_name(source[row]) for row in range(len(source))]
-    return ContentHashes("samples", list(source.ids), [""] * len(names), names)
+    names = encode_texts(_name(source[row]) for row in range(len(source)))
+    return ContentHashes("samples", encode_texts(source.ids), [""] * len(names), names)
 
 
 def _name(sample: Sample) -> str:

@@ -10,15 +10,17 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import eq
 from pathlib import Path
 
 import pyarrow as pa
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.seeds import fingerprint
+from steadyeye.core.seeds import BlockFingerprint
 from steadyeye.core.storage.arrow_files import is_compressed
 from steadyeye.core.storage.files import Place, place, write_file
 from steadyeye.core.storage.remote_path import Remote
+from steadyeye.core.storage.text_columns import Texts, encode_texts
 
 SETTLED = 2.0
 """Seconds after a change of a file in which another could bear the same times."""
@@ -32,7 +34,7 @@ Known = Callable[[Sequence[str]], Mapping[str, str]]
 """Stamps → what files with these stamps are known to hold."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ContentHashes:
     """The files that a source reads its images from, n of them, in the source's order.
 
@@ -53,7 +55,11 @@ class ContentHashes:
     @property
     def mark(self) -> str:
         """Changes with what any of the files holds, wherever they lie."""
-        return f"{self.kind} {fingerprint(*self.names)}"
+        digest = BlockFingerprint()
+        for name in self.names:
+            digest.begin(len(name.encode()))
+            digest.add(name.encode())
+        return f"{self.kind} {digest}"
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,14 @@ def hash_again(before: ContentHashes) -> ContentHashes:
 
 def compare_contents(before: ContentHashes, now: ContentHashes) -> Change:
     """The difference between two readings of files, by their paths."""
+    if are_equal(before.paths, now.paths):
+        # nearly always; and by path each would be there twice
+        names = zip(now.paths, before.names, now.names, strict=True)
+        changed = [(path, new) for path, old, new in names if old != new or new == GONE]
+        return Change(
+            altered=list(dict.fromkeys(path for path, new in changed if new != GONE)),
+            gone=list(dict.fromkeys(path for path, new in changed if new == GONE)),
+        )
     old = dict(zip(before.paths, before.names, strict=True))
     new = dict(zip(now.paths, now.names, strict=True))
     differ = [path for path in old if path in new and new[path] != old[path]]
@@ -127,6 +141,11 @@ def compare_contents(before: ContentHashes, now: ContentHashes) -> Change:
         gone=[path for path in old if new.get(path, GONE) == GONE],
         new=[path for path in new if path not in old],
     )
+
+
+def are_equal(texts: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether two columns of texts are the same."""
+    return len(texts) == len(others) and all(map(eq, texts, others))
 
 
 def describe_change(change: Change, total: int, kind: str = "files") -> str:
@@ -138,14 +157,14 @@ def describe_change(change: Change, total: int, kind: str = "files") -> str:
 
 def write_contents(path: Place, contents: ContentHashes) -> None:
     """Writes the contents of files, with a digest of the record itself."""
-    columns = {key: pa.array(getattr(contents, key), pa.string()) for key in COLUMNS}
+    columns = {key: encode_texts(getattr(contents, key)).column for key in COLUMNS}
     table = pa.table(columns).replace_schema_metadata({"kind": contents.kind})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    body: bytes = sink.getvalue().to_pybytes()
+    body = memoryview(sink.getvalue())
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, hashlib.sha256(body).hexdigest().encode() + body)
+    write_file(path, b"".join((hashlib.sha256(body).hexdigest().encode(), body)))
 
 
 def read_contents(path: Place) -> ContentHashes | None:
@@ -154,7 +173,7 @@ def read_contents(path: Place) -> ContentHashes | None:
         content = path.read_bytes()
     except (OSError, UsageError):
         return None
-    body = content[DIGEST:]
+    body = memoryview(content)[DIGEST:]
     if content[:DIGEST] != hashlib.sha256(body).hexdigest().encode():
         return None
     buffer = pa.py_buffer(body)
@@ -162,7 +181,8 @@ def read_contents(path: Place) -> ContentHashes | None:
         return None
     table = pa.ipc.open_stream(buffer).read_all()
     kind = (table.schema.metadata or {})[b"kind"].decode()
-    return ContentHashes(kind, *(table[key].to_pylist() for key in COLUMNS))
+    columns = (table[key].combine_chunks() for key in COLUMNS)
+    return ContentHashes(kind, *map(Texts, columns))
 
 
 COLUMNS = ("paths", "stamps", "names")

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import EMPTY, OOD
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage.files import Place, find_missing
+from steadyeye.core.storage.text_columns import Texts
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.annotations.box_source import NO_FOLDER, BoxCounts, MissingImage
 from steadyeye.data.annotations.image_boxes import ImageBoxes
-from steadyeye.data.annotations.string_columns import Lists, Texts, within
+from steadyeye.data.annotations.string_columns import Lists, within
 from steadyeye.data.images import image_file
 
 UNKNOWN = -1

@@ -9,7 +9,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from steadyeye.core.boxes import OOD, Boxes
 from steadyeye.core.disk_columns import DiskColumn, split_entries
-from steadyeye.data.annotations.string_columns import Column, Lists, present
+from steadyeye.core.storage.text_columns import Column
+from steadyeye.data.annotations.string_columns import Lists, present
 
 KINDS: dict[str, tuple[DTypeLike, int]] = {
     "boxes": (np.float64, 4),

@@ -1,54 +1,15 @@
 """Columns of many samples: each value made when it is asked for."""
 
-from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
-from typing import TypeVar, overload
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from steadyeye.core.storage.text_columns import CHUNK, Column, Item
 from steadyeye.core.types import Labels
-
-CHUNK = 2**16
-Item = TypeVar("Item")
-
-
-class Column(Sequence[Item]):
-    """Values each of which `make` makes when it is asked for; a slice is a list of them."""
-
-    @abstractmethod
-    def make(self, row: int) -> Item:
-        """The value of a row, from 0."""
-
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Item]: ...
-    def __getitem__(self, index: int | slice) -> Item | list[Item]:
-        rows = range(len(self))[index]
-        return self.make(rows) if isinstance(rows, int) else list(map(self.make, rows))
-
-
-@dataclass(frozen=True, eq=False)
-class Texts(Column[str]):
-    """A column of texts, each made a str when it is asked for."""
-
-    column: pa.StringArray
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    def make(self, row: int) -> str:
-        """The text of a row."""
-        return str(self.column[row].as_py())
-
-    def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), CHUNK):
-            yield from self.column.slice(start, CHUNK).to_pylist()
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from steadyeye.core.seeds import fingerprint
-from steadyeye.data.annotations.string_columns import Texts, present
+from steadyeye.core.storage.text_columns import Texts
+from steadyeye.data.annotations.string_columns import present
 from steadyeye.data.open_images.boxes import BoxRows
 from steadyeye.data.open_images.labels import LabelRows
 

@@ -14,8 +14,9 @@ from steadyeye.core.format import number_of
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.files import Place
+from steadyeye.core.storage.text_columns import Texts
 from steadyeye.core.types import Classes, Image, Labels, Sample
-from steadyeye.data.annotations.string_columns import Lists, Texts
+from steadyeye.data.annotations.string_columns import Lists
 from steadyeye.data.images import image_file
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.open_images.classes import Kinds

@@ -1,0 +1,56 @@
+"""Columns of many texts in one piece of memory: a str of Python takes 50 bytes and its letters."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar, overload
+
+import pyarrow as pa
+
+CHUNK = 2**16
+Item = TypeVar("Item")
+
+
+class Column(Sequence[Item]):
+    """Values each of which `make` makes when it is asked for; a slice is a list of them."""
+
+    @abstractmethod
+    def make(self, row: int) -> Item:
+        """The value of a row, from 0."""
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        rows = range(len(self))[index]
+        return self.make(rows) if isinstance(rows, int) else list(map(self.make, rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Texts(Column[str]):
+    """A column of texts, each made a str when it is asked for."""
+
+    column: pa.StringArray
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def make(self, row: int) -> str:
+        """The text of a row."""
+        return str(self.column[row].as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), CHUNK):
+            yield from self.column.slice(start, CHUNK).to_pylist()
+
+
+def encode_texts(texts: Iterable[str]) -> Texts:
+    """A column of texts, which are not all there at a time."""
+    if isinstance(texts, Texts):
+        return texts
+    rest, pieces = iter(texts), [pa.array([], pa.string())]
+    while piece := list(islice(rest, CHUNK)):
+        pieces.append(pa.array(piece, pa.string()))
+    return Texts(pa.concat_arrays(pieces))
