@@ -187,10 +187,10 @@ def read_rows(path: Place, title: str) -> Iterator[tuple[int, list[str]]]:
     taken away. Raises `UsageError` as `read_text`, and for quotes that do not close.
     """
     text = read_text(path, title)
-    named = SEPARATOR_LINE.match(text)
-    separator = named[1] if named else find_separator(text)
+    first = SEPARATOR_LINE.match(text)
+    separator = first[1] if first else find_separator(text)
     # an empty line in its place: lines keep their numbers
-    text = text[named.end() :] if named else text
+    text = text[first.end() :] if first else text
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for raw in reader:

@@ -89,12 +89,12 @@ def _objects(path: Path) -> tuple[str, Size, list[Object]]:
 
 def _without_file(folder: Place, images: Sequence[BoxedImage]) -> tuple[str, ...]:
     """A note on the images of the folder that no XML file names, where there are any."""
-    named = {image.path for image in images}
+    known = {image.path for image in images}
     inside = walk_files(folder) if folder.is_dir() else ()
     names = sorted(
         relative_path(path, folder).as_posix()
         for path in inside
-        if path.suffix.lower() in SUFFIXES and path not in named
+        if path.suffix.lower() in SUFFIXES and path not in known
     )
     if not names:
         return ()
