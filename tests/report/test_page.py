@@ -186,7 +186,7 @@ def test_a_headline_without_an_interval_says_so():
     few = "none: too few images: the median class has objects in 1 video; more"
     cells = {"map": Result("map", 0.5, None, None, 1, few)}
     (text,) = headline([Evaluated(predictions, cells)])
-    assert text == "m has a mAP of 50.0\u202f% on 1 image (no interval: too few images)."
+    assert text == "m has an mAP of 50.0\u202f% on 1 image (no interval: too few images)."
 
 
 def test_a_search_that_ended_early_does_not_say_that_nothing_fails():

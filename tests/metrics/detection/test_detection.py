@@ -360,7 +360,7 @@ def test_the_report_shows_what_was_lost(detected, tmp_path):
         "AP by class, object size and frame",
     ):
         assert f"## {title}" in text
-    assert "yolox\\_nano has a mAP of" in text
+    assert "yolox\\_nano has an mAP of" in text
     # the published ones were measured at k = 10, these sets reach ±3
     assert "Published detectors are not shown" in text
     assert "Faster R-CNN ResNet-50, published" not in text
@@ -682,11 +682,11 @@ def test_an_unusual_iou_stands_in_the_name_and_in_the_headline():
     def tell(*metrics):
         return headline([evaluate_metrics(table, [parse(metric) for metric in metrics])])[0]
 
-    assert " has a mAP of " in tell("map")
-    assert " has a mAP (IoU 0.75) of " in tell("map(iou=0.75)")
-    assert " has a mAP (medium objects) of " in tell("map(size='medium')")
+    assert " has an mAP of " in tell("map")
+    assert " has an mAP (IoU 0.75) of " in tell("map(iou=0.75)")
+    assert " has an mAP (medium objects) of " in tell("map(size='medium')")
     assert "on the worst frame within ±1 of each anchor." in tell("map", "pm_k_map(k=1)")
     assert "on the worst frame" not in tell("map", "pm_k_map(k=1, iou='coco')")
     both = tell("map(iou='coco')", "pm_k_map(k=1, iou='coco')")
-    assert " has a mAP (IoU 0.50:0.95) of " in both
+    assert " has an mAP (IoU 0.50:0.95) of " in both
     assert "on the worst frame within ±1" in both

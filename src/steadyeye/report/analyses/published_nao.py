@@ -202,10 +202,11 @@ def _claims(scores: Sequence[Scores]) -> list[Claim]:
         share = percent(abs(values[0]))
         return [
             above(
-                f"{model} has a mAP {share} lower on these objects, relative to the reference", drop
+                f"{model} has an mAP {share} lower on these objects, relative to the reference",
+                drop,
             ),
             below(
-                f"{model} has a mAP {share} higher on these objects, relative to the reference",
+                f"{model} has an mAP {share} higher on these objects, relative to the reference",
                 drop,
             ),
         ]
@@ -225,7 +226,7 @@ def _question(scores: Sequence[Scores]) -> str:
 def _describe_scores(scores: Scores) -> str:
     """What a model makes of the set, in a sentence or two."""
     text = (
-        f"{scores.model} has a mAP of {format_share(scores.plain)} on "
+        f"{scores.model} has an mAP of {format_share(scores.plain)} on "
         f"{number_of(scores.plain.n, 'image')}, and of {format_share(scores.without)} if "
         "detections on objects of classes that it does not have (OOD) are not counted as false "
         "positives."

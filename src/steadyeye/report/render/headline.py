@@ -78,7 +78,7 @@ def _state_detection(name: str, model: Evaluated) -> str | None:
     if plain is None or plain.value is None:
         return None
     title, of_worst = name_metric(plain.name), name_metric(worst.name) if worst else ""
-    begin = f"{name} has a {title} of {percent(plain.value)} on"
+    begin = f"{name} has an {title} of {percent(plain.value)} on"
     # what is in brackets: another IoU, or the objects of one size
     is_alike = title.partition(" (")[2] == of_worst.partition(" (")[2]
     if worst is None or worst.value is None or not is_alike:
