@@ -36,9 +36,9 @@ def propose(
     from steadyeye.metrics.sequences.label_proposals import list_ranges, propose_labels
     from steadyeye.runner.collect import tables
 
-    predicted = tables([place(run)])
-    _check_distinct_videos(run, predicted)
-    proposals = [one for _, table in predicted for one in propose_labels(table, seconds, sure)]
+    run_tables = tables([place(run)])
+    _check_distinct_videos(run, run_tables)
+    proposals = [one for _, table in run_tables for one in propose_labels(table, seconds, sure)]
     if not proposals:
         raise UsageError(
             f"no object of '{run}' is followed for {seconds:g} s with a mean score of {sure:g}; "
@@ -54,7 +54,7 @@ def propose(
     }
     write_output(out, json.dumps(content, indent=1, ensure_ascii=False).encode())
     total = sum(last - first + 1 for parts in ranges.values() for first, last, _ in parts)
-    frames = sum(len(table) for _, table in predicted)
+    frames = sum(len(table) for _, table in run_tables)
     say(
         f"{number_of(len(proposals), 'object')} of {number_of(len(ranges), 'video')}: labels for "
         f"{number_of(total, 'frame')}; {frames:,} frames were predicted"
@@ -62,9 +62,9 @@ def propose(
     show(str(out))
 
 
-def _check_distinct_videos(run: str, predicted: "Sequence[tuple[Place, Predictions]]") -> None:
+def _check_distinct_videos(run: str, run_tables: "Sequence[tuple[Place, Predictions]]") -> None:
     """Raises `UsageError` where two tables have a video of one name: labels would be joined."""
-    times = Counter(video for _, table in predicted for video in table.clusters[0].tolist())
+    times = Counter(video for _, table in run_tables for video in table.clusters[0].tolist())
     twice = [video for video, count in times.items() if count > 1]
     if twice:
         raise UsageError(
