@@ -38,7 +38,9 @@ def propose(
 
     run_tables = tables([place(run)])
     _check_distinct_videos(run, run_tables)
-    proposals = [one for _, table in run_tables for one in propose_labels(table, seconds, sure)]
+    proposals = [
+        proposal for _, table in run_tables for proposal in propose_labels(table, seconds, sure)
+    ]
     if not proposals:
         raise UsageError(
             f"no object of '{run}' is followed for {seconds:g} s with a mean score of {sure:g}; "
@@ -65,9 +67,9 @@ def propose(
 def _check_distinct_videos(run: str, run_tables: "Sequence[tuple[Place, Predictions]]") -> None:
     """Raises `UsageError` where two tables have a video of one name: labels would be joined."""
     times = Counter(video for _, table in run_tables for video in table.clusters[0].tolist())
-    twice = [video for video, count in times.items() if count > 1]
-    if twice:
+    repeated = [video for video, count in times.items() if count > 1]
+    if repeated:
         raise UsageError(
-            f"'{twice[0]}' of '{run}' was predicted by several detectors, or two of its data "
+            f"'{repeated[0]}' of '{run}' was predicted by several detectors, or two of its data "
             "sets have a video of that name; give a run of one detector on one data set"
         )
