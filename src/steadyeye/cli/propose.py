@@ -1,7 +1,9 @@
 """The command that proposes labels for review from steady objects."""
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +11,10 @@ from steadyeye.cli.options import command
 from steadyeye.cli.terminal import say, show
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+
+if TYPE_CHECKING:
+    from steadyeye.core.predictions import Predictions
+    from steadyeye.core.storage.files import Place
 
 
 @command()
@@ -30,19 +36,11 @@ def propose(
     from steadyeye.metrics.sequences.label_proposals import list_ranges, propose_labels
     from steadyeye.runner.collect import tables
 
-    proposals = []
-    frames = 0
-    videos: set[str] = set()
-    for _, predictions in tables([place(run)]):
-        own = set(predictions.clusters[0].tolist())
-        if twice := sorted(videos & own):
-            raise UsageError(
-                f"'{twice[0]}' of '{run}' was predicted by several detectors, or two of its data "
-                "sets have a video of that name; give a run of one detector on one data set"
-            )
-        videos |= own
-        proposals += propose_labels(predictions, seconds, sure)
-        frames += len(predictions)
+    run_tables = tables([place(run)])
+    _check_distinct_videos(run, run_tables)
+    proposals = [
+        proposal for _, table in run_tables for proposal in propose_labels(table, seconds, sure)
+    ]
     if not proposals:
         raise UsageError(
             f"no object of '{run}' is followed for {seconds:g} s with a mean score of {sure:g}; "
@@ -58,8 +56,20 @@ def propose(
     }
     write_output(out, json.dumps(content, indent=1, ensure_ascii=False).encode())
     total = sum(last - first + 1 for parts in ranges.values() for first, last, _ in parts)
+    frames = sum(len(table) for _, table in run_tables)
     say(
         f"{number_of(len(proposals), 'object')} of {number_of(len(ranges), 'video')}: labels for "
         f"{number_of(total, 'frame')}; {frames:,} frames were predicted"
     )
     show(str(out))
+
+
+def _check_distinct_videos(run: str, run_tables: "Sequence[tuple[Place, Predictions]]") -> None:
+    """Raises `UsageError` where two tables have a video of one name: labels would be joined."""
+    times = Counter(video for _, table in run_tables for video in table.clusters[0].tolist())
+    repeated = [video for video, count in times.items() if count > 1]
+    if repeated:
+        raise UsageError(
+            f"'{repeated[0]}' of '{run}' was predicted by several detectors, or two of its data "
+            "sets have a video of that name; give a run of one detector on one data set"
+        )
