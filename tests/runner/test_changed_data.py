@@ -18,6 +18,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.storage import contents
 from steadyeye.core.storage.text_columns import encode_texts
 from steadyeye.core.types import Classes, Sample
+from steadyeye.predictions.read import cells, read
 from steadyeye.report.build import document
 from steadyeye.report.compare import group_shared
 from steadyeye.report.render.formats import render_markdown
@@ -104,6 +105,15 @@ def photos(tmp_path):
     spec, victim = of_image_folder(tmp_path / "data")
     run = se.evaluate(bright, spec, out=tmp_path / "run")
     return spec, victim, run
+
+
+def test_ids_that_occur_twice_in_what_was_sealed_are_refused(photos, monkeypatch):
+    """Whether the hashes of texts tell them apart or not."""
+    ((cell,),) = cells(photos[2].folder)
+    with pytest.raises(UsageError, match=r"ids occur more than once in .*, first '"):
+        read(cell, cell)
+    monkeypatch.setattr("steadyeye.predictions.read.hash", lambda _: 1, raising=False)
+    assert len(set(read(cell).ids.tolist())) == len(read(cell)) > 1
 
 
 def test_a_copy_with_other_times_is_the_same_data(photos, tmp_path):

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, areas
 from steadyeye.core.disk_columns import DiskColumn, split_entries
-from steadyeye.core.free_memory import return_free_memory
 from steadyeye.predictions.schema import list_values, numbers
 
 TRUE, OF_DATA, OF_MODEL = "box", "found", "said"
@@ -65,8 +64,6 @@ def split_boxes(shards: Iterable[pa.Table]) -> tuple[pa.Table, CellBoxes]:
     for name in equal:
         arrays[OF_MODEL][name] = arrays[OF_DATA][name]
     tables = {kind: _make_table(own) for kind, own in arrays.items()}
-    if columns:
-        return_free_memory()  # Arrow holds what shards took for others
     # a shard whose images all failed lacks the tags that the others measured
     joined = pa.concat_tables(rest, promote_options="default")
     return joined, CellBoxes(tables.get(TRUE), tables.get(OF_DATA), tables.get(OF_MODEL))
@@ -142,4 +139,5 @@ def _copy(table: pa.Table) -> pa.Table:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return pa.ipc.open_stream(sink.getvalue()).read_all()
+    # the stream has room for up to twice as much
+    return pa.ipc.open_stream(sink.getvalue().to_pybytes()).read_all()

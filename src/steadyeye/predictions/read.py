@@ -17,6 +17,7 @@ from steadyeye.core.boxes import BoxTable, take
 from steadyeye.core.disk_columns import release_pages, split_entries
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.core.free_memory import return_free_memory
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.files import Place, map_requests, sha256
@@ -37,7 +38,7 @@ AGAIN = "run the same command again to complete it"
 SLACK = 0.05
 """Pixels by which a box may reach out of its image unmentioned: COCO rounds to hundredths."""
 
-PIECE = 100_000  # boxes that are looked at together
+PIECE = 100_000  # boxes, or texts, that are looked at together
 
 
 def read(*folders: Place) -> Predictions:
@@ -48,6 +49,8 @@ def read(*folders: Place) -> Predictions:
     """
     columns, boxes = split_boxes(chain.from_iterable(map(_read_shards, folders)))
     predictions = _predictions(open_cell(folders[0]), columns, boxes)
+    del columns
+    return_free_memory()  # Arrow holds what shards took for others
     return replace(predictions, notes=(*predictions.notes, *_note_missing_checksums(folders)))
 
 
@@ -117,9 +120,9 @@ def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:
 
 def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     """The predictions of a cell; `table`: its columns that are not of boxes."""
-    ids = table["id"].to_pylist()
-    if len(set(ids)) != len(ids):
-        twice = [id_ for id_, times in Counter(ids).items() if times > 1]
+    ids = _read_texts(table["id"])
+    if not _are_distinct(ids):
+        twice = [id_ for id_, times in Counter(ids.tolist()).items() if times > 1]
         raise UsageError(
             f"{len(twice)} ids occur more than once in '{cell.folder}', first '{twice[0]}'; "
             "give every sample its own id"
@@ -132,13 +135,13 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
         classes=tuple(identity["classes"]),
         model_classes=tuple(identity["model"]["classes"]),
         columns=tuple(identity["data"]["columns"]),
-        ids=np.array(ids, dtype=np.str_),
-        groups=np.array(table["group"].to_pylist(), dtype=np.str_),
+        ids=ids,
+        groups=_read_texts(table["group"]),
         truth=membership(table["truth"], len(identity["classes"])),
         scores=matrix(table["scores"], np.float32),
         top=matrix(table["top"], np.int32),
         top_scores=matrix(table["top_scores"], np.float32),
-        errors=np.array(table["error"].to_pylist(), dtype=np.str_),
+        errors=_read_texts(table["error"]),
         tags={name.removeprefix("tag:"): _tag(table[name]) for name in tags},
         fingerprint=identity["data"]["fingerprint"],
         sweep=identity.get("sweep", {}),
@@ -162,6 +165,23 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     )
 
 
+def _read_texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
+    """(n,) texts, '' for what is missing; those of a piece are objects of Python at a time."""
+    pieces = [
+        np.array([text or "" for text in column.slice(start, PIECE).to_pylist()], dtype=np.str_)
+        for start in range(0, max(len(column), 1), PIECE)
+    ]
+    return np.concatenate(pieces)
+
+
+def _are_distinct(texts: NDArray[np.str_]) -> bool:
+    """Whether no text occurs twice."""
+    pieces = (texts[start : start + PIECE].tolist() for start in range(0, len(texts), PIECE))
+    hashes = np.fromiter(map(hash, chain.from_iterable(pieces)), np.int64, len(texts))
+    # texts of different hashes are different; of equal ones the texts tell
+    return len(np.unique(hashes)) == len(texts) or len(set(texts.tolist())) == len(texts)
+
+
 def _read_class_of(identity: Mapping[str, Any]) -> NDArray[np.int64]:
     """The data's class of each class of the model; −1: none."""
     destinations = np.full(len(identity["model"]["classes"]), -1, dtype=np.int64)
@@ -176,7 +196,7 @@ def _parents(lists: list[list[int]] | None) -> tuple[tuple[int, ...], ...] | Non
 
 def _tag(column: pa.ChunkedArray) -> Any:
     if pa.types.is_string(column.type):
-        return np.array([text or "" for text in column.to_pylist()], dtype=np.str_)
+        return _read_texts(column)
     if pa.types.is_fixed_size_list(column.type):
         return matrix(column, np.float32)
     return numbers(column)
@@ -184,7 +204,7 @@ def _tag(column: pa.ChunkedArray) -> Any:
 
 def _list_caveats(
     table: pa.Table,
-    ids: Sequence[str],
+    ids: NDArray[np.str_],
     boxes: CellBoxes,
     model_classes: Sequence[str],
 ) -> tuple[str, ...]:
@@ -206,7 +226,7 @@ def _list_caveats(
 
 
 def _note_beyond_images(
-    kind: str, table: BoxTable, sizes: NDArray[np.float64], ids: Sequence[str]
+    kind: str, table: BoxTable, sizes: NDArray[np.float64], ids: NDArray[np.str_]
 ) -> str | None:
     total = completely = 0
     first = None
@@ -254,7 +274,7 @@ def _find_beyond_images(
 
 
 def _note_unknown_sizes(
-    sizes: NDArray[np.float64], ids: Sequence[str], tables: Sequence[BoxTable]
+    sizes: NDArray[np.float64], ids: NDArray[np.str_], tables: Sequence[BoxTable]
 ) -> str | None:
     boxed = np.zeros(len(sizes), dtype=np.bool_)
     for table in tables:
@@ -270,7 +290,7 @@ def _note_unknown_sizes(
 
 
 def _note_left_out(
-    column: pa.ChunkedArray, ids: Sequence[str], model_classes: Sequence[str]
+    column: pa.ChunkedArray, ids: NDArray[np.str_], model_classes: Sequence[str]
 ) -> str | None:
     lists = column.combine_chunks()
     counts = np.diff(numbers(lists.offsets))
