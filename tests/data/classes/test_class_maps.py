@@ -192,7 +192,7 @@ def test_between_takes_identity_then_meanings_then_names():
     with pytest.raises(UsageError, match=r"2 classes to the data's 1: none .* car; .*--class-map"):
         class_mapping.between(classes, Classes(("car",)))
     many = Classes(tuple("abcdefg"))
-    with pytest.raises(UsageError, match="means any of a, b, c, d, e and 2 more"):
+    with pytest.raises(UsageError, match="matches any of a, b, c, d, e and 2 more"):
         class_mapping.between(classes, many)
 
 
