@@ -205,14 +205,13 @@ def _model_of_path(path: Path) -> str:
 
 
 def _onnx_spec(path: Path) -> str:
-    from steadyeye.models.detectors.toolbox_exports import gives_rows_of_boxes
+    from steadyeye.models.detectors.toolbox_exports import is_classifier
     from steadyeye.models.runtimes.onnx_session import OnnxSession
 
     session = OnnxSession(path, str(path))
-    shapes = [output.shape for output in session.described_outputs]
-    is_table = len(shapes) == 1 and len(shapes[0]) == 2 and shapes[0][1] is not None
-    if is_table and not gives_rows_of_boxes(session):
-        return str(Spec("onnx", {"path": str(path), "classes": _class_file(path, shapes[0][1])}))
+    width = session.described_outputs[0].shape[-1:]
+    if width != (None,) and is_classifier(session):
+        return str(Spec("onnx", {"path": str(path), "classes": _class_file(path, width[0])}))
     return _detector_spec(path, session)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from steadyeye.core.types import Detector, Model
 from steadyeye.models.detectors.network_detector import DetectorOptions, network_detector
-from steadyeye.models.detectors.toolbox_exports import gives_rows_of_boxes
+from steadyeye.models.detectors.toolbox_exports import is_classifier
 from steadyeye.models.runtimes.classifier import classifier, read_recipe
 from steadyeye.models.runtimes.network import read_classes, read_input_axes
 from steadyeye.models.runtimes.openvino_network import OpenVinoNetwork
@@ -37,8 +37,7 @@ def openvino(
     """
     network = OpenVinoNetwork(path, precision)
     outputs = network.described_outputs
-    is_table = len(outputs) == 1 and len(outputs[0].shape) == 2
-    if decoder is not None or not is_table or gives_rows_of_boxes(network):
+    if decoder is not None or not is_classifier(network):
         options = DetectorOptions(decoder, classes, recipe)
         record = {**network.record, "content": network.content}
         return network_detector(network, path, options, record)

@@ -130,14 +130,6 @@ def yolox_decoded(outputs: Outputs, frame: InputFrame) -> Detections:
     return _best(_corners(rows[:, :2], rows[:, 2:4], frame), rows[:, 4:5] * rows[:, 5:])
 
 
-def tensorflow_lite(outputs: Outputs, frame: InputFrame) -> Detections:
-    """TensorFlow Lite's last step: as `tensorflow`, with classes from 0, without the background."""
-    detections = tensorflow(outputs, frame)
-    if not np.array_equal(outputs[2], np.round(outputs[2])) or outputs[1].max(initial=0) > 1:
-        raise UsageError("its third output is no class or its second no score; export it again")
-    return replace(detections, labels=detections.labels + 1)
-
-
 def ultralytics(outputs: Outputs, frame: InputFrame) -> Detections:
     """Ultralytics' YOLO from version 8: (1, 4 + classes, n), centre, sides, class probabilities.
 
@@ -202,6 +194,16 @@ def tensorflow(outputs: Outputs, frame: InputFrame) -> Detections:
     scores, labels = (output.reshape(-1, 1).astype(np.float64) for output in outputs[1:3])
     rows = np.concatenate([corners, scores, labels], axis=1)
     return _rows(rows, frame, 6, corners=0, score=4, label=5)
+
+
+def tensorflow_lite(outputs: Outputs, frame: InputFrame) -> Detections:
+    """TensorFlow Lite's last step: as `tensorflow`, with classes from 0, without the background."""
+    detections = tensorflow(outputs, frame)
+    if not np.array_equal(outputs[2], np.round(outputs[2])) or outputs[1].max(initial=0) > 1:
+        raise UsageError(
+            "its third output is not classes, or its second not scores; export it again"
+        )
+    return replace(detections, labels=detections.labels + 1)
 
 
 def ultralytics_rtdetr(outputs: Outputs, frame: InputFrame) -> Detections:

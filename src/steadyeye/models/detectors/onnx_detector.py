@@ -80,7 +80,9 @@ class DetectorRecipe:
     def record(self) -> dict[str, Any]:
         """The recipe as plain values, for run.json; the usual interpolation is not named."""
         values = asdict(self)
-        return values if values.pop("interpolation") == "bilinear" else asdict(self)
+        if self.interpolation == "bilinear":
+            del values["interpolation"]
+        return values
 
     def prepare(self, image: Image) -> tuple[NDArray[np.float32], InputFrame]:
         """(1, 3, h, w) float32 and how the image, (h, w, 3) uint8 RGB, lies in it."""

@@ -5,6 +5,7 @@ its boxes are in pixels.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,14 +47,20 @@ def in_pixels(network: Network, path: str, decoder: str | None) -> Network:
     is_ultralytics = "names" in metadata and metadata.get("task", "detect") == "detect"
     # what is end to end is in pixels, unless it went through TensorFlow
     is_end_to_end = metadata.get("end2end") == "True" and network.input_shape[-1] != 3
-    return InPixels(network) if is_ultralytics and not is_end_to_end else network
+    if not is_ultralytics or is_end_to_end:
+        return network
+    # of what is end to end, and of YOLOv5, whose metadata name no task, a box is a row
+    return InPixels(network, metadata.get("end2end") == "True" or "task" not in metadata)
 
 
+@dataclass(frozen=True)
 class InPixels(NetworkAround):
-    """Gives boxes, the first four rows or columns of its first output, in pixels of the input.
+    """Gives the boxes of its first output, (1, n, 4 + …), in pixels of the input.
 
-    They are columns of what is end to end, and of YOLOv5, whose metadata name no task.
+    `boxes_are_rows`: False for (1, 4 + …, n).
     """
+
+    boxes_are_rows: bool
 
     def outputs(self, batch: NDArray[np.float32]) -> Sequence[NDArray[np.float32]]:
         """All outputs of a batch of one image, float32."""
@@ -62,8 +69,7 @@ class InPixels(NetworkAround):
         height, width = batch.shape[1:3] if is_last else batch.shape[2:4]
         scale = np.array([width, height, width, height], np.float32)
         first = first.copy()
-        metadata = self.network.metadata
-        if metadata.get("end2end") == "True" or "task" not in metadata:
+        if self.boxes_are_rows:
             first[..., :4] *= scale
         else:
             first[:, :4] *= scale[:, None]

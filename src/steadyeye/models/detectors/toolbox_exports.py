@@ -14,10 +14,11 @@ import yaml
 
 from steadyeye.core.errors import UsageError
 from steadyeye.models.detectors.detector_families import CENTRED, Format, count_cells
+from steadyeye.models.detectors.onnx_detector import INTERPOLATIONS
 from steadyeye.models.detectors.tflite_exports import recognise_tflite
 from steadyeye.models.runtimes.network import Network, Output, axes_in_words
 
-INTERPOLATIONS = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "area"}
+INTERPOLATION_NAMES = {number: name for name, number in INTERPOLATIONS.items()}
 """OpenCV's number of an interpolation, which PaddleDetection writes, → its name."""
 
 
@@ -37,12 +38,18 @@ def recognise_toolbox(network: Network, path: str) -> Format | None:
     )
 
 
-def gives_rows_of_boxes(network: Network) -> bool:
+def is_classifier(network: Network) -> bool:
+    """Whether a network has one output (n, classes), a row for each image."""
+    shapes = [output.shape for output in network.described_outputs]
+    return [len(shape) for shape in shapes] == [2] and not _gives_rows_of_boxes(network)
+
+
+def _gives_rows_of_boxes(network: Network) -> bool:
     """Whether one output (n, columns) is n detections, where a classifier has n images."""
     outputs = network.described_outputs
     if "scale_factor" in network.input_names or _flat(outputs) is not None:
         return True
-    (name, shape) = (outputs[0].name, outputs[0].shape)
+    shape = outputs[0].shape
     if len(outputs) != 1 or len(shape) != 2 or shape[0] is not None or shape[1] != 7:
         return False
     batch, *sides = network.input_shape
@@ -50,7 +57,7 @@ def gives_rows_of_boxes(network: Network) -> bool:
         return True
     # both are free: three images are three rows of a classifier
     size = [side or 64 for side in sides]
-    return bool(len(network.outputs(np.full((3, *size), 114, np.float32))[0]) != 3 and name)
+    return len(network.outputs(np.full((3, *size), 114, np.float32))[0]) != 3
 
 
 def _of_tensorflow(outputs: Sequence[Output]) -> Format | None:
@@ -99,7 +106,7 @@ def _flat(outputs: Sequence[Output]) -> int | None:
 
 def _of_yolov7(network: Network) -> Format | None:
     outputs = network.described_outputs
-    if len(outputs) != 1 or not gives_rows_of_boxes(network):
+    if len(outputs) != 1 or not _gives_rows_of_boxes(network):
         return None
     output = outputs[0]
     reason = f"output {output.name} ({axes_in_words(output.shape)}), as YOLOv7 exports end to end"
@@ -165,7 +172,7 @@ def _paddle_recipe(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     std = (unit,) * 3 if plain else tuple(unit * float(value) for value in normalise["std"])
     size = resize["target_size"]
     size = (size, size) if isinstance(size, int) else tuple(size)
-    interpolation = INTERPOLATIONS[resize.get("interp", 1)]
+    interpolation = INTERPOLATION_NAMES[resize.get("interp", 1)]
     return {"size": size, "mean": mean, "std": std, "interpolation": interpolation}
 
 

@@ -69,6 +69,7 @@ class OnnxSession:
             inputs = ", ".join(self.input_names)
             raise UsageError(f"'{name}' takes {inputs}; a model takes one input, the images")
         self._input = images[0]
+        self._size_inputs = {n: make for n, make in SIZE_INPUTS.items() if n in self.input_names}
         if self._input.type not in PRECISIONS:
             raise UsageError(
                 f"'{name}' takes {self._input.type}; export it with an input of float32, float16 "
@@ -153,11 +154,7 @@ class OnnxSession:
     ) -> list[NDArray[np.float32]]:
         # a network without an axis of the batch takes one image
         images = batch[0] if len(self._input.shape) == 3 else batch
-        feeds = {
-            name: make(*batch.shape[2:4])
-            for name, make in SIZE_INPUTS.items()
-            if name in self.input_names
-        }
+        feeds = {name: make(*batch.shape[2:4]) for name, make in self._size_inputs.items()}
         feeds[self._input.name] = self._in_its_type(images)
         try:
             with self._turn:
