@@ -139,15 +139,21 @@ def case_yolox_decoded(path):
     return write(path, {"output0": rows}, ultralytics(""))
 
 
-def case_detr(path):
-    (path.parent / "config.json").write_text(
-        json.dumps({"model_type": "detr", "id2label": {"0": "cat", "1": "dog"}})
-    )
+def detr_outputs():
+    """Logits of two classes and no object, and boxes, of five queries of which one is BOX."""
     logits = np.full((1, 5, 3), -9, np.float32)
     logits[0, :, 2] = 9  # no object
     logits[0, 3] = np.log([0.1, 0.8, 0.1])
     boxes = np.full((1, 5, 4), 0.5, np.float32)
     boxes[0, 3] = shares([])
+    return logits, boxes
+
+
+def case_detr(path):
+    (path.parent / "config.json").write_text(
+        json.dumps({"model_type": "detr", "id2label": {"0": "cat", "1": "dog"}})
+    )
+    logits, boxes = detr_outputs()
     return write(path, {"pred_boxes": boxes, "logits": logits})
 
 
@@ -312,11 +318,7 @@ def case_paddle(path):
 
 def case_original_detr(path):
     (path.parent / "classes.txt").write_text("cat\ndog")
-    logits = np.full((1, 5, 3), -9, np.float32)
-    logits[0, :, 2] = 9  # no object
-    logits[0, 3] = np.log([0.1, 0.8, 0.1])
-    boxes = np.full((1, 5, 4), 0.5, np.float32)
-    boxes[0, 3] = shares([])
+    logits, boxes = detr_outputs()
     return write(path, {"pred_logits": logits, "pred_boxes": boxes})
 
 
