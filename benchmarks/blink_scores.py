@@ -1,6 +1,6 @@
 """How much `blink_rate` depends on how objects are linked, by the median score of the objects.
 
-    python benchmarks/blink_scores.py RUN [--trackers]
+    python benchmarks/blink_scores.py RUN [--trackers | --agree]
 
 `RUN`: the folder of a run of a detector on whole videos, `every_frame(…)`. Its objects are linked
 with one constant of linking changed at a time; what a gap is stays as it is. Prints, for each cell
@@ -13,6 +13,10 @@ objects cut where they are away for more than a second or jump. Prints `blink_ra
 whose median score is 0.7 or more, and how many blinks there are for every 100 pairs of consecutive
 detections of an object: all, and those from a detection of 0.6 or more to another; and how many of
 these blinks all trackers have in common.
+
+`--agree`: instead, `blink_rate` of each tracker where a gap counts only if the detections before
+and after it are linked by all settings of `SETTINGS` too. Of a run on true tracks, also of the
+objects that lie on a true one (IoU of 0.5 or more) in most of their frames.
 """
 
 import argparse
@@ -52,6 +56,17 @@ CHANGES = (
 """Constants of linking that other trackers have otherwise; the first is what it is, and the last
 links without boxes below the threshold."""
 EDGES = (0.5, 0.6, 0.7, 1.01)
+SETTINGS = (
+    ("LINK", LINK),
+    ("LINK", 0.1),
+    ("LINK", 0.5),
+    ("GAP", 0.5),
+    ("SWITCH", 0.0),
+    ("SWITCH", 0.5),
+    ("SMOOTHING", 0.2),
+    ("SMOOTHING", 1.0),
+)
+"""Constants of linking that have to agree on a link; the first is what it is."""
 TRACKERS = ("ByteTrackTracker", "OCSORTTracker", "BoTSORTTracker", "SORTTracker")
 CONFIDENT = 0.6
 """Score of both ends of a blink that is not near the threshold."""
@@ -146,14 +161,75 @@ def compare_trackers(cell):
         print(f"| in all of them | | | {' | '.join(common)} |")
 
 
+def list_links(table):
+    """By setting, the detection that each detection of an object is followed by."""
+    links = []
+    for name, value in SETTINGS:
+        with patch.object(tracklets, name, value):
+            objects = link_by(assign_frame_by_frame, table, table.raw_detections, SCORE)
+        links.append(dict(objects.detection[find_pairs_of_all(objects)].tolist()))
+    return links
+
+
+def find_pairs_of_all(objects):
+    """(p, 2) rows of consecutive detections, of short objects too."""
+    rows = np.flatnonzero(objects.state == DETECTED)
+    pairs = np.stack([rows[:-1], rows[1:]], axis=1)
+    return pairs[objects.track[pairs[:, 0]] == objects.track[pairs[:, 1]]]
+
+
+def mark_agreed(objects, links):
+    """(m,) the frames that are known, less those of gaps over which not all settings link."""
+    known = select_steady(objects) & (objects.state != UNSURE)
+    blinks = find_blinks(objects)
+    for first, last in zip(blinks.first, blinks.last, strict=True):
+        before, after = objects.detection[[first - 1, last + 1]].tolist()
+        known[first : last + 1] &= all(of.get(before) == after for of in links)
+    return known
+
+
+def mark_true(objects, truth):
+    """(m,) the frames of objects whose detections mostly lie on a true object."""
+    detected = np.flatnonzero(objects.state == DETECTED)
+    on = [
+        iou(objects.boxes[[row]], truth.boxes[truth.image == objects.row[row]]).max(initial=0)
+        for row in detected
+    ]
+    of = objects.track[detected]
+    share = np.bincount(of, np.array(on) >= 0.5) / np.maximum(np.bincount(of), 1)
+    return (share > 0.5)[objects.track]
+
+
+def compare_agreed(cell):
+    """The table of a cell, a row a tracker: all objects, and those on true ones."""
+    table = read(cell)
+    links = list_links(table)
+    print(f"{table.model} on {table.data}")
+    print("| tracker | blink_rate | agreed | on true objects | agreed |")
+    print("|---|" + "--:|" * 4)
+    linkers = {"steadyeye": assign_frame_by_frame, **{name: use(name) for name in TRACKERS}}
+    for name, linker in linkers.items():
+        objects = link_by(linker, table, table.raw_detections, SCORE)
+        known = select_steady(objects) & (objects.state != UNSURE)
+        parts = [known, mark_agreed(objects, links)]
+        if table.boxes is not None and len(table.boxes):
+            is_true = mark_true(objects, table.boxes)
+            parts += [part & is_true for part in parts]
+        lost = objects.state != DETECTED
+        cells = [f"{lost[part].mean():.1%} ({lost[part].sum()} / {part.sum()})" for part in parts]
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
 def main():
     """Reads the folder of the run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("--trackers", action="store_true")
+    parser.add_argument("--agree", action="store_true")
     options = parser.parse_args()
+    print_table = compare_trackers if options.trackers else compare
     for cell in sorted((options.run / "cells").iterdir()):
-        (compare_trackers if options.trackers else compare)(cell)
+        (compare_agreed if options.agree else print_table)(cell)
 
 
 if __name__ == "__main__":
