@@ -56,13 +56,15 @@ def test_no_flip_over_a_cut_or_a_pause():
     assert (values.sums["flip_rate"], values.numbers["flip_rate"]) == (1, 1)
 
 
-def test_files_of_one_time_are_frames_in_their_order():
-    observer = Observer(("a", "b"), 100.0, Reference(60))
+@pytest.mark.parametrize(("is_timed", "frames"), [(False, 10), (True, 9)])
+def test_files_of_one_time_are_frames_in_their_order(is_timed, frames):
+    """Objects that move by times begin anew at the first that is not later than the one before."""
+    observer = Observer(("a", "b"), 100.0, Reference(60), is_timed)
     box = Detections(np.array([[1.0, 1, 9, 9]]), np.zeros(1, np.int32), np.ones(1))
     for place in range(10):
         observer.add(place, 0, 5.0 - 1e-6 * place, QUANTITIES_OF_GREY, Answer(0, 1.0, box))
     block = observer.end_block()
-    assert block.numbers["blink_rate"] == 10
+    assert block.numbers["blink_rate"] == frames
     assert block.values()["blink_rate"] == 0
 
 

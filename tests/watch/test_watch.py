@@ -40,19 +40,24 @@ ENV = {"PYTHONPATH": os.pathsep.join([TESTS, os.environ.get("PYTHONPATH", "")])}
 RATE = 10
 
 
-def film(path, levels, size=96):
-    """A square that walks slowly; `levels`: its grey level in each frame, 0 where it is not."""
+def film(path, levels, size=96, times=None, rate=RATE):
+    """A square that walks slowly; `levels`: its grey level in each frame, 0 where it is not.
+
+    `times`: of the frames, in steps of 1 / `rate` s, in each of which it goes 5 px; None: each step
+    has a frame.
+    """
     with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=RATE)
+        stream = container.add_stream("libx264", rate=rate)
         stream.width = stream.height = size
         stream.pix_fmt, stream.options = "yuv420p", {"crf": "12"}
         for number, level in enumerate(levels):
             image = np.full((size, size, 3), 20, dtype=np.uint8)
-            left = 10 + number // 4 % 40
+            left = 10 + (number // 4 % 40 if times is None else 5 * times[number])
             if level:
                 image[30:60, left : left + 30] = level
             frame = av.VideoFrame.from_ndarray(image, format="rgb24")
-            frame.pts, frame.time_base = number, Fraction(1, RATE)
+            frame.pts = number if times is None else times[number]
+            frame.time_base = Fraction(1, rate)
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
     return path
@@ -83,10 +88,19 @@ def watch_file(path, out, model=None, say=lambda text: None, **more):
     return watch
 
 
-def test_a_watched_file_has_the_counts_of_a_run(tmp_path, monkeypatch):
+DROPPED = {"size": 512, "rate": 30, "times": np.cumsum([0, *([1, 1, 5] * 13)]).tolist()}
+"""Of 40 frames: every third step the camera lost four frames, in which the square went on."""
+
+
+@pytest.mark.parametrize(
+    ("levels", "how"),
+    [((GOOD + FAULTY) * 2, {}), (FAULTY[:40], DROPPED)],
+    ids=["every frame", "dropped frames"],
+)
+def test_a_watched_file_has_the_counts_of_a_run(tmp_path, monkeypatch, levels, how):
     """The same frames through `steadyeye run`: n of blinks and class changes are equal."""
     monkeypatch.chdir(tmp_path)
-    film(tmp_path / "a.mp4", (GOOD + FAULTY) * 2)
+    film(tmp_path / "a.mp4", levels, **how)
     (tmp_path / "classes.json").write_text('["grey", "white"]')
     model = "callable_detector(path='object_toys:bright', classes='classes.json')"
     data = "every_frame(path='a.mp4', cuts='none')"

@@ -75,10 +75,12 @@ def _runs(
 ) -> tuple[list["Place"], list["Source"]]:
     """The finished runs to mine: those given, or one that is made, or gone on with, in --out."""
     from steadyeye.runner import job, saved_detections, validate
+    from steadyeye.runner.run import check_results
     from steadyeye.runner.run import run as complete
 
     has_job = bool(flags["models"] or flags["data"])
     if inputs and all((path / "run.json").is_file() for path in inputs):
+        check_results(Path(flags["out"]), "mine")
         if has_job:
             raise UsageError("a finished run has its own models and data; leave --model and --data")
         return list(inputs), []
@@ -90,7 +92,8 @@ def _runs(
         raise UsageError("give models, or files of what they detected; not both")
     if not files:
         checked = validate.check(read_job(None, flags, necessary=NECESSARY))
-        return [complete(checked, watcher)], [task.source for task in checked.tasks]
+        done = complete(checked, watcher, command="mine")
+        return [done], [task.source for task in checked.tasks]
     saved: list[Any] = [saved_detections.load(file, None) for file in files]
     settings = {**flags, "models": list(map(str, files))}
     checked = validate.with_models(job.read(None, settings), saved)
@@ -101,7 +104,10 @@ def _runs(
         tasks=tuple(saved_detections.ready(of_mark[t.model.fingerprint], t) for t in checked.tasks),
     )
     done = complete(
-        checked, watcher, lambda task, *rest: by_mark[task.model.fingerprint](task, *rest)
+        checked,
+        watcher,
+        lambda task, *rest: by_mark[task.model.fingerprint](task, *rest),
+        command="mine",
     )
     return [done], [task.source for task in checked.tasks]
 

@@ -205,7 +205,7 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     plan, how = explanation.plan, explanation.how
     out = place(plan.job.out)
     before = _before(out, how)
-    run(plan, watcher)
+    run(plan, watcher, command="explain")
     sources = {planned.source.fingerprint: planned.source for planned in plan.tasks}
     store = open_configured_store(plan.job.cache)
     engine = read_engine(plan.job.engine, plan.job.address)

@@ -21,7 +21,13 @@ from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import split
 from steadyeye.core.storage.files import Place, append_line, clear_folder, place
 from steadyeye.core.storage.run_lock import Check, hold_run
-from steadyeye.predictions.json_record import RUN, is_damaged, read_record, write_record
+from steadyeye.predictions.json_record import (
+    RUN,
+    is_damaged,
+    read_content,
+    read_record,
+    write_record,
+)
 from steadyeye.predictions.schema import Rows
 from steadyeye.predictions.shard_store import Cell, begin, mend, seal
 from steadyeye.runner import classify, data_changes, threads
@@ -78,11 +84,18 @@ class Silent:
 Predict = Callable[[Task, range, WorkerThread], Rows | None]
 
 
-def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Place:
+RESULTS: Mapping[str, str] = {"candidates.json": "mine", "results.json": "run"}
+"""What only one command writes beside report.html, once all is computed."""
+
+
+def run(
+    plan: Plan, watcher: Watcher, predict: Predict = classify.predict, command: str = "run"
+) -> Place:
     """Computes every cell of a plan that is not sealed yet; returns the folder of the run.
 
-    `predict`: where the rows of a span of a task come from. Raises `UsageError` where the folder
-    holds another job or another process writes into it.
+    `predict`: where the rows of a span of a task come from. `command`: as in `check_results`.
+    Raises `UsageError` where the folder holds another job, or results of another command, or
+    another process writes into it.
     """
     engine = read_engine(plan.job.engine, plan.job.address)
     if engine:
@@ -93,6 +106,7 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
     infers = predict is classify.predict
     store = open_configured_store(plan.job.cache) if infers else None
     with _remove_unclaimed(out), hold_run(out) as check_held, closing_store(store, watcher.say):
+        check_results(out, command)
         clear_folder(out)
         record = _write_record(out, plan)
         log(out, "run", **_surroundings(plan.job, store))
@@ -106,6 +120,23 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
             else:
                 cells.complete(task)
     return out
+
+
+def check_results(out: Place, command: str) -> None:
+    """Raises `UsageError` where another command finished in a folder: its report would be lost.
+
+    `command`: which one is to write there, `run`, `explain` or `mine`.
+    """
+    path = out / "run.json"
+    before = read_content(path) if path.is_file() else None
+    finished = [of for name, of in RESULTS.items() if (out / name).is_file()]
+    finished += ["explain"] if before and "explain" in before else []
+    others = [of for of in finished if of != command]
+    if others:
+        raise UsageError(
+            f"'{out}' holds the results of steadyeye {others[0]}, not of {command}; choose another "
+            "--out"
+        )
 
 
 @contextmanager

@@ -83,7 +83,7 @@ class _Life:
 
 
 class LiveObjects:
-    """The objects of a stream. They move by numbers of frames: seconds may be those of arrival.
+    """The objects of a stream. They move by a clock that rises, of seconds or numbers of frames.
 
     A frame of an object is settled when the object is detected again, up to `LONGEST` later, and
     counts once the object was detected `LEAST` times. Memory is that of the frames of twice as long
@@ -100,10 +100,12 @@ class LiveObjects:
         rows, times = np.zeros(0, dtype=np.int64), np.zeros(0)
         self._scene = Scene(rows, times, times, detection_table(()), [], self.score)
 
-    def add(self, number: int, seconds: float, detections: Detections) -> ObjectCounts:
-        """What is settled by a frame. Numbers and seconds rise from frame to frame."""
+    def add(
+        self, number: int, seconds: float, detections: Detections, clock: float
+    ) -> ObjectCounts:
+        """What is settled by a frame. Numbers, seconds and clock rise from frame to frame."""
         self._forget(seconds)
-        self._scene = scene = _append(self._scene, number, seconds, detections)
+        self._scene = scene = _append(self._scene, number, seconds, detections, clock)
         place = len(scene.rows) - 1
         objects = [life.item for life in self._lives.values()]
         active, begun, updated = follow(scene, objects, place)
@@ -138,14 +140,13 @@ class LiveObjects:
         """Counts the frames from an object's last detection to the one in this frame."""
         item = life.item
         counts = ObjectCounts(pairs=1, changes=int(item.label != life.label))
-        for place, state, box in _list_new_frames(scene, item):
+        for number, state, box in _list_new_frames(scene, item):
             if state == UNSURE:
                 continue
             counts.states[state] += 1
             changed = state == DETECTED and item.label != life.label
             if state in LOST or changed:
                 after = item.label if changed else life.label
-                number = int(scene.clock[place])
                 x0, y0, x1, y1 = (round(float(side), 1) for side in box)
                 counts.events.append(
                     ObjectEvent(number, (x0, y0, x1, y1), life.label, after, state)
@@ -164,9 +165,9 @@ class LiveObjects:
 def _list_new_frames(
     scene: Scene, item: TrackedObject
 ) -> Iterable[tuple[int, int, NDArray[np.float64]]]:
-    """Place, state and box of each frame behind an object's last detection but one."""
+    """Number, state and box of each frame behind an object's last detection but one."""
     if item.places[-1] == item.places[-2] + 1:
-        return [(item.places[-1], DETECTED, scene.raw.boxes[item.detections[-1]])]
+        return [(int(scene.rows[item.places[-1]]), DETECTED, scene.raw.boxes[item.detections[-1]])]
     since = replace(item, places=item.places[-2:], detections=item.detections[-2:])
     frames = scene.sort_frames(since)
     # the first is the detection before, which counts already
@@ -174,14 +175,19 @@ def _list_new_frames(
     return zip(frames.row[1:].tolist(), states, frames.boxes[1:], strict=True)
 
 
-def _append(scene: Scene, number: int, seconds: float, detections: Detections) -> Scene:
-    """A scene with one more frame; of its detections those that are no noise, best first."""
+def _append(
+    scene: Scene, number: int, seconds: float, detections: Detections, clock: float
+) -> Scene:
+    """A scene with one more frame; of its detections those that are no noise, best first.
+
+    The rows of a live scene are the numbers of its frames.
+    """
     new = take(detection_table([detections]), rank(detections.scores))
     first = len(scene.raw)
     return Scene(
-        np.append(scene.rows, len(scene.rows)),
+        np.append(scene.rows, number),
         np.append(scene.seconds, seconds),
-        np.append(scene.clock, number),
+        np.append(scene.clock, clock),
         BoxTable(
             np.append(scene.raw.image, np.full(len(new), len(scene.rows))),
             np.append(scene.raw.label, new.label),
@@ -200,7 +206,7 @@ def _drop(scene: Scene, frames: int) -> tuple[Scene, int]:
     rows = sum(map(len, scene.detections[:frames]))
     rest = take(scene.raw, np.arange(rows, len(scene.raw)))
     return Scene(
-        scene.rows[:-frames],
+        scene.rows[frames:],
         scene.seconds[frames:],
         scene.clock[frames:],
         replace(rest, image=rest.image - frames),

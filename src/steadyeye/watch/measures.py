@@ -92,11 +92,19 @@ class Observer:
     """Goes through a stream frame by frame and fills blocks of `seconds`.
 
     `names`: of the model's classes. `reference`: what the input and the confidence are compared
-    with.
+    with. `is_timed`: whether the times of frames are those of the camera, by which objects move,
+    and not those of their arrival; where one does not rise, they move by numbers of frames.
     """
 
-    def __init__(self, names: Sequence[str], seconds: float, reference: Reference) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        seconds: float,
+        reference: Reference,
+        is_timed: bool = False,
+    ) -> None:
         self.names, self.seconds, self.reference = names, seconds, reference
+        self._is_timed = is_timed
         self.objects = LiveObjects()
         self.block = Block()
         self._number = -1
@@ -118,7 +126,8 @@ class Observer:
         seconds = self._continue_scene(scene, seconds)
         events = self._compare(number, seconds, answer)
         if answer.detections is not None:
-            counts = self.objects.add(number, seconds, answer.detections)
+            clock = seconds if self._is_timed else float(number)
+            counts = self.objects.add(number, seconds, answer.detections, clock)
             events += self._count_objects(counts)
         self._measure(seconds, quantities, answer)
         self.block.frames += 1
@@ -145,8 +154,13 @@ class Observer:
             self._scene, self._before = scene, None
             self.objects.begin_scene()
             return seconds
+        if last is None or seconds > last:
+            return seconds
+        if self._is_timed:
+            self._is_timed = False
+            self.objects.begin_scene()
         # files that were copied at once may carry one time, or be in no order
-        return seconds if last is None or seconds > last else last + 1e-3
+        return last + 1e-3
 
     def _compare(self, number: int, seconds: float, answer: Answer) -> list[FrameEvent]:
         """Whether the class of the frame is another than before."""

@@ -72,7 +72,9 @@ class Watch:
         self.memory.starts += 1
         self.ring = FrameRing(out / "frames", settings.keep)
         self.webhooks = Webhooks(())
-        self.observer = Observer(self.names, settings.block, self.memory.reference)
+        self.observer = Observer(
+            self.names, settings.block, self.memory.reference, Path(settings.source).is_file()
+        )
         self.feed = feed(self.memory)
         self._has_alert = False
         self._stages = stages(model)  # type: ignore[arg-type]

@@ -79,6 +79,20 @@ def test_roboflow_names_folders_beside_its_file_as_if_they_were_above(yolo):
     assert corners(source) == {"a.jpg": CORNERS}
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        "[007, no, 1e3, 1_000, 2024-01-01, null, 'on', Yes]",
+        "{0: 007, 1: no, 2: 1e3, 3: 1_000, 4: 2024-01-01, 5: null, 6: 'on', 7: Yes}",
+    ],
+)
+def test_classes_are_named_as_they_are_written(yolo, names):
+    source = yolo(f"val: images\nnames: {names}\nnc: 8\n", {"images/a.jpg": BOX})
+    written = ("007", "no", "1e3", "1_000", "2024-01-01", "null", "on", "Yes")
+    assert source.classes.names == written
+    assert source.classes.names[source[0].boxes.labels[0]] == "no"
+
+
 def test_a_number_of_classes_that_is_not_that_of_the_names_is_refused(yolo):
     with pytest.raises(UsageError, match="has nc: 3, but 2 names; correct one"):
         yolo(f"val: images\nnc: 3\n{NAMES}", {"images/a.jpg": BOX})

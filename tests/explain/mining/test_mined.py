@@ -137,6 +137,34 @@ def test_the_same_command_changes_nothing_and_another_is_refused(mined_set):
     assert (out / "candidates.json").read_bytes() == before[0]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["run", "explain"])
+def test_no_command_writes_over_the_results_of_another(mined_set, folder, first):
+    mined_out, _ = mined_set
+    out = folder / first
+
+    def refuse(out, of, *words):
+        before = {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()}
+        code, output = steadyeye(folder, *words, "--out", out)
+        assert (code, output) == (
+            2,
+            f"steadyeye: '{out}' holds the results of steadyeye {of}, not of {words[0]}; choose "
+            "another --out\n",
+        )
+        assert {name: (out / name).read_bytes() for name in before} == before
+
+    job = (*models("sure"), "--data", data(folder))
+    code, output = steadyeye(folder, first, *job, "--out", out)
+    assert code == 0, output
+    for other in {"run", "explain", "mine"} - {first}:
+        refuse(out, first, other, *job)
+    refuse(out, first, "mine", mined_out)
+    # the same command goes on, and may add to what is there
+    assert steadyeye(folder, first, *job, "--out", out)[0] == 0
+    both = (*models("sure", "also"), "--data", data(mined_out.parent))
+    refuse(mined_out, "mine", first, *both)
+
+
 def test_finished_runs_are_mined_into_another_folder(mined_set, folder):
     out, _ = mined_set
     other = folder / "other"

@@ -65,6 +65,17 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
             raise yaml.YAMLError(f"an alias in line {self.peek_event().start_mark.line + 1}")
         return super().compose_node(parent, index)
 
+    def compose_document(self) -> yaml.Node:
+        """The file, with the classes under `names` as they are written, such as 007 and no."""
+        document = super().compose_document()
+        for key, names in document.value if isinstance(document, yaml.MappingNode) else ():
+            if key.value == "names" and isinstance(names, yaml.CollectionNode):
+                is_map = isinstance(names, yaml.MappingNode)
+                for name in (value for _, value in names.value) if is_map else names.value:
+                    if isinstance(name, yaml.ScalarNode) and name.value:
+                        name.tag = "tag:yaml.org,2002:str"
+        return document
+
 
 def _content(path: Path) -> dict[str, Any]:
     try:
