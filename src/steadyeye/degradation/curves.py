@@ -131,8 +131,11 @@ def operators(result: Result) -> tuple[Result, ...]:
     return tuple(cell for cell in result.cells if cell.name != MEAN)
 
 
-def shares(name: str, sweep: Profiles, success: NDArray[np.bool_]) -> Result:
-    """The share of successes, by level as any proportion (`proportion`)."""
+def shares(name: str, sweep: Profiles, success: NDArray[np.bool_ | np.floating]) -> Result:
+    """The share of successes, by level as any proportion (`proportion`).
+
+    `success`: of every row, bool or 0 and 1; NaN where it does not count at that level.
+    """
     return _curves(name, sweep, success.astype(np.float32), "share", exact=True)
 
 
@@ -193,22 +196,34 @@ def _curves(
         titles = [f"level {level}" for level in levels]
         inner = _exact(titles, block, sweep) if exact else _means(titles, block, sweep, draws, unit)
         blocks.append(dict(zip(levels.tolist(), block, strict=True)))
-        means.append(block[1:].mean(axis=0, dtype=np.float64))
+        means.append(_average(block[1:]))
         cells.append(replace(_whole(operator, means[-1], sweep, unit), cells=inner))
-    every = _whole(MEAN, np.mean(means, axis=0), sweep, unit)
+    every = _whole(MEAN, _average(np.array(means)), sweep, unit)
     if len(blocks) > 1:
         shared = sorted(set.intersection(*map(set, blocks)))
         of_all = np.array(
-            [np.mean([of_operator[level] for of_operator in blocks], axis=0) for level in shared]
+            [_average(np.array([by_level[level] for by_level in blocks])) for level in shared]
         )
         titles = [f"level {level}" for level in shared]
         cells.append(replace(every, cells=_means(titles, of_all, sweep, draws, unit)))
     return replace(every, name=name, notes=sweep.notes, cells=tuple(cells))
 
 
-def _whole(name: str, values: NDArray[np.float64], sweep: Profiles, unit: str) -> Result:
-    """The mean over images of what each has over levels, or operators."""
-    own = bootstrap.mean_interval(values, sweep.videos, _bounds(sweep.predictions, unit))
+def _average(block: NDArray[np.floating]) -> NDArray[np.float64]:
+    """(images,) the mean of the rows of (rows, images) that are not NaN; NaN without any."""
+    known = ~np.isnan(block)
+    with np.errstate(invalid="ignore"):
+        total = block.sum(axis=0, dtype=np.float64, where=known)
+        return np.asarray(total / known.sum(axis=0), dtype=np.float64)
+
+
+def _whole(name: str, values: NDArray[np.floating], sweep: Profiles, unit: str) -> Result:
+    """The mean over images of what each has over levels, or operators; without those of NaN."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return Result(name, None, None, None, 0, "none: n = 0", unit=unit)
+    bounds = _bounds(sweep.predictions, unit)
+    own = bootstrap.mean_interval(values[known], sweep.videos[known], bounds)
     return Result(name, own.value, own.low, own.high, own.n, own.method, (), (), unit)
 
 
@@ -226,6 +241,9 @@ def _means(
     for name, values, mean, low, high in zip(names, block, means, *ends, strict=True):
         if _by_selection(sweep, name, values, unit):
             results.append(_describe_selection(name, values, unit))
+            continue
+        if np.isnan(values).any():
+            results.append(_whole(name, values, sweep, unit))
             continue
         span = (min(float(low), mean), max(float(high), mean))
         results.append(Result(name, mean, *span, len(values), draws.method, unit=unit))
@@ -250,7 +268,8 @@ def _exact(names: Sequence[str], block: NDArray[np.float32], sweep: Profiles) ->
         if _by_selection(sweep, name, success, "share"):
             results.append(_describe_selection(name, success, "share"))
             continue
-        share = proportion(success > 0, sweep.videos)
+        known = ~np.isnan(success)
+        share = proportion(success[known] > 0, sweep.videos[known])
         numbers = (share.value, share.low, share.high, share.n, share.method)
         results.append(Result(name, *numbers))
     return tuple(results)

@@ -12,6 +12,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated
 from steadyeye.degradation.level_search import next_levels
 from steadyeye.metrics.degraded_recall import degraded_recall
+from steadyeye.metrics.detection.degraded import find_objects
 from steadyeye.metrics.detection.matching import IOUS
 from steadyeye.metrics.map_failure_points import map_failure_points
 from steadyeye.metrics.mpc import mpc
@@ -46,7 +47,7 @@ def score(table, operator, level):
                 "category_id": int(boxes.label[i]),
                 "bbox": [x0, y0, x1 - x0, y1 - y0],
                 "score": float(boxes.score[i]),
-                "iscrowd": 0,
+                "iscrowd": int(boxes.crowd[i]),
             }
 
     truth, detected = list(list_boxes(table.boxes)), list(list_boxes(table.detections))
@@ -71,6 +72,70 @@ def test_mpc_and_rpc_are_those_of_pycocotools(sweep):
     assert [cell.value for cell in left.cells] == pytest.approx(np.array(means) / clean)
     assert left.low < left.value < left.high
     assert len(IOUS) == 10
+
+
+@pytest.fixture(scope="module")
+def moved(sweep):
+    """The sweep where blur moves outside: half of the objects at 2, at 3 all but one class."""
+    operator, level = (sweep.tags[name][sweep.boxes.image] for name in ("operator", "level"))
+    half, class_0 = np.arange(len(sweep.boxes)) % 2 == 0, sweep.boxes.label == 0
+    outside = (operator == "blur") & ((level == 2) & half | (level == 3) & ~class_0)
+    return replace(sweep, boxes=replace(sweep.boxes, crowd=outside))
+
+
+def test_map_is_that_of_the_objects_that_an_operator_leaves_in_the_image(moved):
+    clean = score(moved, "", 0)
+    by_operator = {
+        name: np.array([score(moved, name, level) for level in (1, 2, 3)])
+        for name in ("blur", "noise")
+    }
+    expected = np.mean([values.mean() for values in by_operator.values()])
+    assert mpc(moved).value == pytest.approx(expected)
+    left = rpc(moved)
+    assert left.value == pytest.approx(expected / clean)
+    assert left.low < left.value < left.high
+    blur, _ = map_failure_points(moved, thresholds=(0.5,)).cells
+    below = np.flatnonzero(by_operator["blur"] / clean < 0.5)
+    assert blur.cells[0].value == (below[0] + 1 if len(below) else None)
+
+
+def test_an_object_that_an_operator_moves_outside_is_ignored_and_not_lost(moved):
+    rows = [rows_at(moved, "blur" if level else "", level) for level in range(4)]
+    hits = [find_objects(moved, 0.5)[np.isin(moved.boxes.image, row)] for row in rows]
+    inside = [~moved.boxes.crowd[np.isin(moved.boxes.image, row)] for row in rows]
+    expected = [hit[hits[0] & there].mean() for hit, there in zip(hits, inside, strict=True)]
+    blur, _, every = degraded_recall(moved).cells
+    assert [cell.value for cell in blur.cells] == pytest.approx(expected)
+    assert [cell.n for cell in blur.cells] == [(hits[0] & there).sum() for there in inside]
+    levels = np.where(inside[1:], hits[1:], np.nan)[:, hits[0]]
+    assert blur.value == pytest.approx(np.nanmean(np.nanmean(levels, axis=0)))
+    assert every.low < every.value < every.high
+    outside = (~np.array(inside))[:, hits[0]].any(axis=0).sum()
+    note = f"{outside} objects ignored at some level: moved outside the image"
+    assert note in degraded_recall(moved).notes
+    for table in (moved, make_search(moved)):
+        for threshold in (0.9, 0.7, 0.5):
+            below = [level for level, share in enumerate(expected) if share < threshold]
+            cell = recall_failure_points(table, thresholds=(threshold,)).cells[0].cells[0]
+            assert cell.value == (below[0] if below else None)
+
+
+def test_the_headline_names_an_operator_that_leaves_objects_in_the_image(sweep):
+    operator = sweep.tags["operator"][sweep.boxes.image]
+    nothing = replace(sweep, boxes=replace(sweep.boxes, crowd=operator == "blur"))
+    (sentence,) = headline([Evaluated(nothing, {"rpc": rpc(nothing)})])
+    assert "; least under noise, " in sentence
+
+
+def test_where_an_operator_leaves_nothing_in_the_image_there_is_no_number(sweep):
+    level = sweep.tags["level"][sweep.boxes.image]
+    nothing = replace(sweep, boxes=replace(sweep.boxes, crowd=level > 0))
+    for metric in (mpc, rpc, degraded_recall):
+        assert metric(nothing).value is None
+        assert [cell.value for cell in metric(nothing).cells][:2] == [None, None]
+    for metric in (map_failure_points, recall_failure_points):
+        for table in (nothing, make_search(nothing)):
+            assert {cell.value for of in metric(table).cells for cell in of.cells} == {None}
 
 
 def test_without_an_interval_rpc_gives_the_reason_of_the_data():

@@ -5,6 +5,7 @@ import shutil
 import threading
 from collections import defaultdict
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -272,6 +273,32 @@ def test_the_median_takes_what_is_cut_off_for_a_lower_bound():
     assert median(np.array([1.0, 2.0, 4.0, 3.0, 5.0]), np.ones(5, dtype=bool)) == 3
     assert median(np.array([1.0, 2.0]), np.array([False, False])) == float("inf")
     assert median(np.array([1.0, 2.0, 3.0]), np.array([True, False, False])) == float("inf")
+
+
+def find_exact_median(frames, ended):
+    """Kaplan and Meier's median in fractions; `inf` where more than half go on to the end."""
+    left = Fraction(1)
+    for time in np.unique(frames):
+        at_risk, ends = int((frames >= time).sum()), int((ended & (frames == time)).sum())
+        left *= Fraction(at_risk - ends, at_risk)
+        if 2 * left <= 1:
+            return float(time)
+    return float("inf")
+
+
+def test_the_median_does_not_depend_on_rounding():
+    eight = np.array([8.0, 8, 8, 0, 5, 7, 6, 6, 0, 8])
+    # 8/10 · 7/8 · 5/7 is one half, which the product in floating point lies above
+    assert median(eight, np.array([False] + 9 * [True])) == 6
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        frames = rng.integers(0, 10, rng.integers(1, 25))
+        ended = rng.random(len(frames)) < 0.8
+        begin = rng.integers(0, 100, len(frames))
+        seconds = (begin + frames) / 25 - begin / 25  # 2 / 25 is then one of several numbers
+        expected = find_exact_median(frames, ended)
+        assert median(frames.astype(float), ended) == expected
+        assert median(seconds, ended) == pytest.approx(expected / 25)
 
 
 def test_dwell_time_by_hand():

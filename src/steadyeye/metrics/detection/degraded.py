@@ -7,7 +7,7 @@ Robustness in Object Detection: Autonomous Driving when Winter is Coming", 2019,
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ from steadyeye.metrics.detection.matching import Matched
 from steadyeye.metrics.detection.positives import find_presence
 
 Weights = NDArray[np.int64] | None
+Place = tuple[str, int]
+"""An operator and one of its levels."""
 FOUND = 0.5
 """Score from which an object counts as found."""
 
@@ -73,31 +75,60 @@ def profile_map(predictions: Predictions, iou_threshold: float | str) -> MapProf
         operator: [level for name, level in matches if name == operator]
         for operator in sweep.operators
     }
-    clean = matches[sweep.operators[0], 0]
-    videos, presence = sweep.videos, find_presence(clean, len(sweep.images))
-    evaluate = _remember(matches, thresholds)
-
-    def average(operator: str, weight: Weights) -> NDArray[np.float64]:
-        values = [evaluate(weight)[operator, level] for level in levels_of[operator] if level]
-        return np.asarray(np.mean(values, axis=0), dtype=np.float64)
-
-    def average_all(weight: Weights) -> NDArray[np.float64]:
-        return np.asarray(np.mean([average(o, weight) for o in sweep.operators], axis=0))
+    clean = sweep.operators[0], 0
+    videos, evaluate = sweep.videos, _remember(matches, thresholds)
+    presence = {place: find_presence(m, len(sweep.images)) for place, m in matches.items()}
 
     def spread_at(place: tuple[str, int]) -> Spread:
-        return find_spread(lambda weight: evaluate(weight)[place], presence, videos)
+        return find_spread(lambda weight: evaluate(weight)[place], presence[place], videos)
 
-    first = spread_at((sweep.operators[0], 0))
+    def spread_of_means(*names: str) -> Spread:
+        places = [[(name, level) for level in levels_of[name] if level] for name in names]
+        return find_spread(_average(evaluate, clean, places), presence[clean], videos)
+
+    first = spread_at(clean)
     operators = {
         operator: {level: spread_at((operator, level)) if level else first for level in levels}
         for operator, levels in levels_of.items()
     }
-    by_operator = {
-        operator: find_spread(partial(average, operator), presence, videos)
-        for operator in sweep.operators
-    }
-    every = find_spread(average_all, presence, videos)
+    by_operator = {operator: spread_of_means(operator) for operator in sweep.operators}
+    every = spread_of_means(*sweep.operators)
     return MapProfile(operators, first, every, by_operator, len(sweep.images), sweep.lost)
+
+
+def _average(
+    evaluate: Callable[[Weights], Mapping[Place, NDArray[np.float64]]],
+    clean: Place,
+    operators: Sequence[Sequence[Place]],
+) -> Callable[[Weights], NDArray[np.float64]]:
+    """A function of weights: the mean over operators of the mean over levels of AP by class.
+
+    Its mean over the classes at level 0, `clean`, is the mean of mAP. `operators`: the levels of
+    each. Where an operator moves all objects of a class out of the image, mAP is that of the other
+    classes, and a level without any object has none.
+    """
+    whole = evaluate(None)
+    has_objects = {place: ~np.isnan(values) for place, values in whole.items()}
+    counted = [[place for place in places if has_objects[place].any()] for places in operators]
+    classes = has_objects[clean].sum()
+
+    def read(place: Place, weight: Weights) -> NDArray[np.float64]:
+        values = evaluate(weight)[place]
+        # a resample without the objects of a class does not move it
+        filled = np.where(np.isnan(values), whole[place], values)
+        scale = classes / has_objects[place].sum()
+        return np.asarray(np.nan_to_num(filled) * scale, dtype=np.float64)
+
+    def average(weight: Weights) -> NDArray[np.float64]:
+        means = [
+            np.mean([read(place, weight) for place in places], axis=0)
+            for places in counted
+            if places
+        ]
+        mean = np.mean(means, axis=0) if means else np.nan
+        return np.where(np.isnan(evaluate(weight)[clean]), np.nan, mean)
+
+    return average
 
 
 def _remember(
@@ -136,14 +167,16 @@ def retain(part: Spread, clean: Spread, n: int) -> Interval:
     whole = float(clean.values[present].mean())
     if whole <= 0:
         return Interval(None, None, None, n, NO_MAP)
-    ratio = float(part.values[present].mean()) / whole
+    if not part.is_present.any():
+        return Interval(None, None, None, n, NO_OBJECTS)
+    ratio = float(part.values[part.is_present].mean()) / whole
     plain = mean_of_classes(clean, n)
     if plain.low is None:
         return Interval(ratio, None, None, n, plain.method)
 
     def combine(name: str) -> NDArray[np.float64]:
         part_mean, clean_mean = (
-            getattr(spread, name)[..., present].mean(axis=-1) for spread in (part, clean)
+            getattr(spread, name)[..., spread.is_present].mean(axis=-1) for spread in (part, clean)
         )
         return np.atleast_1d((part_mean - ratio * clean_mean) / whole)
 
@@ -224,11 +257,12 @@ def find_objects(predictions: Predictions, score: float) -> NDArray[np.bool_]:
 class ObjectProfiles:
     """The objects of a sweep as the images of `Profiles` are, and which are found in which row.
 
-    `found`: what `profiles.row` points into.
+    `hits`: what `profiles.row` points into, 0 or 1; NaN where an operator moved the object out of
+    the image, which is then ignored.
     """
 
     profiles: Profiles
-    hits: NDArray[np.bool_]
+    hits: NDArray[np.float32]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -237,6 +271,11 @@ class ObjectProfiles:
         notes = [f"{number_of(wrong, 'object')} left out: not found at level 0"] if wrong else []
         if lost:
             notes.append(f"{number_of(lost, 'image')} left out: no prediction at some level")
+        row = self.profiles.row
+        outside = int((np.isnan(self.hits[row]) & (row != UNKNOWN)).any(axis=(0, 1)).sum())
+        if outside:
+            counted = number_of(outside, "object")
+            notes.append(f"{counted} ignored at some level: moved outside the image")
         return tuple(notes)
 
 
@@ -275,4 +314,4 @@ def profile_objects(predictions: Predictions, objects: str, score: float) -> Obj
         row=places[:, :, keep],
         wrong=int((counted[first] & ~keep).sum()),
     )
-    return ObjectProfiles(own, hits)
+    return ObjectProfiles(own, np.where(truth.crowd, np.float32(np.nan), hits))

@@ -77,12 +77,18 @@ def _measure_map(
     return mean(dataset_ap(frames(predictions, rows).match_detections(), thresholds))
 
 
-def _count_found(
+def _share_found(
     predictions: Predictions, hits: NDArray[np.bool_], rows: NDArray[np.intp]
 ) -> float:
-    """How many of the objects that are found at level 0 are found in `rows`, of the same images."""
+    """The share found in `rows`, of the same images, of the objects that are found at level 0.
+
+    Without those that an operator moved out of the image; NaN where none is left.
+    """
+    assert predictions.boxes is not None, "a metric of boxes needs the column"
     first = hits[_objects_of(predictions, _rows_at(predictions, "", 0))]
-    return float(hits[_objects_of(predictions, rows)][first].sum())
+    own = _objects_of(predictions, rows)
+    counted = hits[own][first & ~predictions.boxes.crowd[own]]
+    return float(counted.mean()) if len(counted) else float("nan")
 
 
 def measure_left(predictions: Predictions, operator: str, level: int) -> list[float]:
@@ -90,7 +96,7 @@ def measure_left(predictions: Predictions, operator: str, level: int) -> list[fl
     hits = find_objects(predictions, FOUND)
     measures = (
         partial(_measure_map, predictions, ious("coco")),
-        partial(_count_found, predictions, hits),
+        partial(_share_found, predictions, hits),
     )
     zero, rows = _rows_at(predictions, "", 0), _rows_at(predictions, operator, level)
     # where nothing is there to lose nothing is lost
@@ -117,7 +123,7 @@ def find_recall_points(
             if operator.name != MEAN
         }
         return _points(predictions, "recall_failure_points", thresholds, known, ())
-    measure = partial(_count_found, predictions, find_objects(predictions, score))
+    measure = partial(_share_found, predictions, find_objects(predictions, score))
     return _search(predictions, "recall_failure_points", thresholds, measure)
 
 

@@ -140,13 +140,13 @@ def median(lengths: NDArray[np.floating], ended: NDArray[np.bool_]) -> float:
     """
     if not ended.any():
         return float("inf")
-    times, at = np.unique(lengths, return_inverse=True)
+    # differences of times that are equal but for rounding are one time
+    times, at = np.unique(np.round(lengths, 9), return_inverse=True)
     ends = np.bincount(at, weights=ended, minlength=len(times))
     # those cut off at a time are still there at it
     at_risk = np.bincount(at)[::-1].cumsum()[::-1]
-    # where nothing is cut off the product is a share, which is 0.5 or not without rounding
-    left = 1 - ends.cumsum() / len(at) if ended.all() else np.cumprod((at_risk - ends) / at_risk)
-    reached = np.flatnonzero(left <= 0.5)
+    # a product that is one half may lie above it by rounding
+    reached = np.flatnonzero(np.cumprod((at_risk - ends) / at_risk) <= 0.5 + 1e-9)
     return float(times[reached[0]]) if len(reached) else float("inf")
 
 

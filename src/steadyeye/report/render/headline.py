@@ -94,8 +94,10 @@ def _state_degraded_detection(name: str, model: Evaluated) -> str | None:
     """How much of a detector's mAP is left under degradation, or how far a search went."""
     left, points = find(model.results, "rpc"), find(model.results, "map_failure_points")
     if left is not None and left.value is not None:
-        worst = min(left.cells, key=lambda cell: (cell.value or 0.0, cell.name))
-        more = f"; least under {worst.name}, {percent(worst.value)}" if len(left.cells) > 1 else ""
+        # an operator that leaves no object in the image has no value
+        known = [(cell.value, cell.name) for cell in left.cells if cell.value is not None]
+        value, worst = min(known)
+        more = f"; least under {worst}, {percent(value)}" if len(left.cells) > 1 else ""
         return (
             f"{name} keeps {percent(left.value)} of its mAP on {number_of(left.n, 'image')}"
             f"{_ends(left)}, averaged over {_count_operators(left.cells)}{more}."
