@@ -194,7 +194,7 @@ def test_a_reviewer_who_fails_gold_questions_is_paused(folder):
     for answer in (YES, NO, NO):
         review.say(review.next("pairs")[0], answer)
     assert review.next("pairs") == []
-    assert review.who().paused == "1 of your last 3 check questions were right; ask the admin"
+    assert review.who().paused == "1 of your last 3 gold questions were right; ask the admin"
     with review.db.writing() as c:
         reviewers.pause_reviewer(c, review.who().id, "")
     review.say(review.next("pairs")[0], YES)

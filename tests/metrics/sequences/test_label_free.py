@@ -611,6 +611,17 @@ def test_the_timeline_gives_colours_to_what_lasts_and_grey_to_the_rest():
     assert dict(zip(scale["domain"], scale["range"], strict=True))["other"] == "#999999"
 
 
+@pytest.mark.parametrize(("scenes", "rules"), [([0] * 4, 0), ([0, 0, 1, 1], 1)])
+def test_the_timeline_names_its_axis_and_has_rules_only_where_there_are_cuts(scenes, rules):
+    (figure,) = timeline([Evaluated(watched("aabb", scenes), {})]).figures
+    layers = figure.spec["layer"]
+    assert [layer["mark"]["type"] for layer in layers].count("rule") == rules
+    # without rows, Vega warns of the field in the reader's console
+    assert all(layer["data"]["values"] for layer in layers)
+    titles = {layer["encoding"]["x"].get("title") for layer in layers} - {None}
+    assert titles == {"time (minutes:seconds)"}
+
+
 def test_a_detector_that_finds_nothing_says_nothing():
     plain = watched("aabb")
     top, score = np.array([[0], [0], [-1], [-1]]), np.array([[0.9], [0.8], [0.0], [0.0]])

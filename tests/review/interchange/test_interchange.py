@@ -300,7 +300,7 @@ def test_gold_questions_judge_annotators_too(folder, tmp_path):
     path = tmp_path / "export.json"
     path.write_text(json.dumps([annotation(t, *no, id=n) for n, t in enumerate(tasks)]))
     assert taken(review, "label_studio", path)["decisions"] == 8
-    assert review.who(1).paused == "0 of your last 8 check questions were right; ask the admin"
+    assert review.who(1).paused == "0 of your last 8 gold questions were right; ask the admin"
 
 
 def test_who_drew_boxes_elsewhere_does_not_decide_them(boxes, tmp_path):

@@ -502,6 +502,31 @@ def test_a_phone_reaches_answers_and_undo_without_scrolling(start_site, visit, w
         assert ann.page.evaluate("scrollY + document.querySelector('#item').scrollTop") == 0
 
 
+def test_a_long_class_name_is_broken_on_a_phone(start_site, visit):
+    site = start_site(classes=("cat", "owl_of_a_long_name_" * 8))
+    ann = visit(site.join("ann"), LOOKS[0]).stage("anchors")
+    assert ann.page.locator("#choices button").count() == 2
+    assert find_faults(Window(ann.page)) == []
+
+
+@pytest.mark.slow
+def test_the_overview_words_one_decision_and_several(start_site, visit):
+    site = start_site()
+    ann = visit(site.join("ann"))
+    ann.stage("anchors").decide("g")
+    ann.decide("g")
+    ann.stage("pairs")
+    for _ in range(6):
+        ann.decide("y")
+    ann.saved()
+    ann.page.goto(site.base)
+    assert ann.text(".headline") == "2 open decisions for you."
+    ann.stage("pairs").decide("y")
+    ann.saved()
+    ann.page.goto(site.base)
+    assert ann.text(".headline") == "1 open decision for you."
+
+
 @pytest.mark.parametrize("is_shown", [False, True])
 def test_how_far_a_neighbour_is_is_hidden_unless_the_plan_shows_it(start_site, visit, is_shown):
     site = start_site(stages={"pairs": 1}, show_offset=is_shown)

@@ -129,7 +129,7 @@ AXIS = {
     "labelFlush": True,
     "tickCount": 6,
 }
-X = {"type": "quantitative", "title": None, "axis": AXIS}
+X = {"type": "quantitative", "title": "time (minutes:seconds)", "axis": AXIS}
 
 
 def bands(tables: Sequence[Predictions], video: str, number: int) -> Figure:
@@ -139,7 +139,7 @@ def bands(tables: Sequence[Predictions], video: str, number: int) -> Figure:
     """
     strips = [strip(predictions, video) for predictions in tables]
     coloured = _choose_answers(tables, strips)
-    layers = [_answers(tables, strips, coloured), *_confidence(strips), _cuts(tables, video)]
+    layers = [_answers(tables, strips, coloured), *_confidence(strips), *_cuts(tables, video)]
     layers.append(_names(tables))
     frames = max(part.frames for part in strips)
     coarse = (
@@ -149,7 +149,7 @@ def bands(tables: Sequence[Predictions], video: str, number: int) -> Figure:
     )
     return Figure(
         name=f"timeline_{number + 1}",
-        caption=f"{video}: predictions and confidence over time (minutes:seconds).{coarse}",
+        caption=f"{video}: predictions, and confidence as a grey area, over time.{coarse}",
         alt=f"Runs of equal predictions in {video} for {', '.join(p.model for p in tables)}; "
         "the table has the numbers.",
         spec=chart(layers, height=ROW * len(tables)),
@@ -231,16 +231,21 @@ def _confidence(strips: Sequence[Strip]) -> list[dict[str, Any]]:
     ]
 
 
-def _cuts(tables: Sequence[Predictions], video: str) -> dict[str, Any]:
+def _cuts(tables: Sequence[Predictions], video: str) -> list[dict[str, Any]]:
     tags = tables[0].tags
     inside = np.asarray(tags["video"]) == video
     scenes, seconds = np.asarray(tags["scene"])[inside], np.asarray(tags["seconds"])[inside]
     starts = [float(seconds[scenes == scene].min()) for scene in np.unique(scenes)[1:]]
-    return {
-        "data": {"values": [{"second": round(start, 3)} for start in starts]},
-        "mark": {"type": "rule", "opacity": 0.7, "strokeWidth": 1},
-        "encoding": {"x": {**X, "field": "second"}},
-    }
+    if not starts:
+        # Vega warns of a field without values
+        return []
+    return [
+        {
+            "data": {"values": [{"second": round(start, 3)} for start in starts]},
+            "mark": {"type": "rule", "opacity": 0.7, "strokeWidth": 1},
+            "encoding": {"x": {**X, "field": "second"}},
+        }
+    ]
 
 
 def _names(tables: Sequence[Predictions]) -> dict[str, Any]:

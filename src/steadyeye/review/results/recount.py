@@ -42,7 +42,7 @@ def check_counts(connection: Connection, plan: ReviewPlan) -> Sequence[str]:
     for person in people:
         marks = quality.list_marks(connection, person.id)
         right = sum(marks), len(marks)
-        pairs.append((f"check questions of {person.name}", paces[person.id].gold, right))
+        pairs.append((f"gold questions of {person.name}", paces[person.id].gold, right))
         counted = {key: n for key, n in read_reviewer_counts(connection, person.id).items() if n}
         pairs.append((f"items of {person.name}", counted, _recount_own(connection, person)))
         left = {stage: n for stage, n in count_left(connection, plan, person).items() if n}

@@ -59,7 +59,7 @@ def judge_reviewer(connection: Connection, reviewer: Reviewer, gold: Gold) -> Re
     if not marks or marks[-1]:
         return reviewer
     if len(marks) >= gold.minimum and sum(marks) < gold.least * len(marks):
-        why = f"{sum(marks)} of your last {len(marks)} check questions were right; ask the admin"
+        why = f"{sum(marks)} of your last {len(marks)} gold questions were right; ask the admin"
         reviewers.pause_reviewer(connection, reviewer.id, why)
         return replace(reviewer, paused=why)
     return reviewer
