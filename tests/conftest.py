@@ -151,7 +151,7 @@ def pytest_configure(config):
     if hasattr(config, "workerinput"):
         import forked
 
-        forked.shared = config.workerinput["commands"]
+        os.environ[forked.SHARED] = config.workerinput["commands"]
 
 
 @pytest.hookimpl(tryfirst=True)

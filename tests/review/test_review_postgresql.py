@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from forked import SHARED, share_server
 from review_toys import SERVER
 
 HERE = Path(__file__).parent
@@ -30,7 +31,8 @@ def test_a_review_is_the_same_on_postgresql():
             # nothing here survives a power cut, and a database a test is many writes
             server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")
             words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *AGAIN]
-            where = {**os.environ, SERVER: server.get_uri()}
+            commands = os.environ.get(SHARED) or share_server()
+            where = {**os.environ, SERVER: server.get_uri(), SHARED: commands}
             done = subprocess.run(words, cwd=HERE, env=where, capture_output=True, text=True)
         finally:
             server.cleanup()
