@@ -13,6 +13,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.spec import parse
 from steadyeye.metrics.pm_k_map import pm_k_map
+from steadyeye.runner import saved_scores
 
 SIZE = (60, 80)  # height, width
 TRUTH = [
@@ -209,7 +210,7 @@ def test_images_of_unknown_size_are_counted(folder):
         ({"score": "high"}, "2 detections with a score outside 0…1, first"),
         ({"score": None}, "2 detections with a score outside 0…1, first"),
         ({"image_id": 99}, "2 detections of images that the data does not have, first"),
-        ({"category_id": 3}, "2 detections with a category_id that the data does not have, first"),
+        ({"category_id": 3}, "2 detections with a category_id that the data does not have"),
         ({"category_id": [2]}, "2 detections with a category_id that the data does not have"),
         ({"bbox": [5, 5, -1, 1]}, "2 detections with a box of negative size, first"),
         ({"bbox": [5, 5, float("nan"), 1]}, "2 detections with a bbox that is not"),
@@ -219,6 +220,13 @@ def test_saved_detections_that_are_none_are_counted(folder, change, message):
     with pytest.raises(UsageError, match=message) as error:
         score_saved(folder, [RESULT, {**RESULT, **change}, {**RESULT, **change}])
     assert "\n" not in str(error.value)
+
+
+def test_detections_that_are_no_json_are_to_be_converted(tmp_path):
+    file = tmp_path / "det.txt"
+    file.write_text("1,-1,10,10,20,20,0.9,-1,-1,-1\n")
+    with pytest.raises(UsageError, match=r"det\.txt' is no JSON; convert .* bbox, score"):
+        saved_scores.load(file, None)
 
 
 def negative(images):

@@ -206,7 +206,9 @@ def _places(
     if way is None:
         lacking = [number for number in used.tolist() if number not in ways[0].places]
         odd = np.isin(entries.category, lacking)
-        _refuse_entries(saved, "with a category_id that the data does not have", odd)
+        _refuse_entries(
+            saved, f"with a category_id that the data does not have ('{source.name}')", odd
+        )
         return {}, ()
     class_notes = (f"category ids are {way.words}",) if spoken else notes
     return way.places, class_notes

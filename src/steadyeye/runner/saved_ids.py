@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.abilities import HasFileNames, Numbered
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes, Source
 from steadyeye.data.classes import class_mapping
@@ -146,7 +146,10 @@ def namings(source: Source, classes: Classes | None, base: str | None) -> list[N
     by_name["1"] = Naming("counted from 1", _number_classes(range(1, count + 1)))
     if base is not None:
         if base not in by_name:
-            raise UsageError(f"category ids '{base}': write {', '.join(by_name)}")
+            raise UsageError(
+                f"--category-ids '{base}' does not fit '{source.name}'; give "
+                f"{list_texts(list(by_name))}"
+            )
         return [by_name[base]]
     own = classes or source.classes
     if (

@@ -48,6 +48,11 @@ def load(path: Place, classes: Classes | None) -> SavedPredictions:
     for a file that is no such object and for an id that stands in it twice.
     """
     text = read_text(path, "file of predictions")
+    if path.suffix.lower() != ".json" and not text.lstrip().startswith("{"):
+        raise UsageError(
+            f"'{path}' is no JSON; convert detections, such as MOTChallenge's det.txt, to a "
+            "list of {image_id, category_id, bbox, score}, or scores to {sample id: scores}"
+        )
     answers = parse_json(text, f"the predictions '{path}'", lambda pairs: _once(path, pairs))
     if not isinstance(answers, dict) or not answers:
         raise UsageError(f"'{path}' must be a JSON object, sample id → scores, index or class name")

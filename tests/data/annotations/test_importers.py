@@ -531,6 +531,19 @@ def test_the_user_says_the_numbering(yolo_data):
         assert "100.0 %" in done.stdout
 
 
+def test_a_numbering_that_does_not_fit_names_the_data(yolo_data):
+    folder, images, annotations = yolo_data
+    (folder / "said.json").write_text(json.dumps(ultralytics(images, annotations)))
+    spec = f"yolo(data='{folder / 'data.yaml'}')"
+    name = plugins.build("sources", parse(spec)).name
+    done = steadyeye(
+        *("score", str(folder / "said.json"), "--data", spec),
+        *("--category-ids", "2", "--out", str(folder / "run")),
+    )
+    expected = f"steadyeye: --category-ids '2' does not fit '{name}'; give 0, 1\n"
+    assert (done.returncode, done.stderr) == (2, expected)
+
+
 def test_names_of_categories_decide(yolo_data):
     folder, images, annotations = yolo_data
     other = (40, 10, 30, 20, 50)
