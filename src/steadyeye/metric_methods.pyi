@@ -162,8 +162,8 @@ class MetricMethods:
         Found: a detection of the class with `score` or more and an IoU of 0.5 or more. `objects`:
         "found", those found at level 0, so that it starts from 1; or "all". `cells`: the operators, in
         each its levels from 0. Objects that an operator moves outside the image are ignored at that
-        level. n objects; intervals clustered by image, or by video. Value None where
-        none is found at level 0, or there is none.
+        level. n objects; intervals clustered by image, or by video. Value None where none is found at
+        level 0, or there is none.
 
         Example:
             >>> from steadyeye.testing import example_detector_sweep

@@ -103,10 +103,10 @@ def test_an_object_that_an_operator_moves_outside_is_ignored_and_not_lost(moved)
     rows = [rows_at(moved, "blur" if level else "", level) for level in range(4)]
     hits = [find_objects(moved, 0.5)[np.isin(moved.boxes.image, row)] for row in rows]
     inside = [~moved.boxes.crowd[np.isin(moved.boxes.image, row)] for row in rows]
-    expected = [hit[hits[0] & there].mean() for hit, there in zip(hits, inside, strict=True)]
+    expected = [hit[hits[0] & present].mean() for hit, present in zip(hits, inside, strict=True)]
     blur, _, every = degraded_recall(moved).cells
     assert [cell.value for cell in blur.cells] == pytest.approx(expected)
-    assert [cell.n for cell in blur.cells] == [(hits[0] & there).sum() for there in inside]
+    assert [cell.n for cell in blur.cells] == [(hits[0] & present).sum() for present in inside]
     levels = np.where(inside[1:], hits[1:], np.nan)[:, hits[0]]
     assert blur.value == pytest.approx(np.nanmean(np.nanmean(levels, axis=0)))
     assert every.low < every.value < every.high
