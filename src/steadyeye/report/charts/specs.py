@@ -14,6 +14,12 @@ GREY = "#8a8a8a"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 WHOLE = {"tickMinStep": 1, "format": "d", "labelExpr": "datum.value % 1 ? '' : datum.label"}
 """The axis of whole numbers. Vega ticks short ones at halves, which the format would round."""
+SIGNED = {
+    **WHOLE,
+    "format": "+d",
+    "labelExpr": "datum.value % 1 ? '' : datum.value ? datum.label : '0'",
+}
+"""The same with signs."""
 
 
 def shares(field: str, title: str) -> dict[str, Any]:
