@@ -28,7 +28,7 @@ from steadyeye.review.studies.film_strips import read_strips
 __all__ = ["visit"]
 
 PEOPLE = ("ann", "ben", "cy")
-QUESTION = "pm_k(k=2) >= 10%"
+QUESTION = "pm_k(k=3) >= 10%"
 
 
 def steadyeye(folder, *words):
@@ -80,8 +80,9 @@ def label(person, word):
 
 @pytest.mark.slow
 def test_three_people_decide_a_question_on_clips_without_labels(test_data, tmp_path, visit):
-    assert cut_clips(test_data, tmp_path / "clips", frames=5, most=3) >= 12
-    data = "video(path='clips', k=2)"
+    assert cut_clips(test_data, tmp_path / "clips", frames=7, most=3) >= 12
+    # seven frames of a set are as many as a strip has
+    data = "video(path='clips', k=3)"
     steadyeye(tmp_path, "run", "--model", "efficientnet_lite0", "--data", data, "--out", "runs/a")
     table = read(*cells(tmp_path / "runs" / "a")[0])
     port = free_port()

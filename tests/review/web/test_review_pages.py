@@ -181,6 +181,8 @@ def test_labels_names_and_comments_are_never_html(start_site, visit):
     assert site.list_decisions()[0].comment == EVIL
     boss = visit(site.join("boss", admin=True))
     boss.page.goto(f"{site.base}/dashboard")
+    measured = boss.page.locator("p", has_text="Measured at").locator("time").inner_text()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", measured)
     assert boss.text("tbody th >> nth=0") == ANN
     assert boss.page.locator("img").count() == 0
 

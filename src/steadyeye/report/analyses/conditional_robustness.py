@@ -12,6 +12,7 @@ from steadyeye.core.result_lookup import find
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.report.charts.specs import (
+    WHOLE,
     chart,
     choose_drawn,
     describe_omitted,
@@ -126,7 +127,7 @@ def _figure(curves: Sequence[_Curve]) -> Figure:
         "field": "d",
         "type": "quantitative",
         "title": "distance d from the anchor (frames)",
-        "axis": {"tickMinStep": 1, "format": "d"},
+        "axis": WHOLE,
     }
     title = "share right, if the anchor is right"
     hue, detail = line_colour(models, "model"), {"field": "measure"}

@@ -15,7 +15,7 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
 from steadyeye.metrics.detection.matching import AREAS, by_area
-from steadyeye.report.charts.specs import chart, layer, lines, shares
+from steadyeye.report.charts.specs import WHOLE, chart, layer, lines, shares
 
 IOU = (0.5,)
 
@@ -111,7 +111,7 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
             "field": "offset",
             "type": "quantitative",
             "title": "offset from the anchor (frames)",
-            "axis": {"tickMinStep": 1, "format": "d"},
+            "axis": WHOLE,
         },
         "y": shares("value", "mean frame AP"),
         **lines(models, "model"),

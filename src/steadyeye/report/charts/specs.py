@@ -12,6 +12,14 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#9
 GREY = "#8a8a8a"
 """Of what is no model's: seen on light and on dark ground."""
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+WHOLE = {"tickMinStep": 1, "format": "d", "labelExpr": "datum.value % 1 ? '' : datum.label"}
+"""The axis of whole numbers. Vega ticks short ones at halves, which the format would round."""
+SIGNED = {
+    **WHOLE,
+    "format": "+d",
+    "labelExpr": "datum.value % 1 ? '' : datum.value ? datum.label : '0'",
+}
+"""The same with signs."""
 
 
 def shares(field: str, title: str) -> dict[str, Any]:
@@ -108,7 +116,7 @@ DISTANCE: Mapping[str, Any] = {
     "field": "k",
     "type": "quantitative",
     "title": "distance k from the anchor (frames)",
-    "axis": {"tickMinStep": 1, "format": "d"},
+    "axis": WHOLE,
 }
 """The channel of the distance k."""
 

@@ -1,6 +1,5 @@
 """What every page of the review is made with: templates, who asks, the set's database and rules."""
 
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,13 +55,7 @@ def format_share(successes: int, n: int) -> str:
     return f"{format_value(successes / n, 'share')} ({interval})"
 
 
-def format_clock(seconds: float) -> str:
-    """A time, seconds since 1970, as a clock of this machine shows it."""
-    return time.strftime("%H:%M:%S", time.localtime(seconds))
-
-
 TEMPLATES.filters["share"] = format_share
-TEMPLATES.filters["clock"] = format_clock
 
 
 def format_moment(seconds: float) -> str:
