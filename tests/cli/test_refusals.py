@@ -318,3 +318,12 @@ def test_commas_and_quotes_in_class_names_are_in_every_file(folder, tmp_path):
         rows = list(csv.DictReader(file))
     assert [row["predicted"] for row in rows] == [SIGNS[0]] * 2 + [SIGNS[1]] * 2
     assert "accuracy" in (tmp_path / "card.md").read_text()
+
+
+def test_category_ids_of_a_file_without_detections_are_refused(tmp_path):
+    (tmp_path / "scores.json").write_text('{"clip.mp4/0": "cat"}')
+    of_ids = ("--data", "video(path='clip.mp4')", "--out", "run", "--category-ids", "1")
+    line = refusal(steadyeye("score", "scores.json", *of_ids, cwd=tmp_path))
+    reason = "--category-ids '1' is for detections, and 'scores.json' holds none; leave"
+    assert line == f"steadyeye: {reason} --category-ids"
+    assert not (tmp_path / "run").exists()

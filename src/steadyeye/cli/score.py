@@ -17,6 +17,7 @@ from steadyeye.cli.options import (
 from steadyeye.cli.progress import watching
 from steadyeye.cli.run import NECESSARY
 from steadyeye.cli.run_report import finish_run
+from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import Place, place
 
 if TYPE_CHECKING:
@@ -80,4 +81,9 @@ def _load_answers(
 
     if saved_detections.are_detections(file):
         return saved_detections, saved_detections.load(file, class_list, category_ids)
+    if category_ids is not None:
+        raise UsageError(
+            f"--category-ids '{category_ids}' is for detections, and '{file}' holds none; leave "
+            "--category-ids"
+        )
     return saved_scores, saved_scores.load(file, class_list)
