@@ -40,7 +40,7 @@ def follow_live(frames, numbers, seconds):
     live, counts = LiveObjects(), ObjectCounts()
     sizes = []
     for number, second, detections in zip(numbers, seconds, frames, strict=True):
-        counts.add(live.add(int(number), float(second), detections, float(second)))
+        counts.add(live.add(int(number), float(second), float(second), detections))
         sizes.append(len(live._scene.rows))
     return counts, sizes
 
@@ -76,7 +76,7 @@ def test_an_object_that_stays_takes_no_more_memory():
     live = LiveObjects()
     box = np.array([[10.0, 10, 50, 50]])
     for number in range(2_000):
-        live.add(number, number / 25, Detections(box, np.zeros(1, np.int32), np.ones(1)), number)
+        live.add(number, number / 25, number, Detections(box, np.zeros(1, np.int32), np.ones(1)))
     (life,) = live._lives.values()
     assert len(live._scene.rows) <= 2 * 26 + 2
     assert len(life.item.places) <= 2 * 26 + 2
@@ -89,14 +89,14 @@ def test_nothing_is_linked_over_a_cut_or_a_long_gap():
     nothing = Detections(np.zeros((0, 4)), np.zeros(0, np.int32), np.zeros(0))
     counts = ObjectCounts()
     for number in range(10):
-        counts.add(live.add(number, number / 10, box, number))
+        counts.add(live.add(number, number / 10, number, box))
     live.begin_scene()
     for number in range(20, 30):
-        counts.add(live.add(number, number / 10, box, number))
+        counts.add(live.add(number, number / 10, number, box))
     for number in range(30, 45):
-        counts.add(live.add(number, number / 10, nothing, number))
+        counts.add(live.add(number, number / 10, number, nothing))
     for number in range(45, 55):
-        counts.add(live.add(number, number / 10, box, number))
+        counts.add(live.add(number, number / 10, number, box))
     assert counts.states == {DETECTED: 30}
 
 

@@ -56,10 +56,10 @@ def test_no_flip_over_a_cut_or_a_pause():
     assert (values.sums["flip_rate"], values.numbers["flip_rate"]) == (1, 1)
 
 
-@pytest.mark.parametrize(("is_timed", "frames"), [(False, 10), (True, 9)])
-def test_files_of_one_time_are_frames_in_their_order(is_timed, frames):
+@pytest.mark.parametrize(("has_timestamps", "frames"), [(False, 10), (True, 9)])
+def test_files_of_one_time_are_frames_in_their_order(has_timestamps, frames):
     """Objects that move by times begin anew at the first that is not later than the one before."""
-    observer = Observer(("a", "b"), 100.0, Reference(60), is_timed)
+    observer = Observer(("a", "b"), 100.0, Reference(60), has_timestamps)
     box = Detections(np.array([[1.0, 1, 9, 9]]), np.zeros(1, np.int32), np.ones(1))
     for place in range(10):
         observer.add(place, 0, 5.0 - 1e-6 * place, QUANTITIES_OF_GREY, Answer(0, 1.0, box))

@@ -23,7 +23,7 @@ def take_all(reader):
 class ListFeed:
     """A feed of images; an error among them is raised where the frame is decoded, or taken."""
 
-    status, mark = "reading", 0
+    status, mark, has_timestamps = "reading", 0, True
 
     def __init__(self, images):
         self.images, self.counts = list(images), FrameCounts()

@@ -30,6 +30,7 @@ class FileFeed:
     """Every frame of a video file, as fast as they are taken; decoded by a thread of its own."""
 
     mark = 0
+    has_timestamps = True
 
     def __init__(self, path: Path, counts: FrameCounts, thinned: Thinning) -> None:
         self.path, self.counts, self.thinned = path, counts, thinned
@@ -119,6 +120,8 @@ class FolderFeed:
     A file is taken when it has not changed for `POLL` seconds. `mark`: when the last file that is
     done with changed, in nanoseconds; what changed before is not taken again.
     """
+
+    has_timestamps = False
 
     def __init__(self, folder: Path, counts: FrameCounts, thinned: Thinning, mark: int) -> None:
         self.folder, self.counts, self.thinned, self.mark = folder, counts, thinned, mark

@@ -61,11 +61,13 @@ class Feed(Protocol):
     """Frames of a source, in the order of time.
 
     `is_over`: no more will come. `status`: one line on what it is doing. `mark`: where a restart
-    goes on, of a folder; 0 of all else.
+    goes on, of a folder; 0 of all else. `has_timestamps`: whether the times of frames are the
+    video's own, and not those of their arrival.
     """
 
     counts: FrameCounts
     mark: int
+    has_timestamps: bool
 
     @property
     def is_over(self) -> bool:

@@ -101,11 +101,11 @@ class LiveObjects:
         self._scene = Scene(rows, times, times, detection_table(()), [], self.score)
 
     def add(
-        self, number: int, seconds: float, detections: Detections, clock: float
+        self, number: int, seconds: float, clock: float, detections: Detections
     ) -> ObjectCounts:
         """What is settled by a frame. Numbers, seconds and clock rise from frame to frame."""
         self._forget(seconds)
-        self._scene = scene = _append(self._scene, number, seconds, detections, clock)
+        self._scene = scene = _append(self._scene, number, seconds, clock, detections)
         place = len(scene.rows) - 1
         objects = [life.item for life in self._lives.values()]
         active, begun, updated = follow(scene, objects, place)
@@ -176,7 +176,7 @@ def _list_new_frames(
 
 
 def _append(
-    scene: Scene, number: int, seconds: float, detections: Detections, clock: float
+    scene: Scene, number: int, seconds: float, clock: float, detections: Detections
 ) -> Scene:
     """A scene with one more frame; of its detections those that are no noise, best first.
 

@@ -92,8 +92,8 @@ class Observer:
     """Goes through a stream frame by frame and fills blocks of `seconds`.
 
     `names`: of the model's classes. `reference`: what the input and the confidence are compared
-    with. `is_timed`: whether the times of frames are those of the camera, by which objects move,
-    and not those of their arrival; where one does not rise, they move by numbers of frames.
+    with. `has_timestamps`: of the `Feed`; objects move by them, until one does not rise, and by
+    numbers of frames otherwise.
     """
 
     def __init__(
@@ -101,10 +101,10 @@ class Observer:
         names: Sequence[str],
         seconds: float,
         reference: Reference,
-        is_timed: bool = False,
+        has_timestamps: bool = False,
     ) -> None:
         self.names, self.seconds, self.reference = names, seconds, reference
-        self._is_timed = is_timed
+        self._moves_by_time = has_timestamps
         self.objects = LiveObjects()
         self.block = Block()
         self._number = -1
@@ -126,8 +126,8 @@ class Observer:
         seconds = self._continue_scene(scene, seconds)
         events = self._compare(number, seconds, answer)
         if answer.detections is not None:
-            clock = seconds if self._is_timed else float(number)
-            counts = self.objects.add(number, seconds, answer.detections, clock)
+            clock = seconds if self._moves_by_time else float(number)
+            counts = self.objects.add(number, seconds, clock, answer.detections)
             events += self._count_objects(counts)
         self._measure(seconds, quantities, answer)
         self.block.frames += 1
@@ -156,8 +156,8 @@ class Observer:
             return seconds
         if last is None or seconds > last:
             return seconds
-        if self._is_timed:
-            self._is_timed = False
+        if self._moves_by_time:
+            self._moves_by_time = False
             self.objects.begin_scene()
         # files that were copied at once may carry one time, or be in no order
         return last + 1e-3

@@ -72,10 +72,10 @@ class Watch:
         self.memory.starts += 1
         self.ring = FrameRing(out / "frames", settings.keep)
         self.webhooks = Webhooks(())
-        self.observer = Observer(
-            self.names, settings.block, self.memory.reference, Path(settings.source).is_file()
-        )
         self.feed = feed(self.memory)
+        self.observer = Observer(
+            self.names, settings.block, self.memory.reference, self.feed.has_timestamps
+        )
         self._has_alert = False
         self._stages = stages(model)  # type: ignore[arg-type]
         self._tick = 0.0

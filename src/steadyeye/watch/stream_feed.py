@@ -36,6 +36,7 @@ class StreamFeed:
     """
 
     mark = 0
+    has_timestamps = False
 
     def __init__(self, source: str, counts: FrameCounts, thinned: Thinning) -> None:
         self.counts, self.thinned = counts, thinned
