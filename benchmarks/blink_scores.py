@@ -25,7 +25,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from object_steadiness import use
+from object_steadiness import mark_true, use
 
 from steadyeye.core.boxes import iou
 from steadyeye.metrics.sequences import tracklets
@@ -97,6 +97,17 @@ def list_rates(objects, scores):
     return cells
 
 
+def link_with(table, name, value):
+    """The objects of a table, linked with another value of a constant."""
+    with patch.object(tracklets, name, value):
+        return link_by(assign_frame_by_frame, table, table.raw_detections, SCORE)
+
+
+def list_linkers():
+    """Our own and those of `TRACKERS`, by name."""
+    return {"steadyeye": assign_frame_by_frame, **{name: use(name) for name in TRACKERS}}
+
+
 def compare(cell):
     """The table of a cell."""
     table = read(cell)
@@ -107,8 +118,7 @@ def compare(cell):
     bands = [f"{low:g} to {min(high, 1):g}" for low, high in itertools.pairwise(EDGES)]
     print(f"| linking | all | {' | '.join(bands)} |", "|---|" + "--:|" * 4, sep="\n")
     for name, value in CHANGES:
-        with patch.object(tracklets, name, value):
-            objects = link_by(assign_frame_by_frame, table, table.raw_detections, SCORE)
+        objects = link_with(table, name, value)
         print(f"| {name} {value:g} | {' | '.join(list_rates(objects, scores))} |")
 
 
@@ -142,13 +152,12 @@ def compare_trackers(cell):
     """The tables of a cell, a row a tracker."""
     table = read(cell)
     scores = table.raw_detections.score
-    linkers = {"steadyeye": assign_frame_by_frame, **{name: use(name) for name in TRACKERS}}
     for title, change in (("as they link", lambda linker: linker), ("cut", cut)):
         print(f"{table.model} on {table.data}, {title}")
         print("| tracker | blink_rate | from 0.7 | blinks / 100 pairs | confident |")
         print("|---|--:|--:|--:|--:|")
         shared = {SCORE: [], CONFIDENT: []}
-        for name, linker in linkers.items():
+        for name, linker in list_linkers().items():
             objects = link_by(change(linker), table, table.raw_detections, SCORE)
             rates = list_rates(objects, scores)
             cells = [rates[0], rates[-1].split()[0]]
@@ -162,42 +171,25 @@ def compare_trackers(cell):
 
 
 def list_links(table):
-    """By setting, the detection that each detection of an object is followed by."""
+    """By setting, the detection that follows each detection of an object, of short ones too."""
     links = []
     for name, value in SETTINGS:
-        with patch.object(tracklets, name, value):
-            objects = link_by(assign_frame_by_frame, table, table.raw_detections, SCORE)
-        links.append(dict(objects.detection[find_pairs_of_all(objects)].tolist()))
+        objects = link_with(table, name, value)
+        rows = np.flatnonzero(objects.state == DETECTED)
+        same = np.diff(objects.track[rows]) == 0
+        pairs = np.stack([rows[:-1], rows[1:]], axis=1)[same]
+        links.append(dict(objects.detection[pairs].tolist()))
     return links
 
 
-def find_pairs_of_all(objects):
-    """(p, 2) rows of consecutive detections, of short objects too."""
-    rows = np.flatnonzero(objects.state == DETECTED)
-    pairs = np.stack([rows[:-1], rows[1:]], axis=1)
-    return pairs[objects.track[pairs[:, 0]] == objects.track[pairs[:, 1]]]
-
-
-def mark_agreed(objects, links):
-    """(m,) the frames that are known, less those of gaps over which not all settings link."""
-    known = select_steady(objects) & (objects.state != UNSURE)
+def mark_agreed(objects, known, links):
+    """(m,) the frames of `known` without those of gaps over which not all settings link."""
+    agreed = known.copy()
     blinks = find_blinks(objects)
     for first, last in zip(blinks.first, blinks.last, strict=True):
         before, after = objects.detection[[first - 1, last + 1]].tolist()
-        known[first : last + 1] &= all(of.get(before) == after for of in links)
-    return known
-
-
-def mark_true(objects, truth):
-    """(m,) the frames of objects whose detections mostly lie on a true object."""
-    detected = np.flatnonzero(objects.state == DETECTED)
-    on = [
-        iou(objects.boxes[[row]], truth.boxes[truth.image == objects.row[row]]).max(initial=0)
-        for row in detected
-    ]
-    of = objects.track[detected]
-    share = np.bincount(of, np.array(on) >= 0.5) / np.maximum(np.bincount(of), 1)
-    return (share > 0.5)[objects.track]
+        agreed[first : last + 1] &= all(of.get(before) == after for of in links)
+    return agreed
 
 
 def compare_agreed(cell):
@@ -207,11 +199,10 @@ def compare_agreed(cell):
     print(f"{table.model} on {table.data}")
     print("| tracker | blink_rate | agreed | on true objects | agreed |")
     print("|---|" + "--:|" * 4)
-    linkers = {"steadyeye": assign_frame_by_frame, **{name: use(name) for name in TRACKERS}}
-    for name, linker in linkers.items():
+    for name, linker in list_linkers().items():
         objects = link_by(linker, table, table.raw_detections, SCORE)
         known = select_steady(objects) & (objects.state != UNSURE)
-        parts = [known, mark_agreed(objects, links)]
+        parts = [known, mark_agreed(objects, known, links)]
         if table.boxes is not None and len(table.boxes):
             is_true = mark_true(objects, table.boxes)
             parts += [part & is_true for part in parts]
@@ -224,12 +215,13 @@ def main():
     """Reads the folder of the run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
-    parser.add_argument("--trackers", action="store_true")
-    parser.add_argument("--agree", action="store_true")
+    way = parser.add_mutually_exclusive_group()
+    for name, table in (("--trackers", compare_trackers), ("--agree", compare_agreed)):
+        way.add_argument(name, dest="print_table", action="store_const", const=table)
+    parser.set_defaults(print_table=compare)
     options = parser.parse_args()
-    print_table = compare_trackers if options.trackers else compare
     for cell in sorted((options.run / "cells").iterdir()):
-        (compare_agreed if options.agree else print_table)(cell)
+        options.print_table(cell)
 
 
 if __name__ == "__main__":

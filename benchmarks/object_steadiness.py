@@ -254,36 +254,31 @@ def simulate(studies, frames=60):
         print(f"| `{name}` | {planted[name]:.2%} | {recovered[name]:.2%} | {cells} |")
 
 
+def mark_true(objects, truth):
+    """(m,) the frames of objects whose detections mostly lie on a true box (IoU ≥ 0.5)."""
+    detected = np.flatnonzero(objects.state == DETECTED)
+    overlap = [
+        iou(objects.boxes[[row]], truth.boxes[truth.image == objects.row[row]]).max(initial=0)
+        for row in detected
+    ]
+    track = objects.track[detected]
+    share = np.bincount(track, np.array(overlap) >= 0.5) / np.bincount(track)
+    return (share > 0.5)[objects.track]
+
+
 def compare_with_truth(run):
     """Of each cell of a run on true tracks the blink rate of what is linked and of what is true.
 
-    Linked: objects of `link` whose boxes lie on one true object (IoU ≥ 0.5) in most of their
-    frames. True: each true object, found where any detection of the threshold lies on it, whatever
-    the class; a gap of more than a second begins another object, as in `link`; five found frames or
-    more.
+    Linked: objects of `link` that `mark_true` marks. True: each true object, found where any
+    detection of the threshold lies on it, whatever the class; a gap of more than a second begins
+    another object, as in `link`; five found frames or more.
     """
     print(HEAD_OF_TRUTH)
     for cell in sorted((run / "cells").iterdir()):
         table = read(cell)
-        objects, truth = link(table), table.boxes
-        of_linked = {}
-        steady = select_steady(objects)
-        for track in np.unique(objects.track[steady]):
-            own = np.flatnonzero(objects.track == track)
-            detected = own[objects.state[own] == DETECTED]
-            on = []
-            for place in detected:
-                some = np.flatnonzero(truth.image == objects.row[place])
-                overlap = iou(objects.boxes[[place]], truth.boxes[some])[0]
-                on.append(
-                    int(truth.track[some[overlap.argmax()]])
-                    if overlap.max(initial=0) >= 0.5
-                    else -1
-                )
-            on = np.array(on)
-            if np.mean(on >= 0) > 0.5:
-                judged = own[objects.state[own] != UNSURE]
-                of_linked[track] = (len(judged), int((objects.state[judged] != DETECTED).sum()))
+        objects = link(table)
+        linked = select_steady(objects) & mark_true(objects, table.boxes)
+        known = linked & (objects.state != UNSURE)
         followed = follow(table)
         seconds = np.asarray(table.tags["seconds"])[followed.row]
         frames = lost = number = 0
@@ -299,10 +294,10 @@ def compare_with_truth(run):
                         lost + int((~inside).sum()),
                         number + 1,
                     )
-        linked = np.array(list(of_linked.values())).reshape(-1, 2).sum(axis=0)
         print(
-            f"| {table.model} | {len(of_linked)} | {linked[0]} | {linked[1] / linked[0]:.1%} | "
-            f"{number} | {frames} | {lost / frames:.1%} |"
+            f"| {table.model} | {len(np.unique(objects.track[linked]))} | {known.sum()} | "
+            f"{np.mean(objects.state[known] != DETECTED):.1%} | {number} | {frames} | "
+            f"{lost / frames:.1%} |"
         )
 
 
