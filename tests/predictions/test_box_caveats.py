@@ -210,7 +210,10 @@ def test_images_of_unknown_size_are_counted(folder):
         ({"score": "high"}, "2 detections with a score outside 0…1, first"),
         ({"score": None}, "2 detections with a score outside 0…1, first"),
         ({"image_id": 99}, "2 detections of images that the data does not have, first"),
-        ({"category_id": 3}, "2 detections with a category_id that the data does not have"),
+        (
+            {"category_id": 3},
+            r"2 detections with a category_id that the data does not have \('.+'\), first",
+        ),
         ({"category_id": [2]}, "2 detections with a category_id that the data does not have"),
         ({"bbox": [5, 5, -1, 1]}, "2 detections with a box of negative size, first"),
         ({"bbox": [5, 5, float("nan"), 1]}, "2 detections with a bbox that is not"),
