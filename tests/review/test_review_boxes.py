@@ -187,6 +187,24 @@ def test_gold_questions_of_boxes_are_no_review(boxes):
     ]
 
 
+def test_a_known_answer_is_no_mistake_that_people_found_in_the_annotation(tmp_path):
+    """Four detections of a cat that the data call dog; of one it is known, people say the rest."""
+    content = candidates()
+    for box in content["annotations"]:
+        box |= {"category_id": 3, "score": 0.9, "annotated": "dog"}
+    sample_boxes(*write(tmp_path, content))
+    folder = review_set.read(tmp_path / "set")
+    review = Boxes(folder, 1, stages={"classification": 1})
+    with review.db.writing() as c:
+        set_gold(c, "classification", "12", check_object(FINE, ("cat",)))
+    review.everything("classification", lambda payload: FINE)
+    with review.db.reading() as c:
+        lines = table_one(c, folder, review.plan)
+        summary = status.summarise(c, folder, review.plan)
+    assert summary["table"][0]["reasons"] == {"the detector was right": 3}
+    assert lines[-1] == status.CountedLine("mistakes of the annotation", None, 3)
+
+
 @pytest.mark.slow
 def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
     review = Boxes(boxes, 5, stages={"classification": 5, "boxes": 1})
