@@ -246,7 +246,7 @@ def test_what_is_asked_for_wrongly_is_named(folder):
         with one_word(message):
             MiningSettings(**how)
     assert "neither a run nor a file" in steadyeye(folder, "mine", folder, "--out", "x")[1]
-    assert "give --out" in steadyeye(folder, "mine", folder)[1]
+    assert "Missing option '--out'" in steadyeye(folder, "mine", folder)[1]
     assert "has no models" in steadyeye(folder, "mine", "--out", "x")[1]
 
 
