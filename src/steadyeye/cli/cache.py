@@ -74,10 +74,10 @@ def prune(
     place = _folder(folder)
     if everything:
         held_answers = eviction.clear(place)
-        say(f"{place}: {'emptied' if held_answers else 'there was nothing'}")
+        say(f"{place}: {'all entries deleted' if held_answers else 'no entries to delete'}")
         return
     if not (model or older or size):
-        raise UsageError("say what to take out: --model, --older-than, --size or --all")
+        raise UsageError("nothing to delete; give --model, --older-than, --size or --all")
     oldest = settings.days(older) if older else None
 
     def is_wanted(group: "Group") -> bool:
@@ -87,7 +87,7 @@ def prune(
 
     limit = settings.size(size) if size else None
     removed = eviction.prune(place, is_wanted, limit)
-    say(f"{place}: taken out {_describe_groups(removed)}")
+    say(f"{place}: deleted {_describe_groups(removed)}")
 
 
 def _folder(text: str) -> Path:

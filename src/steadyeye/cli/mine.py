@@ -87,7 +87,7 @@ def _runs(
     files = [path for path in inputs if path.is_file()]
     if len(files) < len(inputs):
         other = next(path for path in inputs if not path.is_file())
-        raise UsageError(f"'{other}' is neither a run nor a file of detections")
+        raise UsageError(f"'{other}' is neither a run nor a file of detections; give one of these")
     if files and flags["models"]:
         raise UsageError("give models, or files of what they detected; not both")
     if not files:

@@ -357,7 +357,10 @@ def remove_run(out: Place) -> None:
     from steadyeye.core.storage.run_lock import hold_run
 
     if not isinstance(out, Path):
-        raise UsageError(f"--overwrite deletes folders of this machine only, not '{out}'")
+        raise UsageError(
+            f"--overwrite deletes no folder of a store; delete '{out}' yourself, or choose "
+            "another --out"
+        )
     if not out.exists():
         return
     if not (out / "run.json").is_file():

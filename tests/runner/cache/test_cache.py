@@ -502,6 +502,6 @@ def test_the_commands(davis, tmp_path):
     assert " answers, " in listing.stdout
     assert steadyeye("cache", "prune", "--cache", "kept").returncode == 2
     taken = steadyeye("cache", "prune", "--cache", "kept", "--model", "efficientnet_lite0")
-    assert "taken out" in taken.stdout
+    assert ": deleted " in taken.stdout
     assert ": 0 answers" in steadyeye("cache", "ls", "--cache", "kept").stdout
-    assert "emptied" in steadyeye("cache", "prune", "--cache", "kept", "--all").stdout
+    assert "all entries deleted" in steadyeye("cache", "prune", "--cache", "kept", "--all").stdout

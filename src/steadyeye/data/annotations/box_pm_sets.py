@@ -40,7 +40,10 @@ def boxed_sets(
         ranges = [Range(i, i, present(o)) for i, o in enumerate(boxes[video]) if len(o)]
         labelled = VideoLabels(tuple(part for part in ranges if part.labels))
         if not labelled.ranges:
-            raise UsageError(f"'{video}' has no object in any of its {len(paths)} frames")
+            raise UsageError(
+                f"'{video}' has no object in any of its {len(paths)} frames; annotate it, "
+                "or leave it out"
+            )
         sets = draw(video, len(paths), labelled, how, any_neighbour=True)
         members += [replace(m, truth=present(boxes[video][m.frame])) for m in sets]
 

@@ -45,7 +45,8 @@ def tracked_sequences(name: str, videos: Sequences, classes: Classes) -> FrameSe
             raise UsageError(f"fps={fps} of '{video}': give frames a second above 0")
         if not any(len(objects) for objects in videos.boxes[video]):
             raise UsageError(
-                f"'{video}' has no object in any of its {len(videos.frames[video])} frames"
+                f"'{video}' has no object in any of its {len(videos.frames[video])} frames; "
+                "annotate it, or leave it out"
             )
     members = tuple(
         Member(f"{video}/{i:06d}", f"{video}/scene 0000", video, i, 0, present(objects))

@@ -234,7 +234,8 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
 def _check_cuts(cuts: str) -> None:
     if cuts not in CHOICES and Path(cuts).suffix.lower() != ".json":
         raise UsageError(
-            f"cuts='{cuts}' is neither 'detect' nor 'none' nor a JSON sidecar that names the cuts"
+            f"cuts='{cuts}' is neither 'detect' nor 'none' nor a JSON sidecar that names the cuts; "
+            "give one of these"
         )
 
 

@@ -31,7 +31,9 @@ def imagenet_vid(
     base, how = resolve(root), Drawing(anchors, k, seed)
     data, annotated = base / "Data" / "VID" / split, base / "Annotations" / "VID" / split
     if not data.is_dir() or not annotated.is_dir():
-        raise UsageError(f"'{base}' has no Data/VID/{split} and Annotations/VID/{split}")
+        raise UsageError(
+            f"'{base}' has no Data/VID/{split} and Annotations/VID/{split}; give the folder of both"
+        )
     # videos are one folder below the split, or in train one more
     folders = sorted({path.parent for path in list_files(data, SUFFIXES)})
     frames = {

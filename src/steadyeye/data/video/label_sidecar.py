@@ -168,7 +168,10 @@ def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
     labels = entry.get("labels") if isinstance(entry, dict) else None
     several = [labels] if isinstance(labels, str) else labels
     if not isinstance(several, list) or not all(isinstance(label, str) for label in several):
-        raise UsageError(f"the labels '{path}': '{video}' has a range without a list of labels")
+        raise UsageError(
+            f"the labels '{path}': '{video}' has a range without a list of labels; "
+            'give it "labels": [...]'
+        )
     return {**entry, "labels": _names(several)}
 
 
