@@ -138,7 +138,7 @@ def test_a_fault_is_found(text):
         "accuracy falls below 50\u202f%",
     ],
 )
-def test_what_the_guide_asks_for_is_no_fault(text):
+def test_texts_that_follow_the_guide_have_no_fault(text):
     assert not faults(text)
 
 

@@ -139,7 +139,7 @@ def test_the_metrics_of_the_gate_have_the_videos_too(root):
         ((), "nothing is asked"),
     ],
 )
-def test_what_does_not_serve_is_refused_in_one_line(root, words, message):
+def test_labels_of_an_unsuitable_study_are_refused_in_one_line(root, words, message):
     done = steadyeye("label", "b", "--labels", "few", "--out", "other", *words, cwd=root)
     assert message in refusal(done)
     assert not (root / "other").exists()

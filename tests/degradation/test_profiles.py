@@ -334,7 +334,7 @@ def test_a_search_without_a_budget_finds_every_level():
         assert state.level(0, threshold) == level
 
 
-def test_what_is_never_below_is_not_reached():
+def test_a_threshold_that_accuracy_never_falls_below_has_no_failure_point():
     state = Search(100, [[0, 10, 20, 30]], (0.5,))
     while queries := state.queries():
         for query in queries:

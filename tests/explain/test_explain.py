@@ -329,7 +329,7 @@ def cells(out):
     }
 
 
-def test_what_is_behind_changes_the_mistakes_and_the_order_of_rows_the_rest(whole):
+def test_backgrounds_change_the_mistakes_and_shuffled_patches_the_correct_detections(whole):
     explained, content = whole
     *_, shuffle, behind = content.sections
     # rows out of order: `a` falls from 0.9 to 0.4, `b` stays
@@ -476,7 +476,7 @@ def check_refusal(toy, tmp_path, analysis, match, how=None, **options):
     assert "\n" not in str(error.value)
 
 
-def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
+def test_invalid_explanations_are_refused_in_one_line(toy, tmp_path):
     root, _model, data = toy
     classifier = (root, "callable(path='toy_networks:brightness')", data)
     with pytest.raises(UsageError, match="is a classifier; explain needs a detector"):

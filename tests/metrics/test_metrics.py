@@ -74,7 +74,7 @@ def test_the_set_without_neighbours_is_reported(release):
     )
 
 
-def test_by_hand():
+def test_metrics_by_hand():
     predictions = table(**HAND)
     assert accuracy(predictions).value == 2 / 3
     assert [cell.value for cell in pm_k(predictions).cells] == [2 / 3, 2 / 3, 1 / 3]

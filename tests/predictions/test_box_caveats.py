@@ -113,7 +113,7 @@ def test_images_without_objects_are_counted(folder):
     assert caveats[0].endswith("1 image without any object, first '4'")
 
 
-def test_what_lies_within_is_not_mentioned(folder):
+def test_boxes_within_their_image_get_no_caveat(folder):
     _, caveats = notes(folder, "inside", annotations=TRUTH[:1])
     assert not [note for note in caveats if "reach out" in note or "left out" in note]
 

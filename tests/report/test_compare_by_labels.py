@@ -210,5 +210,5 @@ def test_two_models_of_one_name_are_told_apart_by_their_runs(runs):
         (("compare", "good", "poor", "--labels", "good"), "study.json"),
     ],
 )
-def test_what_labels_of_a_few_sets_cannot_compare(runs, words, why):
+def test_comparisons_that_few_labels_cannot_make_are_refused(runs, words, why):
     assert why in refused(*words, cwd=runs)

@@ -164,7 +164,7 @@ def test_while_the_database_is_locked_nothing_is_acknowledged(page, answer, tmp_
     assert stored(path) == [KEY]
 
 
-def test_what_failed_together_is_not_stored_by_the_next(data, tmp_path):
+def test_writes_that_failed_together_are_not_stored_later(data, tmp_path):
     """Writers wait behind one that waits for the lock: all hear of it, none is written later."""
     outcomes = []
 
@@ -214,7 +214,7 @@ def test_a_deleted_database_is_not_made_anew(page, answer, tmp_path):
     assert not path.exists()
 
 
-def test_of_a_full_disk_nothing_is_acknowledged(page, answer, data, tmp_path):
+def test_nothing_is_acknowledged_on_a_full_disk(page, answer, data, tmp_path):
     huge = {**answer, "comment": "\U0001f600" * 2000}  # more than a page
     with full(data):
         with pytest.raises(UnavailableError, match="disk of the database is full"):
@@ -296,7 +296,7 @@ class Forked(review_load.Server):
         ("connections cut", "postgresql"),
     ],
 )
-def test_what_is_acknowledged_under_a_fault_is_stored_once(fault, kind):
+def test_an_acknowledged_decision_is_stored_once_despite_a_fault(fault, kind):
     """As a log outside the server has it."""
     figures = asyncio.run(review_faults.try_fault(fault, kind, 3, 6, Forked))
     assert figures["acknowledged"] == figures["stored"] > 0, figures

@@ -254,7 +254,7 @@ def test_no_space_left_is_one_line_and_loses_nothing(davis, small_disk, tmp_path
     assert shard_bytes.items() <= shards(tmp_path / "whole").items()
 
 
-def test_what_a_users_model_raises_is_one_line(davis, tmp_path):
+def test_an_error_of_the_users_model_is_one_line(davis, tmp_path):
     def broken(images):
         raise ZeroDivisionError("no light")
 

@@ -61,7 +61,7 @@ def test_both_ways_are_the_same(more, n):
         {"file_name": 5},
     ],
 )
-def test_what_needs_a_closer_look_is_not_read_quickly(change):
+def test_unusual_entries_are_left_to_the_slow_reader(change):
     (entry,) = draw(np.random.default_rng(0), 1, ())
     assert parse(json.dumps([entry])) is not None
     assert parse(json.dumps([entry, entry | change])) is None

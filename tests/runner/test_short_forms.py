@@ -43,7 +43,7 @@ def export(path, module):
         ("py:toy_networks:brightness", "callable(path='toy_networks:brightness')"),
     ],
 )
-def test_model_texts(text, spec, work_folder):
+def test_short_forms_of_models_are_expanded(text, spec, work_folder):
     assert expand_model(text) == spec
 
 
@@ -62,7 +62,7 @@ def test_a_function_that_builds_a_network_takes_the_classes_beside_it(work_folde
 
 
 @pytest.mark.slow
-def test_onnx_files(work_folder):
+def test_short_forms_of_onnx_files_are_expanded(work_folder):
     pytest.importorskip("onnx")
     export(work_folder / "ten.onnx", net())
     with pytest.raises(UsageError, match="the names of the 10 classes"):
@@ -85,7 +85,7 @@ def test_released_detectors_are_known_by_their_outputs(file, decoder, test_data)
     assert expand_model(path) == f"onnx_detector(path={path!r}, decoder='{decoder}')"
 
 
-def test_data_texts(work_folder):
+def test_short_forms_of_data_are_expanded(work_folder):
     write_video(work_folder / "clip.mp4")
     assert expand_data("clip.mp4") == "every_frame(path='clip.mp4')"
     (work_folder / "clip.json").write_text("{}")

@@ -179,7 +179,7 @@ def test_the_label_is_that_of_the_largest_object():
     assert example.labels == (1, 0), "the largest first; the others are right too"
 
 
-def test_what_cannot_be_learned_is_left_out_and_counted():
+def test_images_without_a_usable_label_are_left_out_and_counted():
     outside = boxes([[0, 0, 9, 9]], [-1])
     source = SampleSource(
         [
@@ -287,7 +287,7 @@ def test_splits_that_cannot_be_are_refused():
             training_data.split_by_video(build_examples([("a", 0, 0)]), share)
 
 
-def test_what_is_asked_for_has_to_fit_together(davis):
+def test_contradicting_options_of_a_split_are_refused(davis):
     for selection, val, message in (
         (Selection(), None, "no held-out data; give --val SPEC or --ho"),
         (Selection(holdout=0.2), davis, "exclude each other; give one"),

@@ -193,7 +193,7 @@ def overflow_gradient(toy_lesson):
     return toy_lesson
 
 
-def test_it_stops_where_nothing_gets_better(tmp_path):
+def test_training_stops_when_nothing_improves(tmp_path):
     course = replace(COURSE, epochs=30, rate=1e-9, patience=2, schedule=Constant())
     went = train(lesson(), course, tmp_path, RecordingWatcher())
     assert went.ended == "stopped early: accuracy no better in 2 rounds"

@@ -142,7 +142,7 @@ def test_a_promise_that_breaks_stores_its_frames_and_says_so(tmp_path):
     assert all(200 <= number < 500 and number % 10 == 2 for number in numbers)
 
 
-def test_what_is_said_of_a_file_does_not_depend_on_the_clock(tmp_path, monkeypatch):
+def test_messages_about_a_file_do_not_depend_on_the_clock(tmp_path, monkeypatch):
     """A look at its state after each frame says no more than one a second."""
     monkeypatch.setattr("steadyeye.watch.session.TICK", 0.0)
     lines = []
@@ -388,7 +388,7 @@ def test_exit_codes_of_a_file(folder):
         (("a.mp4", "--webhook", "file:///x"), "is no address to post to"),
     ],
 )
-def test_what_is_wrong_is_one_line(folder, words, says):
+def test_invalid_options_of_watch_are_refused_in_one_line(folder, words, says):
     film(folder / "a.mp4", GOOD[:5])
     done = steadyeye(*command(folder, *words), cwd=folder, env=ENV)
     assert done.returncode == 2

@@ -15,6 +15,20 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of, quote_word
 from steadyeye.core.spec import Spec, parse
 
+OtherFrames = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Source of other anchors with neighbours, e.g. \"davis(root='DAVIS', "
+        "labels='labels.csv')\"; may be repeated."
+    ),
+]
+LabelClasses = Annotated[
+    str | None,
+    typer.Option(
+        help="Classes for labelling: a known list (vid30), a file, or names such as cat,dog."
+    ),
+]
+
 
 @command()
 def sample(
@@ -23,13 +37,7 @@ def sample(
     videos: Annotated[
         list[Path] | None, typer.Argument(help="Video files or folders of videos.")
     ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Source of other anchors with neighbours, e.g. \"davis(root='DAVIS', "
-            "labels='labels.csv')\"; may be repeated."
-        ),
-    ] = None,
+    data: OtherFrames = None,
     boxes: Annotated[
         Path | None,
         typer.Option(help="COCO JSON file of boxes to review instead of frames; needs --images."),
@@ -41,12 +49,7 @@ def sample(
             help="Labels of the videos: a sidecar file (.json or .csv), or one class name for all."
         ),
     ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            help="Classes for labelling: a known list (vid30), a file, or names such as cat,dog."
-        ),
-    ] = None,
+    classes: LabelClasses = None,
     model: Models = None,
     class_map: ClassMap = None,
     k: Annotated[int, typer.Option(help="Number of neighbours on each side of an anchor.")] = 10,

@@ -8,7 +8,7 @@ from steadyeye.metrics.sequences.tracklets import SCORE
 
 @needs("boxes", "detections", "tracks")
 def center_position_error(predictions: Predictions, score: float = SCORE) -> Result:
-    """σ of the centres' offsets ÷ width plus that ÷ height, the mean over true objects, 0…1.
+    """σ of centre offsets ÷ width plus σ of those ÷ height, averaged over true objects, 0…1.
 
     Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects found in two
     frames or more; the interval is clustered by video. Value None without such objects.

@@ -10,7 +10,7 @@ PACKAGES = ("trackeval",)
 
 @needs("boxes", "detections", "tracks", "group", "scene", "frame", "seconds")
 def hota(predictions: Predictions, score: float = SCORE) -> Result:
-    """HOTA, the mean over its 19 thresholds, 0…1; tracks as of `blink_rate`; n true objects.
+    """HOTA, averaged over its 19 thresholds, 0…1; objects are linked as for `blink_rate`.
 
     It judges the detector and the linking together, and counts every detection of a class of the
     data that is on no true box: only for data in which all objects are labelled. Luiten et al.,

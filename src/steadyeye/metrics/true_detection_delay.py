@@ -8,7 +8,7 @@ from steadyeye.metrics.sequences.tracklets import SCORE
 
 @needs("boxes", "detections", "tracks", "seconds")
 def true_detection_delay(predictions: Predictions, score: float = SCORE) -> Result:
-    """The median time from a true object's first frame to the first in which it is found.
+    """The median time from a true object's first frame to its first detection.
 
     An object that is never found counts as not found up to its last frame (Kaplan and Meier's
     median). In seconds, n objects; a bootstrap over videos. Value None where fewer than half are

@@ -142,7 +142,7 @@ def test_boundaries_are_those_of_the_decisions():
         assert all(passes is None for passes in decisions[failing + 1 : passing])
 
 
-def test_what_is_decided_without_labels():
+def test_a_requirement_may_be_decided_without_labels():
     """Too few consistent sets fail before anybody labels, and nothing required passes."""
     assert RequiredShare(70, 60, 100).decide(0, 0).passes is False
     assert RequiredShare(70, 70, 100).decide(0, 0).passes is None

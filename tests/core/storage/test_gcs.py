@@ -100,7 +100,7 @@ def test_tars_on_the_store(bucket, tmp_path, monkeypatch):
     assert after[13].key() == far[13].key()
 
 
-def test_places(bucket):
+def test_files_on_gcs_are_found_listed_and_deleted(bucket):
     places = [place(f"{bucket}/a/{name}") for name in ("x", "b/y", "none")]
     for location in places[:2]:
         location.write_bytes(b"0123456789")
@@ -121,7 +121,7 @@ def test_places(bucket):
     assert not places[0].exists()
 
 
-def test_one_writer(bucket):
+def test_a_second_writer_on_gcs_is_refused(bucket):
     out = place(f"{bucket}/run")
     second = hold_run(out, beat=1)
     with hold_run(out, beat=1), pytest.raises(UsageError, match="is writing to"):

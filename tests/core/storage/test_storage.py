@@ -166,7 +166,7 @@ def test_python_and_the_command_line_on_a_store(bucket, pictures, toy, tmp_path)
     assert str(stored_run.report(f"{bucket}/again.md")) == f"{bucket}/again.md"
 
 
-def test_what_is_measured_on_a_store_is_what_is_measured_on_a_disk(bucket, toy, tmp_path):
+def test_measurements_on_a_store_equal_those_on_a_disk(bucket, toy, tmp_path):
     rng = np.random.default_rng(0)
     (tmp_path / "clip").mkdir()
     for i in range(12):
@@ -206,7 +206,7 @@ def test_a_store_that_never_answers_is_one_line_after_eight_tries(url, bucket):
 
 
 @pytest.mark.parametrize(("status", "text"), [(403, "access denied"), (None, "no such object")])
-def test_what_cannot_pass_is_not_tried_again(url, bucket, status, text):
+def test_a_permanent_failure_is_not_retried(url, bucket, status, text):
     refused = pytest.raises((UsageError, FileNotFoundError), match=text)
     with s3_server.failing(url, lambda *_: status) as counts, refused:
         place(f"{bucket}/x").read_bytes()
@@ -399,7 +399,7 @@ def test_a_writer_that_slept_through_its_lease_stops(bucket, pictures, toy):
     assert len(shards(out)) == 6
 
 
-def test_of_two_that_wait_one_gets_the_lease(bucket):
+def test_only_one_of_two_waiting_writers_gets_the_lease(bucket):
     from concurrent.futures import ThreadPoolExecutor
 
     out = place(f"{bucket}/run")
@@ -429,7 +429,7 @@ def test_an_object_is_made_once(bucket):
     assert place(f"{bucket}/a").read_bytes() == b"first"
 
 
-def test_places(bucket, tmp_path):
+def test_paths_and_addresses_are_parsed_and_listed(bucket, tmp_path):
     assert place(f"file://{tmp_path}/a%20b") == tmp_path / "a b"
     assert isinstance(place("runs/one"), Path)
     assert str(place(f"{bucket}/a/") / "b.json") == f"{bucket}/a/b.json"

@@ -507,7 +507,7 @@ def test_a_bad_detector_is_no_other_numbering(yolo_data):
     assert not [note for note in table.notes if "read as" in note]
 
 
-def test_where_nothing_tells_the_numbering_is_asked_for(yolo_data):
+def test_an_ambiguous_numbering_of_categories_is_refused(yolo_data):
     folder, images, annotations = yolo_data
     spec = f"yolo(data='{folder / 'data.yaml'}')"
     inner = [a for a in annotations if a["category_id"] in (1, 2)]

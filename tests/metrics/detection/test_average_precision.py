@@ -214,7 +214,7 @@ def one_image(*detections, places=(0, 50)):
 
 
 @pytest.mark.slow
-def test_by_hand():
+def test_average_precision_by_hand():
     # right, wrong, right: precision 1 up to recall 1/2 and 2/3 beyond, at 51 and 50 recalls
     matched = one_image((0.9, 0), (0.8, 20), (0.7, 50))
     for ap in (dataset_ap(matched, (0.5,))[0, 0], frame_ap(matched)[0]):
@@ -303,7 +303,7 @@ def test_deterministic_and_without_traces():
         assert all(map(np.array_equal, vars(rows).values(), vars(copied_rows).values()))
 
 
-def test_what_the_kernel_cannot_answer():
+def test_invalid_thresholds_and_boxes_are_refused():
     matched = one_image((0.9, 0))
     with pytest.raises(ValueError, match=r"0\.52"):
         frame_ap(matched, 0.52)

@@ -423,7 +423,7 @@ def short(images):
         ("short", "returns what are no detections"),
     ],
 )
-def test_what_are_no_detections_is_told_in_one_line(tiny, tmp_path, function, message):
+def test_invalid_detections_are_refused_in_one_line(tiny, tmp_path, function, message):
     spec = f"callable_detector(path='test_detection:{function}')"
     with pytest.raises(UsageError, match=message):
         se.evaluate(spec, tiny[0], out=tmp_path)

@@ -234,7 +234,7 @@ def test_sentences_are_of_these_sets():
         ("pm_k(k=-1) >= 50%", "k is a number of frames, 0 or more"),
     ],
 )
-def test_what_labels_of_a_few_sets_cannot_tell(text, message):
+def test_metrics_that_few_labels_cannot_estimate_are_refused(text, message):
     with pytest.raises(UsageError, match=message):
         parse_question(text)
 

@@ -336,7 +336,7 @@ def test_a_pilot_of_another_kind_is_refused():
     assert "nobody could label 5" in say_pilot(study, pilot)
 
 
-def test_scenes_are_counted():
+def test_the_cost_of_scenes_is_the_number_of_scenes_to_label():
     """Two sets a scene: as many labels as it takes at least, and for a width exactly."""
     scene_class = Premise("scene-class")
     _, study, truth = make_study("pm_k(k=2) >= 60%", premise=scene_class)

@@ -182,7 +182,7 @@ def test_the_intervals_hold_the_truth_in_95_percent(to_record, stop):
     assert difference >= 0.95 * 400
 
 
-def test_what_another_model_alone_may_get_right_is_a_stratum_of_its_own(to_record):
+def test_sets_that_only_another_model_may_get_right_are_a_stratum(to_record):
     a, b, truth, (_, right_b) = make_models(sets=60, seed=1)
     study = plan(a, "pm_k(k=2) >= 30%")
     record = to_record(study)
@@ -209,7 +209,7 @@ def test_what_another_model_alone_may_get_right_is_a_stratum_of_its_own(to_recor
     assert say_reuse(mine) == f"{len(labels)} of {len(labels)} labels collected for A serve"
 
 
-def test_what_nobody_could_tell_counts_for_both_ends(to_record):
+def test_sets_that_nobody_could_label_count_for_both_ends(to_record):
     a, b, truth, _ = make_models(sets=60, seed=1)
     study = plan(a)
     record = to_record(study)
@@ -261,7 +261,7 @@ def test_one_label_a_scene_serves_another_model(to_record):
         ("pm_k(k=2)", "map", "it ranks all detections"),
     ],
 )
-def test_what_has_no_difference_from_few_labels(to_record, text, metric, message):
+def test_differences_that_few_labels_cannot_estimate_are_refused(to_record, text, metric, message):
     a, b, _, _ = make_models()
     with pytest.raises(UsageError, match=message):
         compare_models(to_record(plan(a, text)), {}, a, b, metric)

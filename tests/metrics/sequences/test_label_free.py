@@ -161,7 +161,7 @@ def test_another_reading_is_another_fingerprint():
         ("fps=25", "is for folders of images"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(more, why):
+def test_invalid_arguments_of_every_frame_are_refused(more, why):
     with pytest.raises(se.UsageError, match=why):
         source(f"every_frame(path='{BIKES}', {more})")
 

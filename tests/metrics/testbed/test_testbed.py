@@ -264,7 +264,7 @@ def test_the_interval_covers_a_known_distance(n, accuracy, distance, per_video):
 
 @pytest.mark.parametrize(("right", "steady"), [(20, 20), (0, 0), (20, 0)])
 @pytest.mark.parametrize("space", [PLAIN, PROBIT], ids=lambda s: s.name)
-def test_what_nobody_saw_still_has_an_interval(right, steady, space):
+def test_effective_robustness_of_all_or_none_right_has_an_interval(right, steady, space):
     order = np.arange(20)
     estimate = effective_robustness(
         order < right, order < steady, order.astype(str), line_of("imagenet_vid_robust", space)

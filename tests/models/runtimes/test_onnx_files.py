@@ -248,7 +248,7 @@ def test_a_tag_of_too_many_bits_hides_no_tensor():
         list_entries(content, "it")
 
 
-def test_what_is_cut_or_no_onnx_is_refused(net):
+def test_a_truncated_or_foreign_file_is_no_onnx_file(net):
     content = net.read_bytes()
     assert len(list_entries(content, "it")) == 3
     for bad in (b"nothing", content[:-1], b"\x3a", b"\xff" * 11, b"\x3b" + content):

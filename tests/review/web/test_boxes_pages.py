@@ -267,7 +267,7 @@ def test_no_page_of_boxes_is_cut_or_refused_by_axe(filmed, visit, look):
     assert faults == []
 
 
-def test_boxes_by_fingers(filmed, visit):
+def test_boxes_are_drawn_by_touch(filmed, visit):
     ann = visit(filmed().join("ann"), Look(390, "light"), has_touch=True).stage("boxes")
     fingers = ann.page.context.new_cdp_session(ann.page)
     place = ann.page.locator(".over").bounding_box()

@@ -362,7 +362,7 @@ def test_a_database_that_is_held_is_waited_for_and_pages_say_so(start_site, visi
     ann.complaints[:] = [text for text in ann.complaints if "503" not in text]
 
 
-def test_what_has_no_picture_is_left_out_until_it_has(start_site, visit):
+def test_items_without_a_picture_are_left_out_until_they_have_one(start_site, visit):
     """Of four of eight pairs both pictures are missing or damaged: the others come without them."""
     site = start_site(stages={"pairs": 1})
     boss = visit(site.join("boss", admin=True))
@@ -609,7 +609,7 @@ def pinch(page):
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (820, 1180), (375, 760)])
-def test_what_assistive_technology_and_fingers_need(start_site, visit, width, height):
+def test_pages_are_accessible_and_have_large_touch_targets(start_site, visit, width, height):
     site = start_site()
     ann = visit(site.join("ann"), Look(width, "light"), height=height, has_touch=width < 900)
     ann.stage("anchors").decide("g")

@@ -133,7 +133,7 @@ def test_a_port_that_is_taken_changes_nothing(root):
         (("--renew", "bulk, after an audit"), "no reviewer named"),
     ],
 )
-def test_what_cannot_be_served_is_one_line(root, words, message):
+def test_a_set_or_address_that_cannot_be_served_is_refused_in_one_line(root, words, message):
     port = () if "--port" in words else ("--port", "0")
     done = forked.steadyeye("review", root, *port, *words)
     assert done.returncode == 2

@@ -142,7 +142,7 @@ def test_versions_are_of_the_packages_that_the_code_imports():
     assert "onnxruntime" in answer_code.versions(packages)
 
 
-def test_what_was_found_out_is_kept_until_a_file_changes(tmp_path, monkeypatch):
+def test_the_code_mark_is_cached_until_a_file_changes(tmp_path, monkeypatch):
     first = answer_code.mark([], ["steadyeye.models.backends.onnx"], tmp_path)
     monkeypatch.setattr(answer_code, "closure", lambda *_, **__: pytest.fail("read again"))
     assert answer_code.mark([], ["steadyeye.models.backends.onnx"], tmp_path) == first

@@ -222,7 +222,7 @@ def test_a_local_run_is_finished_on_the_cluster_though_an_actor_is_killed(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("connected")
-def test_what_a_worker_cannot_do_is_one_line(model, tmp_path):
+def test_an_error_of_a_ray_worker_is_one_line(model, tmp_path):
     broken = tmp_path / "a.jpg"
     broken.write_bytes(b"\xff\xd8 no picture")
     with pytest.raises(UsageError, match=r"cannot decode .*a\.jpg") as error:
@@ -321,7 +321,7 @@ def test_engines_that_cannot_be(text, why):
         read_engine(text)
 
 
-def test_what_a_cluster_is_asked_for():
+def test_the_resources_of_a_cluster_are_read_from_the_spec():
     assert read_engine("local") is None
     assert read_engine("ray(gpus=0.5, most=8)", "auto") == Cluster("auto", 1, 0.5, 1, 8)
     with pytest.raises(UsageError, match="add --engine ray"):

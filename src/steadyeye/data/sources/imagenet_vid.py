@@ -18,7 +18,7 @@ SIDES = ("xmin", "ymin", "xmax", "ymax")
 def imagenet_vid(
     root: str, split: str = "val", anchors: int | str = 1, k: int = 10, seed: int = 0
 ) -> FrameSets:
-    """ILSVRC's layout: Data/VID/SPLIT/VIDEO and Annotations/VID/SPLIT/VIDEO, pm-sets from each.
+    """ILSVRC's layout, Data/VID/SPLIT/VIDEO and Annotations/VID/SPLIT/VIDEO, as pm-sets.
 
     `root`: the folder that holds both. `split`: train or val. Corners are taken as they are
     written, half-open. `anchors`: drawn a video, by `seed`, among the frames with an object; "all"

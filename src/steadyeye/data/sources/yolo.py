@@ -26,7 +26,7 @@ CURE = "give yolo(…, root='FOLDER')"
 
 
 def yolo(data: str, split: str = "val", root: str | None = None) -> BoxedImages:
-    """A data.yaml with `names`, and its images with a text file of boxes for each.
+    """A data.yaml with `names`, and images with one text file of boxes for each.
 
     `data`: the data.yaml. `split`: its key that names a folder of images, a `.txt` file with an
     image a line, or a list of these. The labels of `images/…/a.jpg` are `labels/…/a.txt`, a line a

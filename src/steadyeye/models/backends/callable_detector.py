@@ -14,7 +14,7 @@ from steadyeye.models.runtimes.python_function import read_fingerprint, source_t
 
 
 def callable_detector(*, path: str, classes: str = "coco") -> Detector:
-    """A Python function `package.module:function`: a list of images → boxes of each.
+    """A Python function `package.module:function`: a list of images → the boxes of each image.
 
     `path`: where the function is. Images are (h, w, 3) uint8 RGB. It returns (boxes, scores,
     labels) an image: (n, 4) x0 y0 x1 y1 in pixels, (n,) in 0…1, (n,) indices into `classes` (`coco`
