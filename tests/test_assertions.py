@@ -44,7 +44,7 @@ def test_the_assertion_fails_with_the_sentence_of_the_gate(text):
     assert str(caught.value) == verdict.sentence
 
 
-def test_every_failure_is_said():
+def test_every_failure_is_reported():
     with pytest.raises(AssertionError) as caught:
         assert_steady(see_cats, example_source(), "accuracy >= 70%", "pm_k(k=1) >= 70%")
     assert [line.split()[0] for line in str(caught.value).splitlines()] == ["accuracy", "pm_k(k=1)"]

@@ -192,7 +192,7 @@ def test_a_report_of_what_is_no_run_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_runs_of_one_model_are_told_apart_by_their_folder(davis, tmp_path):
+def test_runs_of_one_model_are_distinguished_by_their_folder(davis, tmp_path):
     for name, more in (("a", []), ("b", ["--batch", "8"])):
         done = steadyeye(
             "run",

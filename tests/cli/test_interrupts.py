@@ -139,7 +139,7 @@ def test_a_sigterm_while_ray_begins_is_as_any_other(folder, process):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["none", "json"])
-def test_a_second_one_ends_at_once_what_would_not_end(folder, form, tmp_path):
+def test_a_second_interrupt_ends_the_command_at_once(folder, form, tmp_path):
     arguments = [
         "run",
         "--model",

@@ -145,7 +145,7 @@ def test_labels_of_an_unsuitable_study_are_refused_in_one_line(root, words, mess
     assert not (root / "other").exists()
 
 
-def test_a_study_that_is_there_is_gone_on_with_without_labels(root):
+def test_an_existing_study_is_continued_without_labels(root):
     run(root, "label", "b", "--labels", "labels", "--decide", "pm_k(k=2) >= 20%", "--out", "c")
     done = steadyeye("label", "b", "--labels", "few", "--out", "c", cwd=root)
     assert "leave --labels out" in refusal(done)

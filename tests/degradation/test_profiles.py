@@ -258,7 +258,7 @@ def test_the_ranking_shares_ranks_that_the_data_cannot_tell_apart():
     assert degradation_ranking(evaluated[:1]) is None
 
 
-def test_the_published_points_stand_beside_the_user_s():
+def test_the_published_points_are_shown_with_the_user_s():
     table = sweep({"fog": FOG})
     evaluation = Evaluated(table, {"failure_points": failure_points(table)})
     *_, published = failure_levels([evaluation]).tables

@@ -409,7 +409,7 @@ def test_the_order_of_the_analyses_changes_nothing_and_more_can_be_asked_later(
     assert record["explain"]["settings"]["analyses"] == f"{behind}, {shuffle}"
 
 
-def test_killed_it_goes_on_to_the_same_bytes(toy, whole, tmp_path):
+def test_a_killed_command_continues_to_the_same_bytes(toy, whole, tmp_path):
     root, model, data = toy
     slow = model.replace(":detector", ":slow")
     words = ["explain", "--model", slow, "--data", data]

@@ -141,7 +141,7 @@ EXPORTED = ("exported", "exported_free_batch")
 @pytest.mark.parametrize(
     "kind", ["factory", "traced", "scripted", "exported", "exported_free_batch", "pickled"]
 )
-def test_torch_modules_from_anywhere(kind, runtime, tmp_path, ten):
+def test_torch_modules_are_loaded_from_functions_and_files(kind, runtime, tmp_path, ten):
     path = "py:toy_networks:net" if kind == "factory" else save_toy(tmp_path, kind)
     options = {"allow_pickle": True} if kind in ("pickled", *EXPORTED) else {}
     model = build("torch", path=path, classes=ten, recipe=SMALL, runtime=runtime, **options)

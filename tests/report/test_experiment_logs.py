@@ -54,7 +54,7 @@ def test_tensorboard_reads_what_the_run_measured(words, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_with_logs_can_be_begun_anew(words):
+def test_a_run_with_logs_can_be_started_again(words):
     assert steadyeye(*words, "--log", "tensorboard").returncode == 0
     done = steadyeye(*words, "--overwrite")
     assert done.returncode == 0, done.stderr

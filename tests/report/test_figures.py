@@ -142,7 +142,7 @@ def test_thresholds_reached_at_one_level_share_a_picture():
     ]
 
 
-def test_a_search_shows_the_image_that_is_wrong_at_the_lowest_level_beside_the_original():
+def test_a_search_shows_the_image_that_fails_first_next_to_the_original():
     """Image 1 is wrong under fog from level 2, image 0 under rain from level 3."""
     ranks = {"fog": [[0, 0], [0, 0], [0, 4], [1, 1]], "rain": [[0, 0], [0, 0], [0, 0], [2, 0]]}
     whole = sweep(ranks)

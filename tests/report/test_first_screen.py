@@ -95,7 +95,7 @@ def test_the_limit_of_an_interval_has_a_short_form(method, words):
     assert limit(method) == words
 
 
-def test_a_limit_stands_beside_its_number():
+def test_a_limit_of_an_interval_is_shown_with_its_number():
     """What all intervals of a model share is said once, beside its name, another at its number."""
     within = "Clopper–Pearson, n = 9, within this one video only"
     whole, drop = Result("accuracy", 0.5, 0.2, 0.8, 9, within), "none: too few videos"

@@ -150,7 +150,7 @@ def test_the_bound_is_judged_and_not_the_value():
     assert "whole interval is outside" in verdicts[3].why
 
 
-def test_a_bound_that_is_the_number():
+def test_a_bound_equal_to_the_required_number_is_judged_exactly():
     """All of 10 right: the upper end is 1, which is no more than 1 and not less."""
     verdicts = judged(
         share(10, 10), "accuracy <= 1", "accuracy < 1", "accuracy > 0.69", "accuracy >= 0.70"
@@ -200,7 +200,7 @@ def test_a_gate_over_videos_says_how_many_videos_would_be_needed():
     assert "within this one video only" in alone.method
 
 
-def test_too_few_show_nothing():
+def test_a_requirement_with_too_few_samples_does_not_hold():
     (verdict,) = judged(share(100, 100), "accuracy >= 0.5", least=200)
     assert (verdict.outcome, verdict.why) == (OPEN, "n is below the required 200")
     (wrong,) = judged(share(10, 100), "accuracy >= 0.5", least=200)

@@ -103,7 +103,7 @@ def test_a_premise_that_was_checked_is_judged_by_its_checks(labelled, plain, tmp
 
 
 @pytest.mark.parametrize("option", ["--max-drop", "--metrics"])
-def test_options_of_a_base_are_refused_beside_labels(tmp_path, option):
+def test_options_of_a_base_are_refused_next_to_labels(tmp_path, option):
     done = steadyeye("gate", str(tmp_path), "--labels", str(tmp_path), option, "0.02")
     assert f"{option} needs a base; give --against too" in done.stderr
 

@@ -107,7 +107,7 @@ def answer(item, key=KEY, **more):
     return {**body, "answer": YES, "seconds": 1.0, **more}
 
 
-def test_without_a_link_there_is_nothing(site):
+def test_a_visitor_without_a_link_sees_nothing(site):
     stranger = client(site)
     for path in ("/", "/index.json", "/stages/pairs", "/dashboard", f"/images/{'0' * 64}.jpg"):
         assert stranger.get(path).status_code == 401, path
@@ -261,7 +261,7 @@ def test_a_session_that_is_not_used_expires(ann, data):
     assert idle < whole
 
 
-def test_a_session_goes_on_while_nothing_can_be_written(
+def test_a_session_continues_while_nothing_can_be_written(
     monkeypatch, set_and_links, tmp_path, people_of
 ):
     monkeypatch.setattr(database, "WAIT", 0.05)
@@ -664,7 +664,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(kind):
 
 ATTACKS = {
     "no link, a made-up one, a made-up session": [
-        "test_without_a_link_there_is_nothing",
+        "test_a_visitor_without_a_link_sees_nothing",
         "test_every_page_wants_a_session_and_every_change_its_word",
         "test_a_made_up_link_opens_nothing",
     ],
@@ -675,12 +675,12 @@ ATTACKS = {
     ],
     "hiding behind a made-up `X-Forwarded-For`": [
         "test_a_made_up_address_is_believed_without_a_proxy_by_nobody",
-        "test_behind_nginx_people_are_told_apart_and_cookies_are_for_tls",
+        "test_behind_nginx_people_are_distinguished_and_cookies_are_for_tls",
     ],
     "reading links from logs, history or the database": [
         "test_tokens_and_sessions_are_not_stored",
         "test_the_link_leaves_address_bar_and_history",
-        "test_behind_nginx_people_are_told_apart_and_cookies_are_for_tls",
+        "test_behind_nginx_people_are_distinguished_and_cookies_are_for_tls",
     ],
     "stealing the cookie by script": [
         "test_the_link_becomes_a_cookie_no_script_can_read",

@@ -206,7 +206,7 @@ def test_a_database_that_is_gone_takes_no_decision_and_says_so(
     assert stored(path) == [KEY]
 
 
-def test_a_deleted_database_is_not_made_anew(page, answer, tmp_path):
+def test_a_deleted_database_is_not_created_again(page, answer, tmp_path):
     path = tmp_path / "review.sqlite"
     path.unlink()
     page.app.state.database.engine.dispose()  # its next connection opens the file again
@@ -361,7 +361,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("fault", FOREIGN)
-def test_a_database_that_is_none_is_refused_in_one_line(set_and_link, tmp_path, fault):
+def test_an_invalid_database_is_refused_in_one_line(set_and_link, tmp_path, fault):
     path = tmp_path / "review.sqlite"
     if not fault.__name__.startswith("write"):
         shutil.copyfile(set_and_link[0] / "review.sqlite", path)
@@ -380,7 +380,7 @@ def test_an_address_of_no_database_is_refused_in_one_line(url):
     assert "\n" not in str(refusal.value)
 
 
-def test_a_server_of_postgresql_that_is_not_there_is_one_line():
+def test_an_absent_postgresql_server_is_an_error_in_one_line():
     with pytest.raises(UsageError, match="the database does not answer") as refusal:
         database.connect("postgresql://nobody:secret@127.0.0.1:1/review")
     assert "secret" not in str(refusal.value)

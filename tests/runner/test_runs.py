@@ -110,7 +110,7 @@ def test_predictions_that_are_not_whole_are_refused(whole, tmp_path):
     assert "checksum differs" in flipped
 
 
-def test_another_version_that_goes_on_is_told_beside_the_first(whole, davis, tmp_path):
+def test_a_resume_by_another_version_is_recorded_next_to_the_first(whole, davis, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
     path = tmp_path / "run" / "run.json"
     forge_record(path, lambda record: record["provenance"].update(numpy="1.0"))

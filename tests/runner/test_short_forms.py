@@ -47,7 +47,7 @@ def test_short_forms_of_models_are_expanded(text, spec, work_folder):
     assert expand_model(text) == spec
 
 
-def test_a_function_that_builds_a_network_takes_the_classes_beside_it(work_folder):
+def test_a_function_that_builds_a_network_takes_the_classes_next_to_it(work_folder):
     (work_folder / "builder.py").write_text("from toy_networks import net as build")
     with pytest.raises(UsageError, match=r"put a classes\.txt beside it") as refusal:
         expand_model("builder:build")
@@ -100,7 +100,7 @@ def test_short_forms_of_data_are_expanded(work_folder):
     assert expand_data("every_frame(path='clip.mp4')") == "every_frame(path='clip.mp4')"
 
 
-def test_annotations_take_the_images_beside_them(work_folder):
+def test_annotations_take_the_images_next_to_them(work_folder):
     (work_folder / "boxes.json").write_text('{"images": [], "annotations": [], "categories": []}')
     with pytest.raises(UsageError, match="no images beside"):
         expand_data("boxes.json")
@@ -140,7 +140,7 @@ def test_data_that_is_not_there_names_the_cure(text, cure, work_folder):
         ("empty/", "neither model.json"),
     ],
 )
-def test_models_that_are_not_there_name_the_cure(text, cure, work_folder):
+def test_an_absent_model_is_refused_with_the_cure(text, cure, work_folder):
     (work_folder / "model.onnx").touch()
     (work_folder / "empty").mkdir()
     with pytest.raises(UsageError, match=cure):

@@ -275,7 +275,7 @@ def test_a_folder_of_something_else_is_refused(footage, tmp_path):
         run_tuning(footage, tmp_path)
 
 
-def test_a_damaged_record_is_one_line(footage, tmp_path):
+def test_a_damaged_record_is_an_error_in_one_line(footage, tmp_path):
     (tmp_path / "run.json").write_text('{"kind": "finetune", "jo')
     with pytest.raises(UsageError, match=r"run.json' is damaged: its 24 bytes are not what was"):
         run_tuning(footage, tmp_path)

@@ -494,7 +494,7 @@ def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(
     assert free.record()["detector"]["settings"]["frozen"] is None
 
 
-def test_sizes_of_torchvision_that_cannot_be(tmp_path):
+def test_impossible_sizes_of_torchvision_are_refused(tmp_path):
     for spec, line in (
         ("ssdlite320_mobilenet_v3_large', weights=None, size=[96, 96]", "has a fixed image size"),
         (f"{MOBILE}', weights=None, size=[96]", "give the shorter side and the longest"),

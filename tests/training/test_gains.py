@@ -77,7 +77,7 @@ def section(*predictions):
 # ---------------------------------------------------------------- which models belong together
 
 
-def test_a_tuned_model_stands_beside_its_base_whatever_the_order():
+def test_a_tuned_model_is_shown_with_its_base_in_any_order():
     for order in ([base(), make_tuned()], [make_tuned(), base()]):
         (pair,) = steps([evaluate_metrics(run) for run in order])
         assert pair.names == ("base", "tuned")
@@ -92,7 +92,7 @@ def test_models_that_were_not_trained_from_each_other_are_no_step():
     assert section(replace(base(), model_mark=""), make_tuned(base={})) is None
 
 
-def test_a_model_that_was_augmented_stands_beside_its_base_and_its_plain_twin():
+def test_a_model_that_was_augmented_is_shown_with_its_base_and_its_plain_twin():
     data = {"trained on": {"name": "d", "fingerprint": "f", "n": 4, "videos": {}}}
     how = [{"operator": "jpeg", "levels": [0, 1], "share": 1.0}]
     noisy = replace(make_tuned(augmentation=how, **data), model="noisy", model_mark="n")
@@ -188,7 +188,7 @@ def test_samples_that_one_model_could_not_predict_are_left_out_for_both():
     assert rows["accuracy"][3] == f"+{8 / 19 * 100:.1f}"
 
 
-def test_the_class_map_of_the_base_is_told():
+def test_the_class_map_of_the_base_is_reported():
     class_map = np.array([0, 0, 1, -1, -1])
     names = tuple(f"c{i}" for i in range(5))
     text = " ".join(

@@ -194,7 +194,7 @@ def test_promises_as_they_are_written(text, limit, says):
         ("blink_rate <= 1.2.3%", "is no number"),
     ],
 )
-def test_promises_that_are_none(text, words):
+def test_invalid_promises_are_refused(text, words):
     with pytest.raises(UsageError) as refusal:
         read_promise(text)
     assert words in str(refusal.value)

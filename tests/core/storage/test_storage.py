@@ -220,7 +220,7 @@ def test_pauses_double_and_are_drawn():
         assert longest / 2 <= min(pauses) < max(pauses) <= longest
 
 
-def test_a_bucket_that_vanishes_ends_the_run_and_it_goes_on_when_it_is_back(
+def test_a_bucket_that_vanishes_ends_the_run_which_continues_when_it_is_back(
     url, bucket, pictures, toy, whole, monkeypatch
 ):
     # one shard on its way at a time, as so small a run would else be over before the bucket is gone
@@ -261,7 +261,7 @@ def test_frames_of_a_vanished_bucket_are_no_faults_of_samples(url, bucket, pictu
         run(checked, Watcher())
 
 
-def test_wrong_credentials_are_one_line(url, bucket):
+def test_wrong_credentials_are_errors_in_one_line(url, bucket):
     import requests
 
     requests.post(f"{url}/moto-api/reset-auth", data="0", timeout=60)
@@ -449,7 +449,7 @@ def test_paths_and_addresses_are_parsed_and_listed(bucket, tmp_path):
         place("hf://datasets/x/y").write_bytes(b"")
 
 
-def test_a_missing_package_is_one_line():
+def test_a_missing_package_is_an_error_in_one_line():
     code = (
         "import sys; sys.modules['s3fs'] = None\n"
         "from steadyeye.core.storage.files import place\n"

@@ -163,7 +163,7 @@ def test_a_coco_class_mapped_to_open_images_and_back_is_the_same():
         assert home == (-1 if name == "cup" else index), name
 
 
-def test_a_mouse_is_an_animal_or_not_as_it_is_spelt():
+def test_mouse_maps_to_the_animal_or_the_device_by_its_spelling():
     two = Classes(("Mouse", "Person"))
     assert openimages.space(two.names) == "openimages"
     assert class_mapping.between(COCO, two).members == ((), (COCO.names.index("person"),))

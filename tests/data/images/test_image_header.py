@@ -200,7 +200,7 @@ def test_scan_markers_outside_the_image_data_are_not_counted(tmp_path):
     assert image_file.decode(whole, "phone").shape == PIXELS.shape
 
 
-def test_a_side_longer_than_libpng_reads_is_said():
+def test_a_side_longer_than_libpng_reads_is_reported():
     with pytest.raises(SampleError, match=r"is 1,000,001 pixels long; .* cut it into parts"):
         image_file.decode(promise_png(1, 1_000_001), "long")
 

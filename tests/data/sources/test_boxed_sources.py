@@ -252,7 +252,7 @@ def test_boxes_of_coco_are_read(truth, tmp_path):
         ("1,1,5,5,-10,10,1,1,1", "size -10"),
     ],
 )
-def test_lines_of_mot_that_are_none_are_named(truth, tmp_path, line, message):
+def test_invalid_lines_of_mot_are_named(truth, tmp_path, line, message):
     frames, _ = truth
     (tmp_path / VIDEO / "gt").mkdir(parents=True)
     (tmp_path / VIDEO / "img1").symlink_to(frames[0].parent)
@@ -272,7 +272,7 @@ def test_lines_of_mot_that_are_none_are_named(truth, tmp_path, line, message):
         ("val: [", "", "cannot read"),
     ],
 )
-def test_files_of_yolo_that_are_none_are_named(truth, tmp_path, text, line, message):
+def test_invalid_files_of_yolo_are_named(truth, tmp_path, text, line, message):
     frames, _ = truth
     for kind in ("images", "labels"):
         (tmp_path / kind / "val").mkdir(parents=True)
@@ -409,7 +409,7 @@ def test_boxes_of_a_video_are_read_from_json(tmp_path):
     assert "2 of 3 frames without an object, first 'bikes.mp4/000003'" in source.notes
 
 
-def test_boxes_of_videos_that_are_not_there_are_counted(tmp_path):
+def test_boxes_of_absent_videos_are_counted(tmp_path):
     lines = ["video,frame,label,x0,y0,x1,y1", *(f"{v}.mp4,1,car,0,0,1,1" for v in "zab")]
     (tmp_path / "boxes.csv").write_text("\n".join([*lines, "bikes,1,car,0,0,1,1"]))
     source = build_source(
@@ -451,7 +451,7 @@ ANNOTATION = {"id": 3, "image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4]}
         ({"annotations": [{**ANNOTATION, "image_id": 9}]}, "of 1 image that it does not list"),
     ],
 )
-def test_entries_of_json_that_are_none_are_named(tmp_path, change, message):
+def test_invalid_entries_of_json_are_named(tmp_path, change, message):
     (tmp_path / "boxes.json").write_text(json.dumps(coco_video(**change)))
     with pytest.raises(UsageError, match=message) as error:
         build_source(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')")
@@ -470,7 +470,7 @@ def test_entries_of_json_that_are_none_are_named(tmp_path, change, message):
         ("", "has no boxes"),
     ],
 )
-def test_lines_of_boxes_that_are_none_are_named(tmp_path, line, message):
+def test_invalid_lines_of_boxes_are_named(tmp_path, line, message):
     (tmp_path / "boxes.csv").write_text(f"video,frame,label,x0,y0,x1,y1\n{line}\n")
     with pytest.raises(UsageError, match=message):
         build_source(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')")

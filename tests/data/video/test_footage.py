@@ -231,7 +231,7 @@ def test_cuts_that_are_no_frames_are_refused(tmp_path, name, cuts):
         plugins.load("sources", name)(path=str(root), **given_as)
 
 
-def test_videos_that_the_labels_do_not_name_are_left_out_and_told(tmp_path):
+def test_videos_that_the_labels_do_not_name_are_left_out_and_reported(tmp_path):
     for name in ("a", "b", "c"):
         (tmp_path / "films" / name).mkdir(parents=True)
         for frame in range(6):

@@ -125,7 +125,7 @@ def test_motion_is_the_same_to_the_last_bit_wherever_in_memory_the_frames_lie(tm
     assert len({repr(measure_set(last)) for _ in range(30)}) == 1
 
 
-def test_no_motion_and_no_room_for_it(texture):
+def test_identical_and_tiny_frames_have_no_motion(texture):
     still = reduce_luma(texture[:240, :320])
     assert motion(still, still) == pytest.approx(0, abs=1e-3)
     assert np.isnan(motion(still[:12], still[:12]))
@@ -263,7 +263,7 @@ def test_one_thread_measures_the_same_bytes(evaluated_run, measured_run, tmp_pat
 
 
 @pytest.mark.slow
-def test_killed_it_goes_on_to_the_same_bytes(evaluated_run, measured_run, tmp_path):
+def test_a_killed_command_continues_to_the_same_bytes(evaluated_run, measured_run, tmp_path):
     run = copy_run(evaluated_run, tmp_path / "run")
     words = ("measure", run.folder, "--workers", "1")
     process = Command(*words)
@@ -320,7 +320,7 @@ def other_spec(run, old, new):
     forge_cell(next(run.glob("cells/*")), change)
 
 
-def test_other_data_is_not_measured_beside_a_run(evaluated_run, tmp_path):
+def test_other_data_is_not_measured_next_to_a_run(evaluated_run, tmp_path):
     run = copy_run(evaluated_run, tmp_path / "run")
     other_spec(run.folder, "anchors=24", "anchors=23")
     with pytest.raises(UsageError, match="changed since the run: its fingerprint is"):

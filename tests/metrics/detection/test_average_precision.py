@@ -157,7 +157,7 @@ def group_by_hand(truth, detections, images, classes):
 
 
 @pytest.mark.parametrize("piece", [2, 1000])
-def test_groups_are_as_each_field_says(monkeypatch, piece):
+def test_boxes_are_grouped_by_image_and_class(monkeypatch, piece):
     """Of rows in the order of their images, as files have them, and of rows in any order."""
     for module in (box_groups, disk_columns):
         monkeypatch.setattr(module, "PIECE", piece)
@@ -282,7 +282,7 @@ def test_a_detector_that_repeats_the_truth_is_at_exactly_one(truth, times):
         assert numbers.size == 0 or numbers.mean() == 1
 
 
-def test_nothing_to_find_and_nothing_found():
+def test_frames_without_objects_and_detections_have_no_value():
     none, one_box = table([]), table([box(1, [0, 0, 9, 9])])
     for detections in (none, one_box):
         matched = match(none, detections, 3, 2)

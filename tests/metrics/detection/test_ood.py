@@ -409,7 +409,7 @@ def test_models_are_compared_on_it():
     assert asked_of.outcomes(predictions).value == pytest.approx(asked_of.metric(predictions).value)
 
 
-def test_nobody_is_told_it_where_nothing_lies_outside(both):
+def test_data_without_objects_outside_the_classes_get_no_note(both):
     with_ood, plain = (set(evaluated.results) for evaluated in both)
     assert with_ood - plain == {"map_without_ood(iou=0.5)"}
 

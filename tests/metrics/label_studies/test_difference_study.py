@@ -178,7 +178,7 @@ def test_models_of_one_name_are_refused():
         plan_two(a, replace(b, model="A"))
 
 
-def test_alike_models_need_no_label():
+def test_models_with_equal_predictions_need_no_label():
     a, _, _, _ = make_models()
     result = judge_difference(plan_two(a, replace(a, model="C")), {})
     assert result.enough

@@ -61,7 +61,7 @@ def plan(model, text="pm_k(k=2)", premise=ONE_CLASS, **how):
 @pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(0, 40))
 @settings(max_examples=25)
-def test_all_labelled_both_are_exact(to_record, seed, fortieths):
+def test_all_labels_give_both_models_an_exact_result(to_record, seed, fortieths):
     a, b, truth, (right_a, right_b) = make_models(seed=seed)
     record = to_record(plan(a, f"pm_k(k=2) >= {fortieths / 40}", seed=seed))
     other = judge_other_model(record, b, truth)

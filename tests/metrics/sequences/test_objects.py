@@ -322,7 +322,7 @@ def test_frames_that_are_far_apart_are_not_linked():
     assert not can_follow(testing.example_video())
 
 
-def test_a_scene_of_too_few_frames_a_second_is_left_out_beside_others():
+def test_a_scene_of_too_few_frames_a_second_is_left_out_next_to_others():
     """A fast object in a video of two frames a second was another object in each frame."""
 
     def objects(video, frame):
@@ -346,7 +346,7 @@ def test_a_scene_of_too_few_frames_a_second_is_left_out_beside_others():
     assert (blink_rate(mixed).value, blink_rate(mixed).n) == (1 / FRAMES, FRAMES)
 
 
-def test_without_detections_it_is_said():
+def test_runs_without_detections_are_refused_or_have_no_value():
     with pytest.raises(UsageError, match="no detections of example were kept"):
         blink_rate(testing.example_video())
     with pytest.raises(UsageError, match=r"score=0\.05: give a score between 0\.1 and 1"):

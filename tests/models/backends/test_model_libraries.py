@@ -87,7 +87,7 @@ def test_timm_checkpoints_classes_and_errors(tmp_path, photos):
         build("timm", name="mobilenet_v9", pretrained=False)
 
 
-def test_a_torchvision_of_another_torch_is_told_in_one_line(monkeypatch):
+def test_a_torchvision_of_another_torch_is_reported_in_one_line(monkeypatch):
     def broken(name):
         raise RuntimeError("operator torchvision::nms does not exist")
 
@@ -338,7 +338,7 @@ def test_hf_detectors_answer_as_the_library_does(tiny_yolos, photos):
 
 
 @without_gpu
-def test_a_detector_on_a_machine_without_a_gpu_is_one_line(tiny_yolos):
+def test_a_detector_on_a_machine_without_a_gpu_is_an_error_in_one_line(tiny_yolos):
     with pytest.raises(UsageError, match="runtime='cuda': no GPU is visible"):
         build("hf", name=str(tiny_yolos), runtime="cuda")
 

@@ -97,6 +97,6 @@ def test_the_output_of_fastestdet_is_decoded():
         ("boxes", [np.zeros((1, 10, 4))], "reads boxes, scores and labels; this has 1 outputs"),
     ],
 )
-def test_outputs_of_another_family_are_told(name, outputs, message):
+def test_outputs_of_another_family_are_reported(name, outputs, message):
     with pytest.raises(UsageError, match=message):
         decoded(name, *outputs)

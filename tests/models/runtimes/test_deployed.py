@@ -130,7 +130,7 @@ def test_a_tflite_file_without_a_classifier_is_refused_in_one_line(tmp_path):
 
 
 @pytest.mark.parametrize(("runtime", "library"), [("cuda", "CUDA"), ("tensorrt", "TensorRT")])
-def test_a_provider_that_is_not_built_in_is_one_line(runtime, library, files):
+def test_a_provider_that_is_not_built_in_is_an_error_in_one_line(runtime, library, files):
     provider = {"cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}[runtime]
     if provider in ort.get_available_providers():
         pytest.skip(f"this onnxruntime has {library}")

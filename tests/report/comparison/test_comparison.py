@@ -375,7 +375,7 @@ def ranks(board):
     return [(rank(board, place), standing.model) for place, standing in enumerate(board.standings)]
 
 
-def test_models_told_apart_are_ordered():
+def test_models_with_a_clear_difference_are_ordered():
     board = leaderboard("accuracy", [entry("c", 30), entry("a", 90), entry("b", 60)])
     assert ranks(board) == [("1", "a"), ("2", "b"), ("3", "c")]
     assert [p.better + p.worse for p in board.pairs] == ["ac", "ab", "bc"]
@@ -413,7 +413,7 @@ def test_equal_models_share_a_rank():
     assert headline(board) == "Do the 3 models differ in accuracy? No clear difference"
 
 
-def test_not_being_told_apart_does_not_carry_over():
+def test_no_clear_difference_is_not_transitive():
     board = leaderboard("accuracy", [entry("a", 59), entry("b", 55), entry("c", 50)])
     assert ranks(board) == [("1=", "a"), ("1=", "b"), ("2", "c")]
     assert board.open_triple == ("a", "b", "c")
@@ -430,7 +430,7 @@ def test_more_models_need_more():
     assert three.pairs[0].adjusted == pytest.approx(3 / 32)
 
 
-def test_many_models_can_be_told_apart_by_a_bootstrap():
+def test_many_models_can_be_distinguished_by_a_bootstrap():
     """Twelve models, 66 pairs: with 2,000 resamples no p value would survive."""
     names = np.repeat([f"v{i:02}" for i in range(60)], 2)
     entries = [
@@ -675,7 +675,7 @@ def test_runs_without_common_data_are_refused(saved_runs, test_data):
     assert "no metric in common" not in refused("compare", "good", "nowhere", cwd=saved_runs)
 
 
-def test_runs_in_folders_of_one_name_are_told_apart(saved_runs, tmp_path):
+def test_runs_in_folders_of_one_name_are_distinguished(saved_runs, tmp_path):
     for place, model in (("base", "good"), ("head", "close")):
         (tmp_path / place).mkdir()
         (tmp_path / place / "run").symlink_to(saved_runs / model)

@@ -129,7 +129,7 @@ def test_the_entry_quiz_is_no_vote_on_the_object(detected, visit):
     assert faults == {name: [] for name in faults}
 
 
-def test_a_quiz_goes_on_without_a_question_whose_picture_is_missing(detected, visit):
+def test_a_quiz_continues_without_a_question_whose_picture_is_missing(detected, visit):
     site = detected(**ask_quiz())
     ann = visit(site.join("ann"))
     first = ann.json("stages/classification")["quiz"]

@@ -216,7 +216,7 @@ def test_time_counts_only_while_the_page_is_seen(start_site, visit):
     assert 0 < site.list_decisions()[0].seconds < time.monotonic() - started - hidden + 0.1
 
 
-def test_pairs_are_told_apart_by_every_key(start_site, visit):
+def test_pairs_are_distinguished_by_every_key(start_site, visit):
     site = start_site(stages={"pairs": 1})
     ann = visit(site.join("ann")).stage("pairs")
     chips = ann.page.locator(".reason").evaluate_all("all => all.map(one => one.dataset.do)")
@@ -301,7 +301,7 @@ def test_labels_by_digit_and_by_typing(start_site, visit):
     assert ann.saved() == "Saved: good, animal 1, animal 3, zebra"
 
 
-def test_a_stale_page_is_told_and_goes_on(start_site, visit):
+def test_a_stale_page_says_so_and_continues(start_site, visit):
     site = start_site(stages={"pairs": 1})
     ann = visit(site.join("ann")).stage("pairs")
     other = ann.context.new_page()
@@ -428,7 +428,7 @@ def test_the_time_of_an_anchor_counts_from_the_first_frame(tmp_path, visit):
     assert {row["frame"]: row["seconds"] for row in exported} == pytest.approx(expected)
 
 
-def test_the_admin_adds_pauses_and_lets_go_on(start_site, visit):
+def test_the_admin_adds_pauses_and_resumes_reviewers(start_site, visit):
     site = start_site(stages={"pairs": 1})
     boss = visit(site.join("boss", admin=True))
     routes = []
@@ -538,7 +538,7 @@ def test_how_far_a_neighbour_is_is_hidden_unless_the_plan_shows_it(start_site, v
     assert ("the anchor" in ann.text("#away")) == is_shown
 
 
-def test_guidelines_open_beside_the_item_and_close_again(start_site, visit):
+def test_guidelines_open_next_to_the_item_and_close_again(start_site, visit):
     site = start_site(stages={"pairs": 1})
     own = site.folder.root / "guidelines"
     own.mkdir()

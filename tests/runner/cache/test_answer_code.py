@@ -79,7 +79,7 @@ def test_an_edit_of_what_a_model_runs_is_another_key(copy, file, old, new):
         ("core/errors.py", "MOST = 20", "MOST = 30"),
     ],
 )
-def test_any_other_edit_is_none(copy, file, old, new):
+def test_an_edit_of_anything_else_keeps_the_key(copy, file, old, new):
     before = digest(ONNX)
     copy(file, old, new)
     assert digest(ONNX) == before

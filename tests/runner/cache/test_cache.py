@@ -399,7 +399,7 @@ def test_a_file_that_another_makes_at_the_same_moment_is_waited_for(tmp_path):
     assert set(store.get([entry(1)[0]])) == {entry(1)[0]}
 
 
-def test_a_reader_and_a_pruner_beside_a_writer(tmp_path):
+def test_a_reader_and_a_pruner_next_to_a_writer(tmp_path):
     store = Store(tmp_path)
     stop = threading.Event()
 

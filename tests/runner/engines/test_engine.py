@@ -179,7 +179,7 @@ def shards(folder, count, rows=1):
     return Cell(folder, {"rows": count * rows, "shard_rows": rows})
 
 
-def test_a_worker_goes_on_while_its_last_shards_are_written(tmp_path, monkeypatch):
+def test_a_worker_continues_while_its_last_shards_are_written(tmp_path, monkeypatch):
     monkeypatch.setattr(threads, "BEHIND", 2)
     events, began = [], [threading.Event() for _ in range(4)]
 
@@ -283,9 +283,7 @@ def test_a_model_that_answers_otherwise_than_its_parts_is_asked_itself(greys, tm
     np.testing.assert_array_equal(scores[2], 3 * scores[0])
 
 
-def test_a_sample_beyond_a_shard_that_cannot_be_told_is_told_at_its_turn(
-    greys, tmp_path, monkeypatch
-):
+def test_an_unreadable_sample_beyond_a_shard_is_reported_at_its_turn(greys, tmp_path, monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 2)
     job = Job(
         models=("efficientnet_lite0",),

@@ -295,7 +295,7 @@ def test_objects_go_along_if_another_process_can_import_them(data, toy, tmp_path
 
 
 @pytest.mark.parametrize("engine", ["local(processes=2)", "ray"])
-def test_a_lambda_is_refused_before_anything(data, tmp_path, engine):
+def test_a_lambda_is_refused_before_the_run(data, tmp_path, engine):
     with pytest.raises(UsageError, match="'<lambda>' cannot be sent to another process") as error:
         se.evaluate(lambda images: images, data, out=tmp_path / "run", engine=engine)
     assert "\n" not in str(error.value)
