@@ -63,6 +63,8 @@ class MetricMethods:
 
         Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects found in two
         frames or more; the interval is clustered by video. Value None without such objects.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -178,6 +180,8 @@ class MetricMethods:
         `true_detection_delay` counts that too. Objects as of `blink_rate`, those left out that are
         there when a scene begins; a delay that goes back to the beginning of a scene is at least as
         long (Kaplan and Meier's median). In seconds, n objects; a bootstrap over videos.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_tracks
@@ -287,6 +291,8 @@ class MetricMethods:
 
         Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects; the interval
         is clustered by video. Value None without true objects.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -299,6 +305,8 @@ class MetricMethods:
         It judges the detector and the linking together, and counts every detection of a class of the
         data that is on no true box: only for data in which all objects are labelled. Luiten et al.,
         "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", 2021, as `trackeval` has it.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example, of what it needs:
 
@@ -311,6 +319,8 @@ class MetricMethods:
 
         n true objects. What `hota` says of its data holds here too. Ristani et al., "Performance
         Measures and a Data Set for Multi-Target, Multi-Camera Tracking", 2016, as `trackeval` has it.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example, of what it needs:
 
@@ -374,7 +384,7 @@ class MetricMethods:
             noise below 0.9 1 (95 % interval 1–3, n = 12)
         """
     def map_without_ood(self, iou: float | str = 0.5) -> Result:
-        """mAP that ignores detections which match nothing but an out-of-distribution object.
+        """The mAP that ignores detections which match nothing but an out-of-distribution object.
 
         Such a detection overlaps, by the threshold or more, an object labelled as outside the classes,
         or of a class that no class of the model maps to, and is no true positive: at that threshold it
@@ -514,9 +524,9 @@ class MetricMethods:
     ) -> Result:
         """The first level of each operator at which less than each share of objects is detected.
 
-        Of the objects found at level 0, as in `degraded_recall`. `thresholds`: shares, 0…1. `cells` as
-        of `failure_points`. After a search (`--fast`) the level is that of a full sweep where the share
-        never rises again.
+        Of the objects found at level 0, as in `degraded_recall`. `thresholds`: shares, 0…1. `score`:
+        from which a detection counts. `cells` as of `failure_points`. After a search (`--fast`) the
+        level is that of a full sweep where the share never rises again.
 
         Example:
             >>> from steadyeye.testing import example_detector_sweep
@@ -526,7 +536,7 @@ class MetricMethods:
             noise below 0.9 1 (95 % interval 1–2, n = 18)
         """
     def relative_mce(self) -> Result:
-        """The mean over the fifteen corruptions of ImageNet-C of how much the error rises.
+        """The rise in error relative to AlexNet's, averaged over the fifteen ImageNet-C corruptions.
 
         Above the error on undegraded images, over how much that of AlexNet rises on ImageNet-C, which
         is comparable on the validation images of ImageNet only. Of a sweep over `imagenet_c` at all
@@ -555,6 +565,8 @@ class MetricMethods:
         The mean over true objects. Zhang and Wang 2016; formulas in
         `metrics.sequences.stability_errors`. n objects found in two frames or more; the interval is
         clustered by video. Value None without such objects.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -583,6 +595,8 @@ class MetricMethods:
         What `blink_rate` estimates without labels, of objects found in five frames or more; a gap may
         be of any length, and an object with another class is not found. n frames; the interval as of
         `blink_rate`. Value None without such objects.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -595,6 +609,8 @@ class MetricMethods:
         An object that is never found counts as not found up to its last frame (Kaplan and Meier's
         median). In seconds, n objects; a bootstrap over videos. Value None where fewer than half are
         found. After Mao, Yang and Dally, "A Delay Metric for Video Object Detection", 2019.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -604,9 +620,9 @@ class MetricMethods:
     def window_map(self, k: int = 10, iou: float | str = 0.5) -> Result:
         """pm-k mAP of whole sequences: for every frame, the frame of lowest frame AP within ±k.
 
-        As `pm_k_map` with each frame that has objects as an anchor, beside the errors of tracks; ties
-        go to the smaller distance, then to the earlier frame. `iou` as in `map`. n frames; the interval
-        is over videos. Value None without objects.
+        As `pm_k_map` with each frame that has objects as an anchor; ties go to the smaller distance,
+        then to the earlier frame. `k`: frames, 0 or more. `iou` as in `map`. n frames; the interval is
+        over videos. Value None without objects. Raises `UsageError` for a negative `k`.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks

@@ -14,6 +14,8 @@ def idf1(predictions: Predictions, score: float = SCORE) -> Result:
 
     n true objects. What `hota` says of its data holds here too. Ristani et al., "Performance
     Measures and a Data Set for Multi-Target, Multi-Camera Tracking", 2016, as `trackeval` has it.
+    `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+    score.
 
     Example, of what it needs:
 

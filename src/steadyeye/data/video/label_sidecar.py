@@ -117,7 +117,10 @@ NOTHING = Sidecar(None, {})
 
 
 def read(labels: str | None) -> Sidecar:
-    """The sidecar at a path, or one label for every frame where `labels` is no file name."""
+    """The sidecar at a path, or one label for every frame where `labels` is no file name.
+
+    Raises `UsageError` for a file that is absent, or whose classes or labels are invalid.
+    """
     if labels is None:
         return NOTHING
     path = resolve_path(labels) if URL.match(labels) else Path(labels)

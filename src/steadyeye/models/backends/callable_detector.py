@@ -24,7 +24,7 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
     `threshold` says below which score it returns nothing, 0.0 where it has none. Where it has an
     attribute `fix_candidates`, image →
     `steadyeye.models.introspection.differentiable.FixedCandidates`, it can be explained with
-    integrated gradients.
+    integrated gradients. Raises `UsageError` for a path that names no function.
 
     Example: `callable_detector(path='my_models:detect', classes='coco')`
     """
