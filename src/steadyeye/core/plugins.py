@@ -238,7 +238,7 @@ def outside_marks(kind: str, specs: Iterable[str]) -> dict[str, str]:
 
 
 def build(kind: str, spec: Spec) -> Any:
-    """What the plugin that `spec` names returns for its arguments; any failure is a `UsageError`."""
+    """What the plugin of `spec` returns for its arguments; any failure raises `UsageError`."""
     plugin = load(kind, spec.name)
     check_arguments(plugin, spec)
     try:
