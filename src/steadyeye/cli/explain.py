@@ -8,10 +8,10 @@ import typer
 from steadyeye.cli.options import (
     CacheOptions,
     ClassMap,
+    ConfidentScore,
     Data,
     InferenceOptions,
     Models,
-    Out,
     ProgressOptions,
     command,
     job_flags,
@@ -21,24 +21,33 @@ from steadyeye.cli.run import NECESSARY, read_job
 from steadyeye.cli.run_report import show_report
 from steadyeye.cli.terminal import say
 
+ReferenceData = Annotated[
+    str | None, typer.Option(help="Data to take correct detections from; default: --data.")
+]
+Probes = Annotated[
+    str,
+    typer.Option(
+        help="Probes, e.g. 'patch_shuffle(repeats=5), background'; `steadyeye ls probes` lists all."
+    ),
+]
+
 
 @command()
 def explain(
     *,
+    out: Annotated[str, typer.Option(help="Folder of the run.")],
     model: Models = None,
     data: Data = None,
-    reference: Annotated[
-        str | None, typer.Option(help="Reference data for the correct detections; default: --data.")
-    ] = None,
-    analyses: Annotated[
-        str, typer.Option(help="Analyses, e.g. 'patch_shuffle(repeats=5), background'.")
-    ] = "patch_shuffle",
-    out: Out = None,
-    score: Annotated[float, typer.Option(help="Confidence threshold of a mistake.")] = 0.8,
+    reference: ReferenceData = None,
+    analyses: Probes = "patch_shuffle",
+    score: ConfidentScore = 0.8,
     limit: Annotated[
-        int | None, typer.Option(help="Maximum number of mistakes, drawn at random.")
+        int | None,
+        typer.Option(help="Maximum number of mistakes, sampled at random; default: all."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Random seed; default: 0.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed of the sample and the probes; default: 0.")
+    ] = None,
     class_map: ClassMap = None,
     inference: InferenceOptions,
     cache: CacheOptions,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from steadyeye.cli.options import Metrics, command, join_options
+from steadyeye.cli.options import ReportMetrics, command, join_options
 from steadyeye.cli.terminal import say, show
 from steadyeye.core.storage.files import place
 
@@ -12,12 +12,12 @@ from steadyeye.core.storage.files import place
 @command()
 def leaderboard(
     runs: Annotated[
-        list[str], typer.Argument(help="Folders of runs: several models on the same data.")
+        list[str], typer.Argument(help="Folders of finished runs: several models on the same data.")
     ],
-    out: Annotated[str, typer.Option(help="The folder to write.")] = "leaderboard",
-    metrics: Metrics = None,
+    out: Annotated[str, typer.Option(help="Folder to write.")] = "leaderboard",
+    metrics: ReportMetrics = None,
 ) -> None:
-    """Write a leaderboard of models on data sets: a page that opens offline, cards, numbers."""
+    """Write a leaderboard of models on data sets: a page that opens offline, cards, tables."""
     from steadyeye.report.compare import list_unranked
     from steadyeye.report.leaderboard_files import check_folder, write_site
     from steadyeye.report.leaderboard_site import build_site

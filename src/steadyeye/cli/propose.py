@@ -19,16 +19,21 @@ if TYPE_CHECKING:
 
 @command()
 def propose(
-    run: Annotated[str, typer.Argument(help="The folder of a run of a detector on whole videos.")],
-    out: Annotated[Path, typer.Option(help="The sidecar to write: videos, frames, labels.")] = Path(
-        "proposed.json"
+    run: Annotated[str, typer.Argument(help="Folder of a finished run of a detector on videos.")],
+    out: Annotated[Path, typer.Option(help="JSON sidecar to write: the labels of each video.")] = (
+        Path("proposed.json")
     ),
-    seconds: Annotated[float, typer.Option(help="How long an object has to be followed.")] = 1.0,
-    sure: Annotated[float, typer.Option(help="The mean score that it has to have, 0…1.")] = 0.7,
+    seconds: Annotated[
+        float, typer.Option(help="Minimum time in seconds from an object's first to last frame.")
+    ] = 1.0,
+    sure: Annotated[
+        float, typer.Option(help="Minimum mean score of an object, above 0 and at most 1.")
+    ] = 0.7,
 ) -> None:
-    """Propose labels from objects that a detector finds without a break, for `sample --labels`.
+    """Propose labels for `sample --labels` from objects that a detector follows in one class.
 
-    People confirm them: an anchor at a time, and its neighbours in bulk (`review-audit`).
+    An object counts if the detector loses it in at most 5 % of its frames. People confirm the
+    labels: every anchor, and its neighbours in bulk (`review-audit`).
     """
     import json
 

@@ -8,12 +8,26 @@ from typing import Annotated, Any
 
 import typer
 
-from steadyeye.cli.options import ClassMap, Data, Models, ProgressOptions, command
+from steadyeye.cli.options import ClassMap, Models, ProgressOptions, command
 from steadyeye.cli.progress import watching
 from steadyeye.cli.terminal import progress_console, say, show
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of, quote_word
 from steadyeye.core.spec import Spec, parse
+
+OtherFrames = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Source of other anchors with neighbours, e.g. \"davis(root='DAVIS', "
+        "labels='labels.csv')\"; may be repeated."
+    ),
+]
+LabelClasses = Annotated[
+    str | None,
+    typer.Option(
+        help="Classes for labelling: a known list (vid30), a file, or names such as cat,dog."
+    ),
+]
 
 
 @command()
@@ -23,29 +37,33 @@ def sample(
     videos: Annotated[
         list[Path] | None, typer.Argument(help="Video files or folders of videos.")
     ] = None,
-    data: Data = None,
+    data: OtherFrames = None,
     boxes: Annotated[
-        Path | None, typer.Option(help="Boxes to review instead of frames, as COCO JSON.")
+        Path | None,
+        typer.Option(help="COCO JSON file of boxes to review instead of frames; needs --images."),
     ] = None,
     images: Annotated[Path | None, typer.Option(help="Folder of the images of --boxes.")] = None,
     labels: Annotated[
-        str | None, typer.Option(help="A sidecar file of labels and scene cuts.")
+        str | None,
+        typer.Option(
+            help="Labels of the videos: a sidecar file (.json or .csv), or one class name for all."
+        ),
     ] = None,
-    classes: Annotated[
-        str | None, typer.Option(help="Classes for labelling: vid30, ytbb, a file, or a,b,c.")
-    ] = None,
+    classes: LabelClasses = None,
     model: Models = None,
     class_map: ClassMap = None,
-    k: Annotated[int, typer.Option(help="Neighbours on each side of an anchor.")] = 10,
-    anchors: Annotated[int, typer.Option(help="Anchors per video.")] = 1,
+    k: Annotated[int, typer.Option(help="Number of neighbours on each side of an anchor.")] = 10,
+    anchors: Annotated[int, typer.Option(help="Number of anchors per video.")] = 1,
     seed: Annotated[int, typer.Option(help="Random seed of the anchors.")] = 0,
     display: ProgressOptions,
 ) -> None:
     """Make a set for review: anchors with neighbours, or suggested boxes.
 
-    With --model, tells which of the set's classes a model cannot name, before people label any.
+    With --model, prints which classes of the set a model cannot name, before people label any.
     """
-    models = ModelsToCheck(model or [], class_map)
+    from steadyeye.runner.short_forms import expand_model
+
+    models = ModelsToCheck(list(map(expand_model, model or [])), class_map)
     if boxes or images:
         more = [*(videos or ()), *(data or ()), *([classes] if classes else ())]
         _sample_boxes((boxes, images), out, more, models, display.form)

@@ -50,7 +50,7 @@ class ImageFolder:
         if twice:
             raise UsageError(
                 f"'{self.root}' has {number_of(len(twice), 'image')} more than once, first "
-                f"'{min(twice)}'"
+                f"'{min(twice)}'; keep one file of each"
             )
         return paths
 

@@ -72,7 +72,8 @@ def _present(table: ImageTable, folder: ImageFolder | None) -> tuple[ImageTable,
     is_present = np.asarray(pc.is_in(table.ids, value_set=names).to_numpy(zero_copy_only=False))
     if not is_present.any():
         raise UsageError(
-            f"'{folder.root}' holds none of the {number_of(len(table), 'image')} listed"
+            f"'{folder.root}' holds none of the {number_of(len(table), 'image')} listed; give "
+            "the folder of these images"
         )
     foreign = names.filter(pc.invert(pc.is_in(names, value_set=table.ids)))
     texts = [
