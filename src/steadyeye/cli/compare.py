@@ -202,7 +202,7 @@ def gate(
 def _print_verdicts(verdicts: Sequence["GateVerdict"], outputs: VerdictOptions) -> None:
     """Prints the verdicts of a gate, and writes them to the files that are asked for."""
     from steadyeye.core.storage.files import write_output
-    from steadyeye.report import gate, gate_metrics
+    from steadyeye.report import gate, gate_verdict
     from steadyeye.report.gate_verdict import HOLDS
 
     for verdict in verdicts:
@@ -216,7 +216,7 @@ def _print_verdicts(verdicts: Sequence["GateVerdict"], outputs: VerdictOptions) 
     if outputs.junit is not None:
         write_output(place(outputs.junit), gate.junit(verdicts))
     if outputs.openmetrics is not None:
-        write_output(place(outputs.openmetrics), gate_metrics.write_metrics(verdicts).encode())
+        write_output(place(outputs.openmetrics), gate_verdict.write_metrics(verdicts).encode())
 
 
 def _print_boards(boards: "Boards", several: bool) -> None:

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
 from steadyeye.core.defaults import METRICS
-from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError, join_errors
 from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import say_reach
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, parse, split
+from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.types import Metric, Model, Source, read_needs
 from steadyeye.degradation.sweep import COLUMNS
 from steadyeye.runner.job import Job

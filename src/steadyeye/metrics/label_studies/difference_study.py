@@ -6,9 +6,14 @@ from dataclasses import dataclass, field, replace
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import fingerprint
-from steadyeye.metrics.label_studies.answered_sets import AnsweredSets, find_sets
+from steadyeye.metrics.label_studies.answered_sets import (
+    METRIC,
+    AnsweredSets,
+    SharedSets,
+    find_sets,
+    find_shared_sets,
+)
 from steadyeye.metrics.label_studies.question import Question
-from steadyeye.metrics.label_studies.shared_sets import METRIC, SharedSets, find_shared_sets
 from steadyeye.metrics.label_studies.study import (
     Premise,
     StopRule,

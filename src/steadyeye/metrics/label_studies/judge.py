@@ -294,10 +294,8 @@ def _interval_of_strata(study: LabelStudy, counts: Counts) -> Interval:
 def _is_narrow(study: LabelStudy, counts: Counts) -> bool:
     if study.stop.target is None or counts.labelled < min(LEAST, study.countable):
         return False
-    interval = _interval(study, counts, any_time=False)
-    assert interval.low is not None, "a count has an interval"
-    assert interval.high is not None, "a count has an interval"
-    return (interval.high - interval.low) / 2 <= study.stop.target
+    low, high = _interval(study, counts, any_time=False).ends
+    return (high - low) / 2 <= study.stop.target
 
 
 def _is_enough(study: LabelStudy, counts: Counts, interval: Interval) -> bool:
@@ -306,8 +304,6 @@ def _is_enough(study: LabelStudy, counts: Counts, interval: Interval) -> bool:
     if counts.total == len(study.order):
         return True
     if study.scenes:
-        assert interval.low is not None, "a count has an interval"
-        assert interval.high is not None, "a count has an interval"
-        width = (interval.high - interval.low) / 2
-        return study.stop.target is not None and width <= study.stop.target
+        low, high = interval.ends
+        return study.stop.target is not None and (high - low) / 2 <= study.stop.target
     return _is_narrow(study, counts)

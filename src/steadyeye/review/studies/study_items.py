@@ -19,10 +19,16 @@ from steadyeye.data.annotations.review_set import image_path
 from steadyeye.review.database import items
 from steadyeye.review.protocol.counts import read_free_counts
 from steadyeye.review.protocol.stages import STAGES, ReviewPlan
-from steadyeye.review.studies.film_strips import FilmStrip, SetFrames, note_strip, read_strips
-from steadyeye.review.studies.missing_pictures import read_missing, write_missing
+from steadyeye.review.studies.film_strips import (
+    FilmStrip,
+    SetFrames,
+    note_strip,
+    read_missing,
+    read_strips,
+    write_missing,
+)
 from steadyeye.review.transactions import Database, UnavailableError
-from steadyeye.review.workflow.gold import set_gold
+from steadyeye.review.workflow.quality import set_gold
 from steadyeye.review.workflow.queue import Item, add_items
 
 STAGE = "labels"
