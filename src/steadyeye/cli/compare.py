@@ -1,4 +1,4 @@
-"""The commands that read finished runs: measure their frames, compare models, gate a model."""
+"""The commands that read finished runs: measure their frames, compare, rank and gate models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -241,3 +241,27 @@ def _print_boards(boards: "Boards", several: bool) -> None:
         ]
         columns = (*NUMBERS, "rank", "model")
         show_table(columns, rows, len(NUMBERS) + 1, heading=name_metric(board.metric))
+
+
+@command()
+def leaderboard(
+    runs: Annotated[
+        list[str], typer.Argument(help="Folders of runs: several models on the same data.")
+    ],
+    out: Annotated[str, typer.Option(help="The folder to write.")] = "leaderboard",
+    metrics: Metrics = None,
+) -> None:
+    """Write a leaderboard of models on data sets: a page that opens offline, cards, numbers."""
+    from steadyeye.report.compare import list_unranked
+    from steadyeye.report.leaderboard_files import check_folder, write_site
+    from steadyeye.report.leaderboard_site import build_site
+    from steadyeye.runner import data_changes
+
+    folders = [place(run) for run in runs]
+    check_folder(place(out))
+    site = build_site(folders, join_options(metrics))
+    unranked = list_unranked(join_options(metrics))
+    for line in (*data_changes.notes(folders), *site.findings, *unranked):
+        say(line)
+    for file in write_site(site, place(out)):
+        show(f"{file.name}: {file.resolve()}")

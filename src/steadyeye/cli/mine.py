@@ -1,4 +1,4 @@
-"""`steadyeye mine`: what detectors are confidently wrong about, as a set for people to review."""
+"""`steadyeye mine` and `explain`: what detectors are confidently wrong about, and why."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -201,3 +201,50 @@ def _print(out: Path, mined: "Mined") -> None:
     show_report(out)
     if many and mined.pictured:
         show(f"next: steadyeye review {quote_word(str(out))}")
+
+
+@command()
+def explain(
+    *,
+    model: Models = None,
+    data: Data = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Reference data for the correct detections; default: --data.")
+    ] = None,
+    analyses: Annotated[
+        str, typer.Option(help="Analyses, e.g. 'patch_shuffle(repeats=5), background'.")
+    ] = "patch_shuffle",
+    out: Out = None,
+    score: Annotated[float, typer.Option(help="Confidence threshold of a mistake.")] = 0.8,
+    limit: Annotated[
+        int | None, typer.Option(help="Maximum number of mistakes, drawn at random.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed; default: 0.")] = None,
+    class_map: ClassMap = None,
+    inference: InferenceOptions,
+    cache: CacheOptions,
+    display: ProgressOptions,
+) -> None:
+    """Explain a detector's confident mistakes. Resumes like `run`."""
+    from steadyeye.explain import run
+    from steadyeye.report import build
+    from steadyeye.runner.short_forms import expand_data
+
+    how = run.Explaining(analyses, reference, score, limit)
+    progress = watching(display.form)
+    data = [expand_data(text) for text in data or ()]
+    if how.reference:
+        how = replace(how, reference=expand_data(how.reference))
+        # one that is among the data is computed once
+        data = list(dict.fromkeys([*data, str(how.reference)]))
+    settings = {"model": model, "data": data, "out": out, "class_map": class_map, "seed": seed}
+    flags = job_flags(inference, cache, **settings)
+    checked = run.check(read_job(None, flags, necessary=NECESSARY), how)
+    with progress as watcher:
+        explained = run.explain(checked, watcher)
+    content = build.write_explanation(explained)
+    for line in content.headline:
+        say(line)
+    for section in content.sections:
+        say(section.title)
+    show_report(explained.out)
