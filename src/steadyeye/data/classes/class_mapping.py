@@ -31,7 +31,6 @@ from steadyeye.data.classes.matching import (
     by_openimages,
     by_row_above,
     by_spelling,
-    same_names,
     sense,
 )
 
@@ -114,7 +113,6 @@ __all__ = [
     "ClassMap",
     "between",
     "by_meaning",
-    "by_name",
     "from_file",
     "identity",
     "list_unmatched",
@@ -127,11 +125,6 @@ __all__ = [
 def identity(classes: Classes) -> ClassMap:
     """The map of every class to itself."""
     return ClassMap(classes, classes, tuple((i,) for i in range(len(classes))), "identity")
-
-
-def by_name(source: Classes, target: Classes) -> ClassMap:
-    """The map between classes of the same name; case, underscores and blanks do not count."""
-    return of_destinations(source, target, same_names(source.names, target.names), "by name")
 
 
 def by_meaning(source: Classes, target: Classes) -> ClassMap:
