@@ -115,13 +115,6 @@ def judge(study: LabelStudy, labels: Labels) -> StudyResult:
     return StudyResult(interval, bound, holds, evidence, counts, enough, more)
 
 
-def next_sets(study: LabelStudy, labels: Labels, most: int = 1) -> tuple[str, ...]:
-    """The candidates and checks to ask about next, in order; none where it is enough."""
-    if judge(study, labels).enough:
-        return ()
-    return tuple(name for name in study.order if _of(study, labels, name) is None)[:most]
-
-
 def check_known(study: LabelStudy | DifferenceStudy, labels: Labels) -> None:
     """Raises `UsageError` for labels of sets that the data do not have."""
     strangers = sorted(set(labels) - set(study.sets))
