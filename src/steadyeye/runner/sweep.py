@@ -62,7 +62,10 @@ def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
     specs = list(dict.fromkeys(map(str, split(text))))
     for spec in map(parse, specs):
         if spec.name in GROUPS:
-            _refuse_parameters(spec)
+            if spec.kwargs:
+                raise UsageError(
+                    f"{spec}: '{spec.name}' takes no parameters; name the operator that has them"
+                )
         elif not plugins.exists("operators", spec.name):
             raise unknown("operator", spec.name, (*GROUPS, *plugins.names("operators")))
     groups = [name for name in GROUPS if name in specs]
@@ -74,13 +77,6 @@ def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
     members = [plugins.build("operators", Spec(name)) for group in groups for name in GROUPS[group]]
     allowed = [operator for operator in members if gradients or not operator.needs_gradient]
     return tuple({operator.name: operator for operator in (*allowed, *singles)}.values())
-
-
-def _refuse_parameters(group: Spec) -> None:
-    if group.kwargs:
-        raise UsageError(
-            f"{group}: '{group.name}' takes no parameters; name the operator that has them"
-        )
 
 
 def levels(text: str, chosen: Sequence[Operator] = ()) -> tuple[int, ...]:

@@ -108,7 +108,7 @@ def _identity(
             "fingerprint": source[1].fingerprint,
             "columns": [
                 *list_columns(source[1], class_map),
-                *_detection_column(model[1], source[1]),
+                *(("detections",) if detects(model[1]) and "boxes" in source[1].columns else ()),
             ],
             "notes": [*source[1].notes, *_alone(source[1], class_map)],
             **({} if parents is None else {"parents": [list(above) for above in parents]}),
@@ -124,11 +124,6 @@ def _identity(
         "shard_rows": shard_rows(len(source[1])),
         "batch": job.batch or BATCHES.get(model[1].recipe.get("runtime", ""), BATCH),
     }
-
-
-def _detection_column(model: Model, source: Source) -> tuple[str, ...]:
-    """The column that a detector adds where there are boxes to compare its own with."""
-    return ("detections",) if detects(model) and "boxes" in source.columns else ()
 
 
 def _model_classes(model: Model, source: Source) -> Classes:

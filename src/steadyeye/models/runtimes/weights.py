@@ -202,24 +202,16 @@ def load_module(path: str, allow_pickle: bool = False) -> nn.Module:
         raise UsageError(f"there is no model file '{path}'")
     entries = _entries(file)
     if any("/code/" in entry for entry in entries):
-        return _load_scripted(file)
+        with _explain_damage(file):
+            check_pickles(file)
+            scripted: nn.Module = torch.jit.load(file, "cpu")  # type: ignore[no-untyped-call]
+            return scripted.eval()
     if any(entry.endswith(("/archive_format", "/models/model.json")) for entry in entries):
         _check_pickle(file, allow_pickle, "torch reads a .pt2 file with pickle and eval")
-        return _load_exported(file)
+        with _explain_damage(file):
+            # an exported program is frozen as it was exported: it has no eval()
+            return torch.export.load(file).module()
     return _load_pickled(file, allow_pickle)
-
-
-def _load_scripted(file: Path) -> nn.Module:
-    with _explain_damage(file):
-        check_pickles(file)
-        scripted: nn.Module = torch.jit.load(file, "cpu")  # type: ignore[no-untyped-call]
-        return scripted.eval()
-
-
-def _load_exported(file: Path) -> nn.Module:
-    with _explain_damage(file):
-        # an exported program is frozen as it was exported: it has no eval()
-        return torch.export.load(file).module()
 
 
 @contextmanager

@@ -140,7 +140,8 @@ class StudyItems:
         places = {name: place for place, name in enumerate(self.order)}
 
         def work(connection: Connection) -> None:
-            known = _list_known(connection)
+            query = select(items.c.key).where(items.c.stage == STAGE)
+            known = frozenset(connection.execute(query).scalars())
             new = [
                 Item(STAGE, name, name, self._describe(name), position=places.get(name, -1))
                 for name in sorted(self.pending - known)
@@ -156,8 +157,3 @@ class StudyItems:
 
 def _list_images(strip: FilmStrip) -> Sequence[str]:
     return [strip.image, *(image for _, image in strip.strip)]
-
-
-def _list_known(connection: Connection) -> frozenset[str]:
-    query = select(items.c.key).where(items.c.stage == STAGE)
-    return frozenset(connection.execute(query).scalars())
