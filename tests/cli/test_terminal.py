@@ -1,5 +1,8 @@
 """What stands on a terminal of 80 columns, of fewer and of more, and in a pipe."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import explain_toys
@@ -122,3 +125,14 @@ def test_a_module_between_colons_is_printed_as_it_is(capsys):
     for to in (console, progress_console):
         show("run --model py:fire:detect", to=to)
     assert capsys.readouterr() == ("run --model py:fire:detect\n",) * 2
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [("iso8859-1", "é ± - >= x \\u03c4"), ("ascii", "\\xe9 +/- - >= x \\u03c4")],
+)
+def test_an_encoding_without_our_signs_prints_every_line(encoding, expected):
+    lines = "from steadyeye.cli.terminal import say, spell_signs; spell_signs(); say('é ± − ≥ ✗ τ')"
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", lines], env=env, capture_output=True, check=False)
+    assert done.stdout.decode(encoding).strip() == expected, done.stderr

@@ -10,10 +10,11 @@ from nrtk.impls.perturb_image.photometric.blur import AverageBlurPerturber
 from steadyeye import testing
 from steadyeye.api import evaluate
 from steadyeye.core import plugins
+from steadyeye.core.boxes import boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.degradation.counter_rng import stream_key
-from steadyeye.degradation.operator import Context
+from steadyeye.degradation.operator import Context, move_boxes
 
 KEY = stream_key(0, "image", "operator")
 BLUR = {"level": "blur_limit", "values": [[3, 3], [9, 9], [15, 15]]}
@@ -105,6 +106,15 @@ def find_box(image):
     return np.array([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1])
 
 
+def test_what_leaves_the_image_but_for_the_rounding_of_a_library_is_ignored():
+    shift = {"translate_px": {"x": [-17, -17], "y": [-8, -8]}}
+    operator = build("albumentations", name="Affine", arguments=shift)
+    before = boxes([[0, 17, 17, 60], [0, 17, 18, 60]], [0, 0])
+    moved = move_boxes(operator, before, 1, (120, 160), KEY)
+    assert moved.crowd.tolist() == [True, False]
+    assert moved.boxes.round(3).tolist() == [[0, 0, 0, 0], [0, 9, 1, 52]]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -122,12 +132,12 @@ def test_true_boxes_go_where_the_object_goes(text, seed):
     image[50:70, 60:90] = 255
     operator, key = plugins.build("operators", parse(text)), stream_key(seed, "image", "operator")
     pixels = degrade(operator, image, key=key)
-    boxes = np.array([[60.0, 50, 90, 70], [500.0, 500, 600, 600]])
-    moved = operator.move(boxes.copy(), 1, image.shape[:2], key)
+    before = np.array([[60.0, 50, 90, 70], [500.0, 500, 600, 600]])
+    moved = operator.move(before.copy(), 1, image.shape[:2], key)
     assert np.abs(moved[0] - find_box(pixels)).max() <= 2
     assert (moved[1] == 0).all(), "what was outside is nowhere"
     if "Flip" not in text:
-        assert not np.array_equal(moved[0], boxes[0])
+        assert not np.array_equal(moved[0], before[0])
 
 
 def test_boxes_that_leave_the_image_have_no_area():

@@ -16,12 +16,13 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from sqlalchemy import select
 
 from steadyeye.cli import main
+from steadyeye.cli.review_tables import build_tables
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
 from steadyeye.data.annotations import review_set
 from steadyeye.review import database
 from steadyeye.review.bulk import audit, skip_pairs
-from steadyeye.review.database import audits, decisions
+from steadyeye.review.database import audits, decisions, items
 from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.stages import read_plan
@@ -295,6 +296,19 @@ def test_a_review_is_shortened_to_its_end(finished):
     assert summary["shortcut"]["holds"]
     assert summary["table"][0]["reviewed"] == len(review.shown)
     assert [person["name"] for person in summary["reviewers"]] == ["r0"]
+    spared, audited = read_spared(summary)
+    with review.db.reading() as c:
+        states = c.execute(select(items.c.state).where(items.c.stage == "pairs")).scalars().all()
+    counts = {state: f"{states.count(state):,}" for state in ("mirrored", "beyond", "bulk")}
+    assert {name: n for n, name, _ in spared} == {name: n for name, n in counts.items() if n != "0"}
+    sample = f"{row.sizes[row.step]:,}"
+    assert audited == [("1", sample, str(row.wrong), "5\u202f%", "passed")]
+
+
+def read_spared(summary):
+    """The rows of the two tables of what nobody is asked about: pairs, and audits."""
+    tables = {table.columns[0]: table.rows for table in build_tables(summary)}
+    return tables["pairs"], tables["audit"]
 
 
 def test_the_order_of_the_answers_changes_nothing(finished, tmp_path):
@@ -398,6 +412,9 @@ def test_bulk_stands_only_as_long_as_its_audit_does(tmp_path):
     assert "is no longer valid" in review.audit()
     reasons = [v.reason for v in review.verdicts().values()]
     assert verdicts.IN_BULK not in reasons
+    with review.db.reading() as c:
+        _, audited = read_spared(status.summarise(c, review.folder, review.plan))
+    assert audited[-1][-1].startswith("no longer valid")
     with review.db.reading() as c, pytest.raises(UsageError, match="are not decided"):
         export_set(c, review.folder, review.plan, tmp_path / "out")
 

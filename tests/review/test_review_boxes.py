@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import os
 
 import cv2
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from forked import steadyeye
 from PIL import Image as Pillow
 from review_boxes import BOX, FINE, Boxes, candidates, write
-from review_toys import CLASSES, GOOD, NO, YES, Review, draw, source
+from review_toys import CLASSES, GOOD, NO, SERVER, YES, Review, draw, source
 from whole_runs import davis
 
 from steadyeye.api import evaluate
@@ -27,6 +28,7 @@ from steadyeye.review.interchange.coco import export_coco
 from steadyeye.review.interchange.frames import export_pmsets, export_set
 from steadyeye.review.protocol.counts import read_item_counts
 from steadyeye.review.protocol.objects import check_object
+from steadyeye.review.protocol.reviewers import lock_reviewer
 from steadyeye.review.results import status
 from steadyeye.review.results.impact import measure_impact
 from steadyeye.review.results.recount import check_counts
@@ -185,6 +187,39 @@ def test_gold_questions_of_boxes_are_no_review(boxes):
         ("boxes", None, 1),
         ("mistakes of the annotation", None, 0),
     ]
+
+
+def test_a_known_answer_is_no_mistake_that_people_found_in_the_annotation(tmp_path):
+    """Four detections of a cat that the data call dog; of one it is known, people say the rest."""
+    content = candidates()
+    for box in content["annotations"]:
+        box |= {"category_id": 3, "score": 0.9, "annotated": "dog"}
+    sample_boxes(*write(tmp_path, content))
+    folder = review_set.read(tmp_path / "set")
+    review = Boxes(folder, 1, stages={"classification": 1})
+    with review.db.writing() as c:
+        set_gold(c, "classification", "12", check_object(FINE, ("cat",)))
+    review.everything("classification", lambda payload: FINE)
+    with review.db.reading() as c:
+        lines = table_one(c, folder, review.plan)
+        summary = status.summarise(c, folder, review.plan)
+    assert summary["table"][0]["reasons"] == {"the detector was right": 3}
+    assert lines[-1] == status.CountedLine("mistakes of the annotation", None, 3)
+
+
+@pytest.mark.skipif(SERVER not in os.environ, reason="SQLite has one writer at a time")
+def test_who_checks_boxes_does_not_wait_for_who_drew_them(boxes):
+    """Two who check what the other one drew would else wait for each other for ever."""
+    review = Boxes(boxes, 2, stages={"boxes": 1})
+    for number in (0, 1):
+        (drawing,) = review.next("boxes", number)
+        review.say(drawing, {"boxes": [BOX]}, number)
+    (check,) = review.next("box_check", 0)
+    with review.db.writing() as c:
+        lock_reviewer(c, review.who(1))  # as while an answer of theirs is stored
+        review.say(check, {"boxes": [BOX]}, 0)
+    with review.db.reading() as c:
+        assert check_counts(c, review.plan) == []
 
 
 @pytest.mark.slow

@@ -43,10 +43,11 @@ def _run() -> None:
 
     from steadyeye.cli.interrupts import INTERRUPTED, interrupts
     from steadyeye.cli.options import ParsingError, app, check_given_once, keep_text
-    from steadyeye.cli.terminal import quiet_packages
+    from steadyeye.cli.terminal import quiet_packages, spell_signs
     from steadyeye.core.errors import UsageError, describe_failure
 
     quiet_packages()
+    spell_signs()
     interrupts.begin()
     # a process that ends searches all of its objects for garbage, 0.1 s, and then frees them anyway
     atexit.register(gc.freeze)

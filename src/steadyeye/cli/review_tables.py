@@ -24,6 +24,8 @@ def build_tables(summary: Mapping[str, Any]) -> Sequence[StatusTable]:
         _stages(summary["stages"]),
         _table_one(summary["table_one"]),
         _reasons(summary["table"]),
+        _shortcut(summary.get("shortcut")),
+        _audits(summary.get("shortcut")),
         _people(summary["reviewers"]),
         _agreement(summary["agreement"]),
         _comments(summary["comments"]["latest"]),
@@ -61,6 +63,40 @@ def _reasons(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
         for reason, count in stage["reasons"].items()
     ]
     return StatusTable(("n", "stage", "not accepted because, each reason counted"), 1, rows)
+
+
+SPARED = {
+    "mirrored": "a pair of the same two frames is asked in their place",
+    "implied": "surely similar; accepted in bulk once an audit has passed",
+    "beyond": "hardly similar, and left out",
+    "bulk": "accepted in bulk after an audit",
+}
+"""State of pairs that are spared → why nobody is asked about them."""
+LAPSED = "no longer valid, because decisions were changed"
+
+
+def _shortcut(shortcut: Mapping[str, Any] | None) -> StatusTable:
+    counts = shortcut["spared"] if shortcut else {}
+    rows = [(f"{n:,}", state, SPARED[state]) for state, n in counts.items() if n]
+    return StatusTable(("pairs", "spared", "because"), 1, rows)
+
+
+def _audits(shortcut: Mapping[str, Any] | None) -> StatusTable:
+    columns = ("audit", "sample", "wrong", "most wrong of all accepted", "state")
+    if shortcut is None:
+        return StatusTable(columns, 4, ())
+    states = {} if shortcut["holds"] else {"passed": LAPSED}
+    rows = [
+        (
+            str(row["id"]),
+            f"{row['drawn']:,}",
+            "—" if row["wrong"] is None else f"{row['wrong']:,}",
+            f"{100 * row['most']:g}\u202f%",
+            states.get(row["state"], row["state"]),
+        )
+        for row in shortcut["audits"]
+    ]
+    return StatusTable(columns, 4, rows)
 
 
 def _people(people: Sequence[Mapping[str, Any]]) -> StatusTable:

@@ -4,6 +4,8 @@ Where the output is no terminal (a pipe, a file), nothing is wrapped: a sentence
 other packages would print is kept from stderr, where only our lines and errors belong.
 """
 
+import codecs
+import io
 import logging
 import os
 import re
@@ -62,6 +64,38 @@ def name_controls(line: str) -> str:
     what follows or turn its direction.
     """
     return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), line)
+
+
+SPELLINGS = {
+    "–": "-",
+    "−": "-",
+    "…": "...",
+    "≤": "<=",
+    "≥": ">=",
+    "±": "+/-",
+    "✓": "+",
+    "✗": "x",
+    "→": "->",
+}
+"""Our signs in ASCII, for an output without them; a number that loses its sign is wrong."""
+
+
+def spell_signs() -> None:
+    """Lets stdout print every character in any encoding, as in a terminal of ISO 8859-1.
+
+    Characters that it does not have are printed as in `SPELLINGS`, others by their number.
+    """
+    codecs.register_error("spelled", _spell)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="spelled")
+
+
+def _spell(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    sign = error.object[error.start]
+    spelling = SPELLINGS.get(sign) or sign.encode("ascii", "backslashreplace").decode()
+    return spelling, error.start + 1
 
 
 def show_table(columns: Row, rows: Sequence[Row], numbers: int, *, heading: str = "") -> None:

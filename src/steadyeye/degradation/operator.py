@@ -15,6 +15,8 @@ DEFAULT = "0:30"
 """The levels of operators where nobody says which; of one that has fewer, those that it has."""
 LEVELS = 30
 """The last level of the operators of Swingler 2022."""
+LEAST = 0.01
+"""Pixels: what is left narrower than that of a box is the rounding of libraries, no object."""
 Trail: TypeAlias = Callable[[int], Image]
 """`trail(level)`: the image at that level. Levels are asked for in rising order."""
 Gradient: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -126,8 +128,8 @@ def move_boxes(
     """The true boxes of an image where an operator puts them at a level, as many as there were.
 
     `size`: (height, width) in pixels. `key`: of the image, as `Context.key`. Boxes are cut at the
-    edges of the image; what lies outside of it keeps its place among them, and is ignored. Raises
-    `UsageError` for an operator that does not say where it puts them.
+    edges of the image; one that lies outside of it stays among them as an ignored box without area.
+    Raises `UsageError` for an operator that does not say where it puts them.
 
     Example:
         >>> from steadyeye.core.boxes import boxes
@@ -136,15 +138,16 @@ def move_boxes(
         >>> right = Operator("right", lambda image, context: lambda level: image, move=shift)
         >>> moved = move_boxes(right, boxes([[0, 0, 4, 4], [9, 0, 10, 4]], [0, 0]), 2, (8, 10), 0)
         >>> moved.boxes.tolist(), moved.crowd.tolist()
-        ([[2.0, 0.0, 6.0, 4.0], [9.0, 0.0, 10.0, 4.0]], [False, True])
+        ([[2.0, 0.0, 6.0, 4.0], [0.0, 0.0, 0.0, 0.0]], [False, True])
 
     """
     if operator.move is None or not level or not len(boxes):
         return boxes
     height, width = size
     cut = np.clip(operator.move(boxes.boxes.copy(), level, size, key), 0, [width, height] * 2)
-    outside = (cut[:, 2:] <= cut[:, :2]).any(axis=1)
-    cut[outside] = boxes.boxes[outside]
+    outside = (cut[:, 2:] - cut[:, :2] < LEAST).any(axis=1)
+    # at its old place it would excuse false positives on what is there now
+    cut[outside] = 0
     shrunk = areas(cut) / np.maximum(areas(boxes.boxes), 1e-9)
     return replace(boxes, boxes=cut, crowd=boxes.crowd | outside, area=boxes.area * shrunk)
 

@@ -1,8 +1,10 @@
 """The identity F1 of the tracks of a detector, by the package `trackeval`."""
 
+import numpy as np
+
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.track_evaluation import judge, load_metric
+from steadyeye.metrics.sequences.track_evaluation import SequenceData, Share, judge, load_metric
 from steadyeye.metrics.sequences.tracklets import SCORE
 
 PACKAGES = ("trackeval",)
@@ -21,4 +23,9 @@ def idf1(predictions: Predictions, score: float = SCORE) -> Result:
         >>> install_line([], PACKAGES)
         'pip install --no-deps trackeval'
     """
-    return judge("idf1", "IDF1", load_metric("identity", "Identity"), predictions, score)
+    return judge("idf1", load_metric("identity", "Identity"), _share, predictions, score)
+
+
+def _share(judged: SequenceData) -> Share:
+    right = 2.0 * judged["IDTP"]
+    return Share(np.array([right]), np.array([right + judged["IDFN"] + judged["IDFP"]]), 1)

@@ -166,6 +166,34 @@ def test_the_first_video_stream_is_read_and_the_notes_tell_of_others(
         assert source[0].key().startswith("first picture ") is bool(others)
 
 
+INTERLACED = {"flags": "+ildct+ilme"}
+AS_CODED = {
+    "fields.mp4": ("libx264", "yuv420p", {"x264-params": "interlaced=1"}, {}, "interlaced"),
+    "fields.mpg": ("mpeg2video", "yuv420p", INTERLACED, {}, "interlaced"),
+    "fields.mov": ("prores_ks", "yuv422p10le", INTERLACED, {}, "interlaced"),
+    "wide.mp4": ("libx264", "yuv420p", {"aspect": "2:1"}, {}, "not square"),
+    "hd.mp4": ("libx264", "yuv420p", {}, {"size": (1280, 720)}, "BT.601"),
+    "hd_709.mp4": ("libx264", "yuv420p", {"colorspace": "bt709"}, {"size": (1280, 720)}, ""),
+    "hd.png.mov": ("png", "rgb24", {}, {"size": (1280, 720)}, ""),
+    "sd.mp4": ("libx264", "yuv420p", {}, {"size": (720, 576)}, ""),
+}
+
+
+@pytest.mark.parametrize("name", AS_CODED)
+def test_the_notes_tell_of_pictures_that_a_player_changes(name, tmp_path):
+    """Of lines of two moments, of pixels that are not square, of colours that are not stated."""
+    codec, form, options, more, expected = AS_CODED[name]
+    path = encoded.write(tmp_path / name, codec, form, options, count=6, **more)
+    for source in (video(path=str(path), k=1), every_frame(path=str(path), cuts="none")):
+        words = {
+            word
+            for word in ("interlaced", "not square", "BT.601")
+            for note in source.notes
+            if word in note and "1 of 1 video" in note and f"first '{name}'" in note
+        }
+        assert words == ({expected} if expected else set())
+
+
 def test_a_picture_of_a_cover_is_no_video(tmp_path):
     """As in a piece of music: it counted as a video of one frame."""
     path = write_streams(tmp_path / "song.mp4", (64, "mjpeg", 1, PICTURE))

@@ -26,8 +26,15 @@ from steadyeye.core.types import Evaluated, Sample
 from steadyeye.data.sources.frames import frames
 from steadyeye.data.video.decoder import frame, index
 from steadyeye.metrics.covariates import pm_set_measures
-from steadyeye.metrics.covariates.breakage import MEASURES, distribution, effects, outcomes
-from steadyeye.metrics.covariates.measures import COLUMNS, PAIR
+from steadyeye.metrics.covariates.breakage import (
+    MEASURES,
+    Outcomes,
+    distribution,
+    effects,
+    fit_effects,
+    outcomes,
+)
+from steadyeye.metrics.covariates.measures import COLUMNS, PAIR, Measure
 from steadyeye.metrics.covariates.pm_set_measures import (
     box_changes,
     measure_set,
@@ -508,6 +515,52 @@ def test_measures_that_say_the_same_are_not_held_together(planted_set):
     joint = {e.measure.name for e in fit.measures if e.joint}
     assert len(joint & {"contrast_change", "sharpness_change"}) == 1
     assert all(e.alone for e in fit.measures if e.measure.name in {"contrast_change", "motion"})
+
+
+def list_neighbours(broken, clusters):
+    """Neighbours of which nothing is known but whether they broke and in which cluster."""
+    rows = np.arange(len(broken))
+    return Outcomes(rows, rows, broken, np.asarray(clusters).astype(str), "")
+
+
+def fit_columns(columns, broken):
+    """Effects of columns on neighbours of 20 videos of 20."""
+    measures = [Measure(f"m{number}", f"m{number}") for number in range(len(columns))]
+    return fit_effects(measures, columns, list_neighbours(broken, np.repeat(np.arange(20), 20)))
+
+
+def test_a_measure_that_varies_in_one_video_is_not_said_to_separate():
+    rng = np.random.default_rng(0)
+    only = np.zeros(400)
+    only[:10] = 1
+    fit = fit_columns([rng.normal(size=400), only], rng.random(400) < 0.3)
+    plain, single = fit.measures
+    assert plain.alone
+    assert (single.alone, single.note) == (None, "the same value in all clusters but one")
+
+
+def test_the_joint_model_is_of_measures_that_vary_where_all_are_known():
+    """A rare measure had no value but 0 where another one was known: no joint model was fitted."""
+    rng = np.random.default_rng(0)
+    first, rare, missing = rng.normal(size=400), np.zeros(400), rng.normal(size=400)
+    rare[rng.choice(400, 30, replace=False)] = 1
+    missing[rare == 1] = np.nan
+    fit = fit_columns([first, rare, missing], rng.random(400) < expit(first - 1))
+    assert all(effect.alone for effect in fit.measures)
+    assert [effect.measure.name for effect in fit.measures if effect.joint] == ["m0", "m1"]
+    assert fit.joint == "jointly m0, m1 (400 neighbours)"
+
+
+def test_the_joint_model_has_as_many_measures_as_tens_of_broken_neighbours_in_it():
+    """Each measure was missing for other broken neighbours: 7 were left for 7 measures."""
+    rng = np.random.default_rng(0)
+    broken = np.zeros(400, dtype=bool)
+    broken[places := rng.choice(400, 70, replace=False)] = True
+    columns = rng.normal(size=(7, 400))
+    for number, column in enumerate(columns):
+        column[places[9 * number : 9 * number + 9]] = np.nan
+    fit = fit_columns(list(columns), broken)
+    assert fit.joint == "jointly m0, m1, m2 (373 neighbours)"  # with 43 broken; a fourth leaves 34
 
 
 def make_sets(values, scores, **tags):

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from steadyeye import testing
-from steadyeye.core.boxes import select, take
+from steadyeye.core.boxes import Detections, boxes, detection_table, select, take, truth_table
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated
+from steadyeye.degradation.operator import Operator, move_boxes
 from steadyeye.metrics.degraded_recall import degraded_recall
 from steadyeye.metrics.detection.degraded import find_objects
 from steadyeye.metrics.detection.matching import IOUS
@@ -97,6 +98,26 @@ def test_map_is_that_of_the_objects_that_an_operator_leaves_in_the_image(moved):
     blur, _ = map_failure_points(moved, thresholds=(0.5,)).cells
     below = np.flatnonzero(by_operator["blur"] / clean < 0.5)
     assert blur.cells[0].value == (below[0] + 1 if len(below) else None)
+
+
+def test_a_detection_where_an_object_was_that_an_operator_moved_outside_is_a_false_positive():
+    right = Operator("shift", lambda image, _: lambda _: image, move=lambda b, *_: b + [60, 0] * 2)
+    objects = [boxes([[50, 10, 90, 50]], [0]), boxes([[5, 10, 35, 50]], [0])]
+    after = [move_boxes(right, own, 1, (100, 100), np.uint64(0)) for own in objects]
+    # the second object is found wherever it is, the first where it was before too
+    places = [([50, 10, 90, 50], 0.9), ([5, 10, 35, 50], 0.8)]
+    places += [([50, 10, 90, 50], 0.9), ([65, 10, 95, 50], 0.8)]
+    answers = [
+        Detections(np.array([place], dtype=float), np.zeros(1, np.int32), np.array([score]))
+        for place, score in places
+    ]
+    table = replace(
+        testing.example_sweep(2, 1, operators=("shift",)),
+        boxes=truth_table([*objects, *after]),
+        detections=detection_table(answers),
+    )
+    clean, shifted = mpc(table).cells[0].cells
+    assert (clean.value, shifted.value) == (1, pytest.approx(0.5))
 
 
 def test_an_object_that_an_operator_moves_outside_is_ignored_and_not_lost(moved):

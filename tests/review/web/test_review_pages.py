@@ -469,20 +469,25 @@ def test_the_admin_adds_pauses_and_lets_go_on(start_site, visit):
 
 def test_offline_the_page_says_so_and_nothing_is_lost(start_site, visit):
     ann = visit((site := start_site(stages={"pairs": 1})).join("ann")).stage("pairs")
+    ann.decide("u")
+    assert ann.saved() == "Saved: unsure"
     ann.page.wait_for_selector("html[data-loaded='2']")
     ann.context.set_offline(True)
     ann.wait_text("#offline", "Offline: answers wait in this tab and are sent later.")
+    assert ann.text("#saved") == "Saved: unsure"
     ann.decide("y")
+    # what was saved is not the answer that was just given
+    assert ann.text("#saved") == ""
     ann.press("y")
     ann.wait_text("#offline", "2 answers wait in this tab to be sent; the next picture comes then.")
     similar = ann.page.get_by_role("button", name="Similar", exact=True)
     assert similar.is_disabled()
     ann.context.set_offline(False)
-    ann.saved()
+    assert ann.saved() == "Saved: similar"
     ann.page.wait_for_selector(READY)
     assert similar.is_enabled()
     assert ann.text("#offline") == ""
-    assert [row.answer["similar"] for row in site.list_decisions()] == ["yes", "yes"]
+    assert [row.answer["similar"] for row in site.list_decisions()] == ["unsure", "yes", "yes"]
     offline = [text for text in ann.complaints if "ERR_INTERNET_DISCONNECTED" in text]
     ann.complaints[:] = [text for text in ann.complaints if text not in offline]
 

@@ -35,6 +35,10 @@ CONTAINERS = (
 
 Playlists (HLS, DASH, concat) would open every video that they name, wherever it lies.
 """
+PROGRESSIVE, UNSPECIFIED = 1, 2
+"""FFmpeg's AV_FIELD_PROGRESSIVE, below all orders of fields, and AVCOL_SPC_UNSPECIFIED."""
+HD_WIDTH, SD_HEIGHT = 1280, 576
+"""From which width and above which height players take colours for BT.709."""
 FARTHEST_REORDER = 16
 """Frames by which a codec may reorder: by more only a clock that starts again falls back."""
 TIMED = frozenset({"mov", "matroska", "mpegts", "flv"})
@@ -121,6 +125,20 @@ def disorder(packets: Packets) -> str:
     return ""
 
 
+@dataclass(frozen=True)
+class Display:
+    """What a player does to the pictures of a stream, which are read as they are coded.
+
+    `interlaced`: their lines show two moments in turn. `aspect`: width of a pixel over its height.
+    `hd_untagged`: they are in HD, which players take for BT.709 where the matrix of the colours is
+    not stated, as here.
+    """
+
+    interlaced: bool = False
+    aspect: Fraction = Fraction(1)
+    hd_untagged: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class VideoIndex:
     """The frames of a video, numbered from 0 in the order in which decoding shows them.
@@ -130,6 +148,7 @@ class VideoIndex:
     `steadyeye.data.video.key_frames`. `in_order`: why the video is decoded in order from its start;
     empty where it need not be. Its frames are then those that decoding yielded, and `lost` packets
     failed to decode. `fps`: frames a second. `others`: video streams of the file that are not read.
+    `display`: what players do to its pictures.
     """
 
     path: Place
@@ -141,6 +160,7 @@ class VideoIndex:
     in_order: str = ""
     lost: int = 0
     others: int = 0
+    display: Display = Display()
 
     def __len__(self) -> int:
         return len(self.pts)
@@ -246,12 +266,26 @@ def _index(path: Place) -> VideoIndex:
             _check_whole(path, stream.frames, packets)
             why = packets.unproven or disorder(packets)
             video = _of_frames(path, why) if why else _of_packets(path, stream, packets)
-            return replace(video, others=len(_list_streams(container)) - 1)
+            others = len(_list_streams(container)) - 1
+            return replace(video, others=others, display=_read_display(stream, video.display))
     except av.EOFError as error:
         raise _empty(path) from error
     except av.FFmpegError as error:
         hint = "it is no video, a list of other files, or truncated"
         raise UsageError(f"cannot open the video '{path}': {error.strerror}; {hint}") from error
+
+
+def _read_display(stream: Any, decoded: Display) -> Display:
+    """`decoded`: what the frames told, of a video that was decoded."""
+    context = stream.codec_context
+    order = getattr(context, "field_order", 0)  # PyAV 16 does not say it of undecoded streams
+    return Display(
+        interlaced=decoded.interlaced or order > PROGRESSIVE,
+        aspect=stream.sample_aspect_ratio or Fraction(1),
+        hd_untagged=(context.width >= HD_WIDTH or context.height > SD_HEIGHT)
+        and context.colorspace == UNSPECIFIED
+        and str(context.pix_fmt).startswith("yuv"),
+    )
 
 
 def _list_streams(container: Any) -> list[Any]:
@@ -300,6 +334,7 @@ def _of_frames(path: Place, why: str) -> VideoIndex:
     presentation: list[int | None] = []
     decoding: list[int | None] = []
     lost = 0
+    interlaced = False
     with open_video(path) as container:
         stream = picture_stream(container)
         stream.thread_type = "NONE"
@@ -311,12 +346,14 @@ def _of_frames(path: Place, why: str) -> VideoIndex:
             else:
                 presentation.append(frame.pts)
                 decoding.append(frame.dts)
+                interlaced |= frame.interlaced_frame
     if not presentation:
         raise _empty(path)
     known = presentation if timed else min(presentation, decoding, key=_count_faults)
     times = _complete(known, 1 / (rate or 1) / base)
     none = np.zeros(0, np.int64)
-    return VideoIndex(path, times, none, none, base, rate, why, lost)
+    display = Display(interlaced)
+    return VideoIndex(path, times, none, none, base, rate, why, lost, display=display)
 
 
 def _count_faults(times: list[int | None]) -> tuple[bool, int]:

@@ -1,7 +1,7 @@
 """What a reader must know of videos, for the notes of a source."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sized
+from collections.abc import Iterator, Mapping, Sized
 from contextlib import suppress
 
 from steadyeye.core.format import number_of
@@ -9,7 +9,7 @@ from steadyeye.data.video.video_index import VideoIndex
 
 
 def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
-    """How videos are read, by name: in order from the start, of one stream, with losses, twice."""
+    """How videos are read, by name: in order from the start, of one stream, as coded, twice."""
     notes = []
     slow = [name for name, video in videos.items() if video.in_order]
     if slow:
@@ -31,6 +31,7 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
             f"{number_of(len(lost), 'video')} cannot be decoded; frames are numbered without them; "
             f"first '{lost[0]}'"
         )
+    notes += _display_notes(videos)
     copies = _find_copies(videos)
     if copies:
         first, original = next(iter(copies.items()))
@@ -39,6 +40,32 @@ def video_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
             f"'{original}'; intervals treat them as different videos"
         )
     return tuple(notes)
+
+
+def _display_notes(videos: Mapping[str, VideoIndex]) -> Iterator[str]:
+    """In what the pictures that are read differ from those that a player shows."""
+    interlaced = [name for name, video in videos.items() if video.display.interlaced]
+    if interlaced:
+        yield (
+            f"{_count(interlaced, videos)} interlaced and read so: a frame shows two moments, and "
+            "moving objects have combed edges; deinterlace what the model will see deinterlaced; "
+            f"first '{interlaced[0]}'"
+        )
+    wide = [name for name, video in videos.items() if video.display.aspect != 1]
+    if wide:
+        aspect = videos[wide[0]].display.aspect
+        yield (
+            f"{_count(wide, videos)} with pixels that are not square, read as coded: a player "
+            f"stretches the frames; first '{wide[0]}', whose pixels are "
+            f"{aspect.numerator}:{aspect.denominator}"
+        )
+    untagged = [name for name, video in videos.items() if video.display.hd_untagged]
+    if untagged:
+        yield (
+            f"{_count(untagged, videos)} in HD without a stated matrix of colours, read as BT.601 "
+            "as by FFmpeg and OpenCV, though most HD videos are BT.709: colours may be slightly "
+            f"off; first '{untagged[0]}'"
+        )
 
 
 def _count(some: Sized, videos: Sized) -> str:

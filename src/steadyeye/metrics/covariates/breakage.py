@@ -195,8 +195,8 @@ def effects(predictions: Predictions, neighbours: Outcomes) -> Effects:
 
     A measure is fitted with at least 10 broken and 10 kept neighbours, the broken ones from at
     least 5 videos (or sets); the joint model holds as many measures, in the order of `MEASURES`, as
-    have 10 of each to themselves. One that the others give (variance inflation above 10) is left
-    out of it, the most inflated first.
+    have 10 of each to themselves among the neighbours of which all are known. One that the others
+    give (variance inflation above 10) is left out of it, the most inflated first.
     """
     measures = [measure for measure in MEASURES if _is_measured(predictions, measure)]
     columns = [column(predictions, measure, neighbours.rows) for measure in measures]
@@ -246,6 +246,8 @@ def _alone(
         return replace(none, note="the same value everywhere"), np.nan
     standard = (values - values.mean()) / deviation
     effect = replace(none, gap=float(standard[broken].mean() - standard[~broken].mean()))
+    if not _varies_without_any(values, clusters):
+        return replace(effect, note="the same value in all clusters but one"), np.nan
     fit = logistic(standard[:, None], broken, clusters)
     if fit is None:
         return replace(
@@ -260,24 +262,49 @@ def _joint(
     measure_of: Sequence[int],
     neighbours: Outcomes,
 ) -> Effects:
-    fitted = [i for i, c in enumerate(columns) if np.mean(~np.isfinite(c)) <= MISSING]
-    events = int(min(neighbours.broken.sum(), (~neighbours.broken).sum()))
-    # as they are listed, not as they fit: choosing by the outcome would spoil the intervals
-    fitted = fitted[: events // EVENTS]
+    fitted, known = _select_joint(columns, neighbours)
     if len(fitted) < 2:
         return Effects(tuple(alone), "too few broken neighbours for a joint model")
-    known = np.isfinite(np.stack([columns[i] for i in fitted])).all(axis=0)
     values, fitted = _distinct(np.column_stack([columns[i][known] for i in fitted]), fitted)
     deviation = np.array([alone[measure_of[i]].deviation for i in fitted])
     standard = (values - values.mean(axis=0)) / deviation
     fit = logistic(standard, neighbours.broken[known], neighbours.clusters[known])
     if fit is None:
-        text = "no joint model: the measures together separate broken from not broken without error"
+        text = "no joint model: the measures together separate broken from not broken, or give another"
         return Effects(tuple(alone), text)
     for place, i in enumerate(fitted):
         alone[measure_of[i]] = replace(alone[measure_of[i]], joint=_odds(fit, place))
     words = ", ".join(alone[measure_of[i]].measure.words for i in fitted)
     return Effects(tuple(alone), f"jointly {words} ({int(known.sum()):,} neighbours)")
+
+
+def _select_joint(
+    columns: Sequence[NDArray[np.float64]], neighbours: Outcomes
+) -> tuple[list[int], NDArray[np.bool_]]:
+    """The columns of the joint model, and (n,) bool the neighbours of which all of them are known.
+
+    As they are listed, not as they fit: choosing by the outcome would spoil the intervals. Each
+    has to leave enough broken and kept neighbours for all, among which every one varies.
+    """
+    fitted: list[int] = []
+    every = np.ones(len(neighbours), dtype=np.bool_)
+    for i, own in enumerate(columns):
+        known = every & np.isfinite(own)
+        broken, clusters = neighbours.broken[known], neighbours.clusters[known]
+        if (
+            np.mean(~np.isfinite(own)) <= MISSING
+            and min(broken.sum(), (~broken).sum()) >= EVENTS * (len(fitted) + 1)
+            and all(_varies_without_any(columns[j][known], clusters) for j in [*fitted, i])
+        ):
+            fitted, every = [*fitted, i], known
+    return fitted, every
+
+
+def _varies_without_any(values: NDArray[np.float64], clusters: NDArray[np.str_]) -> bool:
+    """Whether (n,) values differ whichever of the clusters is left out, as the jackknife does."""
+    ends = {clusters[values.argmax()], clusters[values.argmin()]}
+    rest = [values[clusters != cluster] for cluster in ends]
+    return all(len(some) > 0 and np.ptp(some) >= 1e-9 for some in rest)
 
 
 def _distinct(

@@ -6,16 +6,18 @@ Its metrics are imported without the rest of what it can do, which needs OpenCV 
 import contextlib
 import importlib
 import io
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, in_classes, iou, take
+from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats import block_bootstrap
+from steadyeye.core.stats.bootstrap import ends
+from steadyeye.core.stats.intervals import REPLICATES, Interval
 from steadyeye.core.types import Result
 from steadyeye.metrics.detection.assignment import assign
 from steadyeye.metrics.sequences.tracklets import DETECTED, link, list_followed, note_sparse
@@ -25,6 +27,18 @@ SequenceData = dict[str, Any]
 """What `trackeval` takes of a sequence: ids from 0 and similarities, frame by frame."""
 
 
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What is right of a whole at each of t thresholds, (t,) each, and the power of their ratio.
+
+    The sums of both over sequences, divided, to that power, are what a metric is of all of them.
+    """
+
+    right: NDArray[np.float64]
+    whole: NDArray[np.float64]
+    power: float
+
+
 def load_metric(module: str, name: str) -> Any:
     """A metric of `trackeval`; what it prints as it is imported is no output of ours."""
     with contextlib.redirect_stdout(io.StringIO()):
@@ -32,32 +46,55 @@ def load_metric(module: str, name: str) -> Any:
         return getattr(getattr(metrics, module), name)({"PRINT_CONFIG": False})
 
 
-def judge(name: str, field: str, metric: Any, predictions: Predictions, score: float) -> Result:
-    """A field of a metric of `trackeval`, over all videos and classes together.
+def judge(
+    name: str,
+    metric: Any,
+    share: Callable[[SequenceData], Share],
+    predictions: Predictions,
+    score: float,
+) -> Result:
+    """A metric of `trackeval`, over all videos and classes together.
 
-    Tracks are those of `link` with `score`; a class of a video is a sequence of its own, so that an
-    object with another class is not found. A mean over thresholds where the field has several. The
-    interval is a bootstrap over videos, five or more: classes of a video are no samples of it.
+    `share`: of what the metric says of a sequence. Tracks are those of `link` with `score`; a class
+    of a video is a sequence of its own, so that an object with another class is not found.
     """
     follow(predictions, score)  # refuses what has no tracks
     sequences = list(list_sequences(predictions, score))
     timing = contextlib.redirect_stdout(io.StringIO())
     with timing:
-        judged = [metric.eval_sequence(data) for _, data in sequences]
-
-    of_video = np.array([video for video, _ in sequences], dtype=np.str_)
-    videos, numbers = np.unique(of_video, return_inverse=True)
-    members = [np.flatnonzero(numbers == number) for number in range(len(videos))]
-
-    def combine(chosen: NDArray[np.intp]) -> float:
-        places = np.concatenate([members[number] for number in chosen])
-        every = {str(i): judged[place] for i, place in enumerate(places)}
-        return float(np.mean(metric.combine_sequences(every)[field]))
-
-    estimate = block_bootstrap.bootstrap(combine, videos, 1)
+        shares = [share(metric.eval_sequence(data)) for _, data in sequences]
+    estimate = bound_mean(shares, [video for video, _ in sequences])
     objects = sum(data["num_gt_ids"] for _, data in sequences)
     own = Result.of(rename(name, score), estimate, notes=note_sparse(predictions))
     return replace(own, n=objects)
+
+
+def bound_mean(shares: Sequence[Share], of_video: Sequence[str]) -> Interval:
+    """The mean over thresholds of the powers of shares of all sequences together.
+
+    With Gaffke's bounds over videos (`core.stats.bounded_means`) by random draws: every draw rises
+    with what is right. Classes of a video are no samples of it: a single video has no interval.
+    """
+    names, video = np.unique(np.asarray(of_video, dtype=np.str_), return_inverse=True)
+    if not len(names):
+        return Interval(None, None, None, 0, "none: n = 0")
+    right, whole = (np.zeros((len(names), shares[0].right.size)) for _ in range(2))
+    np.add.at(right, video, [share.right for share in shares])
+    np.add.at(whole, video, [share.whole for share in shares])
+    power = shares[0].power
+
+    def average(part: NDArray[np.float64], of: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.mean((part / of) ** power, axis=-1), dtype=np.float64)
+
+    value = float(average(right.sum(axis=0), whole.sum(axis=0)))
+    if len(names) == 1:
+        return Interval(value, None, None, 1, "none: one video is too few")
+    draws = np.random.default_rng(0).standard_exponential((REPLICATES, len(names) + 1))
+    further = draws[:, -1:] * np.sum(whole**2, axis=0) / whole.sum(axis=0)
+    sums, weights = draws[:, :-1] @ right, draws[:, :-1] @ whole + further
+    low, high = ends(average(sums, weights))[0], ends(average(sums + further, weights))[1]
+    method = f"Gaffke's bounds over {number_of(len(names), 'video')}"
+    return Interval(value, min(low, value), max(high, value), len(names), method)
 
 
 def list_sequences(predictions: Predictions, score: float) -> Iterator[tuple[str, SequenceData]]:

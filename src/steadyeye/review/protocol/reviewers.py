@@ -178,7 +178,8 @@ def lock_reviewer(connection: Connection, reviewer: Reviewer) -> None:
     """Makes two requests of one reviewer wait for each other; SQLite has one writer anyway."""
     if connection.dialect.name != "sqlite":
         mine = select(reviewers.c.id).where(reviewers.c.id == reviewer.id)
-        connection.execute(mine.with_for_update())
+        # not for their row's key, which every item that they must not answer refers to
+        connection.execute(mine.with_for_update(key_share=True))
 
 
 def lock_unit(connection: Connection, item: int) -> None:

@@ -24,12 +24,13 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from steadyeye.core.format import number_of
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.bulk import audit
+from steadyeye.review.database import items
 from steadyeye.review.protocol.counts import (
     SPARED,
     ItemCount,
@@ -267,9 +268,10 @@ def _count_images(
     lines.append(CountedLine("boxes", None, sum(len(image.boxes) for image in images)))
     if "classification" in plan.votes:
         right = {id_ for verdict in verdicts.values() for id_ in verdict.right}
-        lines.append(
-            CountedLine("mistakes of the annotation", None, _count_annotated(folder, right))
-        )
+        gold = select(items.c.key).where(items.c.stage == "classification", items.c.known)
+        reviewed_right = right - set(connection.execute(gold).scalars())
+        mistakes = _count_annotated(folder, reviewed_right)
+        lines.append(CountedLine("mistakes of the annotation", None, mistakes))
     return lines
 
 

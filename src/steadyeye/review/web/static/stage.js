@@ -90,7 +90,7 @@ const entry = setup.quiz ? quiz(setup, { show, trouble }) : null;
 const kept = session(setup, { items: arrived, saved, trouble, refused });
 
 function saved(text) {
-  say("#saved", text);
+  say("#saved span", text);
   document.documentElement.dataset.unsaved = kept.unsaved();
 }
 
