@@ -14,7 +14,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.storage.files import Place, place
 from steadyeye.core.types import Model, Source
-from steadyeye.data.classes.class_mapping import ClassMap
+from steadyeye.data.classes.class_map import ClassMap
 from steadyeye.degradation.curves import CHOICES
 from steadyeye.degradation.operator import DEFAULT, LEVELS, Operator, parse_levels
 from steadyeye.degradation.sweep import Degrading, Sweep, refuse_without_gradient

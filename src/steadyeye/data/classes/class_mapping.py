@@ -14,9 +14,8 @@ from steadyeye.data.classes import class_lists, wordnet
 from steadyeye.data.classes.class_map import (
     ClassMap,
     of_destinations,
-    with_others,
 )
-from steadyeye.data.classes.map_file import WHAT, from_file, to_csv
+from steadyeye.data.classes.map_file import WHAT, from_file
 from steadyeye.data.classes.matching import (
     ALIAS,
     BELOW,
@@ -107,19 +106,6 @@ def _absent(whose: str, classes: Classes, list_classes: Classes, name: str) -> s
     places = {wordnet.plain(text) for text in list_classes.names}
     first = next((text for text in classes.names if wordnet.plain(text) not in places), "")
     return f"'{first}' of the {whose}'s {number_of(len(classes), 'class')} is not in {name}"
-
-
-__all__ = [
-    "ClassMap",
-    "between",
-    "by_meaning",
-    "from_file",
-    "identity",
-    "list_unmatched",
-    "proposals",
-    "to_csv",
-    "with_others",
-]
 
 
 def identity(classes: Classes) -> ClassMap:
