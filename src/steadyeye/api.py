@@ -24,10 +24,10 @@ from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import Place, make_temporary_folder, place
 from steadyeye.core.types import Model, Result, Source, results_html
-from steadyeye.data.augmented_data import augment
 from steadyeye.data.classes.class_lists import list_classes, read_given
 from steadyeye.data.python_data import read_first_image, read_items
-from steadyeye.models.detectors.python_model import adapt_model, is_maite_model
+from steadyeye.data.python_items import augment
+from steadyeye.models.detectors.function_detector import adapt_model, is_maite_model
 from steadyeye.predictions.coco_results import list_results
 from steadyeye.predictions.covariate_table import join_measures
 from steadyeye.predictions.fiftyone_results import add_to_dataset

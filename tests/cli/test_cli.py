@@ -12,7 +12,8 @@ from tiny_files import FUNCTION, write_image, write_video
 from whole_runs import command, davis
 
 from steadyeye.data.classes.class_lists import shipped_classes
-from steadyeye.data.classes.class_mapping import by_meaning, from_file
+from steadyeye.data.classes.class_mapping import by_meaning
+from steadyeye.data.classes.map_file import from_file
 
 __all__ = ["davis"]
 

@@ -8,7 +8,7 @@ import pytest
 
 MEASURE = """
 import numpy as np
-from steadyeye.core import free_memory
+from steadyeye.core import disk_columns
 
 def resident():
     status = open("/proc/self/status").read()
@@ -45,7 +45,7 @@ def test_free_memory_is_returned():
 left, held = hold(100_000)
 print(left)
 begin = resident()
-free_memory.return_free_memory()
+disk_columns.return_free_memory()
 print(left - (begin - resident()))
 """)
     assert before > 30 << 20
@@ -55,7 +55,7 @@ print(left - (begin - resident()))
 @glibc
 def test_large_arrays_have_own_pages_although_larger_ones_were_freed():
     left_of = {}
-    for call in ("", "free_memory.give_arrays_own_pages()"):
+    for call in ("", "disk_columns.give_arrays_own_pages()"):
         (left_of[call],) = run(f"""
 {call}
 del [np.ones(30 << 20, np.uint8)][:]  # glibc then holds arrays of up to that size

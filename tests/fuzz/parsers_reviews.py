@@ -13,7 +13,7 @@ from steadyeye.data.annotations import review_set
 from steadyeye.review import database
 from steadyeye.review.interchange import answers, formats
 from steadyeye.review.protocol.guidelines import read_guidelines
-from steadyeye.review.protocol.links import read_key
+from steadyeye.review.protocol.reviewers import read_key
 from steadyeye.review.protocol.stages import read_plan
 from steadyeye.review.results.recount import check_counts
 from steadyeye.review.results.status import summarise

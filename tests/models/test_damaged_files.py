@@ -21,8 +21,7 @@ from steadyeye.core.spec import Spec
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes import torch_export
 from steadyeye.models.runtimes.classifier import read_recipe, softmax
-from steadyeye.models.runtimes.torchscript_files import check_pickles
-from steadyeye.models.runtimes.weights import load_module, state_dict
+from steadyeye.models.runtimes.weights import check_pickles, load_module, state_dict
 from steadyeye.runner.cache.codec import CHECK, CachedAnswer, _checksum, decode, encode
 
 VIT = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}

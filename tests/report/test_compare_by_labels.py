@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from forked import refused, steadyeye
+from label_steps import next_sets
 
 import steadyeye as se
 from steadyeye.core.types import Classes, Sample
 from steadyeye.metrics.label_studies.difference_study import plan_difference
 from steadyeye.metrics.label_studies.files import write_labels, write_study
-from steadyeye.metrics.label_studies.judge import next_sets
 from steadyeye.metrics.label_studies.judge_difference import judge_difference
 from steadyeye.metrics.label_studies.model_difference import say_difference
 from steadyeye.metrics.label_studies.question import parse_question

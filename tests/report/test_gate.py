@@ -34,7 +34,7 @@ from steadyeye.report.gate import (
     requirements,
     tolerance,
 )
-from steadyeye.report.gate_metrics import write_metrics
+from steadyeye.report.gate_verdict import write_metrics
 from steadyeye.report.sample_size import to_show
 from steadyeye.runner.collect import ask
 from steadyeye.testing import example_corruptions

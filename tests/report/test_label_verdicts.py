@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from forked import steadyeye
+from label_steps import next_sets
 
 from steadyeye import testing
 from steadyeye.core.errors import UsageError
 from steadyeye.metrics.label_studies.files import read_study, write_labels, write_study
-from steadyeye.metrics.label_studies.judge import next_sets
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import Premise, parse_premise, plan_study
 from steadyeye.metrics.pm_k import pm_k

@@ -37,7 +37,7 @@ from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import strip_orientation
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.workflow import queue
-from steadyeye.review.workflow.gold import set_gold
+from steadyeye.review.workflow.quality import set_gold
 from steadyeye.testing import check_source
 
 __all__ = ["davis"]

@@ -21,7 +21,7 @@ from steadyeye.review.results.recount import check_counts
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.workflow import quality, queue
 from steadyeye.review.workflow.decisions import Submission, decide, undo
-from steadyeye.review.workflow.gold import set_gold
+from steadyeye.review.workflow.quality import set_gold
 
 ANCHORS = [
     GOOD,

@@ -17,7 +17,7 @@ from steadyeye.review.protocol import reviewers, votes
 from steadyeye.review.results import status
 from steadyeye.review.workflow import decisions, remaining
 from steadyeye.review.workflow.decisions import RefusedError
-from steadyeye.review.workflow.gold import set_gold
+from steadyeye.review.workflow.quality import set_gold
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The commands that read finished runs: measure their frames, compare models, gate a model."""
+"""The commands that read finished runs: measure their frames, compare, rank and gate models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -219,7 +219,7 @@ def gate(
 def _print_verdicts(verdicts: Sequence["GateVerdict"], outputs: VerdictOptions) -> None:
     """Prints the verdicts of a gate, and writes them to the files that are asked for."""
     from steadyeye.core.storage.files import write_output
-    from steadyeye.report import gate, gate_metrics
+    from steadyeye.report import gate, gate_verdict
     from steadyeye.report.gate_verdict import HOLDS
 
     for verdict in verdicts:
@@ -233,7 +233,7 @@ def _print_verdicts(verdicts: Sequence["GateVerdict"], outputs: VerdictOptions) 
     if outputs.junit is not None:
         write_output(place(outputs.junit), gate.junit(verdicts))
     if outputs.openmetrics is not None:
-        write_output(place(outputs.openmetrics), gate_metrics.write_metrics(verdicts).encode())
+        write_output(place(outputs.openmetrics), gate_verdict.write_metrics(verdicts).encode())
 
 
 def _print_boards(boards: "Boards", several: bool) -> None:
@@ -258,3 +258,27 @@ def _print_boards(boards: "Boards", several: bool) -> None:
         ]
         columns = (*NUMBERS, "rank", "model")
         show_table(columns, rows, len(NUMBERS) + 1, heading=name_metric(board.metric))
+
+
+@command()
+def leaderboard(
+    runs: Annotated[
+        list[str], typer.Argument(help="Folders of finished runs: several models on the same data.")
+    ],
+    out: Annotated[str, typer.Option(help="Folder to write.")] = "leaderboard",
+    metrics: ReportMetrics = None,
+) -> None:
+    """Write a leaderboard of models on data sets: a page that opens offline, cards, tables."""
+    from steadyeye.report.compare import list_unranked
+    from steadyeye.report.leaderboard_files import check_folder, write_site
+    from steadyeye.report.leaderboard_site import build_site
+    from steadyeye.runner import data_changes
+
+    folders = [place(run) for run in runs]
+    check_folder(place(out))
+    site = build_site(folders, join_options(metrics))
+    unranked = list_unranked(join_options(metrics))
+    for line in (*data_changes.notes(folders), *site.findings, *unranked):
+        say(line)
+    for file in write_site(site, place(out)):
+        show(f"{file.name}: {file.resolve()}")

@@ -78,6 +78,7 @@ def classmap(
 ) -> None:
     """Print a class map (model → data) as CSV, to edit and use as --class-map."""
     from steadyeye.data.classes.class_lists import read
-    from steadyeye.data.classes.class_mapping import by_meaning, to_csv
+    from steadyeye.data.classes.class_mapping import by_meaning
+    from steadyeye.data.classes.map_file import to_csv
 
     console.print(to_csv(by_meaning(read(source), read(target))), markup=False, end="")

@@ -98,7 +98,7 @@ def serve(
     `begin_study`: of a label study; called with the database, it returns what the app is to show.
     """
     from steadyeye.review import database as databases
-    from steadyeye.review.protocol.links import read_key
+    from steadyeye.review.protocol.reviewers import read_key
     from steadyeye.review.protocol.sessions import DAY, Lifetime
     from steadyeye.review.protocol.stages import read_plan
     from steadyeye.review.web import server

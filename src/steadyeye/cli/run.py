@@ -251,7 +251,7 @@ def report(
 def complete_baseline(sweep: "Job", baseline: str, overwrite: bool, form: str) -> "Job":
     """Computes what a sweep is limited by, if it is a sound one; the sweep that is limited."""
     from steadyeye.runner import validate
-    from steadyeye.runner.baseline import name_in_errors, plan_baseline
+    from steadyeye.runner.sweep import name_in_errors, plan_baseline
 
     reference, limited = plan_baseline(sweep, baseline)
     if reference is not None:

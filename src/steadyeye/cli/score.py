@@ -57,7 +57,7 @@ def score(
 ) -> None:
     """Score saved predictions, without the model and the images."""
     from steadyeye.core.abilities import may_have_files
-    from steadyeye.core.free_memory import give_arrays_own_pages, return_free_memory
+    from steadyeye.core.disk_columns import give_arrays_own_pages, return_free_memory
     from steadyeye.data.classes.class_lists import read
     from steadyeye.runner import job, validate
     from steadyeye.runner.run import run as complete

@@ -3,18 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import Protocol
+
+from steadyeye.core.format import Ranged
 
 ALPHA = 0.05
-
-
-class Ranged(Protocol):
-    """A number with the ends of its 95 % interval, None where it has none."""
-
-    @property
-    def low(self) -> float | None: ...  # noqa: D102
-    @property
-    def high(self) -> float | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True)

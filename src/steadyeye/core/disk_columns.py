@@ -1,11 +1,14 @@
 """Long columns of numbers on the disk, in pages that the system may take back at any time.
 
 A column lies in a file without a name, of which nothing is left however the process ends. Where the
-disk has no room for it, it stays in memory.
+disk has no room for it, it stays in memory. Memory that a process has freed is given back to the
+system where the C library is glibc; elsewhere nothing happens.
 """
 
+import ctypes
 import mmap
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from itertools import pairwise
@@ -16,6 +19,7 @@ from typing import IO, Any
 from weakref import WeakSet, finalize
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 LARGE = 1 << 20
@@ -164,3 +168,33 @@ def _choose_folder() -> Path | None:
     """The folder of the files; None: the one that `tempfile` chooses."""
     names_folder = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
     return None if names_folder or not os.access(FOLDER, os.W_OK) else FOLDER
+
+
+OWN_PAGES = 1 << 22
+"""Bytes from which on an array has pages of its own, which go as it goes."""
+
+MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
+
+
+def give_arrays_own_pages() -> None:
+    """Has every array of `LARGE` bytes or more given back as it is freed.
+
+    Left to itself, glibc raises that size up to 32 MB with each array that is freed, and holds the
+    smaller ones for others, which parts of a job that follow each other do not need.
+    """
+    _call("mallopt", MMAP_THRESHOLD, OWN_PAGES)
+
+
+def return_free_memory() -> None:
+    """Gives all that is free back: columns on the disk, what Arrow holds for later, and glibc."""
+    release_pages()
+    pa.default_memory_pool().release_unused()
+    _call("malloc_trim", 0)
+
+
+def _call(name: str, *arguments: int) -> None:
+    """Calls a function of the C library that has it."""
+    if sys.platform == "linux":
+        function = getattr(ctypes.CDLL(None), name, None)
+        if function is not None:
+            function(*arguments)

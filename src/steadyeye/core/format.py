@@ -8,15 +8,20 @@ WITHIN = "within this one video only"
 """How the method of an interval ends that says nothing of other footage."""
 
 
-class Share(Protocol):
-    """A share, 0…1, with the ends of its interval; None where there is none."""
+class Ranged(Protocol):
+    """A number with the ends of its 95 % interval, None where it has none."""
 
-    @property
-    def value(self) -> float | None: ...  # noqa: D102
     @property
     def low(self) -> float | None: ...  # noqa: D102
     @property
     def high(self) -> float | None: ...  # noqa: D102
+
+
+class Share(Ranged, Protocol):
+    """A share, 0…1, with the ends of its interval; None where there is none."""
+
+    @property
+    def value(self) -> float | None: ...  # noqa: D102
 
 
 def number_of(n: int, noun: str, plural: str = "") -> str:

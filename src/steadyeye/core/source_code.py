@@ -223,23 +223,18 @@ def _definition(statement: ast.stmt) -> Definition:
             references.add((node.id, ""))
     # `a.b` holds the name `a` as well; where it is only taken apart, the parts count
     apart = {name for name, attribute in references if attribute}
-    bare = _bare(statement)
+    before_dots = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
+    bare = {
+        node.id
+        for node in _walk(statement)
+        if isinstance(node, ast.Name) and id(node) not in before_dots
+    }
     symbols = {
         reference
         for reference in references
         if reference[1] or reference[0] not in apart or reference[0] in bare
     }
     return Definition(ast.dump(statement), frozenset(symbols), frozenset(constants))
-
-
-def _bare(statement: ast.stmt) -> set[str]:
-    """The names that stand by themselves somewhere, rather than before a dot."""
-    before_dots = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
-    return {
-        node.id
-        for node in _walk(statement)
-        if isinstance(node, ast.Name) and id(node) not in before_dots
-    }
 
 
 def _names(statement: ast.stmt) -> set[str]:

@@ -52,7 +52,9 @@ def parse(text: str) -> Spec:
         raise _bad(text, "arguments must be named")
     kwargs: dict[str, Any] = {}
     for word in node.keywords:
-        key = _keyword(text, word)
+        if word.arg is None:
+            raise _bad(text, "'**' is not allowed")
+        key = word.arg
         if key in kwargs:
             raise _bad(text, f"'{key}' is given twice")
         kwargs[key] = _literal(text, word)
@@ -90,12 +92,6 @@ def _parts(text: str) -> list[str]:
     parts.append(text[start:])
     # as in a list of Python, one comma may stand at the end
     return parts if parts[-1].strip() else parts[:-1]
-
-
-def _keyword(text: str, word: ast.keyword) -> str:
-    if word.arg is None:
-        raise _bad(text, "'**' is not allowed")
-    return word.arg
 
 
 def _literal(text: str, word: ast.keyword) -> Any:

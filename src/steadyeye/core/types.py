@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import notebook
 from steadyeye.core.boxes import Boxes, Detections
-from steadyeye.core.format import WITHIN, format_metric, format_metric_ends, number_of
+from steadyeye.core.format import WITHIN, Share, format_metric, format_metric_ends, number_of
 from steadyeye.core.predictions import Predictions
 
 Image: TypeAlias = NDArray[np.uint8]
@@ -169,15 +169,9 @@ class Detector(Protocol):
     def __call__(self, images: Iterable[Image], /) -> Sequence[Detections]: ...
 
 
-class Estimate(Protocol):
+class Estimate(Share, Protocol):
     """A value with its 95 % interval, n and method, as `core.stats.intervals.Interval` is."""
 
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
     @property
     def n(self) -> int: ...
     @property

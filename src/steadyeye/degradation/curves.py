@@ -224,7 +224,7 @@ def _whole(name: str, values: NDArray[np.floating], sweep: Profiles, unit: str) 
         return Result(name, None, None, None, 0, "none: n = 0", unit=unit)
     bounds = _bounds(sweep.predictions, unit)
     own = bootstrap.mean_interval(values[known], sweep.videos[known], bounds)
-    return Result(name, own.value, own.low, own.high, own.n, own.method, (), (), unit)
+    return Result.of(name, own, unit=unit)
 
 
 def _means(
@@ -269,9 +269,7 @@ def _exact(names: Sequence[str], block: NDArray[np.float32], sweep: Profiles) ->
             results.append(_describe_selection(name, success, "share"))
             continue
         known = ~np.isnan(success)
-        share = proportion(success[known] > 0, sweep.videos[known])
-        numbers = (share.value, share.low, share.high, share.n, share.method)
-        results.append(Result(name, *numbers))
+        results.append(Result.of(name, proportion(success[known] > 0, sweep.videos[known])))
     return tuple(results)
 
 

@@ -169,7 +169,7 @@ def measure_failure_shifts(
     baselines = [profiles(predictions, images) for predictions in (before, after)]
     points = [failure_points(baseline, thresholds) for baseline in baselines]
     weights = [
-        bootstrap.draws(blocks[0].videos, _counts(block, baseline))
+        bootstrap.draws(blocks[0].videos, np.isin(block.images, baseline.images))
         for block, baseline in zip(blocks, baselines, strict=True)
     ]
     # of each model the levels where the further video fails at once, and where it never does
@@ -213,11 +213,6 @@ def accuracy_loss(predictions: Predictions) -> Statistic:
     loss = right[sweep.row[0, 0]] - degraded
 
     return bootstrap.mean_statistic(loss, sweep.videos, (-1, 1))
-
-
-def _counts(every: Profiles, baseline: Profiles) -> NDArray[np.bool_]:
-    """(images,) those that count for a model."""
-    return np.isin(every.images, baseline.images)
 
 
 def _levels(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from steadyeye.core import model_stages
 from steadyeye.core.errors import UsageError
@@ -141,6 +141,8 @@ class ProbeGrid:
     measure: Measure | None = None
     unmeasured: Mapping[str, Tag] = field(default_factory=dict)
     about: Callable[[Target], Step] | None = None
+    # detections are over the detector's own classes
+    classes: ClassVar[Classes | None] = None
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -151,11 +153,6 @@ class ProbeGrid:
     def name(self) -> str:
         """The data and the probe, `davis+patch_shuffle`."""
         return f"{self.subject.source.name}+{self.probe}"
-
-    @property
-    def classes(self) -> Classes | None:
-        """None: detections are over the detector's own classes."""
-        return None
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -47,4 +47,4 @@ def accuracy(predictions: Predictions) -> Result:
         *((f"{lost} left out: no prediction",) if lost else ()),
         *((f"{unlabelled} left out: no label",) if unlabelled else ()),
     )
-    return Result("accuracy", share.value, share.low, share.high, share.n, share.method, notes)
+    return Result.of("accuracy", share, notes=notes)

@@ -1,5 +1,7 @@
 """How often a right answer is still right a given distance away."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from steadyeye.core.competing_classes import among_competing
@@ -40,12 +42,6 @@ def conditional_robustness(predictions: Predictions, k: int | None = None) -> Re
         ),
         max(distance_limit, 1),
     )
-    cells = tuple(
-        Result(f"distance={d}", share.value, share.low, share.high, share.n, share.method)
-        for d, share in enumerate(shares, start=1)
-    )
-    last = cells[-1]
+    cells = tuple(Result.of(f"distance={d}", share) for d, share in enumerate(shares, start=1))
     name = f"conditional_robustness(k={distance_limit})"
-    return Result(
-        name, last.value, last.low, last.high, last.n, last.interval, cells=cells[:distance_limit]
-    )
+    return replace(cells[-1], name=name, cells=cells[:distance_limit])

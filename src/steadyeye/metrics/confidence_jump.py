@@ -36,7 +36,5 @@ def confidence_jump(predictions: Predictions) -> Result:
         return Result("confidence_jump", None, None, None, 0, "none: there is nothing to count")
     mean = block_bootstrap.mean(moved, videos, block)
     tail = block_bootstrap.quantile(moved, TAIL, videos, block)
-    cell = Result("95th percentile", tail.value, tail.low, tail.high, tail.n, tail.method)
-    return Result(
-        "confidence_jump", mean.value, mean.low, mean.high, mean.n, mean.method, cells=(cell,)
-    )
+    cell = Result.of("95th percentile", tail)
+    return Result.of("confidence_jump", mean, cells=(cell,))

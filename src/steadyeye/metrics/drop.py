@@ -33,6 +33,4 @@ def drop(predictions: Predictions, k: int | None = None) -> Result:
     distance_limit = farthest(pm_sets(predictions), k)
     outcomes = trials(predictions, distance_limit)
     share = proportion(outcomes.success, outcomes.videos)
-    return Result(
-        f"drop(k={distance_limit})", share.value, share.low, share.high, share.n, share.method
-    )
+    return Result.of(f"drop(k={distance_limit})", share)

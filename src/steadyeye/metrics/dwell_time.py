@@ -1,6 +1,7 @@
 """How long an answer holds; no labels needed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,17 +50,7 @@ def dwell_time(predictions: Predictions) -> Result:
     )
     if len(answer_runs) and value.value is None:
         notes += ("the median is not reached: fewer than half of the runs end in a change",)
-    return Result(
-        value.name,
-        value.value,
-        value.low,
-        value.high,
-        value.n,
-        value.interval,
-        notes,
-        cells,
-        value.unit,
-    )
+    return replace(value, notes=notes, cells=cells)
 
 
 def _result(
@@ -74,12 +65,4 @@ def _result(
         FEWEST_BETWEEN if statistic is between else block_bootstrap.FEW,
     )
     full_name = name if name == "dwell_time" else f"{name}, {unit}"
-    return Result(
-        full_name,
-        estimate.value,
-        estimate.low,
-        estimate.high,
-        estimate.n,
-        estimate.method,
-        unit=unit,
-    )
+    return Result.of(full_name, estimate, unit=unit)

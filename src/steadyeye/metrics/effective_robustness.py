@@ -71,5 +71,4 @@ def effective_robustness(
         notes += ("the line is from other data than these",)
     scale = "" if space == "probit" else f", space={space}"
     name = f"effective_robustness(line={models.data}{scale})"
-    numbers = (effect.value, effect.low, effect.high, effect.n, effect.method)
-    return Result(name, *numbers, notes, unit="difference")
+    return Result.of(name, effect, notes=notes, unit="difference")

@@ -32,4 +32,4 @@ def flip_rate(predictions: Predictions) -> Result:
         flip_rate 5.0 % (95 % interval 0.7–85.0 %, n = 238, among 3 classes)
     """
     share = flip_share(predictions, consecutive(predictions))
-    return Result("flip_rate", share.value, share.low, share.high, share.n, share.method)
+    return Result.of("flip_rate", share)

@@ -29,6 +29,4 @@ def map_drop(predictions: Predictions, k: int | None = None, iou: float | str = 
     """
     name = name_with_iou("map_drop", farthest(pm_sets(predictions, labels=False), k), iou)
     difference = outcomes(predictions, k, iou).interval()
-    return Result(
-        name, difference.value, difference.low, difference.high, difference.n, difference.method
-    )
+    return Result.of(name, difference)

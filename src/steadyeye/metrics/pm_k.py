@@ -1,5 +1,7 @@
 """The share of anchors that a model survives within ±k frames."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from steadyeye.core.competing_classes import among_competing
@@ -38,17 +40,8 @@ def pm_k(predictions: Predictions, k: int | None = None) -> Result:
     distance_limit = farthest(sets, k)
     # the anchor counts too: pm-0 is plain accuracy
     cells = _cells(sets, distance_limit)
-    last = cells[-1]
-    return Result(
-        f"pm_k(k={distance_limit})",
-        last.value,
-        last.low,
-        last.high,
-        last.n,
-        last.interval,
-        _notes(sets),
-        cells,
-    )
+    name = f"pm_k(k={distance_limit})"
+    return replace(cells[-1], name=name, notes=_notes(sets), cells=cells)
 
 
 def _cells(sets: PmSets, distance_limit: int) -> tuple[Result, ...]:
@@ -60,10 +53,7 @@ def _cells(sets: PmSets, distance_limit: int) -> tuple[Result, ...]:
     shares = proportions(
         Counts(survived, ones, np.tile(sets.videos, distance_limit + 1), cell), distance_limit + 1
     )
-    return tuple(
-        Result(f"k={k}", share.value, share.low, share.high, share.n, share.method)
-        for k, share in enumerate(shares)
-    )
+    return tuple(Result.of(f"k={k}", share) for k, share in enumerate(shares))
 
 
 def _notes(sets: PmSets) -> tuple[str, ...]:

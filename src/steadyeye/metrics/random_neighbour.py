@@ -44,9 +44,7 @@ def random_neighbour(predictions: Predictions, k: int | None = None) -> Result:
     share, lone = _shares(predictions, sets, distance_limit)
     name, estimate = f"random_neighbour(k={distance_limit})", mean(share, sets.videos)
     notes = _notes(share, lone)
-    return Result(
-        name, estimate.value, estimate.low, estimate.high, estimate.n, estimate.method, notes
-    )
+    return Result.of(name, estimate, notes=notes)
 
 
 def _shares(

@@ -40,7 +40,7 @@ def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
     else:
         share, distance_limit, notes = _of_clips(predictions, k)
     name = f"self_consistency(k={distance_limit})"
-    return Result(name, share.value, share.low, share.high, share.n, share.method, notes)
+    return Result.of(name, share, notes=notes)
 
 
 def _of_sets(predictions: Predictions, k: int | None) -> tuple[Interval, int]:

@@ -69,13 +69,6 @@ def split_boxes(shards: Iterable[pa.Table]) -> tuple[pa.Table, CellBoxes]:
     return joined, CellBoxes(tables.get(TRUE), tables.get(OF_DATA), tables.get(OF_MODEL))
 
 
-def _find_unequal(parts: Mapping[str, Parts], names: Iterable[str]) -> list[str]:
-    """The columns in which both tables of detections differ."""
-    return [
-        name for name in names if not np.array_equal(parts[OF_DATA][name], parts[OF_MODEL][name])
-    ]
-
-
 def _create_columns(shard: pa.Table, name: str) -> dict[str, DiskColumn]:
     """The columns of `BoxTable` that a kind of boxes has in a file, by name, empty."""
     columns = {
@@ -102,9 +95,16 @@ def _make_table(columns: Mapping[str, NDArray[Any]]) -> BoxTable:
     return BoxTable(**{**columns, "score": score.array()})
 
 
+def _find_unequal(parts: Mapping[str, Parts], names: Iterable[str]) -> list[str]:
+    """The columns in which both tables of detections differ."""
+    return [
+        name for name in names if not np.array_equal(parts[OF_DATA][name], parts[OF_MODEL][name])
+    ]
+
+
 def _read_parts(shard: pa.Table, name: str, first: int) -> Parts:
     """The columns of a shard's boxes; `first`: the number of its first image."""
-    counts = _count(shard, name)
+    counts = np.diff(numbers(shard[f"{name}_label"].combine_chunks().offsets))
     boxes = _values(shard, name).reshape(-1, 4)
     parts = {
         "image": np.repeat(np.arange(first, first + len(counts), dtype=np.int64), counts),
@@ -118,11 +118,6 @@ def _read_parts(shard: pa.Table, name: str, first: int) -> Parts:
         for column in own
         if f"{name}_{column}" in shard.column_names
     }
-
-
-def _count(shard: pa.Table, name: str) -> NDArray[np.integer]:
-    """(images,) how many boxes each image has."""
-    return np.diff(numbers(shard[f"{name}_label"].combine_chunks().offsets))
 
 
 def _values(shard: pa.Table, name: str) -> NDArray[Any]:

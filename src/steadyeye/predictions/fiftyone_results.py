@@ -34,7 +34,9 @@ def add_to_dataset(predictions: Predictions, dataset: Any, field: str) -> None:
         right = [is_right if is_known else None for is_right, is_known in pairs]
         _set_values(dataset, f"{field}_right", samples, right)
     else:
-        sizes = _read_sizes(dataset)
+        dataset.compute_metadata(skip_failures=False)
+        names, widths, heights = dataset.values(["id", "metadata.width", "metadata.height"])
+        sizes = dict(zip(names, zip(widths, heights, strict=True), strict=True))
         answers = _list_detections(fiftyone, predictions, [sizes[name] for name in samples])
     _set_values(dataset, field, samples, answers)
 
@@ -59,13 +61,6 @@ def _match_samples(predictions: Predictions, dataset: Any) -> list[str]:
             "evaluated"
         )
     return [matching[row][0] for row in rows]
-
-
-def _read_sizes(dataset: Any) -> dict[str, tuple[int, int]]:
-    """Width and height of each sample in pixels, which FiftyOne reads where it has them not."""
-    dataset.compute_metadata(skip_failures=False)
-    names, widths, heights = dataset.values(["id", "metadata.width", "metadata.height"])
-    return dict(zip(names, zip(widths, heights, strict=True), strict=True))
 
 
 def _list_detections(

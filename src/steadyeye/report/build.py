@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from steadyeye.core.disk_columns import return_free_memory
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import quote_word
-from steadyeye.core.free_memory import return_free_memory
 from steadyeye.core.storage.files import Place, place, write_output
 from steadyeye.core.types import Evaluated, Source
 from steadyeye.predictions.covariate_table import state

@@ -133,7 +133,7 @@ def _draw_matrix(rankings: Sequence[Boards], models: Sequence[str]) -> Figure:
         name="models_and_data_sets",
         caption="The main number of each model on each data set, with its 95 % interval.",
         alt="The values of all models on all data sets; the table has them with their ranks.",
-        spec={**chart(layers, int(height)), "data": {"values": values}},
+        spec=chart(layers, int(height), values=values),
     )
 
 

@@ -26,7 +26,10 @@ def sections(
     """
     by_data = _by_data(evaluated)
     several = len({data for data, *_ in by_data}) > 1
-    _refuse_unreadable(list(by_data.values()), more)
+    for name in more:
+        if not any(_readable_analyses(models, [name]) for models in by_data.values()):
+            needed = ", ".join(plugins.declaration("analyses", parse(name).name).columns or ())
+            raise UsageError(f"{name} needs {needed}, which none of these runs has; leave it out")
     parts = []
     for (data, *_), models in by_data.items():
         for text in _readable_analyses(models, [*(analyses or ANALYSES), *more]):
@@ -39,13 +42,6 @@ def sections(
                 title = f"{section.title} · {data}" if several else section.title
                 parts.append(replace(section, title=title))
     return tuple(sorted(parts, key=lambda section: section.order))
-
-
-def _refuse_unreadable(data: Sequence[Sequence[Evaluated]], names: Sequence[str]) -> None:
-    for name in names:
-        if not any(_readable_analyses(models, [name]) for models in data):
-            needed = ", ".join(plugins.declaration("analyses", parse(name).name).columns or ())
-            raise UsageError(f"{name} needs {needed}, which none of these runs has; leave it out")
 
 
 def analyses_not_installed(evaluated: Sequence[Evaluated]) -> str:

@@ -12,8 +12,8 @@ import numpy as np
 
 from steadyeye.core import plugins
 from steadyeye.core.code_permission import check_names
+from steadyeye.core.disk_columns import return_free_memory
 from steadyeye.core.errors import UsageError
-from steadyeye.core.free_memory import return_free_memory
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.result_lookup import add_parameters
 from steadyeye.core.review_filter import select_reviewed

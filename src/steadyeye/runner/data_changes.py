@@ -222,7 +222,8 @@ def _hash_contents(
     source = source.base if isinstance(source, Sweep) else source
     files = source.files() if isinstance(source, OfFiles) else None
     if files is None:
-        return _of_samples(source)
+        names = encode_texts(_name(source[row]) for row in range(len(source)))
+        return ContentHashes("samples", encode_texts(source.ids), [""] * len(names), names)
 
     def read_known(stamps: Sequence[str]) -> Mapping[str, str]:
         return store.read_names(stamps) if store else {}
@@ -232,12 +233,6 @@ def _hash_contents(
         pairs = zip(hashes.stamps, hashes.names, strict=True)
         store.put_names({stamp: name for stamp, name in pairs if stamp and name != contents.GONE})
     return hashes
-
-
-def _of_samples(source: Source) -> ContentHashes:
-    """What the samples of a source are that names no files: by their keys, or by their pixels."""
-    names = encode_texts(_name(source[row]) for row in range(len(source)))
-    return ContentHashes("samples", encode_texts(source.ids), [""] * len(names), names)
 
 
 def _name(sample: Sample) -> str:

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from steadyeye.core.abilities import Numbered
 from steadyeye.core.boxes import BoxTable, Detections, areas
-from steadyeye.core.disk_columns import release_pages
+from steadyeye.core.disk_columns import release_pages, return_free_memory
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
-from steadyeye.core.free_memory import return_free_memory
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.text_files import UTF_16, parse_json, read_text

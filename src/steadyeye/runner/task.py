@@ -13,6 +13,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.model_stages import Stages, stages
 from steadyeye.core.types import Classes, Model, Source
 from steadyeye.data.classes import class_mapping
+from steadyeye.data.classes.class_map import ClassMap, with_others
 from steadyeye.data.classes.class_mapping import named_map
 from steadyeye.degradation.sweep import Degrading
 from steadyeye.predictions.shard_store import shard_rows
@@ -39,7 +40,7 @@ class Task:
 
     model: Model
     source: Source
-    class_map: class_mapping.ClassMap
+    class_map: ClassMap
     folder: str
     identity: Mapping[str, Any]
     stages: Stages
@@ -90,7 +91,7 @@ def _identity(
     model: tuple[str, Model],
     source: tuple[str, Source],
     classes: Classes,
-    class_map: class_mapping.ClassMap,
+    class_map: ClassMap,
 ) -> dict[str, Any]:
     """What the cell is: another identity, other predictions."""
     parents = class_map.target.parents
@@ -108,7 +109,7 @@ def _identity(
             "fingerprint": source[1].fingerprint,
             "columns": [
                 *list_columns(source[1], class_map),
-                *_detection_column(model[1], source[1]),
+                *(("detections",) if detects(model[1]) and "boxes" in source[1].columns else ()),
             ],
             "notes": [*source[1].notes, *_alone(source[1], class_map)],
             **({} if parents is None else {"parents": [list(above) for above in parents]}),
@@ -126,11 +127,6 @@ def _identity(
     }
 
 
-def _detection_column(model: Model, source: Source) -> tuple[str, ...]:
-    """The column that a detector adds where there are boxes to compare its own with."""
-    return ("detections",) if detects(model) and "boxes" in source.columns else ()
-
-
 def _model_classes(model: Model, source: Source) -> Classes:
     """The model's classes; a callable that names none answers in the data's, or in numbers."""
     if model.classes is not None:
@@ -141,14 +137,12 @@ def _model_classes(model: Model, source: Source) -> Classes:
     return Classes(tuple(f"class {i}" for i in range(width)))
 
 
-def class_map_of(job: Job, model: Model, source: Source) -> class_mapping.ClassMap:
+def class_map_of(job: Job, model: Model, source: Source) -> ClassMap:
     """How the classes of a model meet those of a source. Raises `UsageError` where none do."""
     return _class_map(job, model, _model_classes(model, source), (source.name, source))
 
 
-def _class_map(
-    job: Job, model: Model, classes: Classes, source: tuple[str, Source]
-) -> class_mapping.ClassMap:
+def _class_map(job: Job, model: Model, classes: Classes, source: tuple[str, Source]) -> ClassMap:
     target = source[1].classes
     if target is None and job.class_map:
         raise UsageError(
@@ -163,16 +157,16 @@ def _class_map(
         # boxes of a class that the detector does not know can still be found: as some other object
         class_map = class_mapping.between(classes, target)
     closed = job.class_list == "closed" if job.class_list else target.closed
-    return class_map if closed else class_mapping.with_others(class_map)
+    return class_map if closed else with_others(class_map)
 
 
-def list_columns(source: Source, class_map: class_mapping.ClassMap) -> tuple[str, ...]:
+def list_columns(source: Source, class_map: ClassMap) -> tuple[str, ...]:
     """The columns of a source, without the truth where no answer could be wrong."""
     alone = class_map.competing < 2
     return tuple(name for name in source.columns if not (alone and name == "truth"))
 
 
-def _alone(source: Source, class_map: class_mapping.ClassMap) -> tuple[str, ...]:
+def _alone(source: Source, class_map: ClassMap) -> tuple[str, ...]:
     """Why there is no accuracy, where only one class competes."""
     if list_columns(source, class_map) == tuple(source.columns):
         return ()
@@ -182,7 +176,7 @@ def _alone(source: Source, class_map: class_mapping.ClassMap) -> tuple[str, ...]
     )
 
 
-def _list_unreached(source: Source, class_map: class_mapping.ClassMap) -> dict[str, int]:
+def _list_unreached(source: Source, class_map: ClassMap) -> dict[str, int]:
     """The classes of samples none of whose labels any class of the model maps to: never right.
 
     With the number of such samples, counted at the first of their classes.
@@ -194,7 +188,7 @@ def _list_unreached(source: Source, class_map: class_mapping.ClassMap) -> dict[s
     return {name: firsts[name] for name in names}
 
 
-def _unreached_notes(model: Model, source: Source, class_map: class_mapping.ClassMap) -> list[str]:
+def _unreached_notes(model: Model, source: Source, class_map: ClassMap) -> list[str]:
     """The classes of samples that no class of the model maps to, in how many, and the first.
 
     Of more than `NAMED`, those in most samples, and how many more there are.

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
 from steadyeye.core.defaults import METRICS
-from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError, join_errors
 from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import say_reach
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, parse, split
+from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.types import Metric, Model, Source, read_needs
 from steadyeye.degradation.sweep import COLUMNS
 from steadyeye.runner.job import Job
@@ -101,21 +101,18 @@ def metric(spec: Spec) -> Metric:
     plugin: Metric = plugins.load("metrics", spec.name)
     plugins.check_arguments(plugin, spec, positional=1)
     if spec.name in plugins.own_names("metrics"):
-        _check_values(spec)
+        k, score, shares = (spec.kwargs.get(key) for key in ("k", "score", "thresholds"))
+        # the neighbours that are to agree with a frame: none at k=0, where all would be steady
+        least = 1 if spec.name == "self_consistency" else 0
+        if k is not None and k < least:
+            raise UsageError(f"{spec}: k counts the frames on either side; give {least} or more")
+        if score is not None and not 0 <= score <= 1:
+            raise UsageError(f"{spec}: scores are in 0…1; give a threshold such as 0.5")
+        if shares is not None and not _are_shares(shares):
+            raise UsageError(
+                f"{spec}: give shares above 0 and up to 1, such as thresholds=[0.9, 0.5]"
+            )
     return plugin
-
-
-def _check_values(spec: Spec) -> None:
-    """Raises `UsageError` for a number that a parameter of our metrics never has."""
-    k, score, shares = (spec.kwargs.get(key) for key in ("k", "score", "thresholds"))
-    # the neighbours that are to agree with a frame: none at k=0, where all would be steady
-    least = 1 if spec.name == "self_consistency" else 0
-    if k is not None and k < least:
-        raise UsageError(f"{spec}: k counts the frames on either side; give {least} or more")
-    if score is not None and not 0 <= score <= 1:
-        raise UsageError(f"{spec}: scores are in 0…1; give a threshold such as 0.5")
-    if shares is not None and not _are_shares(shares):
-        raise UsageError(f"{spec}: give shares above 0 and up to 1, such as thresholds=[0.9, 0.5]")
 
 
 def _are_shares(values: object) -> bool:

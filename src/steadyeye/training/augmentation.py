@@ -119,7 +119,10 @@ def augmentation(text: str, seed: int = 0) -> Augmentation:
     choices = [
         Choice(None, (0,), share) if spec.name == PLAIN else _choice(spec, others) for spec in specs
     ]
-    _check_distinct(choices)
+    names = [choice.operator.name for choice in choices if choice.operator]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"augmentation with '{name}' twice; name every operator once")
     return Augmentation(tuple(choices), seed)
 
 
@@ -157,13 +160,6 @@ def _share(arguments: Mapping[str, Any], choices: int) -> float:
     if set(arguments) - {"share"} or not isinstance(share, int | float) or not 0 < share < 1:
         raise UsageError(f"{Spec(PLAIN, arguments)}: plain takes a share above 0 and below 1")
     return float(share)
-
-
-def _check_distinct(choices: Sequence[Choice]) -> None:
-    names = [choice.operator.name for choice in choices if choice.operator]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"augmentation with '{name}' twice; name every operator once")
 
 
 def mirror_images(after: Augment | None = None, seed: int = 0) -> Augment:

@@ -86,7 +86,13 @@ def measure(base: str, tuned: Place, how: Measuring, out: Place, watcher: Watche
     # all that can be refused is, before the first of them is run
     plans = {name: _check_job(name, job) for name, job in jobs.items()}
     runs = {name: run(plan, watcher) for name, plan in plans.items()}
-    return _report(runs, plans, out)
+    folders: Sequence[Place] = list(runs.values())
+    content = build.document(folders)
+    for name, folder in runs.items():
+        sources = [task.source for task in plans[name].tasks]
+        build.store_pictures(folder, sources, content)
+    build.save(content, folders, [out / file for file in FILES])
+    return content
 
 
 def findings(content: Document) -> tuple[str, ...]:
@@ -133,16 +139,6 @@ def _check_job(name: str, job: Job) -> Plan:
         model_name = "the base model" if name.startswith("base") else "the fine-tuned model"
         message = str(error).replace("--class-map", "--then-class-map")
         raise UsageError(f"{model_name} cannot be measured: {message}") from error
-
-
-def _report(runs: Mapping[str, Place], plans: Mapping[str, Plan], out: Place) -> Document:
-    folders: Sequence[Place] = list(runs.values())
-    content = build.document(folders)
-    for name, folder in runs.items():
-        sources = [task.source for task in plans[name].tasks]
-        build.store_pictures(folder, sources, content)
-    build.save(content, folders, [out / file for file in FILES])
-    return content
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Classes, Image, Sample, Source
 from steadyeye.data.classes import class_mapping
 from steadyeye.data.classes.class_map import ClassMap, of_destinations
+from steadyeye.data.classes.map_file import from_file
 from steadyeye.training.protocol import Example, Examples
 
 LISTED = 5  # classes a note names
@@ -221,7 +222,7 @@ def _find_lack(example: Example, several: bool, boxed: bool) -> str:
 
 def _table(source: Classes, target: Classes, class_map: Place | None) -> ClassMap:
     if class_map is not None:
-        return class_mapping.from_file(class_map, source, target)
+        return from_file(class_map, source, target)
     try:
         return class_mapping.between(source, target)
     except UsageError:

@@ -30,7 +30,14 @@ def document(
         evaluated=(),
         sections=(
             *([_beside(both)] if both else []),
-            _curves(record, went),
+            Section(
+                topic=Topic.TRAINING,
+                place=1,
+                title=_title(went),
+                text=(_ending(record, went), _describe_data(record)),
+                figures=tuple(figures(went)),
+                tables=(_table(went),) if went.rounds else (),
+            ),
             *([_search(went, rate_search)] if rate_search else []),
             _data(record),
         ),
@@ -80,17 +87,6 @@ def _beside(both: Beside) -> Section:
 
 def _name_models(gain: Gain) -> TrainingGains:
     return TrainingGains("the base model", "the fine-tuned model", (gain,))
-
-
-def _curves(record: Mapping[str, Any], went: History) -> Section:
-    return Section(
-        topic=Topic.TRAINING,
-        place=1,
-        title=_title(went),
-        text=(_ending(record, went), _describe_data(record)),
-        figures=tuple(figures(went)),
-        tables=(_table(went),) if went.rounds else (),
-    )
 
 
 def _title(went: History) -> str:
@@ -209,7 +205,7 @@ def _search(went: History, rate_search: Mapping[str, Any]) -> Section:
                 name="training_search",
                 caption="Training loss of each learning rate (moving mean over steps).",
                 alt=f"Losses of {len(tried)} trials by step; the table has the last values.",
-                spec={**chart([line], height=240), "data": {"values": curves}},
+                spec=chart([line], height=240, values=curves),
             ),
         ),
         tables=(Table("All learning rates", ("learning rate", "loss", *columns), rows),),
@@ -287,7 +283,7 @@ def _loss(went: History) -> Figure:
         f"each round.{_describe_best(went)}",
         alt=f"Training loss from {went.losses[0]:.3g} to {went.losses[-1]:.3g} over "
         f"{number_of(went.step, 'step')}; the table has the rounds.",
-        spec={**chart([line, dots, *_best_mark(went)]), "data": {"values": rows}},
+        spec=chart([line, dots, *_best_mark(went)], values=rows),
     )
 
 
@@ -311,7 +307,7 @@ def _draw_judgements(went: History, names: Sequence[str]) -> Figure:
         caption="Metrics on the held-out data, before the first step and after each round."
         + _describe_best(went),
         alt=f"{', '.join(map(name_measure, names))} on the held-out data by step.",
-        spec={**chart([line, *_best_mark(went)]), "data": {"values": rows}},
+        spec=chart([line, *_best_mark(went)], values=rows),
     )
 
 
@@ -331,7 +327,7 @@ def _rate(went: History) -> Figure:
         name="training_rate",
         caption="Learning rate by step.",
         alt=f"The learning rate falls from {rows[0]['rate']:g} to {rows[-1]['rate']:g}.",
-        spec={**chart([line], height=160), "data": {"values": rows}},
+        spec=chart([line], height=160, values=rows),
     )
 
 

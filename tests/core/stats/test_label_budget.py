@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from label_steps import boundaries
 from scipy.special import betaln
 from scipy.stats import beta, betabinom, hypergeom, norm
 from scipy.stats import t as student
@@ -106,7 +107,7 @@ def test_few_studies_err_if_they_are_judged_after_every_label(consistent, step):
     worst = {True: 0.0, False: 0.0}
     for needed in range(1, consistent + 1, step):
         requirement = RequiredShare(needed, consistent, consistent)
-        ends = [requirement.boundaries(labelled) for labelled in range(consistent + 1)]
+        ends = [boundaries(requirement, labelled) for labelled in range(consistent + 1)]
         for truth, wrong in ((needed - 1, True), (needed, False)):
             chance, error_chance = np.zeros(consistent + 2), 0.0
             chance[0] = 1
@@ -135,7 +136,7 @@ def test_the_result_with_all_labels_is_the_true_share():
 def test_boundaries_are_those_of_the_decisions():
     requirement = RequiredShare(50, 80, 100)
     for labelled in (0, 5, 20, 50, 80):
-        passing, failing = requirement.boundaries(labelled)
+        passing, failing = boundaries(requirement, labelled)
         decisions = [requirement.decide(right, labelled).passes for right in range(labelled + 1)]
         assert [passes is True for passes in decisions].count(True) == labelled + 1 - passing
         assert decisions.count(False) == failing + 1

@@ -13,7 +13,8 @@ import steadyeye as se
 from steadyeye.cli.terminal import name_controls
 from steadyeye.core.storage.text_files import protect_cells, read_rows
 from steadyeye.core.types import Classes
-from steadyeye.data.classes.class_mapping import from_file, identity, to_csv
+from steadyeye.data.classes.class_mapping import identity
+from steadyeye.data.classes.map_file import from_file, to_csv
 from steadyeye.metrics.label_studies.files import write_labels
 from steadyeye.predictions.sample_rows import encode_rows
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from steadyeye.core import disk_columns
-from steadyeye.core.boxes import EMPTY
+from steadyeye.core.boxes import EMPTY, OOD
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage import json_lists
 from steadyeye.data.annotations import coco_columns, coco_file
-from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages
+from steadyeye.data.annotations.column_images import NO_FOLDER, BoxedImage, MissingImage
+from steadyeye.data.images import image_file
 from steadyeye.data.sources.coco import coco
 
 MASKS = ([[1, 1, 5, 1, 5, 5]], [[1, 1, 5, 1, 5, 6]], None)
@@ -216,16 +217,30 @@ def test_samples_are_those_of_single_images(tmp_path, with_images):
         )
         for image in whole.images
     ]
-    plain = BoxedImages("a", whole.classes, "", images, whole.category_ids, remarks=whole.notes)
-    for name in ("ids", "truths", "notes", "category_ids", "columns"):
-        assert getattr(source, name) == getattr(plain, name), name
-    assert (source.missing(), source.files()) == (plain.missing(), plain.files())
+    paths = [image.path for image in images if image.path]
+    assert source.ids == [image.id for image in images]
+    assert source.truths == [image.labels for image in images]
+    empty = [image.id for image in images if not image.labels]
+    boxes = [its for image in images for its in image.boxes.labels.tolist()]
+    crowds = sum(int(image.boxes.crowd.sum()) for image in images)
+    note = (
+        f"40 images with {len(boxes)} boxes, {crowds} of them crowds, {boxes.count(OOD)} of "
+        f"objects outside the classes; {len(empty)} images without any object of the classes, "
+        f"first '{empty[0]}'"
+    )
+    assert source.notes == (note, *whole.notes)
+    assert 0 < len(empty) < 40
+    assert crowds
+    assert (source.category_ids, source.columns) == (whole.category_ids, ("truth", "boxes"))
+    assert source.missing() == (list(map(str, paths)) if paths else [NO_FOLDER])
+    assert source.files() == list(dict.fromkeys(paths))
     assert source.file_names == [image["file_name"] for image in whole.images]
-    assert len(source) == len(plain) == 40
+    assert len(source) == len(images) == 40
     for place in range(-1, 40):
-        mine, its = source[place], plain[place]
-        for name in ("id", "truth", "size", "image"):
-            assert getattr(mine, name) == getattr(its, name), name
-        assert (mine.key is None) == (its.key is None)
+        mine, its = source[place], images[place]
+        assert (mine.id, mine.truth, mine.size) == (its.id, its.labels, its.size)
+        file = its.path and image_file.ImageFile(its.path)
+        assert mine.image == (file or MissingImage(its.id))
+        assert (mine.key is None) == (its.path is None)
         assert (mine.masks is None) == (mine.size is None)
         assert_same_boxes([mine.boxes], [its.boxes])

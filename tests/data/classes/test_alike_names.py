@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.types import Classes
 from steadyeye.data.classes.class_lists import classes_of_names, from_names
-from steadyeye.data.classes.class_mapping import by_name
+from steadyeye.data.classes.matching import same_names
 from steadyeye.data.classes.synonyms import match_class
 
 ONE, TWO = "caf\u00e9", "cafe\u0301"
@@ -16,11 +15,8 @@ ONE, TWO = "caf\u00e9", "cafe\u0301"
 
 def match(source, target):
     """The target's class of each of the source, or None."""
-    members = by_name(Classes(tuple(source)), Classes(tuple(target))).members
-    return [
-        next((target[i] for i, own in enumerate(members) if at in own), None)
-        for at in range(len(source))
-    ]
+    matches = same_names(source, target)
+    return [target[matches[at]] if at in matches else None for at in range(len(source))]
 
 
 def test_accents_are_the_same_in_both_forms():

@@ -11,11 +11,10 @@ import pytest
 import s3_server
 from packed_toys import Bright, build, count_images, hub, packed, parquet, picture, same, tar
 
-from steadyeye.core import duplicates
-from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.core.storage import tar_index
+from steadyeye.core.storage import tar_index, text_columns
 from steadyeye.core.storage.files import Remote, place
+from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.data.sources.webdataset import expand_braces
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner import validate
@@ -391,5 +390,5 @@ def test_ids_that_occur_twice_are_found_without_holding_them(monkeypatch):
     assert find_repeated_texts([]) == []
     assert find_repeated_texts(["a", "b", "c"]) == []
     assert find_repeated_texts(["b", "a", "b", "c", "a", "b"]) == ["b", "a"]
-    monkeypatch.setattr(duplicates, "hash", lambda text: 7, raising=False)
+    monkeypatch.setattr(text_columns, "hash", lambda text: 7, raising=False)
     assert find_repeated_texts(["a", "b", "a"]) == ["a"], "equal hashes alone say nothing"

@@ -10,7 +10,6 @@ from steadyeye import testing
 from steadyeye.core.boxes import Detections, boxes, detection_table, select, take, truth_table
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated
-from steadyeye.degradation.level_search import next_levels
 from steadyeye.degradation.operator import Operator, move_boxes
 from steadyeye.metrics.degraded_recall import degraded_recall
 from steadyeye.metrics.detection.degraded import find_objects
@@ -22,6 +21,7 @@ from steadyeye.metrics.rpc import rpc
 from steadyeye.report.analyses.degradation_profiles import degradation_profiles
 from steadyeye.report.analyses.failure_levels import failure_levels
 from steadyeye.report.render.headline import headline
+from steadyeye.runner.failure_point_search import next_levels
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from steadyeye.core.boxes import BoxTable, areas
 from steadyeye.core.disk_columns import DiskColumn
-from steadyeye.core.free_memory import give_arrays_own_pages, return_free_memory
+from steadyeye.core.disk_columns import give_arrays_own_pages, return_free_memory
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap
 from steadyeye.metrics.detection.matching import match
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from label_steps import next_sets
 from test_label_cost import evidence, is_decided
 
 from steadyeye.core.boxes import Detections, detection_table
@@ -29,7 +30,7 @@ from steadyeye.metrics.label_studies.files import (
     write_labels,
     write_study,
 )
-from steadyeye.metrics.label_studies.judge import judge, next_sets
+from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.label_reuse import judge_other_model
 from steadyeye.metrics.label_studies.model_difference import compare_models
 from steadyeye.metrics.label_studies.question import parse_question

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from label_steps import next_sets
 
 from steadyeye import testing
 from steadyeye.core.errors import UsageError
@@ -18,7 +19,7 @@ from steadyeye.metrics.label_studies.files import (
     write_labels,
     write_study,
 )
-from steadyeye.metrics.label_studies.judge import judge, next_sets
+from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.sentences import say_bound, say_result
 from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study

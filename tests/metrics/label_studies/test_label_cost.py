@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from label_steps import boundaries as list_boundaries
+from label_steps import next_sets
 from scipy.stats import hypergeom
 from test_judge import ONE_CLASS, example
 
@@ -38,7 +40,7 @@ from steadyeye.metrics.label_studies.cost_sentences import (
     say_scenes,
 )
 from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord
-from steadyeye.metrics.label_studies.judge import judge, next_sets
+from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
 
@@ -106,7 +108,7 @@ def test_boundaries_are_those_of_the_verdicts(consistent, others, data):
     for labelled in range(consistent + 1):
         boundaries, expected = (
             (passing[labelled], failing[labelled]),
-            required.boundaries(labelled),
+            list_boundaries(required, labelled),
         )
         for mine, own in zip(boundaries, expected, strict=True):
             if mine != own:  # a ratio of exactly 40 is rounded to either side
@@ -119,14 +121,14 @@ def test_large_pools_have_the_boundaries_of_the_verdicts():
     required = RequiredShare(7_000, 8_500, 10_000)
     passing, failing = find_boundaries(required)
     for labelled in (1, 10, 60, 333, 2_000, 6_999, 8_499, 8_500):
-        assert (passing[labelled], failing[labelled]) == required.boundaries(labelled)
+        assert (passing[labelled], failing[labelled]) == list_boundaries(required, labelled)
 
 
 def test_quantiles_are_those_of_simulated_studies():
     needed, consistent, right, tries = 120, 200, 140, 2_000
     required = RequiredShare(needed, consistent, 250)
     done = np.cumsum(spread_labels(required, [right])[0])
-    ends = [required.boundaries(n) for n in range(consistent + 1)]
+    ends = [list_boundaries(required, n) for n in range(consistent + 1)]
     passing, failing = np.array(ends).T
     rng = np.random.default_rng(0)
     answers = rng.permuted(np.tile(np.arange(consistent) < right, (tries, 1)), axis=1)

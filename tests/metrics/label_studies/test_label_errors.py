@@ -7,7 +7,7 @@ import pytest
 
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.label_budget import count_ends
-from steadyeye.metrics.label_studies.label_errors import widen_for_errors
+from steadyeye.review.studies.study_summary import widen_for_errors
 
 SETS = 10
 

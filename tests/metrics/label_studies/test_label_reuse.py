@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from label_steps import next_sets
 from labelled_models import make_models, make_models_of_scenes
 
 from steadyeye.core.errors import UsageError
@@ -18,7 +19,7 @@ from steadyeye.metrics.label_studies.files import (
     write_labels,
     write_study,
 )
-from steadyeye.metrics.label_studies.judge import judge, next_sets
+from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.label_reuse import judge_other_model, say_reuse
 from steadyeye.metrics.label_studies.model_difference import (
     compare_models as compare_studies,

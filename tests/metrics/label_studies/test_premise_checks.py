@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from label_steps import next_sets
 from scipy.stats import hypergeom
 
 from steadyeye import testing
@@ -22,7 +23,7 @@ from steadyeye.metrics.label_studies.files import (
     write_labels,
     write_study,
 )
-from steadyeye.metrics.label_studies.judge import judge, next_sets
+from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.premise_checks import (
     CHECK_ERROR,
     Allowance,

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from forked import refused, steadyeye
+from label_steps import next_sets
 from shown_classes import read_pictures
 
 import steadyeye as se
 from steadyeye.core.format import number_of
 from steadyeye.metrics.label_studies.files import read_study, write_labels, write_study
-from steadyeye.metrics.label_studies.judge import judge, next_sets
+from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.label_reuse import judge_other_model
 from steadyeye.metrics.label_studies.question import parse_question
 from steadyeye.metrics.label_studies.study import plan_study

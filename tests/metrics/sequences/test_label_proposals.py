@@ -75,7 +75,7 @@ def test_ranges_hold_all_labels_of_their_frames(tmp_path):
 
 
 def test_the_command_writes_a_sidecar_that_sample_takes(tmp_path, monkeypatch, capsys):
-    from steadyeye.cli import propose as module
+    from steadyeye.cli import sample as module
     from steadyeye.runner import collect
 
     table = film(lambda video, frame: [], answers, FRAMES)
@@ -92,7 +92,7 @@ def test_the_command_writes_a_sidecar_that_sample_takes(tmp_path, monkeypatch, c
 
 def test_the_command_refuses_a_video_that_was_predicted_twice(tmp_path, monkeypatch):
     """The labels of two detectors, or of two videos of one name, would be joined."""
-    from steadyeye.cli import propose as module
+    from steadyeye.cli import sample as module
     from steadyeye.runner import collect
 
     table = film(lambda video, frame: [], answers, FRAMES)

@@ -22,7 +22,7 @@ IMAGE = np.random.default_rng(3).integers(1, 256, (6, 8, 3), dtype=np.uint8)
 
 def attribute(*parts, **options):
     # captum takes seconds to import
-    from steadyeye.models.introspection.integrated_gradients import attribute_detection
+    from steadyeye.explain.probes.integrated_gradients import attribute_detection
 
     return attribute_detection(*parts, **options)
 

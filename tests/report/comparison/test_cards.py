@@ -9,7 +9,14 @@ import page_checks
 import pytest
 from PIL import Image
 
-from steadyeye.report.render.cards import ROWS, Card, CardRow, fit_size, render_card, render_picture
+from steadyeye.report.leaderboard_files import (
+    ROWS,
+    Card,
+    CardRow,
+    fit_size,
+    render_card,
+    render_picture,
+)
 
 GROUND = "#f4f6f8"
 """The colour of a card's page, which shows at the card's round corners."""

@@ -21,7 +21,7 @@ from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import read_size
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.workflow import quality
-from steadyeye.review.workflow.gold import set_gold
+from steadyeye.review.workflow.quality import set_gold
 
 __all__ = ["davis"]
 

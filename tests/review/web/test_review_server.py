@@ -23,7 +23,7 @@ from page_checks import open_link
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.review import database
-from steadyeye.review.protocol import links, reviewers
+from steadyeye.review.protocol import reviewers
 from steadyeye.review.web import access, guard, server
 from steadyeye.review.web.access import Access
 from steadyeye.review.web.app import build_app
@@ -159,16 +159,16 @@ def test_on_all_addresses_the_links_work_on_the_network(root):
 
 
 def test_the_key_of_links_is_for_its_owner_alone(tmp_path):
-    key = links.read_key(tmp_path)
-    path = tmp_path / links.KEY_FILE
+    key = reviewers.read_key(tmp_path)
+    path = tmp_path / reviewers.KEY_FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o644)
-    assert links.read_key(tmp_path) == key
+    assert reviewers.read_key(tmp_path) == key
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [*tmp_path.iterdir()] == [path]
     path.write_text("spoilt")
     with pytest.raises(UsageError, match="holds no key of links; put it back, or delete it"):
-        links.read_key(tmp_path)
+        reviewers.read_key(tmp_path)
 
 
 def test_a_link_made_with_another_key_works_and_cannot_be_shown(tmp_path):

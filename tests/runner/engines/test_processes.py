@@ -25,8 +25,7 @@ from steadyeye.predictions.shard_store import begin
 from steadyeye.runner import validate
 from steadyeye.runner.engines import processes as engine
 from steadyeye.runner.engines.driver import Driver, ShardComputer
-from steadyeye.runner.engines.gpus import list_gpus
-from steadyeye.runner.engines.processes import Shards
+from steadyeye.runner.engines.processes import Shards, list_gpus
 from steadyeye.runner.engines.work_order import build_task, open_order
 from steadyeye.runner.job import Cluster, Job, Processes, read_engine
 from steadyeye.runner.run import run

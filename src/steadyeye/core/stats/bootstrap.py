@@ -104,9 +104,7 @@ def mean_interval(
     assert values.min() >= least - slack, "no value lies below the bounds"
     assert values.max() <= most + slack, "no value lies above the bounds"
     interval = mean((values.astype(np.float64) - least) / width, videos)
-    assert interval.low is not None, "of something"
-    assert interval.high is not None, "of something"
-    low, high = (least + width * end for end in (interval.low, interval.high))
+    low, high = (least + width * end for end in interval.ends)
     value = float(np.mean(values, dtype=np.float64))
     # images that are each of their own count as videos, and are none
     alone = interval.method == f"Gaffke's bounds over {number_of(len(values), 'video')}"

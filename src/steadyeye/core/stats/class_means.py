@@ -277,11 +277,9 @@ def chance_of_none(spread_: Spread) -> float:
         return 1.0
     value = float(spread_.values[spread_.is_present].mean())
     if not spread_.moves.any():
-        own = mean_difference(spread_, 0)
-        assert own.low is not None, "not too few"
-        assert own.high is not None, "not too few"
+        low, high = mean_difference(spread_, 0).ends
         # the far end is exact at one in forty, and nothing is said of other levels
-        return 1 - LEVEL if own.low > 0 or own.high < 0 else 1.0
+        return 1 - LEVEL if low > 0 or high < 0 else 1.0
     error, df = _error(spread_, 0.5)
     bias = OPTIMISM * float(spread_.bias[spread_.is_present].mean())
     sure = abs(value) - max(bias * np.sign(value), 0.0)

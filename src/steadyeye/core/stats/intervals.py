@@ -24,6 +24,13 @@ class Interval:
     n: int
     method: str
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends of an interval that is not open."""
+        assert self.low is not None, "not open"
+        assert self.high is not None, "not open"
+        return self.low, self.high
+
 
 def clopper_pearson(successes: int, n: int) -> tuple[float, float]:
     """The exact interval of a binomial proportion, n > 0.

@@ -258,15 +258,6 @@ class RequiredShare:
 
         return _first(rest, decides)
 
-    def boundaries(self, labelled: int) -> tuple[int, int]:
-        """(fewest right labels that pass, most that fail) after so many labels.
-
-        labelled + 1 and −1 where none does.
-        """
-        passing = _first(labelled + 1, lambda right: self.decide(right, labelled).passes is True)
-        open_ = _first(labelled + 1, lambda right: self.decide(right, labelled).passes is not False)
-        return passing, open_ - 1
-
 
 def fixed_sample(share: float, required: float, sets: int) -> int:
     """How many labels a sample of all sets would need whose size is chosen beforehand.

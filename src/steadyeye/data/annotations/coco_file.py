@@ -65,7 +65,11 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     columns = coco_columns.read(path) if isinstance(path, Path) and path.is_file() else None
     file = None if columns is None else _from_columns(path, columns, ood)
     file = file or _read_whole(path, ood)
-    _check_pixels(path, file.image_boxes)
+    if file.image_boxes.farthest <= 1:
+        raise UsageError(
+            f"'{path}': all boxes lie within 1 × 1 pixel, as if they were shares of the image's "
+            "sides; give pixels"
+        )
     return file
 
 
@@ -180,15 +184,6 @@ def _same_files(images: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         f"{len(twice):,} image files are listed more than once under different ids, first "
         f"'{twice[0]}'; each is judged by the boxes of its own id alone",
     )
-
-
-def _check_pixels(path: Place, images: ImageBoxes) -> None:
-    """Raises `UsageError` where all boxes lie in the first pixel: they are shares of the sides."""
-    if images.farthest <= 1:
-        raise UsageError(
-            f"'{path}': all boxes lie within 1 × 1 pixel, as if they were shares of the image's "
-            "sides; give pixels"
-        )
 
 
 def _categories(path: Place, categories: Sequence[Any]) -> Mapping[int, str]:

@@ -11,15 +11,50 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import EMPTY, OOD
+from steadyeye.core.boxes import EMPTY, OOD, Boxes, present
+from steadyeye.core.errors import SampleError
+from steadyeye.core.format import number_of
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage.files import Place, find_missing
 from steadyeye.core.storage.text_columns import Texts
-from steadyeye.core.types import Classes, Labels, Sample
-from steadyeye.data.annotations.box_source import NO_FOLDER, BoxCounts, MissingImage
-from steadyeye.data.annotations.image_boxes import ImageBoxes
+from steadyeye.core.types import Classes, Image, Labels, Sample
+from steadyeye.data.annotations.coco_geometry import once, repeats
+from steadyeye.data.annotations.image_boxes import ImageBoxes, join_boxes
 from steadyeye.data.annotations.string_columns import Lists, within
 from steadyeye.data.images import image_file
+
+NO_FOLDER = "the folder of the images (give images=…)"
+"""What is missing where nobody named the files of images."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxedImage:
+    """One image; `path` is None where only saved detections can be scored against it.
+
+    `size`: (height, width) where the annotations say it.
+    """
+
+    id: str
+    path: Place | None
+    boxes: Boxes
+    size: tuple[int, int] | None = None
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The classes that are there, crowds and objects outside the classes aside."""
+        return present(self.boxes)
+
+
+@dataclass(frozen=True)
+class MissingImage:
+    """What stands for an image whose file nobody named: it cannot be read."""
+
+    id: str
+
+    def __call__(self) -> Image:
+        """Raises `SampleError`."""
+        raise SampleError(f"the file of the image '{self.id}' is not known; give images=…")
+
 
 UNKNOWN = -1
 """Stands for a side of an image that the annotations do not say, and for the row of no boxes."""
@@ -33,7 +68,7 @@ class FileImages:
     None where it is not known; None for all: of no image. `file_names`: what the annotations call
     it, "" for nothing. `size`: (n, 2) height and width, `UNKNOWN` where they are not given.
     `boxes`: of the images that have any; `row`: (n,) which of them, `UNKNOWN` for none.
-    `read_masks`: reads the masks of an image by its key and its size.
+    `read_masks`: reads the masks of an image by its key and its size; None: there are none.
     """
 
     ids: Sequence[str]
@@ -43,7 +78,7 @@ class FileImages:
     size: NDArray[np.int64]
     boxes: ImageBoxes
     row: NDArray[np.int64]
-    read_masks: Callable[[int | str, tuple[int, int]], NDArray[np.bool_]]
+    read_masks: Callable[[int | str, tuple[int, int]], NDArray[np.bool_]] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -66,16 +101,33 @@ class FileImages:
         height, width = self.size[row].tolist()
         size = None if height == UNKNOWN else (height, width)
         boxes = int(self.row[row])
-        id_ = self.ids[row]
+        id_, read = self.ids[row], self.read_masks
         return Sample(
             id_,
             file or MissingImage(id_),
             self.labels[row],
             boxes=EMPTY if boxes == UNKNOWN else self.boxes[boxes],
             size=size,
-            masks=partial(self.read_masks, self.keys[row], size) if size else None,
+            masks=partial(read, self.keys[row], size) if read and size else None,
             key=file.key if file else None,
         )
+
+
+def join_images(images: Sequence[BoxedImage]) -> tuple[FileImages, tuple[str, ...]]:
+    """Single images as columns, each box there once; the note of how many were there twice."""
+    ids = [image.id for image in images]
+    unique = join_boxes([once(image.boxes) for image in images])
+    columns = FileImages(
+        ids=ids,
+        keys=ids,
+        places=[image.path for image in images],
+        file_names=[""] * len(images),
+        size=np.array([image.size or (UNKNOWN, UNKNOWN) for image in images], np.int64),
+        boxes=unique,
+        row=np.arange(len(images)),
+    )
+    before = sum(len(image.boxes) for image in images)
+    return columns, repeats(before - len(unique.columns), before)
 
 
 @source_in_short
@@ -121,17 +173,18 @@ class ColumnImages:
     def notes(self) -> tuple[str, ...]:
         """How many images, boxes, crowds and objects outside, and how many images without one."""
         columns = [part.boxes.columns for part in self.parts]
+        boxes, crowds = sum(map(len, columns)), sum(int(own.crowd.sum()) for own in columns)
+        outside = sum(int((own.labels == OOD).sum()) for own in columns)
         is_empty = np.concatenate([np.diff(part.labels.starts) == 0 for part in self.parts])
         empty = np.flatnonzero(is_empty)
-        counts = BoxCounts(
-            images=len(self),
-            boxes=sum(map(len, columns)),
-            crowds=sum(int(own.crowd.sum()) for own in columns),
-            outside=sum(int((own.labels == OOD).sum()) for own in columns),
-            empty=len(empty),
-            first_empty=self[int(empty[0])].id if len(empty) else "",
+        first = f", first '{self[int(empty[0])].id}'" if len(empty) else ""
+        beside = f", {outside:,} of objects outside the classes" if outside else ""
+        of = " of the classes" if outside else ""
+        return (
+            f"{number_of(len(self), 'image')} with {number_of(boxes, 'box')}, {crowds:,} of them "
+            f"crowds{beside}; {number_of(len(empty), 'image')} without any object{of}{first}",
+            *self.remarks,
         )
-        return (counts.note(), *self.remarks)
 
     def missing(self) -> Sequence[str]:
         """Image files that inference would need and that are not there."""

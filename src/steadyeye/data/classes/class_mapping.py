@@ -14,9 +14,8 @@ from steadyeye.data.classes import class_lists, wordnet
 from steadyeye.data.classes.class_map import (
     ClassMap,
     of_destinations,
-    with_others,
 )
-from steadyeye.data.classes.map_file import WHAT, from_file, to_csv
+from steadyeye.data.classes.map_file import WHAT, from_file
 from steadyeye.data.classes.matching import (
     ALIAS,
     BELOW,
@@ -31,7 +30,6 @@ from steadyeye.data.classes.matching import (
     by_openimages,
     by_row_above,
     by_spelling,
-    same_names,
     sense,
 )
 
@@ -110,28 +108,9 @@ def _absent(whose: str, classes: Classes, list_classes: Classes, name: str) -> s
     return f"'{first}' of the {whose}'s {number_of(len(classes), 'class')} is not in {name}"
 
 
-__all__ = [
-    "ClassMap",
-    "between",
-    "by_meaning",
-    "by_name",
-    "from_file",
-    "identity",
-    "list_unmatched",
-    "proposals",
-    "to_csv",
-    "with_others",
-]
-
-
 def identity(classes: Classes) -> ClassMap:
     """The map of every class to itself."""
     return ClassMap(classes, classes, tuple((i,) for i in range(len(classes))), "identity")
-
-
-def by_name(source: Classes, target: Classes) -> ClassMap:
-    """The map between classes of the same name; case, underscores and blanks do not count."""
-    return of_destinations(source, target, same_names(source.names, target.names), "by name")
 
 
 def by_meaning(source: Classes, target: Classes) -> ClassMap:

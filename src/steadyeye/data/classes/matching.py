@@ -1,7 +1,7 @@
 """How single classes of a model meet classes of the data, one way at a time."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -94,10 +94,11 @@ def _listed_meanings(source: Sense) -> list[str]:
     place = {meaning.wnid: number for number, meaning in enumerate(meanings.meanings().values())}
     place.pop("", None)
     names = tuple(meanings.meanings())
-    return [
-        key or (names[place[near]] if wnid and (near := _nearest(wnid, place)) else "")
-        for key, wnid in zip(source.keys, source.wnids, strict=True)
-    ]
+    meant = []
+    for key, wnid in zip(source.keys, source.wnids, strict=True):
+        near = None if key or not wnid else wordnet.find_nearest(wnid, place, wordnet.steps)
+        meant.append(names[place[near]] if near else key)
+    return meant
 
 
 def by_ancestor(source: Sense, target: Sense) -> Matches:
@@ -106,7 +107,7 @@ def by_ancestor(source: Sense, target: Sense) -> Matches:
     place.pop("", None)
     matches = {}
     for index, wnid in enumerate(source.wnids):
-        nearest = _nearest(wnid, place) if wnid else None
+        nearest = wordnet.find_nearest(wnid, place, wordnet.steps) if wnid else None
         if nearest is not None:
             matches[index] = place[nearest], SYNSET if nearest == wnid else BELOW
     return matches
@@ -158,17 +159,3 @@ def _places(keys: Iterable[str]) -> dict[str, int]:
     for index, key in enumerate(keys):
         places.setdefault(key, index)
     return places
-
-
-def _nearest(wnid: str, place: Mapping[str, int]) -> str | None:
-    """The ancestor of `wnid` that is its target, among the wnids of `place`."""
-    distance = wordnet.steps(wnid)
-    candidates = place.keys() & distance.keys()
-    above = {
-        up for candidate in candidates for up in wordnet.ancestors(candidate) if up != candidate
-    }
-    return min(
-        candidates - above,
-        key=lambda candidate: (distance[candidate], place[candidate]),
-        default=None,
-    )

@@ -6,7 +6,7 @@ A class goes by its machine id (`/m/01yrx`, a cat), as names changed between the
 import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 
 from steadyeye.data.classes import wordnet
@@ -50,13 +50,7 @@ def parents(mids: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[tu
 
 def steps(mid: str, above: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Ancestor → the fewest steps up to it; the class itself is 0 steps away."""
-    distances = {mid: 0}
-    level = [mid]
-    while level:
-        distance = distances[level[0]] + 1
-        level = [up for mid_ in level for up in above.get(mid_, ()) if up not in distances]
-        distances |= dict.fromkeys(level, distance)
-    return distances
+    return wordnet.count_steps(mid, lambda lower: above.get(lower, ()))
 
 
 def find_nearest_targets(
@@ -69,10 +63,11 @@ def find_nearest_targets(
     is a `Tableware`.
     """
     place = {mid: index for index, mids in enumerate(target) for mid in mids}
+    steps_of = partial(steps, above=hierarchy())
     targets = {}
     for index, mids in enumerate(source):
         first = next(iter(mids), None)
-        nearest = _nearest(first, place) if first else None
+        nearest = wordnet.find_nearest(first, place, steps_of) if first else None
         if nearest is not None:
             targets[index] = place[nearest]
     return targets
@@ -111,20 +106,6 @@ def _ids() -> Mapping[str, str]:
 def ids() -> Mapping[str, str]:
     """Name, in any case → machine id."""
     return MappingProxyType({wordnet.plain(name): mid for name, mid in _ids().items()})
-
-
-def _nearest(mid: str, place: Mapping[str, int]) -> str | None:
-    """The class of `place` that is the nearest to a class or above it."""
-    distance = steps(mid, hierarchy())
-    candidates = place.keys() & distance.keys()
-    higher = {
-        up for candidate in candidates for up in steps(candidate, hierarchy()) if up != candidate
-    }
-    return min(
-        candidates - higher,
-        key=lambda candidate: (distance[candidate], place[candidate]),
-        default=None,
-    )
 
 
 def _list_ancestors(

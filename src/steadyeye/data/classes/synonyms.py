@@ -88,18 +88,14 @@ def _find_meaning(name: str) -> str:
     for text in (name, name.replace("-", " ")):
         wnid = wordnet.synset(text)
         if wnid and _is_first_sense(text, wnid):
-            return _name_synset(wnid)
+            own = (meaning.name for meaning in meanings.meanings().values() if meaning.wnid == wnid)
+            return next(own, wnid)
     return ""
 
 
 def _is_first_sense(name: str, wnid: str) -> bool:
     lemmas = wordnet.synsets()[wnid].lemmas
     return wordnet.plain(name) in (wordnet.plain(lemma) for lemma, n in lemmas.items() if n == 1)
-
-
-def _name_synset(wnid: str) -> str:
-    own = (meaning.name for meaning in meanings.meanings().values() if meaning.wnid == wnid)
-    return next(own, wnid)
 
 
 def _list_singulars(name: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ A wnid is `n` and the eight-digit offset of a noun synset in WordNet 3.0, as ILS
 import csv
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,20 +36,38 @@ def steps(wnid: str) -> Mapping[str, int]:
 
     Instance hypernyms count as hypernyms. A wnid that is not shipped has only itself.
     """
-    distances = {wnid: 0}
-    level = [wnid]
+
+    def above(wnid_: str) -> tuple[str, ...]:
+        return synsets()[wnid_].hypernyms if wnid_ in synsets() else ()
+
+    return MappingProxyType(count_steps(wnid, above))
+
+
+def count_steps(name: str, above: Callable[[str], Iterable[str]]) -> dict[str, int]:
+    """Ancestor → the fewest steps up to it; the class itself is 0 steps away.
+
+    `above`: of a class those directly above it in a hierarchy.
+    """
+    distances = {name: 0}
+    level = [name]
     while level:
-        above = [up for wnid_ in level if wnid_ in synsets() for up in synsets()[wnid_].hypernyms]
         distance = distances[level[0]] + 1
-        level = [up for up in dict.fromkeys(above) if up not in distances]
+        level = [up for lower in level for up in above(lower) if up not in distances]
         distances |= dict.fromkeys(level, distance)
-    return MappingProxyType(distances)
+    return distances
 
 
-@cache
-def ancestors(wnid: str) -> frozenset[str]:
-    """The wnids above a synset, itself included; only itself where it is not shipped."""
-    return frozenset(steps(wnid))
+def find_nearest(
+    name: str, place: Mapping[str, int], steps_of: Callable[[str], Mapping[str, int]]
+) -> str | None:
+    """The class of `place` that is a class, or the nearest above it that is above no other one.
+
+    `place`: classes by number, of which the lower wins a tie; `steps_of`: as `steps` of a class.
+    """
+    distance = steps_of(name)
+    candidates = place.keys() & distance.keys()
+    higher = {up for candidate in candidates for up in steps_of(candidate) if up != candidate}
+    return min(candidates - higher, key=lambda near: (distance[near], place[near]), default=None)
 
 
 def synset(name: str) -> str | None:

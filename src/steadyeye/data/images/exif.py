@@ -20,7 +20,18 @@ def read_time(path: Place) -> float | None:
     With the part of a second where the camera writes it, as in bursts.
     """
     try:
-        return _time_of(_find_tiff(_read_start(path)))
+        tiff = _find_tiff(_read_start(path))
+        order = _order(tiff)
+        (first,) = struct.unpack_from(f"{order}I", tiff, 4)
+        main = _entries(tiff, first, order)
+        more = _entries(tiff, int(main[EXIF_POINTER]), order) if EXIF_POINTER in main else {}
+        text = str(more.get(TIME_TAKEN) or main.get(TIME_WRITTEN) or "")
+        if not text:
+            return None
+        # no time zone: only differences of one camera's clock count
+        whole = datetime.strptime(text, "%Y:%m:%d %H:%M:%S") - datetime(1970, 1, 1)  # noqa: DTZ001, DTZ007, RUF100
+        part = str(more.get(PART_OF_SECOND) or "").strip()
+        return whole.total_seconds() + (float(f"0.{part}") if part.isdecimal() else 0.0)
     except (struct.error, ValueError, IndexError):
         return None
 
@@ -66,20 +77,6 @@ def _order(tiff: bytes) -> str:
     if order is None:
         raise ValueError
     return order
-
-
-def _time_of(tiff: bytes) -> float | None:
-    order = _order(tiff)
-    (first,) = struct.unpack_from(f"{order}I", tiff, 4)
-    main = _entries(tiff, first, order)
-    more = _entries(tiff, int(main[EXIF_POINTER]), order) if EXIF_POINTER in main else {}
-    text = str(more.get(TIME_TAKEN) or main.get(TIME_WRITTEN) or "")
-    if not text:
-        return None
-    # no time zone: only differences of one camera's clock count
-    whole = datetime.strptime(text, "%Y:%m:%d %H:%M:%S") - datetime(1970, 1, 1)  # noqa: DTZ001, DTZ007, RUF100
-    part = str(more.get(PART_OF_SECOND) or "").strip()
-    return whole.total_seconds() + (float(f"0.{part}") if part.isdecimal() else 0.0)
 
 
 def _entries(tiff: bytes, at: int, order: str) -> dict[int, int | str]:

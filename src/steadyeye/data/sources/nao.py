@@ -1,6 +1,6 @@
 """Natural adversarial objects: a set of `steadyeye review-export`, or the release."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
@@ -46,14 +46,10 @@ def nao(root: str, split: str = "all", ood: str | None = OUTSIDE) -> ColumnImage
     images = confine(folder / "images", files[0])
 
     def locate(image: Mapping[str, Any]) -> Place:
-        return _file(images, image)
+        path_ = images(str(image.get("file_name", "")))
+        if path_.is_file() or "_image_id" not in image:
+            return path_
+        # the release names some by their id at OpenImages
+        return images(f"{image['_image_id']}.jpg")
 
     return coco_images("nao" if split == "all" else f"nao-{split}", files, locate, ood)
-
-
-def _file(images: Callable[[str], Place], image: Mapping[str, Any]) -> Place:
-    """The file of an image; the release names some by their id at OpenImages."""
-    path_ = images(str(image.get("file_name", "")))
-    if path_.is_file() or "_image_id" not in image:
-        return path_
-    return images(f"{image['_image_id']}.jpg")

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from steadyeye.core.boxes import Boxes, boxes
-from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import confine
 from steadyeye.core.storage.files import Place, relative_path, walk_files
+from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.storage.text_files import read_number, read_xml
 from steadyeye.core.types import Classes
-from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
+from steadyeye.data.annotations.column_images import BoxedImage, ColumnImages, join_images
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.paths import list_files, resolve
@@ -22,7 +22,7 @@ Object = tuple[str, tuple[float, ...], bool]
 Size = tuple[int, int] | None
 
 
-def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImages:
+def voc(annotations: str, images: str, classes: str | None = None) -> ColumnImages:
     """Pascal VOC: a folder of XML files, one per image, and the folder of the images.
 
     `annotations`, `images`: the two folders. VOC counts pixels from 1 and its last one belongs to
@@ -50,13 +50,13 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
             pair[0].stem, locate(pair[1][0]), _boxes(pair[0], pair[1][2], known), pair[1][1]
         ),
     )
-    unique, remarks = without_repeats(boxed)
-    return BoxedImages(
+    columns, remarks = join_images(boxed)
+    return ColumnImages(
         name=root.name if root.is_dir() else root.stem,
         classes=known,
         fingerprint=fingerprint(*(path.read_bytes() for path in paths), *known.names),
-        images=unique,
-        remarks=(*_without_file(folder, unique), *remarks, *_from_zero(files)),
+        parts=(columns,),
+        remarks=(*_without_file(folder, boxed), *remarks, *_from_zero(files)),
     )
 
 

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, boxes
-from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import SampleError, UsageError, shorten, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
@@ -20,7 +19,7 @@ from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage import tar_index
 from steadyeye.core.storage.files import Place, map_requests
 from steadyeye.core.storage.remote_path import Remote
-from steadyeye.core.storage.text_columns import Texts
+from steadyeye.core.storage.text_columns import Texts, find_repeated_texts
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.annotations.string_columns import Joined, Lists, join_columns, present, within
 from steadyeye.data.annotations.tar_source import TarSamples, samples

@@ -15,7 +15,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.confinement import check_folder, confine
 from steadyeye.core.storage.text_files import check_text, read_number, read_text
-from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
+from steadyeye.data.annotations.column_images import BoxedImage, ColumnImages, join_images
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.images import image_file
 from steadyeye.data.images.exif import UPRIGHT, read_orientation
@@ -25,7 +25,7 @@ SLACK = 0.01  # tools round
 CURE = "give yolo(…, root='FOLDER')"
 
 
-def yolo(data: str, split: str = "val", root: str | None = None) -> BoxedImages:
+def yolo(data: str, split: str = "val", root: str | None = None) -> ColumnImages:
     """A data.yaml with `names`, and images with one text file of boxes for each.
 
     `data`: the data.yaml. `split`: its key that names a folder of images, a `.txt` file with an
@@ -43,16 +43,16 @@ def yolo(data: str, split: str = "val", root: str | None = None) -> BoxedImages:
     folder, images = _list_images(path, content, split, resolve(root or str(path.parent)))
     form = _Form(len(listed_names), "kpt_shape" in content)
     boxed = every(images, lambda image: _image(folder, image, form))
-    unique, remarks = without_repeats(boxed)
+    columns, remarks = join_images(boxed)
     marks = [
         f"{image_.id} {image_.boxes.boxes.tolist()} {image_.boxes.labels.tolist()}"
         for image_ in boxed
     ]
-    return BoxedImages(
+    return ColumnImages(
         name=f"{path.absolute().parent.name}-{split}",
         classes=close_list(classes_of_names(dict.fromkeys(listed_names))),
         fingerprint=fingerprint(*marks, *listed_names),
-        images=unique,
+        parts=(columns,),
         remarks=(*_without_file(boxed), *remarks),
     )
 

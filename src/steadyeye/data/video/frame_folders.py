@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import Place, find_missing, relative_path
+from steadyeye.core.storage.text_columns import find_repeated_texts
 from steadyeye.core.types import Sample
 from steadyeye.data.images import image_file
 from steadyeye.data.video.paths import list_files

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,7 +30,6 @@ WRONG = (*MISTAKES, MISSED, MISTAKEN)
 
 ENLARGE = 0.2
 GREY = 127
-THUMB = 64
 
 
 @dataclass(frozen=True, repr=False)
@@ -225,15 +223,6 @@ def crop_image(image: Image, box: NDArray[np.float64], crop: CropRule) -> Image:
     above, beside = max(-top, 0), max(-left, 0)
     out[above : above + inside.shape[0], beside : beside + inside.shape[1]] = inside
     return out
-
-
-def small(image: Image, side: int = THUMB) -> Image:
-    """A picture of at most `side` pixels, for a thumbnail; never enlarged."""
-    scale = side / max(image.shape[:2])
-    if scale >= 1:
-        return image
-    size = (max(round(image.shape[1] * scale), 1), max(round(image.shape[0] * scale), 1))
-    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def _start(middle: float, side: int, length: int) -> int:

@@ -108,12 +108,7 @@ def share_results(of: Shares, classes: int) -> Mapping[str, Result]:
     if not of.n_judged:
         return {}
     every = {"confident_mistakes": of.wrong, **dict(zip(MISTAKES, of.causes, strict=True))}
-    return {
-        name: Result(
-            name, share.value, share.low, share.high, share.n, share.method, classes=classes
-        )
-        for name, share in every.items()
-    }
+    return {name: Result.of(name, share, classes=classes) for name, share in every.items()}
 
 
 def summarize(predictions: Predictions, of: Shares, score: float, several: bool) -> str:

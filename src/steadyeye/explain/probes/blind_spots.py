@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -87,6 +87,9 @@ class Regions:
     crop: CropRule
     settings: Mapping[str, Any]
     _decoded: Callable[[bool, int], Image] = field(init=False, repr=False)
+    # what is asked of a crop is a vector
+    classes: ClassVar[Classes | None] = None
+    notes: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         def decode(of_reference: bool, row: int) -> Image:
@@ -100,19 +103,9 @@ class Regions:
         return f"{self.subject.source.name}+{NAME}"
 
     @property
-    def classes(self) -> Classes | None:
-        """None: what is asked of a crop is a vector."""
-        return None
-
-    @property
     def columns(self) -> tuple[str, ...]:
         """The tags of targets, `set` (reference or data), what was `said`, what is `true`."""
         return (*COLUMNS, "set", "said", "true", NAME)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """None."""
-        return ()
 
     @cached_property
     def fingerprint(self) -> str:

@@ -175,7 +175,9 @@ def measure_set(samples: Iterable[Sample]) -> list[MeasuredFrame]:
     for sample in samples:
         is_anchor = sample.tags["offset"] == 0
         try:
-            measured = _frame(sample)
+            image = sample.image()
+            grey = luma(image)
+            measured = _Frame(image, reduce_luma(grey), frame(grey), sample.boxes)
         except SampleError as error:
             rows.append(MeasuredFrame(sample.id, {}, str(error)))
             missing = f"no anchor to compare it with: {error}" if is_anchor else missing
@@ -188,12 +190,6 @@ def measure_set(samples: Iterable[Sample]) -> list[MeasuredFrame]:
         pair = _pair(anchor, measured) if anchor and not reason else {}
         rows.append(MeasuredFrame(sample.id, measured.values | pair, reason))
     return rows
-
-
-def _frame(sample: Sample) -> _Frame:
-    image = sample.image()
-    grey = luma(image)
-    return _Frame(image, reduce_luma(grey), frame(grey), sample.boxes)
 
 
 def _unlike(anchor: _Frame, other: _Frame) -> str:

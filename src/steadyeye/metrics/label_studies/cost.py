@@ -100,7 +100,7 @@ class Pilot:
 def find_boundaries(required: RequiredShare) -> tuple[Ints, Ints]:
     """(C + 1,) twice: after 0…C labels the fewest right that pass, and the most that fail.
 
-    As `RequiredShare.boundaries` has them one by one: labels + 1 and −1 where none does.
+    Labels + 1 and −1 where none does.
     """
     labels = np.arange(required.consistent + 1)
     passing = _find_passing(required.needed, required.consistent)

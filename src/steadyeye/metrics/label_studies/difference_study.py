@@ -2,13 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import fingerprint
-from steadyeye.metrics.label_studies.answered_sets import AnsweredSets, find_sets
+from steadyeye.metrics.label_studies.answered_sets import (
+    METRIC,
+    AnsweredSets,
+    SharedSets,
+    find_sets,
+    find_shared_sets,
+)
 from steadyeye.metrics.label_studies.question import Question
-from steadyeye.metrics.label_studies.shared_sets import METRIC, SharedSets, find_shared_sets
 from steadyeye.metrics.label_studies.study import (
     Premise,
     StopRule,
@@ -27,7 +33,8 @@ class DifferenceStudy:
     `question`: with its k. `shared`: the sets of both, and where they can differ. `candidates`: the
     sets where they can, in the order in which people are asked: uniform without replacement by the
     seed. `fingerprint`: changes with the sets and what the models answer. The others are as those
-    of `LabelStudy`; without a target of `stop` it is enough once the difference is clear.
+    of `LabelStudy`; without a target of `stop` it is enough once the difference is clear. There are
+    no checks of the premise, no labels of earlier studies, no strata, and no labels of scenes.
     """
 
     question: Question
@@ -42,6 +49,10 @@ class DifferenceStudy:
     stop: StopRule = field(default_factory=StopRule)
     seed: int = 0
     notes: tuple[str, ...] = ()
+    checks: ClassVar[tuple[str, ...]] = ()
+    earlier: ClassVar[Mapping[str, str]] = {}
+    strata_by: ClassVar[str] = ""
+    scenes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -52,26 +63,6 @@ class DifferenceStudy:
     def order(self) -> tuple[str, ...]:
         """The candidates: no other set is asked about."""
         return self.candidates
-
-    @property
-    def checks(self) -> tuple[str, ...]:
-        """None: the premise is taken as it is."""
-        return ()
-
-    @property
-    def earlier(self) -> Mapping[str, str]:
-        """None: no label was there before."""
-        return {}
-
-    @property
-    def strata_by(self) -> str:
-        """'': the order is uniform."""
-        return ""
-
-    @property
-    def scenes(self) -> Mapping[str, tuple[str, ...]]:
-        """None: every set has a label of its own."""
-        return {}
 
 
 def plan_difference(

@@ -115,13 +115,6 @@ def judge(study: LabelStudy, labels: Labels) -> StudyResult:
     return StudyResult(interval, bound, holds, evidence, counts, enough, more)
 
 
-def next_sets(study: LabelStudy, labels: Labels, most: int = 1) -> tuple[str, ...]:
-    """The candidates and checks to ask about next, in order; none where it is enough."""
-    if judge(study, labels).enough:
-        return ()
-    return tuple(name for name in study.order if _of(study, labels, name) is None)[:most]
-
-
 def check_known(study: LabelStudy | DifferenceStudy, labels: Labels) -> None:
     """Raises `UsageError` for labels of sets that the data do not have."""
     strangers = sorted(set(labels) - set(study.sets))
@@ -294,10 +287,8 @@ def _interval_of_strata(study: LabelStudy, counts: Counts) -> Interval:
 def _is_narrow(study: LabelStudy, counts: Counts) -> bool:
     if study.stop.target is None or counts.labelled < min(LEAST, study.countable):
         return False
-    interval = _interval(study, counts, any_time=False)
-    assert interval.low is not None, "a count has an interval"
-    assert interval.high is not None, "a count has an interval"
-    return (interval.high - interval.low) / 2 <= study.stop.target
+    low, high = _interval(study, counts, any_time=False).ends
+    return (high - low) / 2 <= study.stop.target
 
 
 def _is_enough(study: LabelStudy, counts: Counts, interval: Interval) -> bool:
@@ -306,8 +297,6 @@ def _is_enough(study: LabelStudy, counts: Counts, interval: Interval) -> bool:
     if counts.total == len(study.order):
         return True
     if study.scenes:
-        assert interval.low is not None, "a count has an interval"
-        assert interval.high is not None, "a count has an interval"
-        width = (interval.high - interval.low) / 2
-        return study.stop.target is not None and width <= study.stop.target
+        low, high = interval.ends
+        return study.stop.target is not None and (high - low) / 2 <= study.stop.target
     return _is_narrow(study, counts)

@@ -15,12 +15,11 @@ from steadyeye.core.stats.label_differences import (
     estimate_sum,
     find_first_clear,
 )
-from steadyeye.metrics.label_studies.answered_sets import count_at_least_and_most
+from steadyeye.metrics.label_studies.answered_sets import METRIC, count_at_least_and_most
 from steadyeye.metrics.label_studies.difference_study import DifferenceStudy, plan_difference
 from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord
 from steadyeye.metrics.label_studies.judge import LEAST, Labels, check_known
 from steadyeye.metrics.label_studies.model_difference import ModelDifference, check_question
-from steadyeye.metrics.label_studies.shared_sets import METRIC
 
 METHOD = "betting, at every look, of these sets only"
 
@@ -74,10 +73,9 @@ class DifferenceResult:
     @property
     def better(self) -> str:
         """The model whose pm-k is better; '' where no difference is clear."""
-        assert self.interval.low is not None, "a count has an interval"
-        assert self.interval.high is not None, "a count has an interval"
         first, second = self.difference.models
-        return first if self.interval.low > 0 else second if self.interval.high < 0 else ""
+        low, high = self.interval.ends
+        return first if low > 0 else second if high < 0 else ""
 
 
 def judge_difference(study: DifferenceStudy, labels: Labels) -> DifferenceResult:
@@ -198,8 +196,7 @@ def compare_as_planned(
 def _exchange_models(difference: ModelDifference) -> ModelDifference:
     """As the second model less the first has it."""
     share = difference.interval
-    assert share.low is not None, "a count has an interval"
-    assert share.high is not None, "a count has an interval"
+    low, high = share.ends
     value = None if share.value is None else 0.0 - share.value
-    interval = replace(share, value=value, low=0.0 - share.high, high=0.0 - share.low)
+    interval = replace(share, value=value, low=0.0 - high, high=0.0 - low)
     return replace(difference, models=difference.models[::-1], interval=interval)

@@ -9,7 +9,13 @@ from steadyeye.core.format import list_some, number_of, points, span
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.label_budget import bound_difference
-from steadyeye.metrics.label_studies.answered_sets import count_at_least_and_most, find_sets
+from steadyeye.metrics.label_studies.answered_sets import (
+    METRIC,
+    SharedSets,
+    count_at_least_and_most,
+    find_sets,
+    find_shared_sets,
+)
 from steadyeye.metrics.label_studies.difference_study import list_notes
 from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord
 from steadyeye.metrics.label_studies.label_reuse import (
@@ -23,7 +29,6 @@ from steadyeye.metrics.label_studies.label_reuse import (
     read_sample,
 )
 from steadyeye.metrics.label_studies.question import Question, parse_question
-from steadyeye.metrics.label_studies.shared_sets import METRIC, SharedSets, find_shared_sets
 from steadyeye.metrics.label_studies.study import Premise, rank_sets
 
 
@@ -169,20 +174,19 @@ def say_difference(difference: ModelDifference) -> str:
     """The difference in one line: value, interval, labels, and how many sets can differ."""
     first, second = difference.models
     share = difference.interval
-    assert share.low is not None, "a count has an interval"
-    assert share.high is not None, "a count has an interval"
+    low, high = share.ends
     unit = "percentage points"
-    ends = f"95 % interval {span(share.low, share.high, 'difference')}"
-    numbers = f"{span(share.low, share.high, 'difference')} {unit} (95 % interval)"
-    if share.low == share.high:
+    ends = f"95 % interval {span(low, high, 'difference')}"
+    numbers = f"{span(low, high, 'difference')} {unit} (95 % interval)"
+    if low == high:
         numbers = f"exactly {points(share.value)} {unit}"
     elif share.value is not None:
         numbers = f"{points(share.value)} {unit} ({ends})"
     sets = number_of(difference.sets, "set")
     name = difference.question.name
     verdict = f"no clear difference in {name} between {first} and {second}"
-    if share.low > 0 or share.high < 0:
-        better, worse = (first, second) if share.low > 0 else (second, first)
+    if low > 0 or high < 0:
+        better, worse = (first, second) if low > 0 else (second, first)
         verdict = f"{better} has a better {name} than {worse}"
     elif share.low == share.high:
         verdict = f"{first} and {second} have the same {name}"
@@ -206,9 +210,7 @@ def say_possible(difference: ModelDifference) -> str:
 
 def say_next_sets(difference: ModelDifference) -> str:
     """Which sets to label next, the first of them; '' where the difference is clear or exact."""
-    share = difference.interval
-    assert share.low is not None, "a count has an interval"
-    assert share.high is not None, "a count has an interval"
-    if share.low > 0 or share.high < 0 or not difference.next_sets:
+    low, high = difference.interval.ends
+    if low > 0 or high < 0 or not difference.next_sets:
         return ""
     return f"to label next, in this order: {list_some(difference.next_sets)}"

@@ -121,11 +121,10 @@ def _find_interval(
 
     `allowed`: what is added to the upper end, a share of all sets.
     """
-    assert own.low is not None, "a count has an interval"
-    assert own.high is not None, "a count has an interval"
     sums = np.vstack([counts.least, np.maximum(counts.sets - counts.most, 0.0)])
     low, missing = lower_bounds(sums, np.vstack([counts.sets, counts.sets])).tolist()
-    ends = min(low, own.low), min(max(1 - missing + allowed, own.high), 1.0)
+    own_low, own_high = own.ends
+    ends = min(low, own_low), min(max(1 - missing + allowed, own_high), 1.0)
     method = f"Gaffke's bounds over {number_of(share.videos, share.unit)}"
     return Interval(own.value, *ends, own.n, method)
 

@@ -7,7 +7,7 @@ from typing import Any
 from steadyeye.core.types import Detector, Model
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.models.detectors.network_detector import DetectorOptions, network_detector
-from steadyeye.models.detectors.tflite_exports import in_pixels
+from steadyeye.models.detectors.toolbox_exports import in_pixels
 from steadyeye.models.runtimes.classifier import classifier, read_recipe
 from steadyeye.models.runtimes.litert_network import LiteRtNetwork
 from steadyeye.models.runtimes.network import read_classes, read_input_axes

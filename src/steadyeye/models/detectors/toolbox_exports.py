@@ -1,22 +1,25 @@
 """Exports whose toolbox put the last steps into the network: their outputs are known by names.
 
 YOLOv7, super-gradients (YOLO-NAS), TensorFlow's Object Detection API, mmdeploy, PaddleDetection.
-What the last two do to an image is in a file that they write beside the network.
+What the last two do to an image is in a file that they write beside the network. In .tflite files
+Ultralytics writes boxes as shares of the input, so that eight bits are enough for them; elsewhere
+its boxes are in pixels.
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.models.detectors.detector_families import CENTRED, Format, count_cells
 from steadyeye.models.detectors.onnx_detector import INTERPOLATIONS
-from steadyeye.models.detectors.tflite_exports import recognise_tflite
-from steadyeye.models.runtimes.network import Network, Output, axes_in_words
+from steadyeye.models.runtimes.network import Network, NetworkAround, Output, axes_in_words
 
 INTERPOLATION_NAMES = {number: name for name, number in INTERPOLATIONS.items()}
 """OpenCV's number of an interpolation, which PaddleDetection writes, → its name."""
@@ -182,3 +185,65 @@ def _needs(toolbox: str, decoder: str, path: str, file: str) -> UsageError:
         f"prepared, is missing or of another form; put it there, or write decoder='{decoder}' and "
         "recipe={…} with fit, order, mean and std"
     )
+
+
+PARTS: dict[str, tuple[str, str, str]] = {
+    "TFLite_Detection_PostProcess": ("", ":2", ":1"),
+    "StatefulPartitionedCall": (":3", ":1", ":2"),
+}
+"""How TensorFlow 1 and 2 name the outputs → what the names of boxes, scores and classes end in."""
+
+
+def recognise_tflite(outputs: Sequence[Output]) -> Format | None:
+    """The format of a file whose last step is TensorFlow Lite's own; None for others."""
+    place = {output.name: index for index, output in enumerate(outputs)}
+    for start, ends in PARTS.items():
+        names = [start + end for end in ends]
+        if len(outputs) == 4 and set(names) <= set(place):
+            reason = f"outputs named {', '.join(names)}, as TensorFlow Lite has them"
+            order = tuple(place[name] for name in names)
+            return Format("tensorflow_lite", reason, order, background=True)
+    return None
+
+
+def in_pixels(network: Network, path: str, decoder: str | None) -> Network:
+    """The network itself, or one that gives the boxes of Ultralytics' export in pixels.
+
+    Raises `UsageError` for one output of a family that the user does not name and no metadata tell.
+    """
+    metadata, shapes = network.metadata, [output.shape for output in network.described_outputs]
+    if "names" not in metadata and decoder is None and [len(shape) for shape in shapes] == [3]:
+        raise UsageError(
+            f"'{path}' has no metadata of Ultralytics, so that its boxes may be shares of the "
+            "image or pixels; export it again with them, or write decoder='…' if they are pixels"
+        )
+    is_ultralytics = "names" in metadata and metadata.get("task", "detect") == "detect"
+    # what is end to end is in pixels, unless it went through TensorFlow
+    is_end_to_end = metadata.get("end2end") == "True" and network.input_shape[-1] != 3
+    if not is_ultralytics or is_end_to_end:
+        return network
+    # of what is end to end, and of YOLOv5, whose metadata name no task, a box is a row
+    return InPixels(network, metadata.get("end2end") == "True" or "task" not in metadata)
+
+
+@dataclass(frozen=True)
+class InPixels(NetworkAround):
+    """Gives the boxes of its first output, (1, n, 4 + …), in pixels of the input.
+
+    `boxes_are_rows`: False for (1, 4 + …, n).
+    """
+
+    boxes_are_rows: bool
+
+    def outputs(self, batch: NDArray[np.float32]) -> Sequence[NDArray[np.float32]]:
+        """All outputs of a batch of one image, float32."""
+        first, *others = self.network.outputs(batch)
+        is_last = self.network.input_shape[-1] == 3
+        height, width = batch.shape[1:3] if is_last else batch.shape[2:4]
+        scale = np.array([width, height, width, height], np.float32)
+        first = first.copy()
+        if self.boxes_are_rows:
+            first[..., :4] *= scale
+        else:
+            first[:, :4] *= scale[:, None]
+        return [first, *others]

@@ -167,10 +167,7 @@ def _figure(board: Leaderboard) -> Figure:
         name="comparison",
         caption=f"{caption}{allowed}{left}",
         alt=f"{finding(board)} The table has all differences.",
-        spec={
-            **chart(_layers(name, board.unit), ROW * len(values) + 10),
-            "data": {"values": values},
-        },
+        spec=chart(_layers(name, board.unit), ROW * len(values) + 10, values=values),
     )
 
 

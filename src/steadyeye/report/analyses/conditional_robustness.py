@@ -141,7 +141,7 @@ def _figure(curves: Sequence[_Curve]) -> Figure:
         f"({looks[0]}), and share of sets right on all frames within d ({looks[1]}), with 95 % "
         "intervals." + describe_omitted(accuracies),
         alt=f"Both shares by distance for {', '.join(models)}; the table has the values.",
-        spec={**chart([band, *crossed]), "data": {"values": values}},
+        spec=chart([band, *crossed], values=values),
     )
 
 

@@ -235,7 +235,7 @@ def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
             "intervals."
         ),
         alt=f"Shares of confident mistakes by cause for {', '.join(models)}.",
-        spec={**chart(layers, height=90 + 45 * len(models)), "data": {"values": values}},
+        spec=chart(layers, height=90 + 45 * len(models), values=values),
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadyeye.core.format import format_unsigned_points, list_some
 from steadyeye.core.pm_sets import pm_sets
@@ -59,14 +58,10 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
 def _losses(model: Evaluated) -> list[Loss]:
     predictions = model.predictions
     sets = pm_sets(predictions)
-    rates = _whole(predictions.tags["fps"])
+    # a container may say 24.9999 for 25; 29.97 is far enough from 30
+    rates = np.floor(np.asarray(predictions.tags["fps"], dtype=np.float64) + 1e-3).astype(np.int64)
     k = distance(model, sets)
     return [
         loss(predictions.model, f"{rate} fps", pm_sets(predictions, rates == rate), k)
         for rate in np.unique(rates[sets.anchors])
     ]
-
-
-def _whole(fps: NDArray[np.floating]) -> NDArray[np.int64]:
-    # a container may say 24.9999 for 25; 29.97 is far enough from 30
-    return np.floor(np.asarray(fps, dtype=np.float64) + 1e-3).astype(np.int64)

@@ -121,5 +121,5 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
         name="map_by_offset",
         caption="Mean frame AP by distance from the anchor.",
         alt=f"Lines of the mean frame AP by offset for {', '.join(models)}.",
-        spec={**chart([line], height=220), "data": {"values": rows}},
+        spec=chart([line], height=220, values=rows),
     )

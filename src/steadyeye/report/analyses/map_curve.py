@@ -77,5 +77,5 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
         name="map_curve",
         caption="mAP over the worst frames within ±k, with classes and with all classes merged.",
         alt=f"Lines of pm-k mAP and localization by k for {', '.join(models)}.",
-        spec={**chart([band, *crossed]), "data": {"values": rows}},
+        spec=chart([band, *crossed], values=rows),
     )

@@ -175,7 +175,7 @@ def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
         "right, with 95 % intervals." + describe_omitted(accuracies),
         alt="Share of errors by offset for "
         f"{', '.join(curve.name for curve in drawn_lines)}; the table has the values.",
-        spec={**chart([band, line]), "data": {"values": _values(drawn_lines)}},
+        spec=chart([band, line], values=_values(drawn_lines)),
     )
 
 

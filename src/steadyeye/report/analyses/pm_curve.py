@@ -80,8 +80,5 @@ def _figure(rows: list[dict[str, Any]]) -> Figure:
         caption="Share of sets with every frame within ±k right, with 95 % intervals."
         + describe_omitted(accuracies),
         alt=f"Lines of pm-k by k for {', '.join(models)}; the table has the values.",
-        spec={
-            **chart([band, line]),
-            "data": {"values": [row for row in rows if row["model"] in models]},
-        },
+        spec=chart([band, line], values=[row for row in rows if row["model"] in models]),
     )

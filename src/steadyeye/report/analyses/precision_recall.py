@@ -91,8 +91,5 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
         name="precision_recall",
         caption="Precision by recall, on anchors and worst frames.",
         alt=f"Curves of precision by recall for {', '.join(models)}.",
-        spec={
-            **chart(draw_crossed(models, "frames", kinds, place, tenth)),
-            "data": {"values": rows},
-        },
+        spec=chart(draw_crossed(models, "frames", kinds, place, tenth), values=rows),
     )

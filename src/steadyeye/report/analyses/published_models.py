@@ -110,7 +110,7 @@ def _row(model: Evaluated, lines: Sequence[Line]) -> _Row:
 
 
 def _title(rows: Sequence[_Row], models: PublishedModels) -> str:
-    above, below = (_names(rows, side) for side in (1, -1))
+    above, below = ([row.cross.model for row in rows if row.side == side] for side in (1, -1))
     others = "published models of the same accuracy"
     if rows[0].side is None:
         return f"Compared with published models on {models.title}, which is other data"
@@ -260,7 +260,3 @@ def _coefficient(value: float, ends: tuple[float, float]) -> str:
 
 def _points(effect: Effective) -> str:
     return f"{points(effect.value)} ({points(effect.low)} to {points(effect.high)})"
-
-
-def _names(rows: Sequence[_Row], side: int) -> list[str]:
-    return [row.cross.model for row in rows if row.side == side]

@@ -282,10 +282,7 @@ def _figure(scores: Sequence[Scores]) -> Figure:
         name="nao_drop",
         caption="Relative drop in mAP from the reference data, and 95 % intervals of your models.",
         alt="Relative drops in mAP: your models and seven published detectors.",
-        spec={
-            **chart(layers([row["model"] for row in values]), ROW * len(values) + 10),
-            "data": {"values": values},
-        },
+        spec=chart(layers([row["model"] for row in values]), ROW * len(values) + 10, values=values),
     )
 
 

@@ -157,7 +157,7 @@ def dose_figure(measure: Measure, bins: Sequence[Bin]) -> Figure:
         layer("rule", {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}),
         dot({**shared, "y": y, "tooltip": tooltip}),
     ]
-    spec = {**chart(layers, height=260), "data": {"values": values}}
+    spec = chart(layers, height=260, values=values)
     return Figure(
         name="what_changed_dose",
         caption=f"Share of wrong neighbours of right anchors, by quintile of {measure.words}.",

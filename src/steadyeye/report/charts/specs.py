@@ -55,9 +55,12 @@ def colour(names: Sequence[str], field: str, title: str) -> dict[str, Any]:
     return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
 
 
-def chart(layers: Sequence[dict[str, Any]], height: int = 320) -> dict[str, Any]:
-    """A layered chart as wide as its container."""
-    return {"$schema": SCHEMA, "width": "container", "height": height, "layer": list(layers)}
+def chart(
+    layers: Sequence[dict[str, Any]], height: int = 320, values: Sequence[Any] | None = None
+) -> dict[str, Any]:
+    """A layered chart as wide as its container; `values`: the rows of layers without their own."""
+    spec = {"$schema": SCHEMA, "width": "container", "height": height, "layer": list(layers)}
+    return spec if values is None else {**spec, "data": {"values": values}}
 
 
 def layer(

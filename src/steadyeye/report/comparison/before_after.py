@@ -355,7 +355,7 @@ def dumbbells(name: str, taken: Sequence[TrainingGains]) -> Figure:
     height = ROW * len({row["number"] for row in values}) + 10
     least = min(0.0, *(row["low"] for row in values if isinstance(row["low"], float)))
     drops = any(_is_drop(item.before) for step in taken for item in step.gains)
-    spec = {**chart(_layers(least, drops), height), "data": {"values": values}}
+    spec = chart(_layers(least, drops), height, values=values)
     caption = "Before and after training, with 95 % intervals."
     caption += " The drop is in percentage points." if drops else ""
     return Figure(name, caption, f"{sentence}. The table has the intervals.", spec)

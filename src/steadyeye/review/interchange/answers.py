@@ -181,7 +181,8 @@ def import_annotations(
     counts = Counter({"decisions": 0, "there_already": 0, "older_than_what_stands": 0})
     faults: list[str] = []
     for stage in STAGES:
-        rows = _read_items(connection)
+        columns = (items.c.id, items.c.stage, items.c.key, items.c.state, items.c.not_for)
+        rows = {(row.stage, row.key): row for row in connection.execute(select(*columns))}
         own = [annotation for annotation in annotations.answers if annotation.stage == stage]
         changed = set()
         for annotation in sorted(own, key=lambda annotation: annotation.made_at or 0.0):
@@ -205,11 +206,6 @@ def import_annotations(
     for reviewer in annotators.values():
         judge_reviewer(connection, reviewer, rules.plan.gold)
     return {**counts, **annotations.skipped}
-
-
-def _read_items(connection: Connection) -> Mapping[tuple[str, str], Any]:
-    columns = (items.c.id, items.c.stage, items.c.key, items.c.state, items.c.not_for)
-    return {(row.stage, row.key): row for row in connection.execute(select(*columns))}
 
 
 def _add_annotators(
@@ -246,7 +242,8 @@ def _import_annotation(
     people.lock_unit(connection, row.id)
     connection.execute(select(items.c.id).where(items.c.id == row.id).with_for_update())
     answer = dict(STAGES[annotation.stage].check(annotation.answer, rules.classes))
-    key = _make_key(annotation, reviewer, answer)
+    parts = [annotation.identity, annotation.stage, annotation.key, reviewer.name, answer]
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     if connection.execute(select(decisions.c.id).where(decisions.c.key == key)).first():
         return "there_already", row.id
     standing = find_standing(connection, row.id, reviewer.id)
@@ -269,11 +266,6 @@ def _import_annotation(
     }
     add_decisions(connection, [values], rules.version)
     return "decisions", row.id
-
-
-def _make_key(annotation: Annotation, reviewer: Reviewer, answer: Mapping[str, Any]) -> str:
-    parts = [annotation.identity, annotation.stage, annotation.key, reviewer.name, answer]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _mark_answered(connection: Connection, item: int, reviewer: Reviewer) -> None:

@@ -1,23 +1,37 @@
-"""The formats of exports, by name, and the tools whose answers can be imported."""
+"""The formats of exports, by name, and the tools whose answers can be imported.
 
-from collections.abc import Callable, Mapping, Sequence
+The files of an export are written aside and then moved to its folder. An export that was stopped
+while it was written has changed nothing. One that was stopped while its files were moved is
+finished by the next export to the folder.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection
 
-from steadyeye.core.errors import unknown
-from steadyeye.core.storage.files import encode, write_file
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.storage.files import (
+    encode,
+    explain_failure,
+    make_folder,
+    sync_folder,
+    write_file,
+)
+from steadyeye.core.storage.sha256sums import merge_sums
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.interchange import cvat, label_studio
 from steadyeye.review.interchange.answers import Annotations
 from steadyeye.review.interchange.coco import export_coco
-from steadyeye.review.interchange.export_folder import stage_export
 from steadyeye.review.interchange.frames import export_pmsets, export_set
-from steadyeye.review.interchange.study_labels import export_labels
 from steadyeye.review.interchange.tracks import export_mot
 from steadyeye.review.protocol.guidelines import FOLDER, list_pictures, list_shown
 from steadyeye.review.protocol.stages import ReviewPlan
 from steadyeye.review.results.history import list_comments
+from steadyeye.review.studies.live_study import export_labels
 
 COMMENTS = "comments.json"
 """Beside every export: the comments on decisions that stand, the newest first."""
@@ -121,3 +135,67 @@ def suggest_next(name: str, out: Path, plan: ReviewPlan) -> Sequence[str]:
     if name == "mot":
         return [f"next: tools for MOTChallenge read {out}; its classes are the lines of labels.txt"]
     return [f"next: annotate {out}/{name}; then: steadyeye review-import SET FILE --from {name}"]
+
+
+PART, WHOLE = ".export.part", ".export.whole"
+FORMAT_LIST = ".formats.json"
+"""Lists the formats in a folder `WHOLE`; the last file that leaves it."""
+MARKS: Mapping[str, str] = {
+    "set": "set.json",
+    "coco": "annotations.json",
+    "pmsets": "metadata",
+    "mot": "labels.txt",
+}
+"""Format → what a folder has that holds such an export; the others may be written again."""
+
+
+@contextmanager
+def stage_export(out: Path, formats: Sequence[str]) -> Iterator[Path]:
+    """A folder for the files of an export, which are moved to `out` after the block.
+
+    Raises `UsageError` where `out` holds an export in one of the formats already, unless it is what
+    an export that was stopped had begun to move.
+    """
+    with explain_failure(out):
+        moved = _move_files(out)
+        part = out / PART
+        if part.exists():
+            shutil.rmtree(part)
+        for name in formats:
+            if name in MARKS and name not in moved and (out / MARKS[name]).exists():
+                kind = "a set" if name == "set" else f"an export as {name}"
+                raise UsageError(f"'{out}' holds {kind} already; choose another --out")
+        is_new = not out.exists()
+        make_folder(part)
+    try:
+        yield part
+        merge_sums(part, out)
+        write_file(part / FORMAT_LIST, encode({"formats": list(formats)}))
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        with suppress(OSError):
+            if is_new:
+                out.rmdir()
+        raise
+    with explain_failure(out):
+        part.rename(out / WHOLE)
+        _move_files(out)
+
+
+def _move_files(out: Path) -> Sequence[str]:
+    """Moves the files of an export that is whole to `out`; returns its formats, () for none."""
+    whole = out / WHOLE
+    if not (whole / FORMAT_LIST).is_file():
+        return ()
+    formats: list[str] = json.loads((whole / FORMAT_LIST).read_bytes())["formats"]
+    files = [path.relative_to(whole) for path in sorted(whole.rglob("*")) if path.is_file()]
+    for name in files:
+        if name != Path(FORMAT_LIST):
+            make_folder(out / name.parent)
+            with explain_failure(out / name):
+                (whole / name).replace(out / name)
+    for folder in {out / name.parent for name in files}:
+        sync_folder(folder / "*")
+    (whole / FORMAT_LIST).unlink()
+    shutil.rmtree(whole)
+    return formats

@@ -102,7 +102,7 @@ def export_mot(
     make_folder(out)
     write_file(out / "labels.txt", "".join(f"{name}\n" for name in names).encode())
     for name, images in videos.items():
-        target = out / _name_folder(folder, name)
+        target = out / (folder.name if name == "." else name.replace("/", "_"))
         if target.exists():
             raise UsageError(f"two videos would lie in '{target}'; rename one")
         lines = [
@@ -136,10 +136,6 @@ def _list_whole_videos(
         for name, images in videos.items()
         if all(verdicts[image].accepted for image in images)
     }
-
-
-def _name_folder(folder: SetFolder, name: str) -> str:
-    return folder.name if name == "." else name.replace("/", "_")
 
 
 def _write_line(number: int, box: Mapping[str, Any], track: int, names: Sequence[str]) -> str:

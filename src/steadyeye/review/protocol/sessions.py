@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from steadyeye.review.database import reviewers, sessions
-from steadyeye.review.protocol.links import hash_token
-from steadyeye.review.protocol.reviewers import REVIEWER_COLUMNS, Reviewer
+from steadyeye.review.protocol.reviewers import REVIEWER_COLUMNS, Reviewer, hash_token
 
 DAY = 86_400.0
 TOUCH = 300.0  # seconds: a session is written at most this often, as each write waits for the disk

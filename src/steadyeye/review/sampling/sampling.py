@@ -90,7 +90,15 @@ def write_set(frames: Iterable[StoredFrame], out: Path, how: Sampling) -> int:
     marked = [_reject_beyond_cut(row) for row in _mark_duplicates(_mark_cuts(rows, views), views)]
     names = how.classes.names if how.classes else ()
     write_output(out / "frames.parquet", table(marked, FRAMES, names))
-    content = _build_manifest(how)
+    classes = how.classes
+    content = {
+        "version": VERSION,
+        "name": how.name,
+        "kind": "frames",
+        "classes": _record_classes(classes) if classes else None,
+        "drawn": dict(how.parameters),
+        "provenance": provenance(),
+    }
     # set.json is not listed: people write into it how the set is to be reviewed
     write_sums(out, [out / "frames.parquet"])
     write_manifest(out, content)
@@ -151,18 +159,6 @@ def _mark_duplicates(
     for first, second in find_near_duplicates([views[row["id"]] for row in anchors]):
         earlier.setdefault(anchors[second]["group"], anchors[first]["group"])
     return [{**row, "duplicate_of": earlier.get(row["group"], "")} for row in rows]
-
-
-def _build_manifest(how: Sampling) -> dict[str, Any]:
-    classes = how.classes
-    return {
-        "version": VERSION,
-        "name": how.name,
-        "kind": "frames",
-        "classes": _record_classes(classes) if classes else None,
-        "drawn": dict(how.parameters),
-        "provenance": provenance(),
-    }
 
 
 def _record_classes(classes: Classes) -> dict[str, Any]:

@@ -86,14 +86,12 @@ def _list_numbers(
 ) -> Sequence[tuple[str, str]]:
     """Names and values for people."""
     share, counts = result.interval, result.counts
-    assert share.low is not None, "a count has an interval"
-    assert share.high is not None, "a count has an interval"
     used = f"{counts.labelled:,} of {number_of(len(study.candidates), 'set')} that can differ"
     more = f", {counts.later:,} more came out of turn" if counts.later else ""
     numbers = [
         ("Labels", f"{used}{more}"),
         (f"{study.question} (pp)", points(share.value)),
-        ("95 % interval (pp)", span(share.low, share.high, "difference")),
+        ("95 % interval (pp)", span(*share.ends, "difference")),
         (f"Only {study.model} right", number_of(counts.better, "set")),
         (f"Only {study.against} right", number_of(counts.worse, "set")),
     ]

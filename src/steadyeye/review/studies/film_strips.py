@@ -2,6 +2,10 @@
 
 `strips.jsonl` lists them, a line a set, once its pictures are stored: a study that was stopped goes
 on from there, and no picture is made twice.
+
+Sets whose pictures cannot be made count as sets that nobody could label, which widens both ends,
+since the labels after the first set without one would otherwise never count. They are tried again
+at every start.
 """
 
 import json
@@ -15,10 +19,12 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.storage.files import append_line, write_output
+from steadyeye.core.storage.files import append_line, encode, write_file, write_output
+from steadyeye.core.storage.text_files import read_json
 from steadyeye.core.types import Source
 from steadyeye.data.annotations.review_set import image_name, image_path
 from steadyeye.data.images.image_file import thumbnail
+from steadyeye.metrics.label_studies.answered_sets import UNKNOWN
 
 LOG = "strips.jsonl"
 FRAMES = 7  # of a strip, the anchor among them
@@ -160,3 +166,30 @@ def _store(root: Path, content: bytes) -> str:
 def note_strip(root: Path, strip: FilmStrip) -> None:
     """Lists the pictures of a set, all of which are stored."""
     append_line(root / LOG, json.dumps([strip.set, strip.image, strip.strip], ensure_ascii=False))
+
+
+FILE = "no-pictures.json"
+
+
+def read_missing(root: Path) -> dict[str, str]:
+    """Set → why its pictures could not be made, of a study in a folder.
+
+    Raises `UsageError` for a file that cannot be read.
+    """
+    path = root / FILE
+    content = read_json(path, "sets without pictures") if path.is_file() else {}
+    known = content if isinstance(content, dict) else {}
+    return {name: str(why) for name, why in known.items()}
+
+
+def write_missing(root: Path, missing: Mapping[str, str]) -> None:
+    """Writes the same; of none there is no file."""
+    if missing:
+        write_file(root / FILE, encode(missing))
+    else:
+        (root / FILE).unlink(missing_ok=True)
+
+
+def list_missing_labels(names: Iterable[str], of_images: bool) -> dict[str, tuple[str, ...]]:
+    """Set → the label of one that nobody could label; `of_images`: of single images."""
+    return dict.fromkeys(names, (UNKNOWN,) if of_images else ())

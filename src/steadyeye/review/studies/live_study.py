@@ -2,20 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.files import write_file
+from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.metrics.label_studies.answered_sets import UNKNOWN
 from steadyeye.metrics.label_studies.difference_study import DifferenceStudy
+from steadyeye.metrics.label_studies.files import LABELS, STUDY, read_study, write_labels
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult, judge
 from steadyeye.metrics.label_studies.judge_difference import DifferenceResult, judge_difference
 from steadyeye.metrics.label_studies.study import LabelStudy
 from steadyeye.review.database import reviewers
 from steadyeye.review.protocol.set_labels import CHANGES, COMPLETE, UNSURE
-from steadyeye.review.protocol.stages import Outcome
+from steadyeye.review.protocol.stages import Outcome, ReviewPlan
 from steadyeye.review.protocol.votes import settle_stage
-from steadyeye.review.studies.missing_pictures import list_missing_labels
+from steadyeye.review.studies.film_strips import list_missing_labels, read_missing
+from steadyeye.review.studies.study_folder import read_earlier_labels
 from steadyeye.review.studies.study_items import STAGE, StudyItems
 
 
@@ -128,3 +134,29 @@ def count_labels(connection: Connection, gold: Mapping[str, Any]) -> LabelCounts
         gold_wrong=answered - right,
         gold_asked=answered,
     )
+
+
+def export_labels(
+    connection: Connection, folder: SetFolder, plan: ReviewPlan, out: Path, *, partial: bool = False
+) -> Mapping[str, int]:
+    """The counts of the labels written to a folder, as labels.csv beside study.json.
+
+    Those of earlier studies that serve are written too, and sets without pictures as sets that
+    nobody could label. The same labels are the same bytes. A study that goes on is exported as it
+    stands, `partial` or not. Raises `UsageError` for a set that is no study.
+    """
+    if folder.content.get("kind") != "labels":
+        raise UsageError(f"'{folder.root}' is no label study; export another format")
+    of_images = read_study(folder.root / STUDY).question.of_images
+    labels = {
+        **list_missing_labels(read_missing(folder.root), of_images),
+        **read_earlier_labels(folder.root),
+        **read_labels(connection, of_images),
+    }
+    unknown = (UNKNOWN,) if of_images else ()
+    write_file(out / LABELS, write_labels(labels))
+    write_file(out / STUDY, (folder.root / STUDY).read_bytes())
+    return {
+        "labels": len(labels),
+        "without_class": sum(tuple(own) == unknown for own in labels.values()),
+    }

@@ -19,10 +19,16 @@ from steadyeye.data.annotations.review_set import image_path
 from steadyeye.review.database import items
 from steadyeye.review.protocol.counts import read_free_counts
 from steadyeye.review.protocol.stages import STAGES, ReviewPlan
-from steadyeye.review.studies.film_strips import FilmStrip, SetFrames, note_strip, read_strips
-from steadyeye.review.studies.missing_pictures import read_missing, write_missing
+from steadyeye.review.studies.film_strips import (
+    FilmStrip,
+    SetFrames,
+    note_strip,
+    read_missing,
+    read_strips,
+    write_missing,
+)
 from steadyeye.review.transactions import Database, UnavailableError
-from steadyeye.review.workflow.gold import set_gold
+from steadyeye.review.workflow.quality import set_gold
 from steadyeye.review.workflow.queue import Item, add_items
 
 STAGE = "labels"
@@ -134,7 +140,8 @@ class StudyItems:
         places = {name: place for place, name in enumerate(self.order)}
 
         def work(connection: Connection) -> None:
-            known = _list_known(connection)
+            query = select(items.c.key).where(items.c.stage == STAGE)
+            known = frozenset(connection.execute(query).scalars())
             new = [
                 Item(STAGE, name, name, self._describe(name), position=places.get(name, -1))
                 for name in sorted(self.pending - known)
@@ -150,8 +157,3 @@ class StudyItems:
 
 def _list_images(strip: FilmStrip) -> Sequence[str]:
     return [strip.image, *(image for _, image in strip.strip)]
-
-
-def _list_known(connection: Connection) -> frozenset[str]:
-    query = select(items.c.key).where(items.c.stage == STAGE)
-    return frozenset(connection.execute(query).scalars())

@@ -10,7 +10,6 @@ from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.stats.intervals import Interval, clopper_pearson
 from steadyeye.metrics.label_studies.judge import Labels, StudyResult
 from steadyeye.metrics.label_studies.judge_difference import DifferenceResult
-from steadyeye.metrics.label_studies.label_errors import widen_for_errors
 from steadyeye.metrics.label_studies.premise_sentences import say_advice, say_checks
 from steadyeye.metrics.label_studies.sentences import say_bound, say_earlier, say_result
 from steadyeye.metrics.label_studies.study import LabelStudy, StopRule
@@ -261,3 +260,19 @@ def _find_ends(live: LiveStudy, used: Labels, n: int) -> tuple[int, float, float
         share = judge_study(live.study, dict(used)).interval
         live.ends[key] = (n, share.low or 0.0, share.high or 0.0)
     return live.ends[key]
+
+
+def widen_for_errors(
+    share: Interval, wrong: float, countable: int, sets: int
+) -> tuple[float, float]:
+    """The ends of an interval, as shares of all sets, where some labels are wrong.
+
+    The interval is of what the labels say: of the share of sets that would count if each of the
+    `countable` ones, of `sets`, had its label. A wrong label moves that number by one at most. So
+    if at most a share of `wrong` of these labels is wrong, 0…1, the truth is no farther from it
+    than `wrong` × `countable` sets, whichever labels they are. The ends hold as often as those of
+    the interval.
+    """
+    low, high = share.ends
+    farthest, most = wrong * countable / sets, countable / sets
+    return max(low - farthest, 0.0), min(high + farthest, most)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, String, cast, func, select, update
 
+from steadyeye.core.errors import UsageError, shorten
 from steadyeye.core.format import number_of
-from steadyeye.review.database import decisions, items
+from steadyeye.review.database import assignments, decisions, items
 from steadyeye.review.database import reviewers as people
-from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol import counts, reviewers
 from steadyeye.review.protocol.counts import read_pace_counts
 from steadyeye.review.protocol.objects import fold_object, word_object
 from steadyeye.review.protocol.plan_entries import Gold
@@ -165,3 +166,28 @@ def list_marks(connection: Connection, reviewer: int) -> list[bool]:
         .order_by(decisions.c.id)
     )
     return [is_right(r.stage, r.gold, r.answer) for r in rows]
+
+
+def set_gold(connection: Connection, stage: str, key: str, answer: Mapping[str, Any]) -> int:
+    """The id of an item, made a gold question: everybody is asked, `answer` is what holds of it.
+
+    Raises `UsageError` for a key that the stage does not have.
+    """
+    same = (items.c.stage == stage) & (items.c.key == key)
+    item = connection.execute(select(items.c.id).where(same)).scalar()
+    if item is None:
+        raise UsageError(
+            f"set.json: review.gold.answers.{stage}: no item '{shorten(key)}' in this stage; give "
+            "an id of the set that is reviewed (no neighbour across a scene cut)"
+        )
+    change = update(items).where(items.c.id == item)
+    connection.execute(change.values(gold=dict(answer), state="open"))
+    if stage in ("anchors", "classification"):
+        unit = connection.execute(select(items.c.unit).where(items.c.id == item)).scalar_one()
+        counts.write_parents(connection, stage, unit)
+    elif stage == "pairs":
+        counts.write_pair(connection, key)
+    people = select(assignments.c.reviewer).where(assignments.c.item == item)
+    for reviewer in connection.execute(people).scalars().all():
+        write_marks(connection, reviewer)
+    return int(item)

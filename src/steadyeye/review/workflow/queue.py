@@ -22,7 +22,7 @@ from steadyeye.review.protocol import counts
 from steadyeye.review.protocol.objects import describe_object, hide_source
 from steadyeye.review.protocol.reviewers import Reviewer, count_reviewers, lock_reviewer
 from steadyeye.review.protocol.stages import ReviewPlan, list_gold
-from steadyeye.review.workflow.gold import set_gold
+from steadyeye.review.workflow.quality import set_gold
 from steadyeye.review.workflow.remaining import are_late, count_free, may_answer, was_in_quiz
 from steadyeye.review.workflow.same_set import check_same_set, make_fingerprint, was_added
 from steadyeye.review.workflow.sequences import find_videos, prefer_video

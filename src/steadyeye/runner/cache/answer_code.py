@@ -153,21 +153,20 @@ _ONE_AT_A_TIME = threading.Lock()
 def _code(roots: frozenset[Symbol], folder: Path | None) -> tuple[str, frozenset[str]]:
     """The digest of the code that roots run, and the packages that it names."""
     with _ONE_AT_A_TIME:
-        return _read_code(roots, folder)
-
-
-def _read_code(roots: frozenset[Symbol], folder: Path | None) -> tuple[str, frozenset[str]]:
-    name = fingerprint(repr(sorted(roots)), platform.python_version(), str(plugins.ROOT))
-    known = _read(folder).get(name) if folder else None
-    if known and all(_stamp(Path(file)) == stamp for file, stamp in known["files"].items()):
-        return known["digest"], frozenset(known["packages"])
-    of_extras = {*plugins.EXTRAS, *plugins.DISTRIBUTIONS}
-    code = closure(roots, of_extras, leave=NO_ANSWER)
-    if folder:
-        files = {str(file): _stamp(file) for file in code.files}
-        entry = {"files": files, "digest": code.digest, "packages": sorted(code.packages)}
-        _write(folder, {**_read(folder), name: entry})
-    return code.digest, code.packages
+        name = fingerprint(repr(sorted(roots)), platform.python_version(), str(plugins.ROOT))
+        known = _read(folder).get(name) if folder else None
+        if known and all(_stamp(Path(file)) == stamp for file, stamp in known["files"].items()):
+            return known["digest"], frozenset(known["packages"])
+        of_extras = {*plugins.EXTRAS, *plugins.DISTRIBUTIONS}
+        code = closure(roots, of_extras, leave=NO_ANSWER)
+        if folder:
+            files = {str(file): _stamp(file) for file in code.files}
+            entry = {"files": files, "digest": code.digest, "packages": sorted(code.packages)}
+            # where nothing can be kept, it is found out again
+            with suppress(OSError, UsageError):
+                folder.mkdir(parents=True, exist_ok=True)
+                write_lightly(folder / FILE, json.dumps({**_read(folder), name: entry}).encode())
+        return code.digest, code.packages
 
 
 def _stamp(file: Path) -> list[int]:
@@ -184,13 +183,6 @@ def _read(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _write(folder: Path, content: Mapping[str, Any]) -> None:
-    """Keeps what was found out; where that fails it is found out again."""
-    with suppress(OSError, UsageError):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_lightly(folder / FILE, json.dumps(content).encode())
 
 
 @cache

@@ -5,13 +5,14 @@ no `__main__` guard in the user's script. One that dies is replaced and its shar
 Ours, as `loky` gives up all its processes where one dies, and does not say at which shard.
 """
 
+import ctypes
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -20,7 +21,6 @@ from threading import Thread
 
 from steadyeye.core.errors import UsageError
 from steadyeye.runner.engines.driver import Done, Driver, ShardComputer
-from steadyeye.runner.engines.gpus import assign_gpu
 from steadyeye.runner.engines.work_order import Order
 from steadyeye.runner.job import Processes
 from steadyeye.runner.threads import Turns, cores
@@ -197,3 +197,35 @@ def _listen(line: Connection, shards: "SimpleQueue[int]") -> None:
             shards.put(line.recv())
     except (EOFError, OSError):
         os._exit(0)
+
+
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+
+
+def assign_gpu(worker: int) -> Mapping[str, str]:
+    """What the environment of a worker process, by its number from 0, says of the GPU it may use.
+
+    Where several GPUs may be used here, workers take them in turn; empty where there is no choice.
+    """
+    gpus = list_gpus()
+    return {VARIABLE: gpus[worker % len(gpus)]} if len(gpus) > 1 else {}
+
+
+def list_gpus() -> list[str]:
+    """The GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` has them."""
+    names = os.environ.get(VARIABLE)
+    if names is None:
+        return [str(number) for number in range(_count_gpus())]
+    return [name for name in map(str.strip, names.split(",")) if name]
+
+
+def _count_gpus() -> int:
+    """The GPUs of NVIDIA's driver, without CUDA, after which this process could not fork."""
+    try:
+        driver = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_uint(0)
+    if driver.nvmlInit_v2() or driver.nvmlDeviceGetCount_v2(ctypes.byref(count)):
+        return 0
+    return count.value
