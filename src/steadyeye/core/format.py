@@ -1,5 +1,6 @@
 """Numbers as text, each in its unit, and counts with their nouns."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import Protocol
@@ -17,6 +18,14 @@ class Share(Protocol):
     def low(self) -> float | None: ...  # noqa: D102
     @property
     def high(self) -> float | None: ...  # noqa: D102
+
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def clean_xml(text: str) -> str:
+    """A text in which U+FFFD stands for characters that XML 1.0 does not allow, escaped or not."""
+    return _NOT_IN_XML.sub("\ufffd", text)
 
 
 def number_of(n: int, noun: str, plural: str = "") -> str:

@@ -1,11 +1,11 @@
 """A card of a model to share: one picture with its main numbers, and a page with the picture."""
 
-import re
 import unicodedata
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from steadyeye.core.format import clean_xml
 from steadyeye.report.render.html import open_templates, read_static
 
 ROWS = 4
@@ -15,10 +15,6 @@ WIDTHS = {" fijlrtI.,:;'!|()[]-": 0.5, "+=<>~#&": 0.85, "mwMW@%": 1.1}
 """Widths in DejaVu Sans Bold, the widest of the card's fonts, as shares of the letters' size."""
 CAPITAL, WIDE, OTHER = 0.85, 1.1, 0.72
 """The same for capital letters, for those as wide as they are high, and for all others."""
-
-
-NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 does not allow, escaped or not."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ def render_picture(card: Card) -> str:
     environment.filters["fit"] = fit_size
     template = environment.get_template("card.svg")
     text: str = template.render(card=card, height=178 + 104 * len(card.rows))
-    return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text) + "\n"
+    return clean_xml(text) + "\n"
 
 
 def fit_size(text: str, size: float, room: float) -> float:
