@@ -1,13 +1,12 @@
 """The release gate: whether sealed predictions show what is required of a model."""
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import UNITS, format_metric, format_metric_ends, number_of
+from steadyeye.core.format import UNITS, clean_xml, format_metric, format_metric_ends, number_of
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.requirement import Requirement, parse_number, parse_requirement
 from steadyeye.core.spec import Spec, split
@@ -257,10 +256,6 @@ def _outcomes(table: Predictions, spec: Spec) -> Outcomes:
     return measure(table)
 
 
-FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 allows in no form."""
-
-
 def github(verdict: GateVerdict) -> str:
     """The workflow command that puts a verdict on the page of a run: an error, or a notice."""
     kind = "notice" if verdict.outcome == HOLDS else "error"
@@ -276,17 +271,17 @@ def junit(verdicts: Sequence[GateVerdict]) -> bytes:
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "steadyeye gate", **counts})
     for verdict in verdicts:
         names = {
-            "classname": _legal(f"{verdict.model} on {verdict.data}"),
-            "name": _legal(verdict.requirement),
+            "classname": clean_xml(f"{verdict.model} on {verdict.data}"),
+            "name": clean_xml(verdict.requirement),
             "time": "0",
         }
         case = ElementTree.SubElement(suite, "testcase", names)
         lines = filter(None, (verdict.sentence, verdict.method, verdict.about_videos))
-        text = _legal("\n".join(lines))
+        text = clean_xml("\n".join(lines))
         if verdict.outcome == HOLDS:
             ElementTree.SubElement(case, "system-out").text = text
         else:
-            message = {"message": _legal(verdict.sentence), "type": verdict.outcome}
+            message = {"message": clean_xml(verdict.sentence), "type": verdict.outcome}
             ElementTree.SubElement(case, "failure", message).text = text
     ElementTree.indent(suites)
     return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)) + b"\n"
@@ -298,7 +293,3 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def _legal(text: str) -> str:
-    return FORBIDDEN.sub("\ufffd", text)

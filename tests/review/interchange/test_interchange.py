@@ -363,6 +363,18 @@ def answered(root, number, **words):
     return tree
 
 
+def test_a_comment_with_what_xml_cannot_hold_leaves_a_file_that_is_read(folder, tmp_path):
+    """A terminal's or a word processor's text, pasted into the comment."""
+    review = Review(folder, 1, stages={"pairs": 1})
+    review.say(review.next("pairs")[0], YES, comment="at \x1b[31mthe\x0bleft\ufffe \U0001f642")
+    written(review, "cvat", tmp_path / "out")
+    again = Review(copied(folder, tmp_path / "again"), 0, stages={"pairs": 1})
+    (file,) = results("cvat", tmp_path / "out")
+    assert taken(again, "cvat", file)["decisions"] == 1
+    ((_, comment, *_),) = standing(again).values()
+    assert comment == "at \ufffd[31mthe\ufffdleft\ufffd \U0001f642"
+
+
 def test_cvat_answers_are_taken_and_the_unanswered_counted(folder, tmp_path):
     review = Review(folder, 1, stages={"pairs": 1})
     written(review, "cvat", tmp_path / "out")
