@@ -344,23 +344,21 @@ def _prepare_tables(connection: Connection, shown_url: str) -> str:
     present = set(inspect(connection).get_table_names())
     if not present:
         metadata.create_all(connection)
-        token = secrets.token_hex(16)
-        connection.execute(insert(identity).values(token=token))
-        return token
-    if not present & set(metadata.tables):
+        connection.execute(insert(identity).values(token=secrets.token_hex(16)))
+    elif not present & set(metadata.tables):
         names = list_texts(sorted(present), 3)
         raise UsageError(
             f"the database '{shown_url}' holds something else than a review ({names}); give "
             "another --database"
         )
-    missing = _find_missing_column(connection, present)
-    stored = None if missing else read_token(connection)
-    if stored is None:
+    missing = _find_missing_column(connection, present) if present else None
+    token = None if missing else read_token(connection)
+    if token is None:
         raise UsageError(
             f"the database '{shown_url}' is of another version of steadyeye: it has no "
             f"{missing or 'identity.token'}; go on with that version, or give another --database"
         )
-    return stored
+    return token
 
 
 def _find_missing_column(connection: Connection, present: Collection[str]) -> str | None:
