@@ -76,7 +76,7 @@ def standing(review, timed=True):
         (row.stage, row.key, decision.name): (
             decision.answer,
             decision.comment,
-            *((decision.seconds, round(decision.made_at, 3)) if timed else ()),
+            *((decision.seconds, round(decision.made_at, 6)) if timed else ()),
         )
         for row in rows
         for decision in row.decisions
@@ -226,7 +226,7 @@ def test_an_annotation_becomes_a_decision_of_its_annotator(project):
     ((question, decision),) = standing(review).items()
     assert question == ("pairs", tasks[0]["data"]["key"], "ls ann@example.org")
     answer = {"correct": "yes", "similar": "no", "reasons": ["motion", "blur"]}
-    assert decision == (answer, "", 4.288, 1615328169.728)
+    assert decision == (answer, "", 4.288, 1615328169.728378)
     joint = review.next("joint", 0)
     assert joint[0].payload["image"] in tasks[0]["data"]["image"]
     assert len(review.everything("pairs", lambda payload: YES)) == 7
