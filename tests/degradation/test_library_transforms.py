@@ -150,6 +150,7 @@ def test_boxes_that_leave_the_image_have_no_area():
 @pytest.mark.parametrize(
     "text",
     [
+        "albumentations(name='RandomGridShuffle')",  # gave the box of one piece of an object
         "kornia(name='RandomAffine', arguments={'degrees': 30})",
         "nrtk(name='RandomTranslationPerturber')",
         "nrtk(name='RadialDistortionPerturber', arguments={'k': [0.2, 0, 0]})",
