@@ -37,7 +37,7 @@ from steadyeye.report.gate import (
 from steadyeye.report.gate_metrics import write_metrics
 from steadyeye.report.sample_size import to_show
 from steadyeye.runner.collect import ask
-from steadyeye.testing import example_corruptions
+from steadyeye.testing import example_corruptions, example_video
 
 
 def anchors(right, model="m", videos=None, **names):
@@ -303,6 +303,16 @@ def test_a_lower_flip_rate_is_no_drop():
     assert against([steady], [shaky], 0.01, Spec("flip_rate"))[0].outcome == HOLDS
     (worse,) = against([shaky], [steady], 0.01, Spec("flip_rate"))
     assert (worse.outcome, worse.why) == (FAILS, "its whole interval is outside")
+
+
+def test_flips_among_other_numbers_of_classes_are_refused():
+    """A model of two classes passed against one of three, as `compare` never ranks them."""
+    old = replace(example_video(), fingerprint="f")
+    new = replace(old, model_classes=("bird", "cat"), top=np.minimum(old.top, 1))
+    (same,) = against([old], [old], 0.5, Spec("flip_rate"))
+    assert same.value == 0
+    with pytest.raises(UsageError, match="chooses among 3 classes, and example among 2: with"):
+        against([new], [old], 0.5, Spec("flip_rate"))
 
 
 def test_the_better_of_two_models_passes_where_the_worse_does():

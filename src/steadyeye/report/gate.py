@@ -173,6 +173,12 @@ def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int
     new, old = pair
     result = _result(new, spec)
     unlike = _unlike(result, _result(old, spec), old)
+    if unlike and not ask(spec).judged:
+        raise UsageError(
+            f"{spec} of {new.model} and its base is {unlike}, and {new.model} among "
+            f"{result.classes or 0:,}: with fewer classes a prediction changes less often; leave "
+            f"{spec} out of --metrics"
+        )
     if result.unit != "rank" and drop > 1:
         raise UsageError(
             f"--max-drop {drop:g}: shares are in 0…1; write {drop / 100:g} or {drop:g}%"
