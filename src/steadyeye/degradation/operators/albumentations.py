@@ -61,7 +61,7 @@ def albumentations(
     if name not in classes:
         raise unknown("transform of Albumentations", name, sorted(classes))
     transform: Any = classes[name]
-    others = {"p": 1} | dict(arguments or {})
+    others = ({} if level == "p" else {"p": 1}) | dict(arguments or {})
     levels = read_levels(title, transform, level, values, others)
 
     def apply(image: Image, chosen: Arguments, seed: int) -> Any:
