@@ -150,7 +150,15 @@ def _check_requirement(table: Predictions, required: Requirement, least: int) ->
 
 
 def _check_reach(required: Requirement, result: Result) -> None:
-    """Raises `UsageError` for a number that a metric cannot reach, such as 70 meant as 70 %."""
+    """Raises `UsageError` for a number that a metric cannot reach, such as 70 meant as 70 %.
+
+    And for a percentage of what has none.
+    """
+    if result.unit not in REACH and required.text.endswith("%"):
+        raise UsageError(
+            f"'{required.spec} {required.sign} {required.text}': {required.spec.name} is no share; "
+            "write its number without %"
+        )
     least, most, kind = REACH.get(result.unit, (-math.inf, math.inf, ""))
     if result.unit == "difference" and UNITS.get(required.spec.name) != "pp":
         least, most, kind = -RATIO, RATIO, f"differences of ratios are in −{RATIO:g}…{RATIO:g}"
@@ -164,6 +172,12 @@ def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int
     new, old = pair
     result = _result(new, spec)
     unlike = _unlike(result, _result(old, spec), old)
+    if unlike and not ask(spec).judged:
+        raise UsageError(
+            f"{spec} of {new.model} and its base is {unlike}, and {new.model} among "
+            f"{result.classes or 0:,}: with fewer classes a prediction changes less often; leave "
+            f"{spec} out of --metrics"
+        )
     if result.unit != "rank" and drop > 1:
         raise UsageError(
             f"--max-drop {drop:g}: shares are in 0…1; write {drop / 100:g} or {drop:g}%"
@@ -177,7 +191,8 @@ def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int
     gap, ends = amount(change.value, result.unit), format_ends(change.low, change.high, result.unit)
     lost = int((~new.valid).sum())
     left = f"; {number_of(lost, 'sample')} left out: no prediction from both models" if lost else ""
-    outcome = _outcome(change.value >= -drop, change.low >= -drop, change.n >= least)
+    is_met = Requirement(spec, ">=", -drop).is_met
+    outcome = _outcome(is_met(change.value), is_met(change.low), change.n >= least)
     few = "" if change.n >= least else _few(least)
     why = _why(
         outcome, change.high < -drop, few, lambda: sample_size.to_hold(change, drop, outcomes)
