@@ -6,7 +6,7 @@ import signal
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
 from itertools import count
@@ -177,36 +177,6 @@ def test_a_watch_that_an_alert_ended_goes_on_behind_its_frame(tmp_path):
     assert watch.latest["starts"] == 2
     # the frame with which a block was complete made a block of its own, of one frame
     assert watch.latest["measures"]["flip_rate"]["total"]["n"] == 60
-
-
-class Stopping:
-    """A detector that is interrupted in the middle, as by Ctrl-C."""
-
-    def __init__(self, after):
-        self.left = after
-
-    def __call__(self, images):
-        self.left -= len(images)
-        if self.left < 0:
-            raise KeyboardInterrupt
-        return bright(images)
-
-
-@pytest.mark.slow
-def test_a_watch_that_was_killed_goes_on_with_every_frame_once(tmp_path):
-    film(tmp_path / "a.mp4", (GOOD + FAULTY) * 3)
-    whole = watch_file(tmp_path / "a.mp4", tmp_path / "whole").latest
-    for after in (137, 263, 10_000):
-        with suppress(KeyboardInterrupt):
-            watch = watch_file(tmp_path / "a.mp4", tmp_path / "cut", detector(Stopping(after)))
-    parts = watch.latest
-    assert parts["starts"] == 3
-    assert parts["counts"]["processed"] == whole["counts"]["processed"] == 600
-    assert watch.memory.reference.n == 600, "no frame was counted before and behind a restart"
-    for name in ("flip_rate", "blink_rate"):
-        both = parts["measures"][name]["total"], whole["measures"][name]["total"]
-        assert both[0]["n"] == both[1]["n"] == 60
-        assert both[0]["value"] == pytest.approx(both[1]["value"], abs=0.01)
 
 
 def test_a_folder_holds_one_watch_and_a_damaged_state_is_said(tmp_path):

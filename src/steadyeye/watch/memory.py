@@ -10,7 +10,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import encode_record, read_checked, write_file
 from steadyeye.core.types import Detector, Model
-from steadyeye.watch.frames import FrameCounts, redact
+from steadyeye.watch.frames import FrameCounts, Mark, redact
 from steadyeye.watch.measures import MEASURES
 from steadyeye.watch.promises import Promise, Watched, watch_promise
 from steadyeye.watch.reference import Reference
@@ -50,14 +50,18 @@ class WatchSettings:
 
 @dataclass
 class Memory:
-    """What goes on after a restart: the content of the state file."""
+    """What goes on after a restart: the content of the state file.
+
+    `observer`: what an `Observer` knows of the frames before, None where none goes on.
+    """
 
     counts: FrameCounts = field(default_factory=FrameCounts)
     processed: int = 0
     failed: int = 0
     starts: int = 0
     began: float = 0.0
-    mark: int = 0
+    mark: Mark = field(default_factory=Mark)
+    observer: Mapping[str, Any] | None = None
     series: dict[str, Series] = field(default_factory=dict)
     alerts: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=ALERTS))
     reference: Reference = field(default_factory=lambda: Reference(0.0))
@@ -79,7 +83,8 @@ def write_memory(
         "failed": memory.failed,
         "starts": memory.starts,
         "began": memory.began,
-        "mark": memory.mark,
+        "mark": asdict(memory.mark),
+        "observer": memory.observer,
         "series": {name: series.record() for name, series in memory.series.items()},
         "alerts": list(memory.alerts),
         "reference": asdict(memory.reference),
@@ -168,7 +173,8 @@ def _resume(fresh: Memory, content: Mapping[str, Any], settings: WatchSettings) 
         failed=content["failed"],
         starts=content["starts"],
         began=content["began"],
-        mark=content["mark"],
+        mark=Mark.resume(content["mark"]),
+        observer=content["observer"],
         series={name: Series.resume(entry) for name, entry in content["series"].items()},
         reference=reference,
         watched=tuple(

@@ -21,7 +21,7 @@ from steadyeye.core.types import Detector, Image, Model
 from steadyeye.metrics.sequences.tracklets import APART
 from steadyeye.runner.infer import describe_box_fault
 from steadyeye.watch.frame_ring import FrameRing
-from steadyeye.watch.frames import Feed, FrameCounts, redact
+from steadyeye.watch.frames import Feed, FrameCounts, Mark, is_live, redact
 from steadyeye.watch.measures import (
     Answer,
     Block,
@@ -76,6 +76,12 @@ class Watch:
         self.observer = Observer(
             self.names, settings.block, self.memory.reference, self.feed.has_timestamps
         )
+        # of what is live the frames since the last save are gone
+        self._goes_on = not is_live(settings.source)
+        if self._goes_on:
+            self.ring.delete_from(int(self.memory.counts.received))
+        if self.memory.observer is not None:
+            self.observer.resume(self.memory.observer)
         self._has_alert = False
         self._stages = stages(model)  # type: ignore[arg-type]
         self._tick = 0.0
@@ -267,9 +273,10 @@ class Watch:
             "webhooks": {"sent": self.webhooks.sent, "failed": self.webhooks.failed},
         }
 
-    def _save(self, counts: FrameCounts, mark: int) -> None:
+    def _save(self, counts: FrameCounts, mark: Mark) -> None:
         """Writes the state, in which the frames of `counts` are."""
         self.memory.mark = mark
+        self.memory.observer = self.observer.record() if self._goes_on else None
         write_memory(self.memory, self.settings, self.model, self.out, counts)
 
 
