@@ -118,6 +118,24 @@ def test_a_watched_file_has_the_counts_of_a_run(tmp_path, monkeypatch, levels, h
     assert blink_rate(sealed).value > 0.04
 
 
+@pytest.mark.parametrize(
+    ("frames", "blocks"), [(7, 1), (12, 1), (14, 1), (16, 2), (34, 3), (36, 4)]
+)
+def test_a_block_that_ends_early_counts_from_its_half_on(tmp_path, frames, blocks):
+    """One frame weighed as much as 30 seconds; a file that is shorter than a block is one."""
+    watch = watch_file(film(tmp_path / "a.mp4", GOOD[:frames]), tmp_path / "w")
+    assert watch.latest["measures"]["confidence"]["total"]["n"] == blocks
+    assert watch.latest["counts"]["processed"] == frames
+
+
+def test_the_rate_of_frames_is_that_of_now(tmp_path, monkeypatch):
+    """Of a stream that stopped it stayed as it was."""
+    monkeypatch.setattr("steadyeye.watch.session.RECENT", 0.5)
+    watch = watch_file(film(tmp_path / "a.mp4", GOOD), tmp_path / "w")
+    time.sleep(0.6)
+    assert watch.describe()["rate"] == 0.0
+
+
 @pytest.mark.slow
 def test_a_promise_that_breaks_stores_its_frames_and_says_so(tmp_path):
     film(tmp_path / "a.mp4", GOOD * 2 + FAULTY * 3 + GOOD * 4)
@@ -185,6 +203,13 @@ def test_a_folder_holds_one_watch_and_a_damaged_state_is_said(tmp_path):
     watch_file(tmp_path / "a.mp4", tmp_path / "w")
     with pytest.raises(UsageError, match=r"holds a watch with another source \(.*a.mp4\)"):
         watch_file(tmp_path / "b.mp4", tmp_path / "w")
+    (tmp_path / "a.mp4").rename(tmp_path / "c.mp4")
+    film(tmp_path / "a.mp4", FAULTY)
+    with pytest.raises(
+        UsageError, match=r"holds a watch with another video \(content [0-9a-f]{12}"
+    ):
+        watch_file(tmp_path / "a.mp4", tmp_path / "w")
+    (tmp_path / "c.mp4").replace(tmp_path / "a.mp4")
     state = tmp_path / "w" / STATE
     state.write_bytes(state.read_bytes().replace(b'"processed": 100', b'"processed": 900'))
     with pytest.raises(UsageError, match="is damaged; delete it to start again"):
@@ -280,7 +305,8 @@ def test_the_page_answers_this_machine_alone(finished_watch):
         port = page.rsplit(":", 1)[1].strip("/")
         assert get(page)[0] == 200
         assert get(page, f"localhost:{port}")[0] == 200
-        assert get(page, f"evil.example:{port}")[0] == 403
+        assert get(page, f"evil.example:{port}")[0] == get(page, "evil.example")[0] == 403
+        assert get(page, "127.0.0.1")[0] == 200, "as a browser asks at port 80"
         for path in ("state", "frames/../state.json", "frames/none.jpg", "static/watch.js"):
             assert get(f"{page}{path}")[0] == 404
         state = json.loads(get(f"{page}state.json")[2])

@@ -78,6 +78,10 @@ class Block:
         """Whether objects cannot be followed: what comes and goes between frames is not known."""
         return bool(self.gaps) and float(np.median(self.gaps)) > APART + JITTER
 
+    def covers(self, seconds: float) -> bool:
+        """Whether its frames are of at least half of so many seconds, or each stands alone."""
+        return not self.gaps or sum(self.gaps) >= seconds / 2
+
     def values(self) -> dict[str, float]:
         """The mean of each measure that has any value, 0…1."""
         values = {

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import encode_record, read_checked, write_file
 from steadyeye.core.types import Detector, Model
-from steadyeye.watch.frames import FrameCounts, Mark, redact
+from steadyeye.watch.frames import FrameCounts, Mark, is_live, redact
 from steadyeye.watch.measures import MEASURES
 from steadyeye.watch.promises import Promise, Watched, watch_promise
 from steadyeye.watch.reference import Reference
@@ -18,6 +19,8 @@ from steadyeye.watch.series import Series
 
 STATE = "state.json"
 DAY = 86_400.0
+BEGINNING = 1 << 16
+"""Bytes of a video file by which it is known again."""
 ALERTS = 100
 """Alerts that are stored."""
 
@@ -128,11 +131,20 @@ def identify(settings: WatchSettings, model: Model | Detector) -> dict[str, Any]
     """What has to be as before for a watch to go on."""
     return {
         "source": redact(settings.source),
+        "video": _read_beginning(settings.source),
         "model": model.fingerprint,
         "block": settings.block,
         "period": settings.period,
         "rate": settings.rate,
     }
+
+
+def _read_beginning(source: str) -> str | None:
+    """What tells a video file from another that took its name; a file that grows stays itself."""
+    if is_live(source) or not Path(source).is_file():
+        return None
+    with Path(source).open("rb") as file:
+        return f"content {fingerprint(file.read(BEGINNING))[:12]}"
 
 
 def read_memory(settings: WatchSettings, model: Model | Detector, out: Path) -> Memory:

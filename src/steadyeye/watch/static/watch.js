@@ -181,7 +181,7 @@ function showCounts(state) {
     "above the frame rate": number(counts.thinned),
     damaged: number(counts.damaged),
     "without a valid prediction": number(counts.failed),
-    "frames a second": state.rate === null ? "–" : state.rate.toFixed(1),
+    "frames a second": state.rate.toFixed(1),
     "stream lost": number(counts.lost_streams),
     "seconds without it": number(counts.seconds_down),
     starts: number(state.starts),
