@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -314,6 +315,7 @@ def test_the_page_answers_this_machine_alone(finished_watch):
         status, headers, picture = get(f"{page}frames/{newest['name']}")
         assert (status, headers["Content-Type"], picture[:2]) == (200, "image/jpeg", b"\xff\xd8")
         assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert "img-src 'self' data:;" in headers["Content-Security-Policy"], "the page's icon"
     with server.serving(lambda path: None, "127.0.0.1", 0) as other:
         another = server.serving(lambda path: None, "127.0.0.1", other.server_port)
         with pytest.raises(UsageError, match="choose another port or host"):
@@ -337,6 +339,42 @@ def test_the_page_in_a_browser(finished_watch, browser):
                 assert view.page.locator(".measure").count() == 6
             finally:
                 view.page.context.close()
+
+
+@pytest.mark.slow
+def test_the_page_keeps_the_focus_and_says_that_a_watch_hangs(finished_watch, browser):
+    frames = finished_watch.latest["frames"]["names"]
+    shown, hangs = {"names": frames[1:9]}, threading.Event()
+
+    def answer(path):
+        if path == "/state.json" and hangs.is_set():
+            time.sleep(30)
+        content = server.answer_page(finished_watch, path)
+        if path == "/state.json":
+            state = json.loads(content[1])
+            newest = [f for f in state["frames"]["newest"] if f["name"] in shown["names"]]
+            state["frames"]["newest"] = newest
+            return content[0], json.dumps(state).encode()
+        return content
+
+    with server.serving(answer, "127.0.0.1", 0) as serving:
+        page = open_page(browser, server.address_of(serving), LOOKS[1]).page
+        try:
+            link = page.locator("#frames a").nth(2)
+            link.wait_for(state="attached")
+            link.focus()
+            before = page.evaluate("document.activeElement.href")
+            shown["names"] = frames[0:8]
+            page.wait_for_function(f"!document.body.innerHTML.includes('{frames[8]}')")
+            assert page.evaluate("document.activeElement.href") == before
+            listed = page.locator("#frames li").evaluate_all("all => all.map(i => i.dataset.name)")
+            assert listed == frames[0:8]
+            hangs.set()
+            page.wait_for_function(
+                "document.getElementById('status').textContent.includes('cannot be reached')"
+            )
+        finally:
+            page.context.close()
 
 
 # --- the command

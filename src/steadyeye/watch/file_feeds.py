@@ -13,6 +13,7 @@ import av
 import numpy as np
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.prepare_ahead import prepare_ahead
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_file import read as read_image
@@ -171,7 +172,7 @@ class FolderFeed:
             return None
         self._done = changed, name = self._waiting.pop(0)
         self._taken[name] = self._stamps[name]
-        self.status = f"reading, {len(self._waiting):,} files are waiting"
+        self.status = f"reading, {number_of(len(self._waiting), 'file')} waiting"
         path = self.folder / name
         if path.suffix.lower() in VIDEOS:
             self._scene += 1
