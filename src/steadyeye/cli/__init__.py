@@ -95,7 +95,7 @@ def _check_text(words: list[str]) -> None:
 
 def _words_of(error: Any) -> str:
     """What is wrong on the command line, and where to look."""
-    text = " ".join(error.format_message().split())
+    text = " ".join(error.format_message().split()).replace(": Value error, ", ": ")
     group = getattr(getattr(error, "ctx", None), "command", None)
     commands = ", ".join(getattr(group, "commands", {}))
     if not text or text == "Missing command.":  # a group of commands without one of them
