@@ -21,7 +21,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
 from steadyeye.core.review_filter import select_reviewed
-from steadyeye.core.spec import parse
+from steadyeye.core.spec import Spec, parse
 from steadyeye.core.storage.files import Place, make_temporary_folder, place
 from steadyeye.core.types import Model, Result, Source, results_html
 from steadyeye.data.classes.class_lists import list_classes, read_given
@@ -44,6 +44,7 @@ from steadyeye.runner.measure import measure
 from steadyeye.runner.metric_calls import bind_metric
 from steadyeye.runner.run import Silent
 from steadyeye.runner.run import run as complete
+from steadyeye.runner.short_forms import expand_data, expand_model
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -355,7 +356,7 @@ def _model(
     model: str | Model | Callable[..., Any], classes: str | Sequence[str] | None, source: Source
 ) -> tuple[str, Any]:
     if isinstance(model, str):
-        return model, plugins.build("models", parse(model))
+        return model, plugins.build("models", _parse_full(model, expand_model(model)))
     if isinstance(model, Model):
         return model.name, model
     if not callable(model):
@@ -371,6 +372,13 @@ def _model(
     return adapted.name, adapted
 
 
+def _parse_full(text: str, full: str) -> Spec:
+    """The spec of a text. Raises `UsageError` for a short form: nothing prints what it assumes."""
+    if text != full:
+        raise UsageError(f"'{text}' is short for {full}, which Python takes in full; write that")
+    return parse(text)
+
+
 def _source(
     source: str | Source | Sequence[Any],
     classes: str | Sequence[str] | None,
@@ -383,7 +391,7 @@ def _source(
             f"{'this spec' if isinstance(source, str) else source.name} give operators=[…]"
         )
     if isinstance(source, str):
-        return source, plugins.build("sources", parse(source))
+        return source, plugins.build("sources", _parse_full(source, expand_data(source)))
     if isinstance(source, Source):
         return source.name, source
     data = source if augmentation is None else augment(source, augmentation)

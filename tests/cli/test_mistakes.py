@@ -133,6 +133,7 @@ MISTAKES = [
     (("report", RUN_OF_CLIP, "--out", "clip.mp4/x.html"), "move the file of that name away"),
     (("score", "scores.json", "--data", "clip.mp4"), "use `steadyeye score` with --classes"),
     (("cache",), "give one of its commands: ls, prune"),
+    (("ls", "modles"), "Invalid value for 'kind': 'modles' is not one of 'models', 'sources'"),
     (("cache", "empty"), "No such command 'empty'; give one of: ls, prune"),
     (("cache", "ls", "extra"), "unexpected extra argument(s) (extra)"),
     (("cache", "prune", "--everything"), "No such option: --everything"),

@@ -1,6 +1,8 @@
 """Odd and damaged files, and packages that warn: stderr holds our lines alone."""
 
 import struct
+import subprocess
+import sys
 import zlib
 
 import cv2
@@ -95,6 +97,19 @@ def test_a_broken_network_is_an_error_with_its_reason_and_nothing_else(network, 
     with pytest.raises(UsageError, match=f"cannot load {why}"):
         OnnxSession(network, "x")
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_tries_of_a_hub_that_cannot_be_reached_are_not_printed():
+    lines = (
+        "import logging",
+        "from steadyeye.cli.terminal import quiet_packages",
+        "quiet_packages()",
+        "import huggingface_hub",
+        "logging.getLogger('huggingface_hub.utils._http').warning('Retrying in 1s')",
+    )
+    command = [sys.executable, "-c", "; ".join(lines)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 MODEL = """

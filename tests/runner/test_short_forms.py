@@ -9,6 +9,7 @@ from forked import steadyeye
 from tiny_files import FUNCTION, write_image, write_video
 from toy_networks import net
 
+from steadyeye.api import evaluate
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
@@ -83,6 +84,16 @@ def test_short_forms_of_onnx_files_are_expanded(work_folder):
 def test_released_detectors_are_known_by_their_outputs(file, decoder, test_data):
     path = str(test_data / "models" / f"{file}.onnx")
     assert expand_model(path) == f"onnx_detector(path={path!r}, decoder='{decoder}')"
+
+
+def test_python_takes_specs_in_full_and_names_them(work_folder):
+    write_video(work_folder / "clip.mp4")
+    with pytest.raises(
+        UsageError, match=r"'clip\.mp4' is short for every_frame\(path='clip\.mp4'\)"
+    ):
+        evaluate(np.zeros_like, "clip.mp4")
+    with pytest.raises(UsageError, match=r"'timm:x' is short for timm\(name='x'\)"):
+        evaluate("timm:x", "every_frame(path='clip.mp4')")
 
 
 def test_short_forms_of_data_are_expanded(work_folder):

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from test_watch import GOOD, film, watch_file
+from forked import refusal, steadyeye
+from test_watch import ENV, GOOD, film, watch_file
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
@@ -56,3 +57,14 @@ def test_a_promise_that_was_measured_is_not_named(tmp_path):
     path = film(tmp_path / "a.mp4", GOOD[:40])
     watch_file(path, tmp_path / "w", say=lines.append, promises=(read_promise("blink_rate <= 5%"),))
     assert lines == []
+
+
+def test_a_promise_about_objects_needs_a_detector(tmp_path):
+    film(tmp_path / "a.mp4", GOOD[:5])
+    (tmp_path / "three.json").write_text('["dark", "bright", "number"]')
+    model = "callable(path='toy_networks:brightness', classes='three.json')"
+    words = ("watch", "a.mp4", "--model", model, "--no-page", "--out", "w", "--alert")
+    done = steadyeye(*words, "blink_rate <= 5%", cwd=tmp_path, env=ENV)
+    assert "'blink_rate <= 5.0 %' is about the objects of a detector" in refusal(done)
+    assert not (tmp_path / "w").exists()
+    assert steadyeye(*words, "flip_rate <= 5%", cwd=tmp_path, env=ENV).returncode == 0

@@ -187,6 +187,7 @@ ENVIRONMENT = {
     "PYTHONWARNINGS": "ignore",  # of processes that are started; this one has its own rule below
     "TORCH_CPP_LOG_LEVEL": "ERROR",
     "TF_CPP_MIN_LOG_LEVEL": "2",
+    "HF_HUB_VERBOSITY": "error",  # without network it prints a line for each of its tries
 }
 """What is read when a package is imported; what a user has set stays."""
 

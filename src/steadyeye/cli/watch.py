@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steadyeye.cli.options import command
+from steadyeye.cli.run import say_assumed
+from steadyeye.cli.terminal import show, show_table
 
 if TYPE_CHECKING:
     from steadyeye.core.types import Detector, Model
@@ -189,10 +191,23 @@ def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> b
 
 def _build_model(settings: "WatchSettings") -> "Model | Detector":
     from steadyeye.core import plugins
+    from steadyeye.core.abilities import detects
+    from steadyeye.core.errors import UsageError
     from steadyeye.core.spec import parse
     from steadyeye.runner.short_forms import expand_model
+    from steadyeye.watch.measures import OF_DETECTORS
 
-    model: Model | Detector = plugins.build("models", parse(expand_model(settings.model)))
+    spec = expand_model(settings.model)
+    if spec != settings.model:
+        show(f"model {settings.model}: {spec}")
+    model: Model | Detector = plugins.build("models", parse(spec))
+    for promise in settings.promises:
+        if promise.measure in OF_DETECTORS and not detects(model):
+            raise UsageError(
+                f"'{promise}' is about the objects of a detector, and {model.name} is a "
+                "classifier; give a promise about another measure, such as flip_rate"
+            )
+    say_assumed([spec], [model])
     return model
 
 
@@ -209,14 +224,11 @@ def _say_at(text: str) -> None:
     """Prints a line with the time; what reads a pipe gets it at once."""
     from datetime import datetime
 
-    from steadyeye.cli.terminal import show
-
     show(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text}")
     sys.stdout.flush()
 
 
 def _say_result(watched: "Watch") -> None:
-    from steadyeye.cli.terminal import show_table
     from steadyeye.core.format import percent, span
 
     rows: list[Sequence[str]] = []

@@ -12,7 +12,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.storage.files import Place, place
 from steadyeye.core.storage.run_lock import hold_run
-from steadyeye.core.types import Detector, Evaluated, Result, Source
+from steadyeye.core.types import Detector, Evaluated, Result, Source, read_needs
 from steadyeye.explain.context import Probe, ProbeError, Subject, lower_threshold
 from steadyeye.explain.mining.causes import SCORE, judge_detections
 from steadyeye.explain.mining.error_rates import share_results, shares, summarize
@@ -167,10 +167,11 @@ class Explained:
 def check(job: Job, how: Explaining) -> Explanation:
     """The plan of an explanation whose every part was found; `job.data` holds the reference too.
 
-    Raises `UsageError` for unknown analyses and arguments, classifiers, and data without boxes.
+    Raises `UsageError` for unknown analyses and arguments, classifiers, data without boxes, and a
+    probe that compares with reference data where there are none.
     """
     specs = split(how.analyses)
-    probes = [_probe(spec) for spec in specs]
+    probes = [_probe(spec, how.reference) for spec in specs]
     probe_names = [probe.name for probe in probes if probe]
     if twice := [name for name in probe_names if probe_names.count(name) > 1]:
         raise UsageError(f"the probe '{twice[0]}' is given twice; explain into two folders")
@@ -250,7 +251,7 @@ def _run_probes(
     return tasks, tuple(f"Not done: {error}." for error in refusals)
 
 
-def _probe(spec: Spec) -> Spec | None:
+def _probe(spec: Spec, reference: str | None) -> Spec | None:
     """The spec of the probe that an analysis reads; None for one that reads the plain cells."""
     if not plugins.exists("analyses", spec.name):
         raise unknown("analysis", spec.name, plugins.names("analyses"))
@@ -262,7 +263,10 @@ def _probe(spec: Spec) -> Spec | None:
             raise UsageError(f"{spec.name} has no probe of its name; leave out its arguments")
         return None
     probe = Spec(str(name), rest)
-    plugins.check_arguments(plugins.load("probes", probe.name), probe, positional=1)
+    plugin = plugins.load("probes", probe.name)
+    plugins.check_arguments(plugin, probe, positional=1)
+    if reference is None and "reference" in read_needs(plugin):
+        raise UsageError(f"{probe.name} needs reference data; give --reference")
     return probe
 
 

@@ -26,10 +26,15 @@ def read_record(path: Place, todo: str, needs: Sequence[str] = ()) -> dict[str, 
     content = read_content(path)
     if content is None:
         raise UsageError(f"'{path}' is damaged: its {_size(path)} are not what was written; {todo}")
+    check_keys(path, content, todo, needs)
+    return content
+
+
+def check_keys(path: Place, content: Mapping[str, Any], todo: str, needs: Sequence[str]) -> None:
+    """Raises `UsageError` for the content of a file that lacks the keys it `needs`."""
     lacks = [key for key in needs if key not in content]
     if lacks:
         raise UsageError(f"'{path}' is damaged: {_size(path)} without {lacks[0]}; {todo}")
-    return content
 
 
 def is_damaged(path: Place) -> bool:

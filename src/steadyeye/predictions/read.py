@@ -21,7 +21,15 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.arrow_files import read_arrow
 from steadyeye.core.storage.files import Place, map_requests, sha256
 from steadyeye.predictions.box_columns import CellBoxes, split_boxes
-from steadyeye.predictions.json_record import CELL, MEND, RUN, SEAL, is_protected, read_record
+from steadyeye.predictions.json_record import (
+    CELL,
+    MEND,
+    RUN,
+    SEAL,
+    check_keys,
+    is_protected,
+    read_record,
+)
 from steadyeye.predictions.schema import (
     ANSWERS,
     in_all,
@@ -90,12 +98,18 @@ def _read_shards(folder: Place) -> Iterable[pa.Table]:
 def cells(run: Place) -> list[tuple[Place, ...]]:
     """The cells of a run, in the order its job lists them, each as the folders of its rounds.
 
-    Raises `UsageError` where there is no run.
+    Raises `UsageError` where there is no run, or a trained model.
     """
     path = run / "run.json"
     if not path.is_file():
         raise UsageError(f"no run in '{run}'; give the --out folder of `steadyeye run`")
-    record = read_record(path, RUN, ("job", "cells"))
+    record = read_record(path, RUN, ("job",))
+    if record.get("kind") == "finetune":
+        raise UsageError(
+            f"'{run}' holds a trained model and no run; evaluate it with `steadyeye run`, and give "
+            "the --out folder of that"
+        )
+    check_keys(path, record, RUN, ("cells",))
     rounds = record.get("rounds", {})
     return [
         tuple(run / "cells" / folder for folder in rounds.get(name, [name]))

@@ -3,7 +3,7 @@
 import json
 import math
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,8 +17,9 @@ from steadyeye.core.report_types import Topic
 from steadyeye.core.result_lookup import limit
 from steadyeye.core.storage.files import Place, write_output
 from steadyeye.core.storage.text_files import encode_csv
+from steadyeye.core.types import Evaluated
 from steadyeye.report import build
-from steadyeye.report.comparison.leaderboards import Standing, rank
+from steadyeye.report.comparison.leaderboards import Boards, Standing, rank
 from steadyeye.report.comparison.metric_wording import name_metric
 from steadyeye.report.leaderboard_sections import (
     build_correlations,
@@ -114,7 +115,11 @@ RANKED_BY = "1 + the number of clearly better models; ranks left open, for all m
 
 def build_document(site: LeaderboardSite, out: Place | None = None) -> Document:
     """The page of a leaderboard; `out`: the folder that its command names, None: the default."""
-    together = [model for several in site.models for model in several]
+    together = [
+        model
+        for models, boards in zip(site.models, site.rankings, strict=True)
+        for model in _sort_by_rank(models, boards)
+    ]
     content = build.build_report(site.runs, together, ("comparison",))
     own = [
         build_matrix(site.rankings),
@@ -137,6 +142,12 @@ def build_document(site: LeaderboardSite, out: Place | None = None) -> Document:
         leading=Topic.COMPARED,
         files={"Numbers as files": tables, "Cards": cards},
     )
+
+
+def _sort_by_rank(models: Sequence[Evaluated], boards: Boards) -> list[Evaluated]:
+    """The models of a data set as its first leaderboard has them, the best first."""
+    order = [standing.model for standing in boards.boards[0].standings]
+    return sorted(models, key=lambda model: order.index(model.predictions.model))
 
 
 def name_files(site: LeaderboardSite) -> dict[str, str]:

@@ -206,12 +206,16 @@ def _model_of_path(path: Path) -> str:
 
 def _onnx_spec(path: Path) -> str:
     from steadyeye.models.detectors.toolbox_exports import is_classifier
+    from steadyeye.models.runtimes.network import read_names
     from steadyeye.models.runtimes.onnx_session import OnnxSession
 
     session = OnnxSession(path, str(path))
     width = session.described_outputs[0].shape[-1:]
     if width != (None,) and is_classifier(session):
-        return str(Spec("onnx", {"path": str(path), "classes": _class_file(path, width[0])}))
+        names = read_names(session.metadata)
+        # the file names them itself
+        known = {} if len(names) == width[0] != IMAGENET else {"classes": _class_file(path, *width)}
+        return str(Spec("onnx", {"path": str(path), **known}))
     return _detector_spec(path, session)
 
 

@@ -42,6 +42,7 @@ from steadyeye.metrics.label_studies.cost_sentences import (
 from steadyeye.metrics.label_studies.files import LabelledStudy, StudyRecord
 from steadyeye.metrics.label_studies.judge import judge
 from steadyeye.metrics.label_studies.question import parse_question
+from steadyeye.metrics.label_studies.sentences import say_bound
 from steadyeye.metrics.label_studies.study import Premise, StopRule, plan_study
 
 
@@ -248,6 +249,15 @@ def test_distances_that_cannot_be_are_left_out():
     assert [cost.median for cost in estimate_decisions(study, (0, 99))] == [0, 0]
     _, study, _ = make_study("pm_k(k=2) >= 5%")
     assert list_right(study) == (0, 8, 32, 40, 60, 100)
+
+
+def test_a_number_that_several_distances_round_to_stands_once():
+    _, study, _ = make_study("pm_k(k=2) >= 70%", sets=12, margin=1.0)
+    assert study.countable == 12
+    # 12 × (0.50, 0.60, 0.65, 0.67, 0.73, 0.75, 0.80, 0.90)
+    assert list_right(study) == (6, 7, 8, 9, 10, 11)
+    bound = say_bound(study).replace("\u202f", " ")
+    assert bound.endswith("is between 0.0 % and 100.0 % before any label is collected")
 
 
 def test_a_width_costs_no_more_than_of_a_uniform_sample():

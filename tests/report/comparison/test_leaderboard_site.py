@@ -90,6 +90,15 @@ def test_models_and_data_sets_are_ranked(site):
     assert all(section.topic is Topic.COMPARED for section in sections.values())
 
 
+@pytest.mark.slow
+def test_the_first_table_has_the_best_model_first(folders):
+    backwards = build_site(folders[1][::-1])
+    ranked = [row.model for boards in backwards.rankings for row in boards.boards[0].standings]
+    evaluated = build_document(backwards).evaluated
+    assert [model.predictions.model for model in evaluated] == ranked
+    assert ranked != [model.predictions.model for models in backwards.models for model in models]
+
+
 def test_the_correlation_is_that_of_the_models_on_both(site):
     pair = next(pair for pair in site.correlations if pair.metric == "accuracy")
     assert set(pair.models) == set(LIMITS) - {"higher"}

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import logit
 from scipy.stats import norm
 
+from steadyeye.core.stats.intervals import Interval
 from steadyeye.metrics.testbed.testbed_fit import LOGIT, PLAIN, PROBIT, fit
 from steadyeye.report.comparison.own_line import (
     AnchorOutcomes,
@@ -12,6 +13,7 @@ from steadyeye.report.comparison.own_line import (
     fit_own_line,
     fit_own_lines,
 )
+from steadyeye.report.comparison.scatter import Cross, draw_own_line
 
 VIDEOS = np.array([f"v{i:03d}" for i in range(100)])
 
@@ -43,6 +45,21 @@ def test_the_line_is_that_of_polyfit(space, scale):
     for item in own.distances:
         assert item.low <= item.value <= item.high
         assert item.n == 100
+
+
+@pytest.mark.parametrize(("space", "scale"), [(PROBIT, norm.ppf), (LOGIT, logit)])
+def test_a_line_that_leaves_the_axes_is_straight_to_its_ends(space, scale):
+    counts = [(96, 36), (90, 14), (79, 2)]
+    own = fit_own_line(outcomes(counts), VIDEOS, space)
+    crosses = [
+        Cross(f"m{i}", *(Interval(count / 100, 0.1, 0.9, 100, "by hand") for count in pair))
+        for i, pair in enumerate(counts)
+    ]
+    *_, line = draw_own_line(own.line, crosses, 10, None).spec["layer"]
+    x, y = (np.array([row[name] for row in line["data"]["values"]]) for name in "xy")
+    assert np.diff(y) / np.diff(x) == pytest.approx(own.line.slope)
+    assert y == pytest.approx(own.line.intercept + own.line.slope * x)
+    assert x.min() < scale(0.79) < scale(0.96) < x.max()
 
 
 def test_three_models_by_hand():

@@ -11,7 +11,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.spec import parse
-from steadyeye.core.types import Classes, Image, Labels, Sample, Tag
+from steadyeye.core.types import Classes, Image, Labels, Sample, Tag, needs
 from steadyeye.explain.context import Probe, Subject
 from steadyeye.explain.embedding.regions import (
     ENLARGE,
@@ -32,6 +32,7 @@ KEPT = 8  # decoded images held, since crops of one image follow each other
 NAME = "blind_spots"
 
 
+@needs("reference")
 def blind_spots(
     subject: Subject,
     embedder: str = "efficientnet_lite0",
@@ -45,13 +46,11 @@ def blind_spots(
     `embedder`: the spec of a classifier, read at `layer` (by default what its last layer reads), or
     of a callable whose output is the vector. `of`: "detections", the confident ones; "truth", the
     true boxes; "images", whole. `enlarge`: the share of its longer side by which a box is enlarged
-    before it is squared. `most`: regions of either set, drawn evenly where there are more. Raises
-    `UsageError` without a reference.
+    before it is squared. `most`: regions of either set, drawn evenly where there are more.
 
     Example: `blind_spots(embedder='efficientnet_lite0', of='truth')`
     """
-    if subject.reference is None or subject.reference_predictions is None:
-        raise UsageError("blind_spots needs reference data; give --reference")
+    assert subject.reference_predictions is not None, "checked by needs"
     if of not in LISTINGS:
         raise unknown("kind of region", of, LISTINGS)
     if most < 1:
@@ -111,7 +110,7 @@ class Regions:
     def fingerprint(self) -> str:
         """Changes with either set, the regions and how they are cut out."""
         subject = self.subject
-        assert subject.reference is not None, "checked by blind_spots"
+        assert subject.reference is not None, "checked by needs"
         return fingerprint(
             subject.source.fingerprint,
             subject.reference.fingerprint,
@@ -131,7 +130,7 @@ class Regions:
 
     def missing(self) -> Sequence[str]:
         """The files that either set lacks."""
-        assert self.subject.reference is not None, "checked by blind_spots"
+        assert self.subject.reference is not None, "checked by needs"
         return [*self.subject.source.missing(), *self.subject.reference.missing()]
 
     def __len__(self) -> int:
@@ -163,7 +162,7 @@ class Regions:
 
     def _sample(self, of_reference: bool, row: int) -> Sample:
         source = self.subject.reference if of_reference else self.subject.source
-        assert source is not None, "checked by blind_spots"
+        assert source is not None, "checked by needs"
         return source[row]
 
     def _cut(self, of_reference: bool, region: Region) -> Image:

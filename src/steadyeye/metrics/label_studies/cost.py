@@ -194,7 +194,9 @@ def list_right(study: LabelStudy) -> tuple[int, ...]:
     share, total = study.question.share, len(study.sets)
     assert share is not None, "a question without a number has no distance"
     numbers = (round((share * 100 + distance) * total / 100) for distance in DISTANCES)
-    return tuple(n for n in numbers if 0 <= n <= study.countable) or (0, study.countable)
+    # of few sets several distances are the same number
+    possible = dict.fromkeys(n for n in numbers if 0 <= n <= study.countable)
+    return tuple(possible) or (0, study.countable)
 
 
 def estimate_decisions(

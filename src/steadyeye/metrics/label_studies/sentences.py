@@ -47,6 +47,8 @@ def say_bound(study: LabelStudy) -> str:
 
 
 def _say_most(study: LabelStudy) -> str:
+    if study.countable == len(study.sets) and not study.checks:
+        return f"between {percent(0)} and {percent(1)} before any label is collected"
     share = percent(study.countable / len(study.sets))
     why = {
         "pm_k": f"only {share} have one prediction on all frames",

@@ -7,33 +7,47 @@ from typing import Any
 
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Model
-from steadyeye.data.classes.class_lists import read
 from steadyeye.models.runtimes.classifier import classifier, read_recipe
-from steadyeye.models.runtimes.network import read_input_axes
+from steadyeye.models.runtimes.network import read_classes, read_input_axes
 from steadyeye.models.runtimes.onnx_files import list_contents
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import with_output
 
+ULTRALYTICS = {"mean": 0, "std": 255, "interpolation": "bilinear"}
+"""The preprocessing of its classifiers, which crop nothing off a square image."""
+
 
 def onnx(
-    *, path: str, classes: str, recipe: Mapping[str, Any] | None = None, runtime: str = "onnx"
+    *,
+    path: str,
+    classes: str | None = None,
+    recipe: Mapping[str, Any] | None = None,
+    runtime: str = "onnx",
 ) -> Model:
     """An ONNX classifier with one image input and one row of scores per image.
 
-    `path`: the file. `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size,
-    resize, mean, std, interpolation, output, layout; size and layout default to what the file
-    declares, output to what the rows are: probabilities or logits. The first output is read.
-    `runtime`: "onnx" on the processor, or "cuda" with onnxruntime-gpu. Raises `UsageError` for a
-    file that takes a fixed batch of several images, or images of other than three channels.
+    `path`: the file. `classes`: `imagenet1k` or a class file; if left out, ImageNet-1k's of a file
+    of 1,000 outputs, otherwise those that Ultralytics' metadata name. `recipe`: a dict with any of
+    size, resize, mean, std, interpolation, output, layout; size and layout default to what the file
+    declares, output to what the rows are: probabilities or logits, the rest to what Ultralytics
+    trains with where its metadata say that it classifies. The first output is read. `runtime`:
+    "onnx" on the processor, or "cuda" with onnxruntime-gpu. Raises `UsageError` for a file that
+    takes a fixed batch of several images, or images of other than three channels, and where the
+    classes are not known.
 
     Example: `onnx(path='model.onnx', classes='imagenet1k')`
     """
     file = Path(path).expanduser()
     session = OnnxSession(file, path, runtime)
-    declared = read_recipe(recipe, **read_input_axes(session.input_shape, path))
+    axes = read_input_axes(session.input_shape, path)
+    if session.metadata.get("task") == "classify" and "size" in axes:
+        axes |= {**ULTRALYTICS, "resize": min(axes["size"])}
+    declared = read_recipe(recipe, **axes)
     settings = with_output(declared, recipe, session, path)
     extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}
-    model = classifier(file.stem, read(classes), settings, session, _weights(file), extra)
+    width = session.described_outputs[0].shape[-1]
+    names = read_classes(classes, width, path, session.metadata)
+    model = classifier(file.stem, names, settings, session, _weights(file), extra)
     return replace(model, most=session.most(settings.shape), device=session.device)
 
 

@@ -14,7 +14,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes
-from steadyeye.data.classes.class_lists import from_names, read, shipped_classes
+from steadyeye.data.classes.class_lists import read, shipped_classes
 from steadyeye.models.detectors.decoders import DECODERS, Outputs
 from steadyeye.models.detectors.detector_families import (
     COCO_IDS,
@@ -29,7 +29,7 @@ from steadyeye.models.detectors.onnx_detector import (
     OnnxDetector,
 )
 from steadyeye.models.detectors.output_formats import check_batch, recognise
-from steadyeye.models.runtimes.network import Network, channels_first
+from steadyeye.models.runtimes.network import Network, channels_first, name_classes
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _classes(form: Format, path: str, chosen: str | None) -> tuple[Classes, Deco
         classes = read(chosen)
         _check_count(len(classes), form, path)
     elif form.names:
-        classes = from_names(_apart(form.names))
+        classes = name_classes(form.names)
     elif form.width in (None, 80, 91):
         classes = shipped_classes("coco")
     else:
@@ -165,14 +165,6 @@ def _check_count(classes: int, form: Format, path: str) -> None:
         f"'{path}' predicts {number_of(width, 'class')}, and the list has {classes:,}; give the "
         "class list that it was trained on, without a background"
     )
-
-
-def _apart(names: tuple[str, ...]) -> list[str]:
-    """Names of which none comes twice: one that does is followed by its number."""
-    return [
-        name if names.index(name) == index else f"{name} {index}"
-        for index, name in enumerate(names)
-    ]
 
 
 def _in_order(

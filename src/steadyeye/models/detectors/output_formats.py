@@ -4,7 +4,6 @@ Where a file says more of itself (the metadata of Ultralytics, a config.json of 
 it), that is read too. Nothing is guessed where two families fit: the error then names both.
 """
 
-import ast
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from steadyeye.models.detectors.detector_families import (
     count_cells,
 )
 from steadyeye.models.detectors.toolbox_exports import recognise_toolbox
-from steadyeye.models.runtimes.network import Network, Output, axes_in_words
+from steadyeye.models.runtimes.network import Network, Output, axes_in_words, read_names
 
 
 def recognise(network: Network, path: str, classes: int | None = None) -> Format:
@@ -74,7 +73,7 @@ def _of_ultralytics(network: Network, path: str) -> Format | None:
             f"'{path}' is an export of Ultralytics for the task '{metadata['task']}'; export a "
             "model for the task 'detect'"
         )
-    names = _read_names(metadata["names"])
+    names = read_names(metadata)
     shape = first.shape
     if len(shape) != 3:
         return None
@@ -93,17 +92,6 @@ def _of_ultralytics(network: Network, path: str) -> Format | None:
         decoder = "ultralytics"
     recipe = CENTRED if decoder == "yolox_decoded" else {}
     return Format(decoder, reason, names=names, width=len(names), recipe=recipe)
-
-
-def _read_names(text: str) -> tuple[str, ...]:
-    """The names in `{0: 'person', 1: 'car'}`, or in a list."""
-    try:
-        names = ast.literal_eval(text)
-        # those of a .tflite file were JSON, whose keys are texts
-        names = {int(k): v for k, v in names.items()} if isinstance(names, dict) else names
-        return tuple(str(names[index]) for index in range(len(names)))
-    except (ValueError, SyntaxError, KeyError, TypeError):
-        return ()
 
 
 def _by_names(outputs: Sequence[Output], path: str, classes: int | None) -> Format | None:
@@ -249,7 +237,7 @@ def _by_shape(network: Network, path: str, classes: int | None) -> Format | None
     # three anchors a cell are YOLOv5 and YOLOv7, objectness of 1 everywhere is YOLOv6: their
     # letterbox is Ultralytics'
     is_centred = is_yolov6 or (decoder == "yolox_decoded" and rows not in (three, four))
-    names = _read_names(network.metadata.get("names", ""))
+    names = read_names(network.metadata)
     names = names if len(names) == width else ()
     return Format(decoder, reason, (), CENTRED if is_centred else {}, width, names=names)
 

@@ -1,5 +1,6 @@
 """What a file of a network says of itself: its input, its outputs, and what stands beside them."""
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
-from steadyeye.data.classes.class_lists import read, shipped_classes
+from steadyeye.data.classes.class_lists import from_names, read, shipped_classes
 
 
 @dataclass(frozen=True)
@@ -137,16 +138,42 @@ def read_input_axes(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
     return {"layout": layout, "size": (height, width)}
 
 
-def read_classes(classes: str | None, width: int | None, path: str) -> Classes:
-    """The class list of a classifier of `width` outputs; ImageNet-1k's where it has as many.
+def read_classes(
+    classes: str | None, width: int | None, path: str, metadata: Mapping[str, str] | None = None
+) -> Classes:
+    """The class list of a classifier of `width` outputs; ImageNet-1k's where it has 1,000.
 
-    Raises `UsageError` where none is given and it has another number.
+    `metadata`: what the file says besides, where it may name them. Raises `UsageError` where no
+    list is given and neither tells.
     """
     if classes is not None:
         return read(classes)
     if width == len(shipped_classes("imagenet1k")):
         return shipped_classes("imagenet1k")
+    if (names := read_names(metadata or {})) and len(names) == width:
+        return name_classes(names)
     raise UsageError(
         f"the classes of '{path}' are not known; write them into a classes.txt, one a line, and "
         "give classes='…'"
+    )
+
+
+def read_names(metadata: Mapping[str, str]) -> tuple[str, ...]:
+    """The names in Ultralytics' metadata, `{0: 'person', 1: 'car'}` or a list; () for none."""
+    try:
+        names = ast.literal_eval(metadata.get("names", ""))
+        # those of a .tflite file were JSON, whose keys are texts
+        names = {int(k): v for k, v in names.items()} if isinstance(names, dict) else names
+        return tuple(str(names[index]) for index in range(len(names)))
+    except (ValueError, SyntaxError, KeyError, TypeError):
+        return ()
+
+
+def name_classes(names: Sequence[str]) -> Classes:
+    """The classes of these names, of which one that comes twice is followed by its number."""
+    return from_names(
+        [
+            name if names.index(name) == index else f"{name} {index}"
+            for index, name in enumerate(names)
+        ]
     )

@@ -87,7 +87,7 @@ def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
             share = flip_share(predictions, changes[video == place])
             rows.append((float(-rates[place]), str(names[place]), predictions.model, share))
     rows.sort(key=lambda row: row[:3])
-    left = f", the {ROWS} highest of {total}" if total > ROWS else ""
+    left = f", the {ROWS} highest of {total:,}" if total > ROWS else ""
     body = tuple(
         (name, model, f"{share.n:,}", percent(share.value), interval(share.low, share.high))
         for _, name, model, share in rows[:ROWS]

@@ -40,7 +40,12 @@ def rows_of(field: str) -> dict[str, Any]:
         "type": "nominal",
         "sort": None,
         "title": None,
-        "axis": {"labelExpr": "split(datum.label, '\\n')", "labelLimit": 190, "ticks": False},
+        "axis": {
+            "labelExpr": "split(datum.label, '\\n')",
+            "labelLimit": 190,
+            "labelPadding": 6,  # a rule may stand at the left edge
+            "ticks": False,
+        },
     }
 
 

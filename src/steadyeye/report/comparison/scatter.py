@@ -87,14 +87,11 @@ def draw_own_line(
     x, y = (_axis(space, *axis) for axis in (("x", "accuracy on anchors"), ("y", f"pm-{k}")))
     values = [cross.original.value or 0.0 for cross in crosses]
     shares = _span_shares(space, min(values), max(values))
-    rows = [
-        {"x": a, "y": b}
-        for a, b in zip(
-            _scale_shares(space, shares),
-            _scale_shares(space, predict_share(own, shares)),
-            strict=True,
-        )
-    ]
+    expected = predict_share(own, shares)
+    # a line that leaves the axes ends there: along an edge it would be another line
+    inside = (expected >= EDGE) & (expected <= 1 - EDGE)
+    columns = (_scale_shares(space, column[inside]) for column in (shares, expected))
+    rows = [{"x": a, "y": b} for a, b in zip(*columns, strict=True)]
     background = _line(*published, x, y) if published else [_draw_diagonal(space, x, y)]
     layers = [
         *background,
