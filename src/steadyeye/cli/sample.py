@@ -165,7 +165,7 @@ def _sample_boxes(
     boxes, images = files
     if more or boxes is None or images is None:
         raise UsageError(
-            "a set of boxes needs --boxes and --images, and neither videos nor --classes beside"
+            "a set of boxes needs --boxes and --images, and neither videos nor --classes"
         )
     models.warn(read(boxes).classes if models.specs else None)
     with watching(form) as watcher:
