@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @command()
 def propose(
-    run: Annotated[str, typer.Argument(help="Folder of a finished run of a detector on whole videos.")],
+    run: Annotated[str, typer.Argument(help="Folder of a run of a detector on whole videos.")],
     out: Annotated[Path, typer.Option(help="JSON sidecar to write: the labels of each video.")] = (
         Path("proposed.json")
     ),
