@@ -254,7 +254,7 @@ def check_analysis(
     Example:
         >>> from steadyeye.report.analyses.failures import failures
         >>> print(check_analysis(failures))
-        The frames that break it: 60 rows, right and wrong
+        The frames that break a model: 60 rows, right and wrong
 
     """
     tables = [predictions] if predictions else [example_predictions(margin=m) for m in (1.0, 0.5)]

@@ -136,7 +136,7 @@ def test_the_metrics_of_the_gate_have_the_videos_too(root):
         (("--decide", "pm_k(k=3) >= 20%"), "for pm_k(k=2), not for pm_k(k=3)"),
         (("--decide", "pm_k(k=2) >= 20%", "--premise", "scene-class"), "not scene-class"),
         (("--target", "±5", "--metric", "pm_k(k=2)", "--strata", "class"), "--strata class"),
-        ((), "nothing is asked"),
+        ((), "no question"),
     ],
 )
 def test_labels_of_an_unsuitable_study_are_refused_in_one_line(root, words, message):

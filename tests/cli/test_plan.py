@@ -101,8 +101,8 @@ def test_a_width_and_scenes(root):
 
 
 MISTAKES = [
-    ((), "nothing is asked; give --decide"),
-    (("--metric", "accuracy"), "nothing is asked; give --decide"),
+    ((), "no question; give --decide"),
+    (("--metric", "accuracy"), "no question; give --decide"),
     (ASKED, "state it with --premise"),
     (("--decide", "pm_k(k=2)"), "has no number"),
     ((*ASKED, "--target", "5"), "leave --metric and --target out"),

@@ -360,7 +360,7 @@ def test_weights_of_a_folder_of_transformers_lie_in_it(name, tmp_path, torchvisi
         index.write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(keys, file)}))
 
     point(str(weights) if name == "ABSOLUTE" else name)
-    with pytest.raises(UsageError, match="which are no file beside it"):
+    with pytest.raises(UsageError, match="which are no file next to it"):
         attempt(spec)
     if name == "ABSOLUTE" or "other" in str(name):
         ViTForImageClassification.from_pretrained(tmp_path / "vit")  # what the library itself reads

@@ -113,11 +113,11 @@ def test_a_limit_of_an_interval_is_shown_with_its_number():
 @pytest.mark.parametrize(
     ("columns", "question"),
     [
-        (("truth", "operator", "level"), "How much degradation does it withstand?"),
-        (("truth", "group", "offset"), "How steady is it?"),
-        (("group", "frame", "seconds"), "How steady is it?"),
-        (("boxes", "detections"), "How well does it detect?"),
-        (("truth",), "How often is it right?"),
+        (("truth", "operator", "level"), "How steady are the predictions under degradation?"),
+        (("truth", "group", "offset"), "How steady are the predictions?"),
+        (("group", "frame", "seconds"), "How steady are the predictions?"),
+        (("boxes", "detections"), "How good are the detections?"),
+        (("truth",), "How often are the predictions right?"),
     ],
 )
 def test_only_what_is_about_video_has_a_title_about_video(columns, question):

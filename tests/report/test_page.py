@@ -34,7 +34,7 @@ def document():
     cells = [evaluated(table(**HAND, ids=ids), model=m, **names) for m in ("one", f"two {EVIL}")]
     record = {"provenance": {"steadyeye": "1", "commit": "c", "python": "3"}, "job": {"x": EVIL}}
     return Document(
-        title="How steady is it?",
+        title="How steady are the predictions?",
         headline=headline(cells),
         evaluated=cells,
         sections=sections(cells),

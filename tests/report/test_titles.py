@@ -44,7 +44,7 @@ NEUTRAL = {
     "failure_levels": "Failure points: the level at which accuracy falls below each threshold",
     "failure_strips": r"(One image at the level of each failure point"
     r"|Images at the lowest level with a wrong prediction)",
-    "failures": "The frames that break it",
+    "failures": "The frames that break a model",
     "flips": "Prediction changes between consecutive frames",
     "frame_rates": "Accuracy and pm-k by frame rate",
     "frame_types": r"(Does one frame type cause the drop\?"
@@ -75,7 +75,7 @@ NEUTRAL = {
     "unstable_clips": "The seconds with the most prediction changes",
     "wrong_predictions": r"(Wrong predictions: \S+ of \S+ images?"
     r"|Images that \S+ models? predict wrongly)",
-    "what_changed": r"What changed when it broke: (no measure is clearly related"
+    "what_changed": r"What changed on the frames that break a model: (no measure is clearly related"
     r"|too few broken frames)",
 }
 

@@ -50,11 +50,11 @@ def test_short_forms_of_models_are_expanded(text, spec, work_folder):
 
 def test_a_function_that_builds_a_network_takes_the_classes_next_to_it(work_folder):
     (work_folder / "builder.py").write_text("from toy_networks import net as build")
-    with pytest.raises(UsageError, match=r"put a classes\.txt beside it") as refusal:
+    with pytest.raises(UsageError, match=r"put a classes\.txt next to it") as refusal:
         expand_model("builder:build")
     assert "the names of the 10 classes" in str(refusal.value)
     (work_folder / "classes.txt").write_text("\n".join("abc"))
-    with pytest.raises(UsageError, match=r"put a classes\.txt beside it"):
+    with pytest.raises(UsageError, match=r"put a classes\.txt next to it"):
         expand_model("builder:build")  # three names are not the ten that it answers in
     (work_folder / "classes.txt").write_text("\n".join("abcdefghij"))
     spec = parse(expand_model("builder:build"))
@@ -113,7 +113,7 @@ def test_short_forms_of_data_are_expanded(work_folder):
 
 def test_annotations_take_the_images_next_to_them(work_folder):
     (work_folder / "boxes.json").write_text('{"images": [], "annotations": [], "categories": []}')
-    with pytest.raises(UsageError, match="no images beside"):
+    with pytest.raises(UsageError, match="no images next to"):
         expand_data("boxes.json")
     write_image(work_folder / "images" / "1.png")
     assert expand_data("boxes.json") == "coco(annotations='boxes.json', images='images')"

@@ -59,12 +59,12 @@ def test_a_promise_that_was_measured_is_not_named(tmp_path):
     assert lines == []
 
 
-def test_a_promise_about_objects_needs_a_detector(tmp_path):
+def test_the_command_refuses_a_promise_about_objects_for_a_classifier(tmp_path):
     film(tmp_path / "a.mp4", GOOD[:5])
     (tmp_path / "three.json").write_text('["dark", "bright", "number"]')
     model = "callable(path='toy_networks:brightness', classes='three.json')"
     words = ("watch", "a.mp4", "--model", model, "--no-page", "--out", "w", "--alert")
     done = steadyeye(*words, "blink_rate <= 5%", cwd=tmp_path, env=ENV)
-    assert "'blink_rate <= 5.0 %' is about the objects of a detector" in refusal(done)
+    assert "'blink_rate <= 5.0 %' needs a detector" in refusal(done)
     assert not (tmp_path / "w").exists()
     assert steadyeye(*words, "flip_rate <= 5%", cwd=tmp_path, env=ENV).returncode == 0

@@ -193,7 +193,7 @@ def _open_study(root: Path, predictions: Any, options: StudyOptions, how: LabelO
     if not options.asks:
         if not begun:
             raise UsageError(
-                "nothing is asked; give --decide 'pm_k(k=10) >= 70%', --target ±5 or --budget 100"
+                "no question; give --decide 'pm_k(k=10) >= 70%', --target ±5 or --budget 100"
             )
         _read_gold(root, how, options)
         if options.labels:

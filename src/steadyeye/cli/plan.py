@@ -60,7 +60,7 @@ def plan(
     those for the value that the labels of a pilot study estimate.
     """
     if options.decide is None and options.target is None:
-        raise UsageError("nothing is asked; give --decide 'pm_k(k=10) >= 70%' or --target ±5")
+        raise UsageError("no question; give --decide 'pm_k(k=10) >= 70%' or --target ±5")
     from steadyeye.metrics.label_studies.files import read_labelled_study
     from steadyeye.metrics.label_studies.judge import judge
     from steadyeye.metrics.label_studies.premise_sentences import count_deciding_checks, say_plan

@@ -356,7 +356,7 @@ def _impact(connection: Any, folder: Any, plan: Any, runs: Sequence[Path]) -> li
 
     if folder.content.get("kind") == "boxes":
         raise UsageError(
-            "the review's impact is told of frames; export the boxes and evaluate them"
+            "the impact of a review is computed for frames only; export the boxes and evaluate them"
         )
     accepted = judge_frames(connection, folder, plan)
     return [

@@ -170,7 +170,7 @@ def _sample_boxes(
     boxes, images = files
     if more or boxes is None or images is None:
         raise UsageError(
-            "a set of boxes needs --boxes and --images, and neither videos nor --classes beside"
+            "a set of boxes needs --boxes and --images, and neither videos nor --classes"
         )
     models.warn(read(boxes).classes if models.specs else None)
     with watching(form) as watcher:
@@ -194,7 +194,7 @@ def _read_classes(text: str | None) -> Any:
 
 @command()
 def propose(
-    run: Annotated[str, typer.Argument(help="Folder of a finished run of a detector on videos.")],
+    run: Annotated[str, typer.Argument(help="Folder of a run of a detector on whole videos.")],
     out: Annotated[Path, typer.Option(help="JSON sidecar to write: the labels of each video.")] = (
         Path("proposed.json")
     ),

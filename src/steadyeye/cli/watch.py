@@ -191,22 +191,13 @@ def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> b
 
 def _build_model(settings: "WatchSettings") -> "Model | Detector":
     from steadyeye.core import plugins
-    from steadyeye.core.abilities import detects
-    from steadyeye.core.errors import UsageError
     from steadyeye.core.spec import parse
     from steadyeye.runner.short_forms import expand_model
-    from steadyeye.watch.measures import OF_DETECTORS
 
     spec = expand_model(settings.model)
     if spec != settings.model:
         show(f"model {settings.model}: {spec}")
     model: Model | Detector = plugins.build("models", parse(spec))
-    for promise in settings.promises:
-        if promise.measure in OF_DETECTORS and not detects(model):
-            raise UsageError(
-                f"'{promise}' is about the objects of a detector, and {model.name} is a "
-                "classifier; give a promise about another measure, such as flip_rate"
-            )
     say_assumed([spec], [model])
     return model
 

@@ -228,9 +228,9 @@ def _check_same(cell: Cell) -> None:
     fingerprints = {mark.get("cell") for mark in map_requests(cell.folder, _content, marks)}
     if fingerprints - {cell.fingerprint}:
         raise UsageError(
-            f"'{cell.folder / 'cell.json'}' is lost or damaged, and the shards beside it do not "
+            f"'{cell.folder / 'cell.json'}' is lost or damaged, and the shards next to it do not "
             f"say that they belong to this model and data; delete '{cell.folder}' and run the "
-            "same command again to compute it anew"
+            "same command again to recompute it"
         )
 
 

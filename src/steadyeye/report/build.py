@@ -172,7 +172,7 @@ def _measuring(run: Place) -> tuple[str, ...]:
     if measured is None:
         return ()
     line = f"steadyeye measure {quote_word(str(run))}"
-    return (line,) if measured else (f"# {line}   adds the section: What changed when it broke",)
+    return (line,) if measured else (f"# {line}   adds a section on what changed",)
 
 
 DEFAULT = Job()

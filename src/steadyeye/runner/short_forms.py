@@ -265,7 +265,7 @@ def _class_file(path: Path, width: int | None) -> str:
         )
     outputs = "classes" if width is None else number_of(width, "class")
     raise UsageError(
-        f"the names of the {outputs} of '{path}' are not known; put a classes.txt beside it, one "
+        f"the names of the {outputs} of '{path}' are not known; put a classes.txt next to it, one "
         "class per line, or write the spec with classes='…'"
     )
 
@@ -326,7 +326,7 @@ def _annotations(path: Path) -> str:
     images = next((place for place in places if place.is_dir() and _holds_images(place)), None)
     if images is None:
         raise UsageError(
-            f"no images beside '{path}'; write \"coco(annotations='{path}', images='…')\""
+            f"no images next to '{path}'; write \"coco(annotations='{path}', images='…')\""
         )
     return str(Spec("coco", {"annotations": str(path), "images": str(images)}))
 

@@ -315,7 +315,9 @@ def test_reports_tell_how_to_measure_and_then_what_changed(evaluated_run, measur
     # a run that is not measured itself shows what another measured of the same frames
     both = document([evaluated_run.folder, measured_run.folder])
     titles = [section.title for section in both.sections]
-    assert any(title.startswith("What changed when it broke") for title in titles)
+    assert any(
+        title.startswith("What changed on the frames that break a model") for title in titles
+    )
     assert any(title.startswith("ℓ∞ distance to the anchor: half of") for title in titles)
     assert f"steadyeye measure {measured_run.folder}" in both.commands
 
@@ -447,7 +449,7 @@ def test_known_odds_lie_within_their_intervals_as_often_as_promised(planted_set)
 def test_the_section_says_what_breaks_it(planted_set):
     predictions = draw_table(planted_set[0], 0)
     section = what_changed([Evaluated(predictions, {})])
-    assert section.title == "What changed when it broke: less sharpness"
+    assert section.title == "What changed on the frames that break a model: less sharpness"
     assert section.text[0].startswith("m breaks more often when sharpness falls: odds ratio 2.")
     judged = outcomes(predictions)
     assert section.text[0].endswith(

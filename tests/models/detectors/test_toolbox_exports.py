@@ -103,7 +103,7 @@ def test_the_file_next_to_the_model_is_needed(make, file, content, tmp_path):
         (tmp_path / file).unlink()
     else:
         (tmp_path / file).write_text(content)
-    with pytest.raises(UsageError, match=f"{file} beside it.* is missing or of another") as error:
+    with pytest.raises(UsageError, match=f"{file} next to it.* is missing or of another") as error:
         load(path)
     assert "\n" not in str(error.value)
 

@@ -50,7 +50,7 @@ def test_openvino_in_f32_gives_the_scores_of_onnx(files):
     with pytest.raises(UsageError, match="no precision named 'int8'"):
         build("openvino", files / "tiny.onnx", precision="int8", **names)
     (files / "tiny.bin").unlink()
-    with pytest.raises(UsageError, match=r"has no tiny\.bin beside it"):
+    with pytest.raises(UsageError, match=r"has no tiny\.bin next to it"):
         build("openvino", files / "tiny.xml", **names)
 
 

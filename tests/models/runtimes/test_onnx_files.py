@@ -97,7 +97,7 @@ def test_weights_outside_of_the_folder_are_not_read(way, net, secret, monkeypatc
         lambda: short_forms.expand_model(str(net)),
         lambda: data_files(net),
     ):
-        with pytest.raises(UsageError, match=r"net\.onnx.*beside it") as error:
+        with pytest.raises(UsageError, match=r"net\.onnx.*next to it") as error:
             build()
         assert len(str(error.value).splitlines()) == 1
     assert not sessions
@@ -123,17 +123,17 @@ def test_an_address_in_memory_is_no_file_beside(net):
     (place / "_ORT_MEM_ADDR_").mkdir()
     (place / "_ORT_MEM_ADDR_" / "*").write_bytes(bytes(64))
     tiny_onnx.set_entries(net, location="*/_ORT_MEM_ADDR_/*", offset=8, length=40)
-    with pytest.raises(UsageError, match=r"tensor 'bias'.*not beside it"):
+    with pytest.raises(UsageError, match=r"tensor 'bias'.*not next to it"):
         read(net)
 
 
 @pytest.mark.parametrize(
     ("entries", "words"),
     [
-        ({"location": "none.bin"}, "no such file is beside it; copy it too"),
-        ({"location": ""}, "no such file"),
-        ({"location": "."}, "no such file"),
-        ({"location": None}, "no such file"),
+        ({"location": "none.bin"}, "which is no file next to it; copy it too"),
+        ({"location": ""}, "no file next to it"),
+        ({"location": "."}, "no file next to it"),
+        ({"location": None}, "no file next to it"),
         ({"offset": 4_000}, "its data end at byte 4,040 of 'weights.bin', which has 1,[0-9]*"),
         ({"offset": 10**18}, "its data end at byte"),
         ({"length": 10**18}, "its data end at byte"),

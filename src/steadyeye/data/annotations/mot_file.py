@@ -78,7 +78,9 @@ def read_classes(base: Path, folders: Sequence[Path]) -> ClassNumbers:
     paths = (base / NAMES, *(folder / "gt" / NAMES for folder in folders))
     lists = {read(str(path)).names for path in paths if path.is_file()}
     if len(lists) > 1:
-        raise UsageError(f"'{base}' has several {NAMES} that differ; keep one beside the sequences")
+        raise UsageError(
+            f"'{base}' has several {NAMES} that differ; keep one next to the sequences"
+        )
     if lists:
         lines = lists.pop()
         names = tuple(name for name in lines if name != OUTSIDE)

@@ -140,7 +140,7 @@ def _classes(form: Format, path: str, chosen: str | None) -> tuple[Classes, Deco
     else:
         raise UsageError(
             f"the names of the {number_of(form.width or 0, 'class')} of '{path}' are not known; "
-            "put a classes.txt beside it, one class a line, or give classes='…'"
+            "put a classes.txt next to it, one class a line, or give classes='…'"
         )
     by_coco_id = classes == shipped_classes("coco") and (form.width == 91 or form.background)
     if by_coco_id:

@@ -149,7 +149,7 @@ def _of_transformers(
         raise UsageError(
             f"'{path}' gives logits of {axes_in_words((width,))} classes, which may hold one for "
             "no object: write decoder='detr' if they do and decoder='detr_sigmoid' if not, or put "
-            "the config.json of the model beside it"
+            "the config.json of the model next to it"
         )
     reason += f", model_type '{kind}' in config.json" if kind else ""
     decoder = "detr" if softmax else "detr_sigmoid"
@@ -251,7 +251,7 @@ def _nanodet_or_yolox(path: str, columns: int, classes: int | None) -> tuple[str
         return "yolox", columns - 5
     raise UsageError(
         f"'{path}' may be NanoDet-Plus of {columns - 32} classes or YOLOX of {columns - 5}; write "
-        "decoder='nanodet' or decoder='yolox', or put its class list beside it"
+        "decoder='nanodet' or decoder='yolox', or put its class list next to it"
     )
 
 

@@ -181,7 +181,7 @@ def _paddle_recipe(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def _needs(toolbox: str, decoder: str, path: str, file: str) -> UsageError:
     return UsageError(
-        f"'{path}' is an export of {toolbox}, and {file} beside it, which says how images are "
+        f"'{path}' is an export of {toolbox}, and {file} next to it, which says how images are "
         f"prepared, is missing or of another form; put it there, or write decoder='{decoder}' and "
         "recipe={…} with fit, order, mean and std"
     )

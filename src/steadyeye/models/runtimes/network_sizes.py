@@ -104,7 +104,7 @@ def _check_shards(folder: Path) -> None:
             if not isinstance(shard, str) or shard != Path(shard).name:
                 raise UsageError(
                     f"'{path}' names the weights {str(shard)[:200]!r}, which are no file "
-                    "beside it; download or save the model again"
+                    "next to it; download or save the model again"
                 )
 
 

@@ -126,9 +126,9 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
 
 def _locate(file: Path, title: str, name: str) -> Path:
     """The file of weights of a name, beside the ONNX file."""
-    cure = "put the file of the weights beside it and export it with that name"
+    cure = "put the file of the weights next to it and export it with that name"
     if Path(name).is_absolute() or name.startswith(IN_MEMORY):
-        raise UsageError(f"{title}: keeps its data in '{name[:200]}', not beside it; {cure}")
+        raise UsageError(f"{title}: keeps its data in '{name[:200]}', not next to it; {cure}")
     try:
         path = confine(file.parent, file, cure)(name)
     except UsageError:
@@ -139,7 +139,7 @@ def _locate(file: Path, title: str, name: str) -> Path:
         confine(file.resolve().parent, file, cure)(str(path.resolve()))
     if not isinstance(path, Path) or not path.is_file():
         raise UsageError(
-            f"{title}: keeps its data in '{name[:200]}', and no such file is beside it; copy it too"
+            f"{title}: keeps its data in '{name[:200]}', which is no file next to it; copy it too"
         )
     return path
 

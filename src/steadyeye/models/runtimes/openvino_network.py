@@ -157,7 +157,7 @@ def find_file(path: str) -> Path:
     if not file.is_file():
         raise UsageError(f"there is no file '{path}'; give an .xml of OpenVINO or an .onnx file")
     if file.suffix == ".xml" and not file.with_suffix(".bin").is_file():
-        raise UsageError(f"'{path}' has no {file.stem}.bin beside it; copy its weights too")
+        raise UsageError(f"'{path}' has no {file.stem}.bin next to it; copy its weights too")
     return file
 
 

@@ -40,7 +40,7 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
 
         >>> from steadyeye.testing import example_models, example_predictions
         >>> print(failures(example_models(example_predictions(margin=0.5))).title)
-        The frames that break it
+        The frames that break a model
     """
     broken_sets = {entry.predictions.model: _failures(entry) for entry in evaluated}
     if not any(broken_sets.values()):
@@ -56,7 +56,7 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHAT,
         place=20,
-        title="The frames that break it",
+        title="The frames that break a model",
         text=(
             "Each pair: an anchor that the model gets right, and the neighbour that it gets wrong "
             "with the highest confidence. Of the sets with a right anchor, these break: "

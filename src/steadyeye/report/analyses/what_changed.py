@@ -45,7 +45,7 @@ def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
     section = Section(
         topic=Topic.WHAT,
         place=22,
-        title=f"What changed when it broke: {_finding(judged, strongest)}",
+        title=f"What changed on the frames that break a model: {_finding(judged, strongest)}",
         claim=_claim(judged, strongest),
         text=(" ".join([*(_sentence(*item) for item in judged), *_too_few(judged)]),),
         method=(_method(judged),) if fitted else (),
@@ -74,7 +74,7 @@ def _claim(judged: Sequence[Judged], strongest: Effect | None) -> Claim | None:
     if strongest is None or strongest.alone is None:
         return None
     odds, p = strongest.alone, min(strongest.p * len(judged), 1.0)
-    text = f"What changed when it broke: {_finding(judged, strongest)}"
+    text = f"What changed on the frames that break a model: {_finding(judged, strongest)}"
     bound = {"above": 1.0} if strongest.rises else {"below": 1.0}
     return first([Claim(text, odds.low, odds.high, **bound, p=p)])
 

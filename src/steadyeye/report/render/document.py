@@ -125,10 +125,10 @@ ONE_VIDEO = (
 )
 
 TITLES = (
-    ("operator", "How much degradation does it withstand?"),
-    ("offset", "How steady is it?"),
-    ("frame", "How steady is it?"),
-    ("detections", "How well does it detect?"),
+    ("operator", "How steady are the predictions under degradation?"),
+    ("offset", "How steady are the predictions?"),
+    ("frame", "How steady are the predictions?"),
+    ("detections", "How good are the detections?"),
 )
 """(column of the predictions, title of their report); the first that all predictions have."""
 
@@ -244,7 +244,7 @@ def title(evaluated: Sequence[Evaluated]) -> str:
             return question
     # a sweep beside a run on videos, or nothing but still images
     steady = any({"offset", "frame"} & set(table.columns) for table in plain)
-    return "How steady is it?" if steady else "How often is it right?"
+    return "How steady are the predictions?" if steady else "How often are the predictions right?"
 
 
 def value_of(result: Result) -> str:

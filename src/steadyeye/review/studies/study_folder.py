@@ -178,7 +178,7 @@ def read_earlier_labels(root: Path) -> Labels:
     if set(labels) != set(names):
         raise UsageError(
             f"'{root / EARLIER}' is damaged: it has other sets than the study began with; "
-            "begin it again in another --out"
+            "start it again in another --out"
         )
     return labels
 

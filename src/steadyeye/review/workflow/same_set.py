@@ -55,7 +55,7 @@ def check_same_set(connection: Connection, folder: SetFolder, plan: ReviewPlan) 
     why = "decisions on other tables" if foreign is None else f"'{shorten(foreign)}' of another set"
     raise UsageError(
         f"the database holds {why}, and not the review of '{folder.root}'; give another "
-        "--database, or move review.sqlite away and begin again"
+        "--database, or move review.sqlite away and start again"
     )
 
 
@@ -68,7 +68,7 @@ def _check_votes(connection: Connection, plan: ReviewPlan) -> None:
         if votes not in (0, needed):
             raise UsageError(
                 f"set.json: review.stages.{stage} is {votes}, and the review began with {needed}; "
-                "put it back, or give another --database to begin again"
+                "put it back, or give another --database to start again"
             )
 
 
