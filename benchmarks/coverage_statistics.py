@@ -302,7 +302,11 @@ def main() -> None:
     parser.add_argument("--only", choices=sorted(CASES))
     parser.add_argument("--videos", type=int, nargs="*", default=VIDEOS)
     arguments = parser.parse_args()
-    print("| number | videos | " + " | ".join(f"{c}" for c in CORRELATIONS) + " | worst end |")
+    print(
+        "| number | videos | "
+        + " | ".join(f"correlation {c}" for c in CORRELATIONS)
+        + " | worst end |"
+    )
     print("|---|---|" + "---|" * (len(CORRELATIONS) + 1))
     for name in [arguments.only] if arguments.only else CASES:
         for videos in arguments.videos:

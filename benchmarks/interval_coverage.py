@@ -152,7 +152,11 @@ def main() -> None:
     parser.add_argument("--tries", type=int, default=4_000)
     parser.add_argument("--only", choices=sorted(CASES))
     arguments = parser.parse_args()
-    print("| number | videos | " + " | ".join(f"{c}" for c in CORRELATIONS) + " | worst end |")
+    print(
+        "| number | videos | "
+        + " | ".join(f"correlation {c}" for c in CORRELATIONS)
+        + " | worst end |"
+    )
     print("|---|---|" + "---|" * (len(CORRELATIONS) + 1))
     for name in [arguments.only] if arguments.only else CASES:
         for videos in VIDEOS:

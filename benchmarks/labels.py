@@ -263,7 +263,10 @@ def print_worst_widths() -> None:
 def print_decisions(tries: int) -> None:
     """Labels until decided and wrong verdicts, by distance from the threshold."""
     rng = np.random.default_rng(0)
-    print("| pm-10 from 70 % | median labels | 90 in 100 | wrong verdicts |\n|---|---|---|---|")
+    print(
+        "| pm-10 minus 70 % | median labels | labels in 90 % of studies | wrong verdicts |\n"
+        "|---|---|---|---|"
+    )
     for distance in DISTANCES:
         consistent, right = pool(distance)
         requirement = RequiredShare(round(THRESHOLD * TOTAL), consistent, TOTAL)

@@ -49,7 +49,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.slow
-def test_it_computes_and_judges(folder):
+def test_the_action_computes_a_run_and_judges_it(folder):
     required = "accuracy >= 50%\n\n  accuracy <= 100%\n"
     code, output = run_action(folder, job="job.toml", require=required, install="")
     assert code == 0, output

@@ -71,7 +71,7 @@ def imported(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
-def test_arrows_point_down(file):
+def test_packages_import_only_packages_below_them(file):
     package = file.relative_to(SOURCE).parts[0].removesuffix(".py")
     for module in imported(file):
         target = module.split(".")[1]

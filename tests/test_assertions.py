@@ -21,7 +21,7 @@ def see_cats(images):
     return np.tile([0.2, 0.5, 0.3], (len(images), 1))
 
 
-def test_what_is_shown_passes_and_gives_the_run():
+def test_a_requirement_that_holds_passes_and_returns_the_run():
     run = assert_steady(
         tell_example_classes, example_source(), "pm_k(k=1) >= 50%", "accuracy >= .5"
     )
@@ -32,7 +32,7 @@ def test_what_is_shown_passes_and_gives_the_run():
 @pytest.mark.parametrize(
     "text", ["accuracy >= 70%", "accuracy >= 20%", "accuracy >= 5%", "accuracy <= 61%"]
 )
-def test_it_fails_wherever_the_gate_does_with_its_words(text):
+def test_the_assertion_fails_with_the_sentence_of_the_gate(text):
     """25 % with an interval of 5.9–61.8 %: fails, is not certain, is shown, is not certain."""
     run = evaluate(see_cats, example_source())
     (verdict,) = gate([run.predictions], requirements([text]))
@@ -44,7 +44,7 @@ def test_it_fails_wherever_the_gate_does_with_its_words(text):
     assert str(caught.value) == verdict.sentence
 
 
-def test_every_failure_is_said():
+def test_every_failure_is_reported():
     with pytest.raises(AssertionError) as caught:
         assert_steady(see_cats, example_source(), "accuracy >= 70%", "pm_k(k=1) >= 70%")
     assert [line.split()[0] for line in str(caught.value).splitlines()] == ["accuracy", "pm_k(k=1)"]

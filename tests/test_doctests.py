@@ -10,6 +10,7 @@ import pytest
 
 import steadyeye
 from steadyeye import testing
+from steadyeye.core import plugins
 from steadyeye.core.spec import parse
 
 SOURCE = Path(steadyeye.__file__).parent
@@ -73,3 +74,27 @@ def test_plugins_that_need_files_show_a_spec_that_they_take(folder):
                        if isinstance(node, ast.FunctionDef) and node.name == file.stem)  # fmt: skip
         taken = {arg.arg for arg in (*function.args.args, *function.args.kwonlyargs)}
         assert taken >= spec.kwargs.keys() - {"probe"}, f"{file.name} takes {taken}"
+
+
+@pytest.mark.parametrize("kind", ["metrics", "operators", "sources", "models"])
+def test_plugins_describe_each_of_their_parameters(kind):
+    """Read without importing them, as some need packages that are not everywhere."""
+    missing = []
+    for name in plugins.own_names(kind):
+        tree = ast.parse((plugins.folder(kind) / f"{name}.py").read_text(encoding="utf-8"))
+        (plugin,) = (node for node in tree.body if getattr(node, "name", "") == name)
+        text = ast.get_docstring(plugin) or ""
+        arguments = (
+            plugin.args
+            if isinstance(plugin, ast.FunctionDef)
+            else ast.arguments([], [], None, [], [], None, [])
+        )
+        names = {argument.arg for argument in (*arguments.args, *arguments.kwonlyargs)}
+        # what every metric takes is described once, by the interface
+        own = sorted(names - {"predictions"})
+        missing += [
+            f"{name}: {parameter}"
+            for parameter in own
+            if not re.search(rf"`[^`]*\b{parameter}\b", text)
+        ]
+    assert not missing

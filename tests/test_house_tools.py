@@ -46,7 +46,7 @@ def lines(text):
     return [f"{line} -" for line in text.strip().splitlines()]
 
 
-def test_what_differs_is_named_with_its_first_difference(tmp_path):
+def test_a_file_that_differs_is_named_with_its_first_difference(tmp_path):
     before = write(tmp_path / "a", g__a_csv="n,1\nm,2\n", g__old_bin="1", g__same_json='{"x": 1}')
     after = write(tmp_path / "b", g__a_csv="n,1\nm,3\n", g__new_bin="1", g__same_json='{"x": 1}')
     assert list(golden_runs.compare([before, after], "g")) == [
@@ -132,7 +132,7 @@ def test_a_trace_counts_files_entered_and_turns_in_every_thread(threaded, tmp_pa
     assert summary["turns"] == 4
 
 
-def test_what_a_main_module_calls_is_no_import(tmp_path, monkeypatch):
+def test_calls_of_a_main_module_are_no_imports(tmp_path, monkeypatch):
     package = write(tmp_path / "package_main", b_py=B)
     (package / "__main__.py").write_text("from package_main.b import second\nsecond(1)\n")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -140,7 +140,7 @@ def test_without_data_there_is_no_number():
         ),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_one_line(spec, data, why):
+def test_mismatching_inputs_are_refused_in_one_line(spec, data, why):
     def measure():
         metric = MaiteMetric(spec, CLASSES)
         metric.update(*([np.array(x) if isinstance(x, list) else x for x in part] for part in data))
@@ -182,7 +182,7 @@ def test_a_score_that_is_no_number_is_refused():
 
 
 @pytest.mark.parametrize("tag", ["video", "offset", "set"])
-def test_what_some_data_say_and_others_do_not_is_refused(tag):
+def test_metadata_that_only_some_images_have_are_refused(tag):
     """Left out for all, the interval would take the frames of a video for independent."""
     metric = MaiteMetric("accuracy", CLASSES)
     about = [{"id": i, "set": 0, "offset": 0, "video": "v"} for i in range(3)]

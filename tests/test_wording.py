@@ -138,7 +138,7 @@ def test_a_fault_is_found(text):
         "accuracy falls below 50\u202f%",
     ],
 )
-def test_what_the_guide_asks_for_is_no_fault(text):
+def test_texts_that_follow_the_guide_have_no_fault(text):
     assert not faults(text)
 
 
@@ -179,6 +179,28 @@ def test_help_keeps_to_the_guide():
     assert not [(name, hits) for name, text in helps_by_name.items() if (hits := faults(text))]
     # rich takes [all] for markup and prints nothing of it
     assert not [name for name, text in helps_by_name.items() if re.search(r"\[[a-z]", text)]
+
+
+def options(command, name="steadyeye"):
+    """(name, option) of a command and of all below it."""
+    for parameter in command.params:
+        if parameter.param_type_name == "option":
+            yield f"{name} {parameter.opts[0]}", parameter
+    for below, subcommand in getattr(command, "commands", {}).items():
+        yield from options(subcommand, f"{name} {below}")
+
+
+def test_help_is_a_sentence_and_says_which_options_may_be_repeated():
+    for name in COMMANDS:
+        import_module(f"steadyeye.cli.{name}")
+    every = dict(options(get_command(app)))
+    assert len(every) > 200
+    for name, option in every.items():
+        text = option.help
+        assert text.endswith("."), name
+        assert text[0].isupper() or text.split()[0] in ("labels.csv", "http(s)"), name
+        may_repeat = re.search("may be (repeated|given twice)", text) is not None
+        assert may_repeat == option.multiple, name
 
 
 def prose(page):

@@ -44,7 +44,7 @@ BOXES: Mapping[str, tuple[int, int, str]] = {
 
 NOT_CODE: Mapping[str, str] = {
     "data": "Tables that are installed with the package.",
-    "guidelines": "What reviewers are told of each stage, in Markdown.",
+    "guidelines": "The guidelines for reviewers of each stage, in Markdown.",
     "static": "Scripts and styles of its pages.",
     "templates": "The HTML of its pages.",
 }

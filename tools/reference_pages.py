@@ -135,7 +135,7 @@ def write_pages() -> Iterator[tuple[str, str]]:
     """Path and text of every page."""
     yield "reference/cli.md", write_commands()
     for kind, (title, opening) in KINDS.items():
-        rows = ["| name | |", "|---|---|"]
+        rows = ["| name | description |", "|---|---|"]
         for name in plugins.names(kind):
             rows.append(f"| [`{name}`]({name}.md) | {read_summary(plugins.folder(kind) / name)} |")
             yield (
@@ -145,7 +145,7 @@ def write_pages() -> Iterator[tuple[str, str]]:
         yield f"reference/{kind}/index.md", "\n".join([f"# {title}", "", opening, "", *rows])
     lines = ["# Python", "", "Written from the docstrings of the code; one page a module.", ""]
     for title, modules in INTERFACE.items():
-        lines += [f"## {title}", "", "| module | |", "|---|---|"]
+        lines += [f"## {title}", "", "| module | description |", "|---|---|"]
         for module in modules:
             summary = read_summary(PACKAGE.joinpath(*module.split(".")))
             lines.append(f"| [`{name_module(module)}`]({module}.md) | {summary} |")
@@ -188,7 +188,7 @@ def write_commands() -> str:
         "",
         "Written from the command tree.",
         "",
-        "| command | |",
+        "| command | description |",
         "|---|---|",
     ]
     sections: list[str] = []
@@ -232,7 +232,7 @@ def write_command(words: tuple[str, ...], command: Any) -> list[str]:
         for parameter in (*arguments, *options)
         if not parameter.hidden
     ]
-    return [*lines, "| option | |", "|---|---|", *rows, ""] if rows else lines
+    return [*lines, "| option | description |", "|---|---|", *rows, ""] if rows else lines
 
 
 def name_argument(argument: Any) -> str:
@@ -254,11 +254,11 @@ def spell(parameter: Any, annotation: Any) -> str:
 
 
 def describe(parameter: Any) -> str:
-    """The help of a parameter, its default and whether it may be given again."""
+    """The help of a parameter and its default."""
     text = " ".join((parameter.help or "").split()).replace("|", "\\|")
     if parameter.default not in (None, False, "", []) and not callable(parameter.default):
         text += f" Default: `{parameter.default}`."
-    return text + (" May be given several times." if parameter.multiple else "")
+    return text
 
 
 def first_paragraph(text: str | None) -> str:

@@ -6,7 +6,7 @@ from steadyeye.core.types import Result
 
 class MetricMethods:
     def accuracy(self) -> Result:
-        """The share right: of the anchors where samples form pm-sets, of the labelled samples else.
+        """The share of right predictions, of anchors if samples form pm-sets, else of labelled samples.
 
         Right is any of the sample's own labels. Value None on empty input.
 
@@ -17,7 +17,7 @@ class MetricMethods:
             accuracy 83.3 % (95 % interval 42.9–97.8 %, n = 12, among 3 classes)
         """
     def best_f1(self, iou: float = 0.5) -> Result:
-        """The highest F1 of all score thresholds, all classes together.
+        """The highest F1 over all score thresholds, over all classes together.
 
         `cells`: the threshold, which is the highest of equal ones, and precision and recall there.
         It is chosen on the images that it is judged on, so that F1 looks better than on other images: a
@@ -31,7 +31,7 @@ class MetricMethods:
             best_f1 93.3 % (95 % interval 70.3–99.2 %, n = 30)
         """
     def blink_rate(self, score: float = 0.5) -> Result:
-        """The share of an object's frames, from its first to its last, in which it is not found.
+        """The share of an object's frames, from its first to its last detection, without a detection.
 
         Detections from `score` on are linked to objects; of a gap of up to a second every frame is
         looked up among all detections. Where one from `score` on is there, or another object covers the
@@ -46,7 +46,7 @@ class MetricMethods:
             blink_rate 16.1 % (95 % interval 2.5–86.7 %, n = 478)
         """
     def box_jitter(self, score: float = 0.5) -> Result:
-        """The mean distance of a box's centre from its smooth path, as a share of √area, n boxes.
+        """The mean distance of a box's centre from its smoothed path, as a share of √area.
 
         The path is the parabola of least squares through the centres of a frame and the two before and
         after it; a distance above 1 counts as 1. `cells`: "size", |ln| of √area over its own parabola,
@@ -59,10 +59,12 @@ class MetricMethods:
             box_jitter 0.7 % (95 % interval 0.1–84.3 %, n = 354)
         """
     def center_position_error(self, score: float = 0.5) -> Result:
-        """σ of the centres' offsets ÷ width plus that ÷ height, the mean over true objects, 0…1.
+        """σ of centre offsets ÷ width plus σ of those ÷ height, averaged over true objects, 0…1.
 
         Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects found in two
         frames or more; the interval is clustered by video. Value None without such objects.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -70,7 +72,7 @@ class MetricMethods:
             center_position_error 1.6 % (95 % interval 0.3–84.4 %, n = 4)
         """
     def class_change_rate(self, score: float = 0.5) -> Result:
-        """The share of neighbouring detections of one object whose classes differ, n pairs.
+        """The share of consecutive detections of one object whose classes differ; n counts pairs.
 
         Objects and `score`, 0…1, as of `blink_rate`; of boxes on one another, the one with the highest
         score counts.
@@ -81,7 +83,7 @@ class MetricMethods:
             class_change_rate 4.5 % (95 % interval 0.6–84.9 %, n = 397)
         """
     def conditional_robustness(self, k: int | None = None) -> Result:
-        """The share right of the frames exactly ±k from an anchor that is right, n such frames.
+        """The share of right frames exactly ±k from a right anchor; n counts these frames.
 
         `k`: distance in native frames, the largest in the data if left out. `cells`: distances
         1 … k. A frame is judged by itself: what happens between it and the anchor does not count, as
@@ -95,7 +97,7 @@ class MetricMethods:
             conditional_robustness(k=1) 70.0 % (95 % interval 35.9–89.1 %, n = 20, among 3 classes)
         """
     def confidence_jump(self) -> Result:
-        """The mean |Δ confidence| of consecutive frames, 0…1, n pairs.
+        """The mean |Δ confidence| between consecutive frames, 0…1; n counts pairs.
 
         Confidence is the probability of the frame's own top-1 class, whichever it is; scores outside
         0…1 are taken for logits (softmax). `cells`: the 95th percentile of the jumps. Intervals: over
@@ -109,7 +111,7 @@ class MetricMethods:
             confidence_jump 13.8 % (95 % interval 2.2–86.4 %, n = 238, among 3 classes)
         """
     def confidence_swing(self, score: float = 0.5) -> Result:
-        """The mean |Δ score| of an object in neighbouring frames, 0…1, n pairs.
+        """The mean |Δ score| of an object between neighbouring frames, 0…1; n counts pairs.
 
         Objects and `score`, 0…1, as of `blink_rate`; scores below the threshold count as well, frames
         in which it is not found do not.
@@ -120,7 +122,7 @@ class MetricMethods:
             confidence_swing 13.8 % (95 % interval 2.2–86.4 %, n = 451)
         """
     def degraded_accuracy(self, images: str = "right") -> Result:
-        """The share of images still right: the mean over operators of the mean over their levels.
+        """The share of images still right, averaged over the levels and then over the operators.
 
         `images`: "right", those that are right at level 0, so that it starts from 1; or "all". `cells`:
         the operators, and in each its levels from 0. Raises `UsageError` where no image is right at
@@ -157,7 +159,7 @@ class MetricMethods:
             degraded_rank 0.1 (95 % interval 0.1–0.4, n = 20, among 3 classes)
         """
     def degraded_recall(self, objects: str = "found", score: float = 0.5) -> Result:
-        """The share of objects still found: the mean over operators of the mean over their levels.
+        """The share of objects still detected, averaged over the levels and then over the operators.
 
         Found: a detection of the class with `score` or more and an IoU of 0.5 or more. `objects`:
         "found", those found at level 0, so that it starts from 1; or "all". `cells`: the operators, in
@@ -178,6 +180,8 @@ class MetricMethods:
         `true_detection_delay` counts that too. Objects as of `blink_rate`, those left out that are
         there when a scene begins; a delay that goes back to the beginning of a scene is at least as
         long (Kaplan and Meier's median). In seconds, n objects; a bootstrap over videos.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_tracks
@@ -185,7 +189,7 @@ class MetricMethods:
             detection_delay 0.50 s (n = 4)
         """
     def drop(self, k: int | None = None) -> Result:
-        """Accuracy − pm-k: the share of anchors that are right and have a wrong frame within ±k.
+        """Accuracy − pm-k: the share of right anchors with a wrong frame within ±k.
 
         As pm-k is never above accuracy, the drop is a proportion itself and has a proportion's
         interval. `k`: native frames, the largest in the data if left out. Value None on empty input.
@@ -197,7 +201,7 @@ class MetricMethods:
             drop(k=1) 50.0 pp (95 % interval 15.9–84.1 pp, n = 12, among 3 classes)
         """
     def dwell_time(self) -> Result:
-        """The median time an answer holds before it changes, in seconds, n runs of one answer.
+        """The median time in seconds for which a prediction stays the same.
 
         Runs that the end of a scene or video cuts off are censored: the median is Kaplan and Meier's,
         and None where fewer than half of the runs end. `cells`: the median in frames, and the time and
@@ -211,7 +215,7 @@ class MetricMethods:
             dwell_time 0.70 s (n = 14, among 3 classes)
         """
     def effective_robustness(self, line: str | None = None, space: str = "probit") -> Result:
-        """pm-10 minus what the line through 335 published models has at the model's accuracy.
+        """pm-10 minus the value of the line through 335 published models at the model's accuracy.
 
         `line`: "imagenet_vid_robust" or "ytbb_robust", the set the line was measured on; the data's own
         if left out, ImageNet-Vid-Robust's for other data, for which it is a yardstick and no
@@ -243,7 +247,7 @@ class MetricMethods:
     def failure_points(
         self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), images: str = "right"
     ) -> Result:
-        """The first level of every operator with accuracy below each threshold.
+        """The first level of each operator with accuracy below each threshold.
 
         `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, in each
         the thresholds with the level (None: not reached) and its interval, and in these the share of
@@ -260,7 +264,7 @@ class MetricMethods:
             noise below 0.9 4 (95 % interval ≥ 1, n = 20)
         """
     def flicker_rate(self, score: float = 0.5) -> Result:
-        """The share of objects that are found in two frames in a row at most, and never again.
+        """The share of objects that are detected in at most two consecutive frames, and never again.
 
         Such are mostly false positives. Objects and `score`, 0…1, as of `blink_rate`, those left out
         that are there when a scene begins or ends. n objects; the interval is clustered by video.
@@ -271,7 +275,7 @@ class MetricMethods:
             flicker_rate 100.0 % (95 % interval 15.8–100.0 %, n = 4)
         """
     def flip_rate(self) -> Result:
-        """The share of consecutive frame pairs whose top-1 class changes, n pairs.
+        """The share of consecutive frame pairs whose top-1 class changes; n counts pairs.
 
         A pair that several sets share counts once. The interval is clustered by video; of one video it
         is by blocks of consecutive pairs. Value None where no two frames are consecutive.
@@ -283,10 +287,12 @@ class MetricMethods:
             flip_rate 5.0 % (95 % interval 0.7–85.0 %, n = 238, among 3 classes)
         """
     def fragment_error(self, score: float = 0.5) -> Result:
-        """Changes between found and not found ÷ (frames − 1), the mean over true objects, 0…1.
+        """Changes between detected and missed ÷ (frames − 1), averaged over true objects, 0…1.
 
         Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects; the interval
         is clustered by video. Value None without true objects.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -294,11 +300,13 @@ class MetricMethods:
             fragment_error 29.8 % (95 % interval 4.7–88.9 %, n = 4)
         """
     def hota(self, score: float = 0.5) -> Result:
-        """HOTA, the mean over its 19 thresholds, 0…1; tracks as of `blink_rate`; n true objects.
+        """HOTA, averaged over its 19 thresholds, 0…1; objects are linked as for `blink_rate`.
 
         It judges the detector and the linking together, and counts every detection of a class of the
         data that is on no true box: only for data in which all objects are labelled. Luiten et al.,
         "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", 2021, as `trackeval` has it.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example, of what it needs:
 
@@ -307,10 +315,12 @@ class MetricMethods:
             'pip install --no-deps trackeval'
         """
     def idf1(self, score: float = 0.5) -> Result:
-        """The F1 of boxes whose track is that of their object, 0…1; tracks as of `blink_rate`.
+        """The F1 of boxes whose track is that of their object, 0…1; linked as for `blink_rate`.
 
         n true objects. What `hota` says of its data holds here too. Ristani et al., "Performance
         Measures and a Data Set for Multi-Target, Multi-Camera Tracking", 2016, as `trackeval` has it.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example, of what it needs:
 
@@ -319,7 +329,7 @@ class MetricMethods:
             'pip install --no-deps trackeval'
         """
     def localization(self, k: int | None = None, iou: float | str = 0.5) -> Result:
-        """pm-k mAP with all categories made one, so that only the place counts.
+        """pm-k mAP with all classes merged into one, so that only the position counts.
 
         `cells`: k = 0, the anchors alone, 1 … k. `k`, `iou` and the rest as in `pm_k_map`. Shankar et
         al., Section 4.2.
@@ -331,7 +341,7 @@ class MetricMethods:
             localization(k=1) 100.0 % (95 % interval 78.2–100.0 %, n = 30)
         """
     def map(self, iou: float | str = 0.5, size: str = "all", detections: int = 100) -> Result:
-        """AP averaged over the classes that are there: of the anchors where samples form pm-sets.
+        """mAP: AP averaged over the classes present, of anchors where samples form pm-sets.
 
         Interpolated at 101 recalls, at most 100 detections an image and class, crowds ignored: equal
         to COCOeval of pycocotools. `iou`: 0.5 … 0.95, or "coco", the mean over all ten. `size`: of the
@@ -346,7 +356,7 @@ class MetricMethods:
             map(iou=coco) 40.6 % (95 % interval 14.6–57.8 %, n = 30)
         """
     def map_drop(self, k: int | None = None, iou: float | str = 0.5) -> Result:
-        """The mAP of the anchors less that of the worst frames within ±k of them.
+        """The mAP of the anchors minus that of the worst frames within ±k of them.
 
         `k` and `iou` as in `pm_k_map`. The interval is of the difference where each video is left out
         of both; a chosen worst frame has another mix of objects, so that a drop may be below 0. Value
@@ -361,7 +371,7 @@ class MetricMethods:
     def map_failure_points(
         self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), iou: float | str = "coco"
     ) -> Result:
-        """The first level of every operator with mAP below each share of mAP at level 0.
+        """The first level of each operator with mAP below each share of mAP at level 0.
 
         `thresholds`: shares, 0…1. `iou` as in `map`. `cells` as of `failure_points`. After a search
         (`--fast`) the level is that of a full sweep where mAP never rises again.
@@ -374,7 +384,7 @@ class MetricMethods:
             noise below 0.9 1 (95 % interval 1–3, n = 12)
         """
     def map_without_ood(self, iou: float | str = 0.5) -> Result:
-        """MAP without out-of-distribution objects: what is detected on one and matches nothing else.
+        """The mAP that ignores detections which match nothing but an out-of-distribution object.
 
         Such a detection overlaps, by the threshold or more, an object labelled as outside the classes,
         or of a class that no class of the model maps to, and is no true positive: at that threshold it
@@ -391,7 +401,7 @@ class MetricMethods:
             map_without_ood(iou=0.5) 92.7 % (95 % interval 69.0–99.7 %, n = 30)
         """
     def mar(self, detections: int = 100) -> Result:
-        """The share of objects found, over IoU 0.50 … 0.95 and the classes that are there.
+        """mAR: the share of objects detected, averaged over IoU 0.50 … 0.95 and the classes present.
 
         `detections`: how many of each image and class count, the most confident; at most 100. COCO's
         AR. Value None without objects. Raises `UsageError` for a `detections` that is none of 1 … 100.
@@ -403,7 +413,7 @@ class MetricMethods:
             mar(detections=1) 47.7 % (95 % interval 24.4–64.5 %, n = 30)
         """
     def mce(self, baseline: str = "alexnet") -> Result:
-        """The mean over the fifteen corruptions of ImageNet-C of the error over that of AlexNet.
+        """The error relative to AlexNet's, averaged over the fifteen corruptions of ImageNet-C.
 
         Of a sweep over `imagenet_c` at all severities, of all images. 100 %: as often wrong as AlexNet
         on ImageNet-C, which is comparable on the validation images of ImageNet only. `baseline`:
@@ -418,7 +428,7 @@ class MetricMethods:
             mce 21.8 % (95 % interval 17.2–40.1 %, n = 20, among 3 classes)
         """
     def mpc(self, iou: float | str = "coco") -> Result:
-        """The mean over operators of the mean mAP over their levels from 1 on, 0…1; n images.
+        """The mAP of degraded images, averaged over levels from 1 on and then over operators, 0…1.
 
         `iou` as in `map`. `cells`: the operators, in each its levels from 0. Intervals are those of
         `map`, over images, or videos where several are of one. Michaelis et al., "Benchmarking
@@ -430,7 +440,7 @@ class MetricMethods:
             mpc(iou=0.5) 63.1 % (95 % interval 31.0–81.1 %, n = 12)
         """
     def object_recall(self, score: float = 0.5) -> Result:
-        """The share of a true object's frames in which it is found, the mean over objects.
+        """The share of a true object's frames in which it is detected, averaged over objects.
 
         Found: a detection of `score` or more, of its class, with an IoU of 0.5 or more. `cells`: the
         shares found as another class, found below the threshold, and not found. n objects; intervals
@@ -442,7 +452,7 @@ class MetricMethods:
             object_recall 81.5 % (95 % interval 12.9–97.1 %, n = 4)
         """
     def pm_k(self, k: int | None = None) -> Result:
-        """The share of anchors whose every frame within ±k is right, the anchor counting as one.
+        """The share of anchors with a right prediction on every frame within ±k, the anchor included.
 
         `k`: distance in native frames, the largest in the data if left out. `cells`: pm-0 … pm-k.
         A set without neighbours counts as its anchor alone. Value None on empty input.
@@ -455,7 +465,7 @@ class MetricMethods:
             pm_k(k=1) 33.3 % (95 % interval 11.1–65.9 %, n = 12, among 3 classes)
         """
     def pm_k_map(self, k: int | None = None, iou: float | str = 0.5) -> Result:
-        """The mAP over the frame of lowest frame AP within ±k of each anchor, the anchor being one.
+        """The mAP of the worst frames: of each anchor, the frame of lowest frame AP within ±k.
 
         `k`: native frames, the largest in the data if left out. `iou` as in `map`; the worst frame is
         chosen at 0.5 or, with another threshold, at that. Frames without objects are no candidates.
@@ -468,7 +478,7 @@ class MetricMethods:
             pm_k_map(k=1) 86.1 % (95 % interval 63.7–96.1 %, n = 30)
         """
     def precision_at(self, score: float = 0.5, iou: float = 0.5) -> Result:
-        """The share of the detections of `score` or more that are right, all classes together.
+        """The share of right detections among those of `score` or more, over all classes together.
 
         Right: a true positive at `iou`, 0.5 … 0.95, matched as for `map`, on the images that `map` is
         of; on a crowd neither right nor wrong. Detections of classes without an object are wrong, and a
@@ -482,7 +492,7 @@ class MetricMethods:
             precision_at(score=1) 100.0 % (95 % interval 76.7–100.0 %, n = 25)
         """
     def random_neighbour(self, k: int | None = None) -> Result:
-        """The expected share of anchors whose neighbour within ±k, drawn at random, is right.
+        """The expected share of anchors with a right prediction on a random neighbour within ±k.
 
         Mean over sets of the share of their accepted neighbours that are right: the expectation of the
         third number of the released scorer, which draws one neighbour an anchor. `k`: native frames,
@@ -498,7 +508,7 @@ class MetricMethods:
             random_neighbour(k=1) 62.5 % (95 % interval 33.1–80.9 %, n = 12, among 3 classes)
         """
     def recall_at(self, score: float = 0.5, iou: float = 0.5) -> Result:
-        """The share of the objects that a detection of `score` or more finds, all classes together.
+        """The share of objects detected with `score` or more, over all classes together.
 
         `iou`, `cells`, intervals and errors as of `precision_at`; n objects, without crowds. Value None
         without objects.
@@ -512,11 +522,11 @@ class MetricMethods:
     def recall_failure_points(
         self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), score: float = 0.5
     ) -> Result:
-        """The first level of every operator at which fewer than each share of objects are found.
+        """The first level of each operator at which less than each share of objects is detected.
 
-        Of the objects found at level 0, as in `degraded_recall`. `thresholds`: shares, 0…1. `cells` as
-        of `failure_points`. After a search (`--fast`) the level is that of a full sweep where the share
-        never rises again.
+        Of the objects found at level 0, as in `degraded_recall`. `thresholds`: shares, 0…1. `score`:
+        from which a detection counts. `cells` as of `failure_points`. After a search (`--fast`) the
+        level is that of a full sweep where the share never rises again.
 
         Example:
             >>> from steadyeye.testing import example_detector_sweep
@@ -526,7 +536,7 @@ class MetricMethods:
             noise below 0.9 1 (95 % interval 1–2, n = 18)
         """
     def relative_mce(self) -> Result:
-        """The mean over the fifteen corruptions of ImageNet-C of how much the error rises.
+        """The rise in error relative to AlexNet's, averaged over the fifteen ImageNet-C corruptions.
 
         Above the error on undegraded images, over how much that of AlexNet rises on ImageNet-C, which
         is comparable on the validation images of ImageNet only. Of a sweep over `imagenet_c` at all
@@ -540,7 +550,7 @@ class MetricMethods:
             relative_mce +53.7 % (95 % interval −10.4 to +99.9 %, n = 20, among 3 classes)
         """
     def rpc(self, iou: float | str = "coco") -> Result:
-        """MPC ÷ mAP at level 0, n images; `cells`: the same of each operator.
+        """rPC: mPC ÷ mAP at level 0; n counts images, and `cells` holds the same of each operator.
 
         `iou` as in `map`. Michaelis et al. 2019, Equation 2. Value None where mAP is 0 at level 0.
 
@@ -555,6 +565,8 @@ class MetricMethods:
         The mean over true objects. Zhang and Wang 2016; formulas in
         `metrics.sequences.stability_errors`. n objects found in two frames or more; the interval is
         clustered by video. Value None without such objects.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -562,7 +574,7 @@ class MetricMethods:
             scale_and_ratio_error 3.3 % (95 % interval 0.5–106.3 %, n = 4)
         """
     def self_consistency(self, k: int | None = None) -> Result:
-        """The share of frames for which every frame within ±k of the scene gets the same top-1 class.
+        """The share of frames with the same top-1 class on every frame within ±k in the scene.
 
         Top-1 of all the model's own classes, whether the data has them or not. pm-k with the anchor's
         own answer in the place of the truth: steady, right or wrong. `k`: native frames; 10 if left
@@ -578,11 +590,13 @@ class MetricMethods:
             self_consistency(k=5) 69.2 % (95 % interval 10.8–95.4 %, n = 240, among 3 classes)
         """
     def true_blink_rate(self, score: float = 0.5) -> Result:
-        """The share of a true object's frames, from the first found to the last, in which it is not.
+        """The share of a true object's frames, from first to last detection, in which it is missed.
 
         What `blink_rate` estimates without labels, of objects found in five frames or more; a gap may
         be of any length, and an object with another class is not found. n frames; the interval as of
         `blink_rate`. Value None without such objects.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -590,11 +604,13 @@ class MetricMethods:
             true_blink_rate 18.2 % (95 % interval 2.8–87.1 %, n = 478)
         """
     def true_detection_delay(self, score: float = 0.5) -> Result:
-        """The median time from a true object's first frame to the first in which it is found.
+        """The median time from a true object's first frame to its first detection.
 
         An object that is never found counts as not found up to its last frame (Kaplan and Meier's
         median). In seconds, n objects; a bootstrap over videos. Value None where fewer than half are
         found. After Mao, Yang and Dally, "A Delay Metric for Video Object Detection", 2019.
+        `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+        score.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks
@@ -602,11 +618,11 @@ class MetricMethods:
             true_detection_delay 0.00 s (n = 4)
         """
     def window_map(self, k: int = 10, iou: float | str = 0.5) -> Result:
-        """pm-k mAP of whole sequences: of every frame the frame of lowest frame AP within ±k of it.
+        """pm-k mAP of whole sequences: for every frame, the frame of lowest frame AP within ±k.
 
-        As `pm_k_map` with each frame that has objects as an anchor, beside the errors of tracks; ties
-        go to the smaller distance, then to the earlier frame. `iou` as in `map`. n frames; the interval
-        is over videos. Value None without objects.
+        As `pm_k_map` with each frame that has objects as an anchor; ties go to the smaller distance,
+        then to the earlier frame. `k`: frames, 0 or more. `iou` as in `map`. n frames; the interval is
+        over videos. Value None without objects. Raises `UsageError` for a negative `k`.
 
         Example:
             >>> from steadyeye.testing import example_true_tracks

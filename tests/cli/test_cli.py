@@ -8,6 +8,7 @@ import sys
 import pytest
 from conftest import ROOT
 from forked import refusal, refused, steadyeye, steadyeye_each
+from tiny_files import FUNCTION, write_image, write_video
 from whole_runs import command, davis
 
 from steadyeye.data.classes.class_lists import shipped_classes
@@ -192,7 +193,7 @@ def test_a_report_of_what_is_no_run_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_runs_of_one_model_are_told_apart_by_their_folder(davis, tmp_path):
+def test_runs_of_one_model_are_distinguished_by_their_folder(davis, tmp_path):
     for name, more in (("a", []), ("b", ["--batch", "8"])):
         done = steadyeye(
             "run",
@@ -231,3 +232,33 @@ def test_score_from_the_command_line(test_data, tmp_path):
     (tmp_path / "bad.json").write_text(json.dumps(dict.fromkeys(list(labels)[1:], 26)))
     message = refused("score", "bad.json", "--data", data, "--out", "d", cwd=tmp_path)
     assert "lacks 1 of 22,179 samples: val/ILSVRC2015_val_00000000/000432.JPEG" in message
+
+
+def test_options_override_the_metrics_of_a_job_file(tmp_path):
+    """`--images` and `--failure-points` apply to a sweep that a job file describes, too."""
+    (tmp_path / "mine.py").write_text(FUNCTION)
+    write_image(tmp_path / "photos" / "dark" / "1.png")
+    write_image(tmp_path / "photos" / "light" / "2.png")
+    model = "callable(path='mine:predict', classes='dark.txt')"
+    (tmp_path / "dark.txt").write_text("dark\nlight\n")
+    (tmp_path / "job.toml").write_text(
+        f'models = ["{model}"]\ndata = ["photos"]\noperators = "jpeg"\nlevels = "10"\n'
+    )
+    words = ("degrade", "job.toml", "--out", "run", "--images", "all", "--failure-points", "0.7")
+    done = steadyeye(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((tmp_path / "run" / "run.json").read_text())["job"]["metrics"]
+    assert "degraded_accuracy(images='all')" in metrics
+    assert "failure_points(thresholds=[0.7], images='all')" in metrics
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    # black is dark: one of the two images is right at level 0, and both count
+    assert '"n": 2' in json.dumps(results)
+
+
+def test_sample_reads_the_short_form_of_a_model(tmp_path):
+    write_video(tmp_path / "clip.mp4")
+    (tmp_path / "mine.py").write_text(FUNCTION)
+    words = ("sample", "clip.mp4", "--classes", "dark,light", "--model", "mine:predict")
+    done = steadyeye(*words, "--out", "set", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "next: steadyeye review set" in done.stdout

@@ -139,7 +139,7 @@ def test_a_sigterm_while_ray_begins_is_as_any_other(folder, process):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["none", "json"])
-def test_a_second_one_ends_at_once_what_would_not_end(folder, form, tmp_path):
+def test_a_second_interrupt_ends_the_command_at_once(folder, form, tmp_path):
     arguments = [
         "run",
         "--model",
@@ -167,7 +167,7 @@ def test_a_second_one_ends_at_once_what_would_not_end(folder, form, tmp_path):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_what_is_being_written_is_removed_by_an_end_at_once(tmp_path, monkeypatch):
+def test_an_immediate_exit_removes_the_temporary_file_of_a_write(tmp_path, monkeypatch):
     entries = []
     monkeypatch.setattr(files, "_ending", threading.Event())
 

@@ -139,13 +139,13 @@ def test_the_metrics_of_the_gate_have_the_videos_too(root):
         ((), "nothing is asked"),
     ],
 )
-def test_what_does_not_serve_is_refused_in_one_line(root, words, message):
+def test_labels_of_an_unsuitable_study_are_refused_in_one_line(root, words, message):
     done = steadyeye("label", "b", "--labels", "few", "--out", "other", *words, cwd=root)
     assert message in refusal(done)
     assert not (root / "other").exists()
 
 
-def test_a_study_that_is_there_is_gone_on_with_without_labels(root):
+def test_an_existing_study_is_continued_without_labels(root):
     run(root, "label", "b", "--labels", "labels", "--decide", "pm_k(k=2) >= 20%", "--out", "c")
     done = steadyeye("label", "b", "--labels", "few", "--out", "c", cwd=root)
     assert "leave --labels out" in refusal(done)

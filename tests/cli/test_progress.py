@@ -54,7 +54,7 @@ def test_every_command_tells_its_progress_in_one_way(steadyeye, work, command):
     assert "report: " in quiet.stdout or command == "mine"
 
 
-def test_where_nobody_knows_how_many_the_end_is_told(capsys):
+def test_progress_without_a_total_reports_the_count_at_the_end(capsys):
     with Lines() as watcher:
         watcher.begin("nothing", None)
         advance = watcher.begin("pictures", None)

@@ -79,7 +79,7 @@ def test_a_damaged_file_is_an_error_with_its_reason_and_nothing_else(name, capfd
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_changes_no_pixel_is_not_handed_on():
+def test_png_chunks_that_change_no_pixel_are_stripped():
     for extra in (b"tEXt", b"iCCP", b"gAMA", b"eXIf", b"pHYs"):
         assert strip_png_chunks(PNG[:HEADER] + chunk(extra, b"x") + PNG[HEADER:]) == PNG
     with_alpha = PNG[:HEADER] + chunk(b"tRNS", b"\0\1\0\1\0\1") + PNG[HEADER:]

@@ -290,11 +290,11 @@ def read_files(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("words", "line"), REFUSED, ids=[" ".join(w) for w, _ in REFUSED])
-def test_what_cannot_be_used_is_said_in_one_line(words, line, answers):
+def test_unusable_inputs_are_refused_in_one_line(words, line, answers):
     assert line in refusal(answers[0][words])
 
 
-def test_nothing_is_written(answers):
+def test_a_refused_command_writes_no_file(answers):
     assert answers[1] == set()
 
 

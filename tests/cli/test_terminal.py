@@ -75,7 +75,7 @@ def test_a_pipe_gets_whole_lines_without_escape_codes(commands):
     assert done.stderr.splitlines()[-1].startswith("light@clip: ")
 
 
-def test_words_that_do_not_fit_beside_the_numbers_stand_below():
+def test_words_that_do_not_fit_next_to_the_numbers_are_printed_below():
     columns, rows = ("n", "share", "model"), [("7", "25.0 %", "one"), ("12", "5.0 %", "a-long-one")]
     assert table_lines(columns, rows, 2, None) == [
         " n   share  model",

@@ -82,7 +82,7 @@ def tables():
 @pytest.mark.parametrize(("kind", "check"), [
     ("metrics", testing.check_metric), ("analyses", testing.check_analysis)
 ])  # fmt: skip
-def test_metrics_and_analyses(kind, check, tables):
+def test_metrics_and_analyses_fulfil_their_contract(kind, check, tables):
     for name in own(kind):
         plugin = plugins.load(kind, name)
         least = plugins.declaration(kind, name).largest_offset
@@ -102,12 +102,12 @@ def test_a_metric_does_not_depend_on_the_order_of_rows(tables):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", own("operators"))
-def test_operators(name):
+def test_operators_fulfil_their_contract(name):
     assert testing.check_operator(plugins.build("operators", Spec(name)))
 
 
 @pytest.mark.parametrize("name", own("sources"))
-def test_sources(name, tmp_path, monkeypatch):
+def test_sources_fulfil_their_contract(name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "index"))
     spec, _ = tiny_sources.KINDS[name](tmp_path / "data")
     assert testing.check_source(plugins.build("sources", parse(spec)))
@@ -115,7 +115,7 @@ def test_sources(name, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", own("models"))
-def test_models(name, tmp_path, test_data):
+def test_models_fulfil_their_contract(name, tmp_path, test_data):
     (tmp_path / "two.json").write_text('["a", "b"]')
     arguments = {
         "callable": {"path": "toy_networks:brightness"},
@@ -130,7 +130,7 @@ def test_models(name, tmp_path, test_data):
 
 
 @pytest.mark.parametrize("name", own("probes"))
-def test_probes(name):
+def test_probes_fulfil_their_contract(name):
     assert testing.check_plugin("probes", name)
 
 

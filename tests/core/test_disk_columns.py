@@ -59,7 +59,7 @@ def test_entries_are_read_as_numpy_takes_them(monkeypatch):
 
 
 @pytest.mark.parametrize("large", [1, 1 << 20])
-def test_what_is_written_to_a_column_stays_as_its_pages_are_given_back(monkeypatch, large):
+def test_values_written_to_a_column_survive_the_release_of_its_pages(monkeypatch, large):
     """As in any array: nothing else says to whoever writes that it is no longer there."""
     monkeypatch.setattr(disk_columns, "LARGE", large)
     column = DiskColumn(np.int64)

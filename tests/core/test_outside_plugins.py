@@ -34,7 +34,7 @@ def folder(tmp_path, monkeypatch):
     forget_plugins()
 
 
-def test_they_are_listed_with_where_they_come_from_and_nothing_is_imported(folder):
+def test_outside_plugins_are_listed_with_their_origin_without_an_import(folder):
     for kind in KINDS:
         line = plugins.describe(kind)[NAMES[kind]]
         assert line.endswith(f"[{folder / kind / NAMES[kind]}.py]")
@@ -45,7 +45,7 @@ def test_they_are_listed_with_where_they_come_from_and_nothing_is_imported(folde
     assert plugins.declaration("models", "by_brightness").answers == ("scores",)
 
 
-def test_they_are_in_no_default_set(folder):
+def test_outside_plugins_are_in_no_default_set(folder):
     for kind, default in (
         ("operators", defaults.OPERATORS),
         ("metrics", defaults.METRICS),

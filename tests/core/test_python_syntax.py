@@ -20,7 +20,7 @@ def test_trees_are_those_of_ast_from_eight_threads():
     assert ast.dump(parse_expression("f(a=1)")) == ast.dump(ast.parse("f(a=1)", mode="eval").body)
 
 
-def test_what_is_no_python_is_a_syntax_error():
+def test_invalid_python_raises_a_syntax_error():
     with pytest.raises(SyntaxError):
         parse_module("def f(:")
     with pytest.raises(SyntaxError):

@@ -21,7 +21,7 @@ names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(lambda n: n
 
 @pytest.mark.slow
 @given(names, st.dictionaries(names, values, max_size=4))
-def test_text_and_back(name, kwargs):
+def test_a_spec_is_parsed_back_from_its_text(name, kwargs):
     import keyword
 
     if keyword.iskeyword(name) or any(keyword.iskeyword(key) for key in kwargs):
@@ -42,7 +42,7 @@ def test_text_and_back(name, kwargs):
         ("pm_k(k=__import__('os'))", "not a literal"),
     ],
 )
-def test_what_is_no_spec_is_refused_in_one_line(text, why):
+def test_an_invalid_spec_is_refused_in_one_line(text, why):
     with pytest.raises(UsageError, match=why) as error:
         parse(text)
     assert "\n" not in str(error.value)

@@ -50,7 +50,7 @@ def test_damaged_metadata_of_a_table_name_its_file(content, tmp_path):
 
 
 @pytest.mark.parametrize("content", [*ODD, b"[1]", b'"a"'])
-def test_damaged_json_beside_an_image_of_a_tar_names_it(content, tmp_path):
+def test_damaged_json_next_to_an_image_of_a_tar_names_it(content, tmp_path):
     picture = io.BytesIO()
     Image.new("RGB", (8, 8)).save(picture, "png")
     path = tmp_path / "set.tar"

@@ -117,7 +117,7 @@ def test_a_model_of_maite_gives_the_same_numbers(native):
     np.testing.assert_array_equal(run.predictions.scores, native[0])
 
 
-def test_paths_are_read(folder, native):
+def test_images_may_be_paths(folder, native):
     paths = sorted(folder.glob("*/*.png"), key=lambda path: int(path.stem))
     table = se.evaluate(tell, [(path, path.parent.name) for path in paths]).predictions
     np.testing.assert_array_equal(table.scores, native[0])
@@ -154,7 +154,7 @@ def test_every_kind_of_image_is_the_same_image():
     (np.zeros((0, 10, 3), np.uint8), "no image"),
     (torch.zeros(10, 10, 3), r"torch.Tensor of shape \(10, 10, 3\), no image"),
 ])  # fmt: skip
-def test_what_is_no_image_is_refused(image, words):
+def test_an_array_that_is_no_image_is_refused(image, words):
     with pytest.raises(SampleError, match=words):
         to_rgb(image, "one")
 
@@ -187,7 +187,7 @@ ONE = np.zeros((8, 8, 3), np.uint8)
     (Broken(), "item 0 of the data cannot be read: OSError: the disk is away"),
     (datasets.Dataset.from_dict({"text": ["a"]}), "named 'image'"),
 ])  # fmt: skip
-def test_what_is_no_data_is_refused_in_one_line(data, words):
+def test_invalid_data_are_refused_in_one_line(data, words):
     with pytest.raises(UsageError, match=words) as error:
         se.evaluate(tell, data)
     assert "\n" not in str(error.value)

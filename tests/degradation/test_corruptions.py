@@ -123,7 +123,7 @@ def test_elastic_transform_reads_pixels_from_smoothly_moved_places(severity):
 
 
 @pytest.mark.parametrize("severity", range(1, 6))
-def test_pixelate_is_pillows(severity):
+def test_pixelate_equals_pillow(severity):
     image = make_photo(4, (96, 131))
     small = tuple(int(side * (0.6, 0.5, 0.4, 0.3, 0.25)[severity - 1]) for side in (131, 96))
     reduced = Image.fromarray(image).resize(small, Image.Resampling.BOX)

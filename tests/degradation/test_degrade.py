@@ -100,13 +100,13 @@ def test_streams_depend_on_seed_image_and_operator():
     assert len(set(keys)) == len(keys)
 
 
-def test_draws_are_splitmix64():
+def test_random_numbers_are_those_of_splitmix64():
     """The first outputs of SplitMix64 seeded with 1234567, as published with the generator."""
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
     assert [int(draw(np.uint64(1234567), i + 1)) for i in range(3)] == published
 
 
-def test_draws_are_uniform():
+def test_random_places_are_uniform():
     places = uniform(KEY, 1000, 100_001)
     assert len(places) == 100_001
     assert chisquare(np.bincount(places, minlength=1000)).pvalue > 0.01
@@ -344,7 +344,7 @@ def test_fog_brightens_a_pixel_as_often_as_it_is_drawn():
     assert chisquare([*counts[:3], counts[3:].sum()], expected).pvalue > 0.01
 
 
-def test_fog_saturates():
+def test_white_fog_saturates_at_255():
     bright = np.full((50, 50, 3), 250, dtype=np.uint8)
     assert set(np.unique(at("white_fog", bright, 30))) <= {250, 255}
 
@@ -439,7 +439,7 @@ def crop_image(image, level):
         ("jpg", {}, 1, "did you mean 'jpeg'"),
     ],
 )
-def test_what_is_wrong_is_told(name, parameters, level, message):
+def test_invalid_arguments_of_operators_are_refused(name, parameters, level, message):
     with pytest.raises(UsageError, match=message):
         at(name, picture(), level, **parameters)
 

@@ -155,7 +155,7 @@ def test_boxes_that_leave_the_image_have_no_area():
         "nrtk(name='RadialDistortionPerturber', arguments={'k': [0.2, 0, 0]})",
     ],
 )
-def test_what_moves_objects_elsewhere_does_not_go_with_boxes(text):
+def test_transforms_that_move_objects_are_refused_with_true_boxes(text):
     operator = plugins.build("operators", parse(text))
     with pytest.raises(UsageError, match="does not go with true boxes"):
         operator.move(np.zeros((1, 4)), 1, (10, 10), KEY)
@@ -179,7 +179,7 @@ def test_what_moves_objects_elsewhere_does_not_go_with_boxes(text):
         ("nrtk(name='GaussianNoisePerturber')", "requires the `skimage` extra"),
     ],
 )
-def test_what_is_wrong_is_one_line(text, why):
+def test_invalid_transforms_are_refused_in_one_line(text, why):
     with pytest.raises(UsageError, match=why) as caught:
         plugins.build("operators", parse(text))
     assert "\n" not in str(caught.value)
@@ -223,7 +223,7 @@ def test_a_sweep_over_transforms_of_libraries(tmp_path):
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_what_a_function_returns_is_no_picture_unless_it_holds_grey_values(path, value, message):
+def test_a_function_that_returns_no_grey_values_is_refused(path, value, message):
     """Libraries that have images in 0…1 would make black ones without a word."""
     with pytest.raises(UsageError, match=message):
         testing.degrade_example(build("callable", path=path, values=[value]), level=1)

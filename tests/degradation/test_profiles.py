@@ -258,7 +258,7 @@ def test_the_ranking_shares_ranks_that_the_data_cannot_tell_apart():
     assert degradation_ranking(evaluated[:1]) is None
 
 
-def test_the_published_points_stand_beside_the_user_s():
+def test_the_published_points_are_shown_with_the_user_s():
     table = sweep({"fog": FOG})
     evaluation = Evaluated(table, {"failure_points": failure_points(table)})
     *_, published = failure_levels([evaluation]).tables
@@ -334,7 +334,7 @@ def test_a_search_without_a_budget_finds_every_level():
         assert state.level(0, threshold) == level
 
 
-def test_what_is_never_below_is_not_reached():
+def test_a_threshold_that_accuracy_never_falls_below_has_no_failure_point():
     state = Search(100, [[0, 10, 20, 30]], (0.5,))
     while queries := state.queries():
         for query in queries:

@@ -279,7 +279,7 @@ def test_the_section_repeats_and_draws(probe_table):
     assert plain.sample == heat.sample
 
 
-def test_a_probe_goes_on_where_it_was_stopped(tmp_path, photos):
+def test_a_stopped_probe_continues_where_it_was(tmp_path, photos):
     spec = "attribution(probe='rise', masks=10, cells=4)"
     _, (before,) = explain_toy(tmp_path / "run", "looks_inside", photos, spec)
     (cell,) = (tmp_path / "run" / "cells").glob("*+rise")

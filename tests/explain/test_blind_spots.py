@@ -80,7 +80,7 @@ def test_every_confident_detection_of_both_sets_is_a_vector(whole):
     assert table.probe["settings"]["layer"] == "what it returns"
 
 
-def test_what_the_reference_lacks_is_the_spot(whole):
+def test_regions_that_the_reference_lacks_are_a_blind_spot(whole):
     table = read(cell(whole))
     regions = blindness(table)
     blue = regions.tag("true") == "blue"
@@ -242,7 +242,7 @@ def test_a_limit_draws_the_same_regions_of_either_set(toy, whole, tmp_path):
     assert again.ids.tolist() == table.ids.tolist()
 
 
-def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
+def test_invalid_arguments_of_blind_spots_are_refused_in_one_line(toy, tmp_path):
     data, _, model = toy
     with pytest.raises(UsageError, match="no kind of region named 'boxs'"):
         explain_toy(toy, tmp_path / "a", ", of='boxs'")

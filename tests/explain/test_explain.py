@@ -329,7 +329,7 @@ def cells(out):
     }
 
 
-def test_what_is_behind_changes_the_mistakes_and_the_order_of_rows_the_rest(whole):
+def test_backgrounds_change_the_mistakes_and_shuffled_patches_the_correct_detections(whole):
     explained, content = whole
     *_, shuffle, behind = content.sections
     # rows out of order: `a` falls from 0.9 to 0.4, `b` stays
@@ -409,7 +409,7 @@ def test_the_order_of_the_analyses_changes_nothing_and_more_can_be_asked_later(
     assert record["explain"]["settings"]["analyses"] == f"{behind}, {shuffle}"
 
 
-def test_killed_it_goes_on_to_the_same_bytes(toy, whole, tmp_path):
+def test_a_killed_command_continues_to_the_same_bytes(toy, whole, tmp_path):
     root, model, data = toy
     slow = model.replace(":detector", ":slow")
     words = ["explain", "--model", slow, "--data", data]
@@ -476,7 +476,7 @@ def check_refusal(toy, tmp_path, analysis, match, how=None, **options):
     assert "\n" not in str(error.value)
 
 
-def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
+def test_invalid_explanations_are_refused_in_one_line(toy, tmp_path):
     root, _model, data = toy
     classifier = (root, "callable(path='toy_networks:brightness')", data)
     with pytest.raises(UsageError, match="is a classifier; explain needs a detector"):

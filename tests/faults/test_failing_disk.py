@@ -64,7 +64,7 @@ def test_half_a_picture_is_not_taken_as_one(world):
     assert faulty_commands.fail_at(world, case, number, 0) == ""
 
 
-def test_what_a_killed_process_left_is_removed_but_not_what_another_writes(tmp_path):
+def test_temporary_files_of_a_killed_process_are_removed_and_open_ones_stay(tmp_path):
     for name in (".a.html.1.2.tmp", ".a.html.3.4.tmp", ".b.html.1.2.tmp"):
         (tmp_path / name).write_bytes(b"half")
     with (tmp_path / ".a.html.3.4.tmp").open("rb") as other:
@@ -135,7 +135,7 @@ def test_an_export_that_is_whole_is_not_written_over(tmp_path):
         export(out, "third", ["pmsets"])
 
 
-def test_what_a_killed_export_left_beside_a_whole_one_is_removed(tmp_path):
+def test_the_remains_of_a_killed_export_next_to_a_complete_one_are_removed(tmp_path):
     """One killed while its files were moved was finished by the next, which was killed as well."""
     out = tmp_path / "out"
     export(out, "first", ["set"])

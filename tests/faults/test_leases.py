@@ -72,7 +72,7 @@ def test_only_files_that_are_named_as_leases_count(tmp_path, monkeypatch):
         assert (tmp_path / "lease" / "000001.json").is_file()
 
 
-def test_a_holder_whose_lease_is_damaged_goes_on(tmp_path, monkeypatch):
+def test_a_holder_whose_lease_is_damaged_continues(tmp_path, monkeypatch):
     monkeypatch.setattr(run_lock, "_has_locks", lambda out: False)
     with hold_run(tmp_path, beat=0.01) as check:
         (tmp_path / "lease" / "000001.json").write_bytes(b"{")

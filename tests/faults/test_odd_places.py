@@ -49,7 +49,7 @@ def test_data_models_and_outputs_of_any_name(world, name):
         assert not code, stderr
 
 
-def test_names_that_are_no_text_are_one_line(tmp_path):
+def test_names_that_are_no_text_are_errors_in_one_line(tmp_path):
     line = refused("report", f"runs/{BAD}", cwd=tmp_path)
     assert line == "steadyeye: 'runs/\\udcff\\udcfe' is not UTF-8; rename what it names"
     with pytest.raises(UsageError, match="is not a name in UTF-8; rename it"):
@@ -91,7 +91,7 @@ def test_an_output_that_is_a_link_or_holds_links(world):
 @pytest.mark.slow
 @pytest.mark.parametrize("years", [-60, 100])
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-def test_another_clock_when_a_killed_run_goes_on(world, years):
+def test_a_killed_run_continues_under_another_clock(world, years):
     case = BY_NAME["run"]
     world.learn(case)
     world.renew(case)

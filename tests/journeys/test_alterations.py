@@ -236,7 +236,7 @@ NAMES = ("run", "detections", "trained", "set", "pmsets", "boxes")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_of_a_thousand_altered_bytes_none_is_silent(parts, name):
+def test_no_altered_byte_changes_a_result_without_an_error(parts, name):
     part = parts[name]
     refused, wrong = silent(part, part.share, seed=1)
     assert not wrong, f"{len(wrong)} of {part.share}, first {wrong[0]}"
@@ -247,7 +247,7 @@ def test_the_shares_make_a_thousand(parts):
     assert sum(part.share for part in parts.values()) == 1000
 
 
-def test_what_an_earlier_version_wrote_is_read_and_says_so(parts, tmp_path):
+def test_files_of_an_earlier_version_are_read_with_a_note(parts, tmp_path):
     shutil.copytree(parts["run"].folder, tmp_path / "run")
     shutil.copytree(parts["trained"].folder, tmp_path / "model")
     for path in (*(tmp_path / "run").rglob("*.json"), tmp_path / "model" / "model.json"):

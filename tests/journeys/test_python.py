@@ -123,7 +123,7 @@ def vars_of(table):
     return {name: getattr(table, name) for name in table.__dataclass_fields__}
 
 
-def test_what_exists_is_listed(run):
+def test_dir_lists_the_public_names_and_metrics(run):
     assert {"evaluate", "open_run", "compare", "ls", "Run", "Result", "Source"} <= set(dir(se))
     assert all(hasattr(se, name) for name in dir(se))
     assert set(plugins.names("metrics")) <= set(dir(run))

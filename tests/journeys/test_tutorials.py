@@ -109,11 +109,11 @@ def test_a_command_that_fails_is_told_with_what_it_printed(folder, monkeypatch, 
         ("pip install -e '.[torchh]'", "no extra torchh"),
     ],
 )
-def test_a_command_that_cannot_be_is_told(line, fault):
+def test_an_impossible_command_is_reported(line, fault):
     assert fault in tutorials.find_fault(line)
 
 
-def test_a_command_outside_a_block_that_is_run_is_told(monkeypatch, tmp_path):
+def test_a_command_outside_the_blocks_that_are_run_is_reported(monkeypatch, tmp_path):
     write_page(monkeypatch, tmp_path, "```\nsteadyeye run job.toml\n```\n")
     (fault,) = tutorials.check_page("page.md")
     assert "stands in no block `console`" in fault

@@ -74,7 +74,7 @@ def test_the_set_without_neighbours_is_reported(release):
     )
 
 
-def test_by_hand():
+def test_metrics_by_hand():
     predictions = table(**HAND)
     assert accuracy(predictions).value == 2 / 3
     assert [cell.value for cell in pm_k(predictions).cells] == [2 / 3, 2 / 3, 1 / 3]
@@ -157,7 +157,7 @@ def test_frames_without_a_label_leave_their_sets(seed, sets, together):
     assert self_consistency(whole).n == sets
 
 
-def test_how_many_frames_have_no_label_is_told():
+def test_the_number_of_frames_without_a_label_is_reported():
     truths = [[0], [0], [], [], [1], [0], [0], [0]]
     predictions = table(**{**HAND, "truths": truths})
     assert pm_k(predictions).notes == (
@@ -174,7 +174,7 @@ def test_rows_in_any_order_give_the_same():
         assert metric(shuffled) == metric(table(**HAND))
 
 
-def test_samples_that_were_not_predicted_are_left_out_and_told():
+def test_samples_that_were_not_predicted_are_left_out_and_reported():
     errors = ["", "", "", "", "", "corrupt", "corrupt", ""]
     predictions = table(**HAND, errors=errors)
     assert accuracy(predictions).value == 1

@@ -127,7 +127,7 @@ def test_a_text_of_an_old_checkpoint_is_no_longer_than_the_file(tmp_path):
     assert peak < 2**26
 
 
-def test_weights_that_are_missing_are_not_drawn_anew(tmp_path, torchvision):
+def test_missing_weights_are_not_initialised_at_random(tmp_path, torchvision):
     folder = tmp_path / "vit"
     tiny_vit.save_vit(folder, VIT, ["cat", "dog"])
     build("hf", name=str(folder), runtime="torch")
@@ -192,7 +192,7 @@ def test_a_damaged_note_of_an_export_is_forgotten(text, tmp_path):
 
 
 @pytest.mark.parametrize("head", [b"{}", b"[]", b"{", b'{"tags": 1}', b"\xff", b"[" * 100_000])
-def test_an_answer_of_the_cache_that_is_none_is_inferred_anew(head):
+def test_an_invalid_cached_prediction_is_inferred_again(head):
     key = b"key"
     entry = encode(key, CachedAnswer(np.zeros(3, np.float32)))
     assert decode(key, entry) is not None

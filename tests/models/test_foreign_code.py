@@ -220,7 +220,7 @@ def test_the_files_of_a_package_are_found_without_importing_it(evil):
     assert marker.exists()
 
 
-def test_what_the_user_has_used_files_may_name_too(evil):
+def test_files_may_name_code_that_the_user_has_used(evil):
     name, _ = evil
     attempt(f"callable(path='{name}:images')")
     with distrust("model.json"):

@@ -141,7 +141,7 @@ EXPORTED = ("exported", "exported_free_batch")
 @pytest.mark.parametrize(
     "kind", ["factory", "traced", "scripted", "exported", "exported_free_batch", "pickled"]
 )
-def test_torch_modules_from_anywhere(kind, runtime, tmp_path, ten):
+def test_torch_modules_are_loaded_from_functions_and_files(kind, runtime, tmp_path, ten):
     path = "py:toy_networks:net" if kind == "factory" else save_toy(tmp_path, kind)
     options = {"allow_pickle": True} if kind in ("pickled", *EXPORTED) else {}
     model = build("torch", path=path, classes=ten, recipe=SMALL, runtime=runtime, **options)
@@ -150,7 +150,7 @@ def test_torch_modules_from_anywhere(kind, runtime, tmp_path, ten):
     np.testing.assert_allclose(model(IMAGES), expected, atol=1e-6)
 
 
-def test_what_torch_cannot_load_is_told_in_one_line(tmp_path, ten):
+def test_unreadable_torch_files_are_refused_in_one_line(tmp_path, ten):
     pickled = save_toy(tmp_path, "pickled")
     weights = tmp_path / "weights.pth"
     torch.save({"state_dict": toy_networks.net().state_dict()}, weights)
@@ -175,7 +175,7 @@ def test_what_torch_cannot_load_is_told_in_one_line(tmp_path, ten):
 
 
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
-def test_checkpoints(suffix, tmp_path, ten):
+def test_weights_are_read_from_checkpoints(suffix, tmp_path, ten):
     from safetensors.torch import save_file
 
     path = tmp_path / f"weights{suffix}"

@@ -80,7 +80,7 @@ def test_detections_of_classes_that_the_data_does_not_have_are_counted(folder):
     ) in caveats
 
 
-def test_classes_that_the_detector_does_not_have_are_named_beside_others(folder):
+def test_classes_that_the_detector_does_not_have_are_named_next_to_others(folder):
     _, caveats = notes(folder)
     assert "gnome: no class of detect_beyond maps to it (1 sample, first '2')" in caveats
 
@@ -113,7 +113,7 @@ def test_images_without_objects_are_counted(folder):
     assert caveats[0].endswith("1 image without any object, first '4'")
 
 
-def test_what_lies_within_is_not_mentioned(folder):
+def test_boxes_within_their_image_get_no_caveat(folder):
     _, caveats = notes(folder, "inside", annotations=TRUTH[:1])
     assert not [note for note in caveats if "reach out" in note or "left out" in note]
 
@@ -219,7 +219,7 @@ def test_images_of_unknown_size_are_counted(folder):
         ({"bbox": [5, 5, float("nan"), 1]}, "2 detections with a bbox that is not"),
     ],
 )
-def test_saved_detections_that_are_none_are_counted(folder, change, message):
+def test_invalid_saved_detections_are_counted(folder, change, message):
     with pytest.raises(UsageError, match=message) as error:
         score_saved(folder, [RESULT, {**RESULT, **change}, {**RESULT, **change}])
     assert "\n" not in str(error.value)

@@ -80,7 +80,7 @@ def test_boxes_are_corner_and_size_in_the_order_of_the_samples():
     assert results[0]["category_id"] == 10 + detections.label[row]
 
 
-def test_what_is_wrong_is_said(run):
+def test_predictions_that_coco_results_cannot_hold_are_refused(run):
     with pytest.raises(UsageError, match="COCO's results are of detectors"):
         list_results(example_predictions())
     with pytest.raises(UsageError, match="2 category ids for 3 classes"):

@@ -79,7 +79,7 @@ def test_shards_of_earlier_versions_are_read_without(folder, old):
     assert np.array_equal(after.ids, before.ids)
 
 
-def test_what_was_said_follows_the_rows_of_a_review(folder):
+def test_raw_detections_follow_the_rows_of_a_review(folder):
     table = read(*cells(folder)[0])
     accepted = (np.arange(40) % 2).astype(int)
     reviewed_table = select_reviewed(replace(table, tags={**table.tags, "accepted": accepted}))

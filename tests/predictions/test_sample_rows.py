@@ -32,7 +32,7 @@ def test_pm_k_follows_from_the_rows():
     assert np.mean([all(rights) for rights in sets.values()]) == pm_k(table, 2).value < 1
 
 
-def test_what_is_not_known_is_null():
+def test_unknown_values_are_null():
     table = with_a_failed_and_an_unlabelled_row()
     rows = build_table(table).to_pylist()
     assert rows[3]["error"] == "=cut off"

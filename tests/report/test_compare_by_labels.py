@@ -165,7 +165,7 @@ def test_a_study_of_two_runs_says_the_same_words_again(runs, tmp_path):
     )
 
 
-def test_two_models_of_one_name_are_told_apart_by_their_runs(runs):
+def test_two_models_of_one_name_are_distinguished_by_their_runs(runs):
     se.evaluate(make_model("good", 0.1, 0.1), Clips(), out=runs / "again", cache="off")
     words = ("label", "good", "again", "--premise", "constant-class")
     text = join_lines(steadyeye(*words, cwd=runs, check=True).stdout)
@@ -210,5 +210,5 @@ def test_two_models_of_one_name_are_told_apart_by_their_runs(runs):
         (("compare", "good", "poor", "--labels", "good"), "study.json"),
     ],
 )
-def test_what_labels_of_a_few_sets_cannot_compare(runs, words, why):
+def test_comparisons_that_few_labels_cannot_make_are_refused(runs, words, why):
     assert why in refused(*words, cwd=runs)

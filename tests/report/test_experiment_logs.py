@@ -54,7 +54,7 @@ def test_tensorboard_reads_what_the_run_measured(words, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_with_logs_can_be_begun_anew(words):
+def test_a_run_with_logs_can_be_started_again(words):
     assert steadyeye(*words, "--log", "tensorboard").returncode == 0
     done = steadyeye(*words, "--overwrite")
     assert done.returncode == 0, done.stderr
@@ -67,6 +67,6 @@ def test_a_run_with_logs_can_be_begun_anew(words):
         *((name, f"--log {name} needs its package; pip install {name}") for name in ABSENT),
     ],
 )
-def test_what_cannot_be_logged_is_said_before_anything_is_computed(words, tmp_path, tracker, why):
+def test_an_unusable_tracker_is_refused_before_the_run(words, tmp_path, tracker, why):
     assert why in refused(*words, "--log", tracker)
     assert not (tmp_path / "run").exists()

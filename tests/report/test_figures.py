@@ -142,7 +142,7 @@ def test_thresholds_reached_at_one_level_share_a_picture():
     ]
 
 
-def test_a_search_shows_the_image_that_is_wrong_at_the_lowest_level_beside_the_original():
+def test_a_search_shows_the_image_that_fails_first_next_to_the_original():
     """Image 1 is wrong under fog from level 2, image 0 under rain from level 3."""
     ranks = {"fog": [[0, 0], [0, 0], [0, 4], [1, 1]], "rain": [[0, 0], [0, 0], [0, 0], [2, 0]]}
     whole = sweep(ranks)
@@ -158,7 +158,7 @@ def test_a_search_shows_the_image_that_is_wrong_at_the_lowest_level_beside_the_o
     assert failure_strips([Evaluated(never, {})]) is None
 
 
-def test_where_no_threshold_is_reached_the_last_level_is_shown():
+def test_a_strip_without_a_failure_point_shows_the_last_level():
     (exhibit,) = strips({"fog": [[0] * 10] * 4})
     assert [picture.title for picture in exhibit.pictures] == [
         "level 0",

@@ -91,11 +91,11 @@ def test_models_with_other_numbers_stand_in_a_table_of_their_own():
         ("Clopper–Pearson, n = 40", ""),
     ],
 )
-def test_what_limits_an_interval_is_short(method, words):
+def test_the_limit_of_an_interval_has_a_short_form(method, words):
     assert limit(method) == words
 
 
-def test_a_limit_stands_beside_its_number():
+def test_a_limit_of_an_interval_is_shown_with_its_number():
     """What all intervals of a model share is said once, beside its name, another at its number."""
     within = "Clopper–Pearson, n = 9, within this one video only"
     whole, drop = Result("accuracy", 0.5, 0.2, 0.8, 9, within), "none: too few videos"
@@ -206,7 +206,7 @@ def test_the_first_screen_fits(report_page):
 
 
 @pytest.mark.slow
-def test_what_is_folded_is_printed(report_page):
+def test_folded_parts_of_a_report_are_printed(report_page):
     assert report_page.locator("details:not([open])").count()
     report_page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert not report_page.locator("details:not([open])").count()

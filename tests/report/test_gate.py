@@ -99,13 +99,13 @@ def test_requirements_are_read(text, normal_form):
         ("", "cannot read ''"),
     ],
 )
-def test_what_is_no_requirement_is_refused(text, why):
+def test_an_invalid_requirement_is_refused(text, why):
     with pytest.raises(UsageError, match=re.escape(why)) as error:
         requirement(text)
     assert "\n" not in str(error.value)
 
 
-def test_what_asks_nothing_or_by_halves_is_refused():
+def test_an_incomplete_gate_is_refused():
     accuracy_bounds = requirements(["accuracy >= 0.5", "accuracy >= 50%", "accuracy <= 0.9"])
     assert len(accuracy_bounds) == 2
     assert tolerance(accuracy_bounds, None, "2%", True) == Tolerance((Spec("accuracy"),), 0.02)
@@ -150,7 +150,7 @@ def test_the_bound_is_judged_and_not_the_value():
     assert "whole interval is outside" in verdicts[3].why
 
 
-def test_a_bound_that_is_the_number():
+def test_a_bound_equal_to_the_required_number_is_judged_exactly():
     """All of 10 right: the upper end is 1, which is no more than 1 and not less."""
     verdicts = judged(
         share(10, 10), "accuracy <= 1", "accuracy < 1", "accuracy > 0.69", "accuracy >= 0.70"
@@ -159,7 +159,7 @@ def test_a_bound_that_is_the_number():
 
 
 @pytest.mark.parametrize(("hits", "n", "number"), [(80, 100, 0.75), (9, 10, 0.8), (50, 50, 0.95)])
-def test_what_would_be_needed_would_do(hits, n, number):
+def test_the_estimated_number_of_samples_decides_the_requirement(hits, n, number):
     (verdict,) = judged(share(hits, n), f"accuracy >= {number}")
     needed = int(re.search(r"about ([\d,]+) samples", verdict.why)[1].replace(",", ""))
     assert needed > n
@@ -186,7 +186,7 @@ def test_all_or_none_of_images_needs_as_many_as_would_close_the_end(value, numbe
     assert sentence == "at this value about 36 samples would be needed; there are 12"
 
 
-def test_clusters_need_videos():
+def test_a_gate_over_videos_says_how_many_videos_would_be_needed():
     rng = np.random.default_rng(0)
     videos = np.repeat([f"v{i:02}" for i in range(12)], 10)
     right = rng.random(120) < np.repeat(rng.uniform(0.5, 1, 12), 10)
@@ -200,7 +200,7 @@ def test_clusters_need_videos():
     assert "within this one video only" in alone.method
 
 
-def test_too_few_show_nothing():
+def test_a_requirement_with_too_few_samples_does_not_hold():
     (verdict,) = judged(share(100, 100), "accuracy >= 0.5", least=200)
     assert (verdict.outcome, verdict.why) == (OPEN, "n is below the required 200")
     (wrong,) = judged(share(10, 100), "accuracy >= 0.5", least=200)
@@ -355,7 +355,7 @@ def test_only_what_both_predicted_is_held():
 TRICKY = GateVerdict("pm_k(k=10) >= 0.7", "a,b: <c>&\x07", "d\n%e", FAILS, "1 %", 3, "m", "w")
 
 
-def test_annotations_are_escaped():
+def test_github_annotations_are_escaped():
     line = github(TRICKY)
     assert line.startswith("::error title=pm_k(k=10) >= 0.7 does not hold::")
     assert line.count("\n") == 0
@@ -364,7 +364,7 @@ def test_annotations_are_escaped():
     assert odd.startswith("::notice title=a%3A b%2C c%25 holds::")
 
 
-def test_junit_is_whole():
+def test_junit_has_every_verdict_and_its_counts():
     good = replace(TRICKY, outcome=HOLDS)
     text = junit([TRICKY, good, replace(TRICKY, outcome=OPEN)])
     root = ElementTree.fromstring(text)
@@ -491,7 +491,7 @@ def test_the_gate_against_a_base(runs, tmp_path):
         (["--against", "nowhere", "--max-drop", "1%", "--metrics", "accuracy"], "no run in"),
     ],
 )
-def test_what_the_gate_cannot_judge_is_a_usage_error(runs, words, why):
+def test_a_run_that_the_gate_cannot_judge_is_refused(runs, words, why):
     assert why in refused("gate", runs / "head" / "run", *words)
 
 

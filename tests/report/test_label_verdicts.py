@@ -103,12 +103,12 @@ def test_a_premise_that_was_checked_is_judged_by_its_checks(labelled, plain, tmp
 
 
 @pytest.mark.parametrize("option", ["--max-drop", "--metrics"])
-def test_options_of_a_base_are_refused_beside_labels(tmp_path, option):
+def test_options_of_a_base_are_refused_next_to_labels(tmp_path, option):
     done = steadyeye("gate", str(tmp_path), "--labels", str(tmp_path), option, "0.02")
     assert f"{option} needs a base; give --against too" in done.stderr
 
 
-def test_what_the_labels_are_not_of_is_refused(labelled, plain, tmp_path):
+def test_labels_of_another_run_or_question_are_refused(labelled, plain, tmp_path):
     collect(labelled, plain, "pm_k(k=2) >= 10%", tmp_path)
     other = replace(plain, scores=plain.scores[:, ::-1])
     with pytest.raises(UsageError, match="give the run that it was planned for"):

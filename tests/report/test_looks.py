@@ -68,7 +68,7 @@ white-space: nowrap }}</style><main><h1>x</h1>{body}</main>"""
         ("<p style='color: #ccc'>pale on white</p>", "axe color-contrast"),
     ],
 )
-def test_what_is_wrong_with_a_page_is_found(tab, tmp_path, body, fault):
+def test_the_page_checks_detect_every_fault(tab, tmp_path, body, fault):
     path = tmp_path / "page.html"
     path.write_text(CUT.format(body=body))
     tab.page.goto(path.as_uri())

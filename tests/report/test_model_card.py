@@ -83,7 +83,7 @@ def test_nothing_measured_is_no_card():
         render_card([])
 
 
-def test_the_command(tmp_path):
+def test_the_command_card_writes_a_model_card(tmp_path):
     evaluate(tell_example_classes, example_source(), out=tmp_path / "run")
     file = tmp_path / "card.md"
     done = steadyeye("card", str(tmp_path / "run"), "--metrics", "accuracy", "--out", str(file))

@@ -80,7 +80,7 @@ def test_a_percent_sign_stays_in_the_line_of_its_number(document):
     assert not any(re.search(r"\d %", caption) for caption in captions)
 
 
-def test_what_is_the_same_of_several_models_is_said_once(document):
+def test_methods_that_models_share_are_stated_once(document):
     (data,) = {entry.predictions.data for entry in document.evaluated}
     assert len(document.methods) == len(document.evaluated[0].results)
     assert all(line.startswith(f"all models, {data}, ") for line in document.methods)

@@ -195,7 +195,7 @@ def test_mcnemar_is_the_binomial_test():
     assert mcnemar(3, 20_000) == 0
 
 
-def test_tango_ends_where_a_careful_search_does(monkeypatch):
+def test_tangos_ends_equal_those_of_a_fine_search(monkeypatch):
     cases = [(a, b, n) for n in (1, 2, 5, 13, 40) for a in range(n + 1) for b in range(n + 1 - a)]
     rng = np.random.default_rng(0)
     cases += [(*map(int, rng.integers(0, n // 2, 2)), int(n)) for n in rng.integers(50, 9000, 200)]

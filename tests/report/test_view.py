@@ -146,7 +146,7 @@ def test_kinds_states_and_folders_within(runs, tmp_path):
     assert read_runs(runs / "light")["."].state == "finished"
 
 
-def test_what_is_as_it_was_is_not_read_again(runs, monkeypatch):
+def test_unchanged_runs_are_not_read_again(runs, monkeypatch):
     read, describe = [], run_index.describe
     index = RunIndex(runs)
     monkeypatch.setattr(
@@ -262,7 +262,7 @@ def test_a_report_that_is_a_link_out_of_the_folder_is_not_served(server, runs, t
     assert b"secret" not in content
 
 
-def test_what_cannot_be_shown_is_a_line(server, runs):
+def test_a_run_that_cannot_be_opened_is_answered_with_one_line(server, runs):
     (runs / "light" / "report.html").unlink()
     (cell(runs / "light") / "00000.arrow").write_bytes(b"no arrow")
     status, content, _ = ask(server, "/report?run=light")

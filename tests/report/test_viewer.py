@@ -200,7 +200,7 @@ def test_films_beyond_the_bound_are_left_to_their_pictures():
     )
 
 
-def test_what_a_report_keeps_is_bounded_and_of_both_models_once(runs, report):
+def test_the_films_of_a_report_are_bounded_in_size_and_stored_once(runs, report):
     html = report.read_text()
     sheets = json.loads(re.search(r'id="sheets">(.*?)</script>', html, re.S)[1])
     assert 0 < sum(len(sheet["src"]) for sheet in sheets) <= FILM_BYTES * 4 / 3 + 100 * len(sheets)

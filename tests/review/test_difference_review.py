@@ -78,7 +78,7 @@ def test_the_page_of_two_models(tmp_path):
     assert summary["remarks"][0].startswith(f"{alike} sets need no label")
 
 
-def test_a_folder_goes_on_with_the_study_it_holds(tmp_path):
+def test_a_folder_continues_the_study_that_it_holds(tmp_path):
     tables, study = begin(tmp_path / "two", budget=12)
     again = resume_difference(tmp_path / "two", tables, None)
     assert (again.candidates, again.stop) == (study.candidates, study.stop)

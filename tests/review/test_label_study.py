@@ -164,7 +164,7 @@ def test_sets_are_asked_in_order_until_it_is_decided(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_stopped_server_goes_on_and_makes_no_picture_twice(tmp_path):
+def test_a_stopped_server_continues_and_makes_no_picture_twice(tmp_path):
     review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=6))
     names = [review.label() for _ in range(3)]
     decoded, before = list(review.pixels.made), review.result()
@@ -244,7 +244,7 @@ def test_a_vote_taken_back_recomputes(tmp_path):
 
 
 @pytest.mark.slow
-def test_gold_questions_are_told_beside_the_interval(tmp_path):
+def test_gold_questions_are_reported_next_to_the_interval(tmp_path):
     probe = Study(tmp_path / "probe", "pm_k(k=2)", stop=StopRule(budget=5))
     gold = {name: (probe.truth[name],) for name in probe.study.candidates[-4:]}
     review = Study(tmp_path / "study", "pm_k(k=2)", stop=StopRule(budget=20), gold=gold)
@@ -349,7 +349,7 @@ def test_only_sets_without_an_earlier_label_are_asked(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_study_goes_on_with_the_earlier_labels_it_began_with(tmp_path):
+def test_a_study_continues_with_the_earlier_labels_it_began_with(tmp_path):
     probe = Study(tmp_path / "probe", "pm_k(k=2) >= 30%")
     earlier = {name: (probe.truth[name],) for name in probe.study.candidates[:3]}
     review = Study(tmp_path / "study", "pm_k(k=2) >= 30%", earlier=earlier)
@@ -368,7 +368,7 @@ def test_a_study_goes_on_with_the_earlier_labels_it_began_with(tmp_path):
         resume_study(review.root, review.table, None)
 
 
-def test_answers_and_their_majority():
+def test_the_majority_of_answers_is_counted_by_class():
     yes = {"labels": ["dog"], "whole": "yes"}
     assert check_set_labels({"labels": ["Dogs", "DOG"], "whole": "yes"}, ["dog", "cat"]) == yes
     assert check_set_labels({"labels": []}, ["dog"]) == {"labels": []}

@@ -65,7 +65,7 @@ def outcome(review):
         ("chair", "couch", "sofa", "bed", "Sofa"),
     ],
 )
-def test_words_for_the_detectors_class_say_that_it_was_right(detected, words, tmp_path):
+def test_synonyms_of_the_detectors_class_confirm_it(detected, words, tmp_path):
     review = Boxes(detected, 5, stages={"classification": 5})
     answer(review, words)
     rejected, right = outcome(review)
@@ -80,7 +80,7 @@ def test_words_for_the_detectors_class_say_that_it_was_right(detected, words, tm
     assert reasons[RIGHT] == 1
 
 
-def test_words_for_a_third_class_are_one_answer(detected):
+def test_synonyms_of_a_third_class_count_as_one_answer(detected):
     """Three say lorry or truck, which is in no list of the set: that is the majority's class."""
     review = Boxes(detected, 5, stages={"classification": 5})
     answer(review, ("lorry", "couch", "Trucks", "sofa", "motor-truck"))

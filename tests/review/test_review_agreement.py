@@ -60,7 +60,7 @@ def test_agreement_is_that_of_the_votes(review):
 
 
 @pytest.mark.slow
-def test_of_a_large_review_agreement_is_measured_in_the_background(review, monkeypatch):
+def test_the_agreement_of_a_large_review_is_measured_in_the_background(review, monkeypatch):
     monkeypatch.setattr(agreement, "SMALL", 0)
     measurement = BackgroundMeasurement(review.db, review.plan)
     with review.db.reading() as c:

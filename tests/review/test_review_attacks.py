@@ -107,7 +107,7 @@ def answer(item, key=KEY, **more):
     return {**body, "answer": YES, "seconds": 1.0, **more}
 
 
-def test_without_a_link_there_is_nothing(site):
+def test_a_visitor_without_a_link_sees_nothing(site):
     stranger = client(site)
     for path in ("/", "/index.json", "/stages/pairs", "/dashboard", f"/images/{'0' * 64}.jpg"):
         assert stranger.get(path).status_code == 401, path
@@ -261,7 +261,7 @@ def test_a_session_that_is_not_used_expires(ann, data):
     assert idle < whole
 
 
-def test_a_session_goes_on_while_nothing_can_be_written(
+def test_a_session_continues_while_nothing_can_be_written(
     monkeypatch, set_and_links, tmp_path, people_of
 ):
     monkeypatch.setattr(database, "WAIT", 0.05)
@@ -305,7 +305,7 @@ def test_a_revoked_person_is_out_everywhere_until_there_is_a_new_link(site, ann,
     assert admin.post("/reviewers/1/revoke", json={}).status_code == 422
 
 
-def test_what_was_given_to_one_is_not_another_ones_to_answer(ann, ben):
+def test_an_item_assigned_to_another_reviewer_cannot_be_answered(ann, ben):
     refused = ben.post("/decisions", json=answer(served(ann)))
     assert (refused.status_code, refused.json()["detail"][:24]) == (
         409,
@@ -344,18 +344,18 @@ def test_a_name_that_could_be_taken_for_another_is_refused(site, people_of, name
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["reviewers/{}/pause", "reviewers/{}/link", "reviewers/{}/revoke"])
 @pytest.mark.parametrize("number", [99, 0, -1, 1 << 31, 10**30])
-def test_there_is_no_person_of_an_unknown_id(site, people_of, path, number):
+def test_an_unknown_reviewer_id_is_404(site, people_of, path, number):
     admin = client(site, people_of["admin"])
     assert admin.post(f"/{path.format(number)}", json={"why": ""}).status_code == 404
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [99, 0, -1, 1 << 31, 1 << 63, 10**30])
-def test_there_is_no_decision_of_an_unknown_id(ann, number):
+def test_an_unknown_decision_id_is_404(ann, number):
     assert ann.post(f"/decisions/{number}/undo", json={"key": KEY}).status_code == 404
 
 
-def test_what_is_not_there_is_404_and_a_wrong_method_405(ann):
+def test_an_unknown_path_is_404_and_a_wrong_method_405(ann):
     for path in ("/nowhere", "/stages/nothing", "/r/token"):
         assert ann.get(path).status_code == 404
     for path in ("/reviewers", "/sign-in", "/sign-out"):
@@ -664,7 +664,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(kind):
 
 ATTACKS = {
     "no link, a made-up one, a made-up session": [
-        "test_without_a_link_there_is_nothing",
+        "test_a_visitor_without_a_link_sees_nothing",
         "test_every_page_wants_a_session_and_every_change_its_word",
         "test_a_made_up_link_opens_nothing",
     ],
@@ -675,12 +675,12 @@ ATTACKS = {
     ],
     "hiding behind a made-up `X-Forwarded-For`": [
         "test_a_made_up_address_is_believed_without_a_proxy_by_nobody",
-        "test_behind_nginx_people_are_told_apart_and_cookies_are_for_tls",
+        "test_behind_nginx_people_are_distinguished_and_cookies_are_for_tls",
     ],
     "reading links from logs, history or the database": [
         "test_tokens_and_sessions_are_not_stored",
         "test_the_link_leaves_address_bar_and_history",
-        "test_behind_nginx_people_are_told_apart_and_cookies_are_for_tls",
+        "test_behind_nginx_people_are_distinguished_and_cookies_are_for_tls",
     ],
     "stealing the cookie by script": [
         "test_the_link_becomes_a_cookie_no_script_can_read",
@@ -704,7 +704,7 @@ ATTACKS = {
         "test_a_name_that_could_be_taken_for_another_is_refused"
     ],
     "answering what somebody else was asked": [
-        "test_what_was_given_to_one_is_not_another_ones_to_answer"
+        "test_an_item_assigned_to_another_reviewer_cannot_be_answered"
     ],
     "the same request twice, an old page": [
         "test_a_replayed_decision_adds_nothing_and_a_stale_one_is_refused",
@@ -716,9 +716,9 @@ ATTACKS = {
         "test_a_label_with_html_is_escaped_on_the_page",
     ],
     "unknown ids, pages, pictures": [
-        "test_there_is_no_person_of_an_unknown_id",
-        "test_there_is_no_decision_of_an_unknown_id",
-        "test_what_is_not_there_is_404_and_a_wrong_method_405",
+        "test_an_unknown_reviewer_id_is_404",
+        "test_an_unknown_decision_id_is_404",
+        "test_an_unknown_path_is_404_and_a_wrong_method_405",
         "test_an_image_of_the_set_is_served_and_its_neighbour_on_disk_is_not",
     ],
     "files outside the set, by `..` or by links in its folder": [

@@ -73,7 +73,7 @@ def test_jpeg_files_are_kept_as_they_are_and_boxes_as_corners(boxes, tmp_path):
 
 
 @pytest.mark.parametrize("sources", [4.0, [4.0], {"a": 1}, "mined"])
-def test_a_damaged_origin_is_told_in_one_line(boxes, sources):
+def test_a_damaged_origin_is_reported_in_one_line(boxes, sources):
     path = boxes.root / "set.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"sources": sources}))
     with pytest.raises(UsageError, match=r"cannot read '.*set.json': .*sources.*; sample the set"):
@@ -110,7 +110,7 @@ def make_box(**more):
         ),
     ],
 )
-def test_bad_candidates_are_told_in_one_line(tmp_path, change, message):
+def test_bad_candidates_are_reported_in_one_line(tmp_path, change, message):
     arguments = write(tmp_path, candidates(**change))
     if "gone" in str(change):
         next(arguments[1].rglob("gone*")).unlink()

@@ -26,7 +26,7 @@ def names(data):
         return list(c.execute(select(reviewers.c.name).order_by(reviewers.c.id)).scalars())
 
 
-def test_what_was_written_is_there_when_it_is_opened_again(path):
+def test_writes_persist_when_the_database_is_opened_again(path):
     database.connect(f"sqlite:///{path}").write(add("ann"))
     again = database.connect(f"sqlite:///{path}")
     again.write(add("ben"))
@@ -53,7 +53,7 @@ def test_a_write_that_cannot_begin_is_not_acknowledged(path, monkeypatch):
     assert names(data) == ["ben"]
 
 
-def test_what_a_write_raises_undoes_its_own_writes_only(path):
+def test_a_failing_write_undoes_only_its_own_changes(path):
     data = database.connect(f"sqlite:///{path}")
 
     def fail(connection):

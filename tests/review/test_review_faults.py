@@ -164,7 +164,7 @@ def test_while_the_database_is_locked_nothing_is_acknowledged(page, answer, tmp_
     assert stored(path) == [KEY]
 
 
-def test_what_failed_together_is_not_stored_by_the_next(data, tmp_path):
+def test_writes_that_failed_together_are_not_stored_later(data, tmp_path):
     """Writers wait behind one that waits for the lock: all hear of it, none is written later."""
     outcomes = []
 
@@ -206,7 +206,7 @@ def test_a_database_that_is_gone_takes_no_decision_and_says_so(
     assert stored(path) == [KEY]
 
 
-def test_a_deleted_database_is_not_made_anew(page, answer, tmp_path):
+def test_a_deleted_database_is_not_created_again(page, answer, tmp_path):
     path = tmp_path / "review.sqlite"
     path.unlink()
     page.app.state.database.engine.dispose()  # its next connection opens the file again
@@ -214,7 +214,7 @@ def test_a_deleted_database_is_not_made_anew(page, answer, tmp_path):
     assert not path.exists()
 
 
-def test_of_a_full_disk_nothing_is_acknowledged(page, answer, data, tmp_path):
+def test_nothing_is_acknowledged_on_a_full_disk(page, answer, data, tmp_path):
     huge = {**answer, "comment": "\U0001f600" * 2000}  # more than a page
     with full(data):
         with pytest.raises(UnavailableError, match="disk of the database is full"):
@@ -296,7 +296,7 @@ class Forked(review_load.Server):
         ("connections cut", "postgresql"),
     ],
 )
-def test_what_is_acknowledged_under_a_fault_is_stored_once(fault, kind):
+def test_an_acknowledged_decision_is_stored_once_despite_a_fault(fault, kind):
     """As a log outside the server has it."""
     figures = asyncio.run(review_faults.try_fault(fault, kind, 3, 6, Forked))
     assert figures["acknowledged"] == figures["stored"] > 0, figures
@@ -361,7 +361,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("fault", FOREIGN)
-def test_a_database_that_is_none_is_refused_in_one_line(set_and_link, tmp_path, fault):
+def test_an_invalid_database_is_refused_in_one_line(set_and_link, tmp_path, fault):
     path = tmp_path / "review.sqlite"
     if not fault.__name__.startswith("write"):
         shutil.copyfile(set_and_link[0] / "review.sqlite", path)
@@ -380,7 +380,7 @@ def test_an_address_of_no_database_is_refused_in_one_line(url):
     assert "\n" not in str(refusal.value)
 
 
-def test_a_server_of_postgresql_that_is_not_there_is_one_line():
+def test_an_absent_postgresql_server_is_an_error_in_one_line():
     with pytest.raises(UsageError, match="the database does not answer") as refusal:
         database.connect("postgresql://nobody:secret@127.0.0.1:1/review")
     assert "secret" not in str(refusal.value)

@@ -225,7 +225,7 @@ def test_statements_of_a_page_do_not_grow_with_the_set_or_its_reviewers(tmp_path
     assert min(many) >= 1
 
 
-def test_what_a_finished_review_goes_on_with(tmp_path):
+def test_a_finished_review_names_its_next_step(tmp_path):
     draw([source(2)], tmp_path / "set", Sampling("set", {}, CLASSES))
     review = Review(review_set.read(tmp_path / "set"), 2)
 

@@ -49,7 +49,7 @@ def joint(review):
     return row.state, row.needed, None if verdict.reason == "not decided" else verdict.accepted
 
 
-def test_who_left_is_not_waited_for(review):
+def test_a_reviewer_who_left_is_not_waited_for(review):
     """Else no review with a doubted pair ends once somebody has left."""
     assert joint(review) == ("open", 3, None)
     leave(review, 2)
@@ -70,7 +70,7 @@ def test_votes_of_who_left_stand(review, votes, accepted):
     assert joint(review) == ("done", 3, accepted)
 
 
-def test_it_is_settled_when_the_last_who_was_missing_leaves(review):
+def test_a_pair_is_settled_when_the_last_missing_reviewer_leaves(review):
     for number in (0, 1):
         review.say(review.next("joint", number)[0], YES, number)
     assert joint(review) == ("open", 3, None)
@@ -78,7 +78,7 @@ def test_it_is_settled_when_the_last_who_was_missing_leaves(review):
     assert joint(review) == ("done", 2, True)
 
 
-def test_who_comes_back_is_asked_again(review):
+def test_a_reviewer_who_returns_is_asked_again(review):
     leave(review, 2)
     come_back(review, 2)
     assert joint(review) == ("open", 3, None)
@@ -88,7 +88,7 @@ def test_who_comes_back_is_asked_again(review):
     assert joint(review) == ("open", 1, None)
 
 
-def test_who_came_while_a_pair_was_closed_is_asked_too(review):
+def test_a_reviewer_who_joined_while_a_pair_was_closed_is_asked_too(review):
     """The doubt is taken back and said again; in between somebody joins."""
     columns = (database.decisions.c.id, database.decisions.c.answer)
     with review.db.reading() as c:
@@ -100,7 +100,7 @@ def test_who_came_while_a_pair_was_closed_is_asked_too(review):
     assert joint(review) == ("open", 4, None)
 
 
-def test_who_came_since_it_was_done_is_asked_once_it_is_open_again(review):
+def test_a_reviewer_who_joined_after_a_decision_is_asked_once_the_pair_is_open_again(review):
     verified = [review.say(review.next("joint", number)[0], YES, number) for number in range(3)]
     with review.db.writing() as c:
         people.add_reviewer(c, "r3", joint=review.plan.joint)

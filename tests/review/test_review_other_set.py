@@ -76,7 +76,7 @@ def test_the_same_pictures_under_other_labels_are_refused(review, tmp_path):
         Review(review_set.read(other), 0, url=review.url)
 
 
-def test_another_plan_of_the_same_set_goes_on(review):
+def test_another_plan_of_the_same_set_continues(review):
     Review(review.folder, 0, url=review.url, minutes=5, across_cuts=True)
     assert all(verdict.accepted for verdict in review.verdicts().values())
 

@@ -84,7 +84,7 @@ def test_an_entry_of_another_type_is_refused_with_its_place_and_value(path):
     assert {kind for kind in KINDS if accepts(path, kind)} == ALLOWED[path]
 
 
-def test_what_is_accepted_is_in_the_plan():
+def test_valid_settings_are_in_the_plan():
     settings = {"minutes": 1.5, "seed": -4, "shortcut": True, "key_frames": 3, "across_cuts": True}
     answers = {"pairs": {"v0/0/1": YES}}
     gold = {"every": 3, "least": 0.5, "minimum": 2, "window": 7, "answers": answers}

@@ -83,7 +83,7 @@ def test_nobody_is_shown_an_item_twice_and_order_is_random(folder):
     assert videos != sorted(videos)
 
 
-def test_what_was_given_and_not_answered_comes_again(folder):
+def test_an_assigned_item_without_an_answer_is_served_again(folder):
     review = Review(folder, stages={"pairs": 1})
     served = review.next("pairs", most=2)
     assert review.next("pairs", most=2) == served
@@ -162,7 +162,7 @@ def test_an_answer_must_be_ones_own_and_allowed(folder):
         review.say(served, {"correct": "yes", "similar": "no"})
 
 
-def test_what_is_not_answered_in_time_goes_to_others(folder):
+def test_items_not_answered_in_time_are_assigned_to_others(folder):
     review = Review(folder, reviewers=2, stages={"pairs": 1}, minutes=0)
     served = review.next("pairs", 0, most=8)
     assert len(served) == 8
@@ -171,7 +171,7 @@ def test_what_is_not_answered_in_time_goes_to_others(folder):
     assert review.next("pairs", 0) == []
 
 
-def test_what_was_given_while_the_clock_was_ahead_goes_to_others_too(folder):
+def test_items_assigned_while_the_clock_was_ahead_are_assigned_to_others_too(folder):
     """It would else wait until the clock is there again, though its reviewer is long gone."""
     review = Review(folder, reviewers=3, stages={"pairs": 1}, minutes=30)
     served = review.next("pairs", 0, most=8)
@@ -215,7 +215,7 @@ def test_gold_questions_come_from_the_manifest(folder):
         Review(folder, 0, gold={"answers": {"pairs": {gold_id: {"correct": "yes"}}}})
 
 
-def test_what_is_left_for_each(folder):
+def test_the_number_of_remaining_items_is_counted_per_reviewer(folder):
     review = Review(folder, reviewers=2, stages={"pairs": 1})
 
     def left(number, minutes=30):
@@ -231,7 +231,7 @@ def test_what_is_left_for_each(folder):
     assert (left(0), left(1)) == (7, 6)
 
 
-def test_of_a_gold_question_the_known_answer_stands(folder):
+def test_the_known_answer_of_a_gold_question_decides(folder):
     review = Review(folder, stages={"pairs": 1}, gold={"every": 1, "least": 0.0})
     gold_id = next(r["id"] for r in folder.frames.to_pylist() if r["offset"])
     with review.db.writing() as c:

@@ -115,7 +115,7 @@ def test_lines_are_straight_and_need_both_ends():
     ]
 
 
-def test_tracks_are_checked():
+def test_track_numbers_are_checked():
     box = {"box": [0, 0, 2, 2], "label": "car"}
     assert check_boxes({"boxes": [{**box, "track": 7}, box]}, ["car"])["boxes"][0]["track"] == 7
     for track in (0, -1, 1.5, "7", True, 2**31):

@@ -144,7 +144,7 @@ def test_videos_of_one_name_in_two_folders_are_no_set(tmp_path):
         (("--boxes", "b.json", "--images", ".", "--classes", "cat"), "nor --classes beside"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(tmp_path, words, message):
+def test_class_lists_that_cannot_be_compared_are_refused_in_one_line(tmp_path, words, message):
     inputs = () if "--boxes" in words else (CLIP,)
     assert message in refused("sample", *inputs, *words, "--out", tmp_path / "set", cwd=tmp_path)
     assert not (tmp_path / "set").exists()

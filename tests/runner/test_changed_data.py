@@ -294,7 +294,7 @@ def test_a_record_of_many_samples_takes_few_bytes_to_read(tmp_path):
     assert most / several < 150
 
 
-def test_what_is_kept_of_the_files_is_not_believed_when_it_is_damaged(photos, tmp_path):
+def test_a_damaged_record_of_file_contents_is_not_used(photos, tmp_path):
     spec, victim, run = photos
     (contents_file,) = (run.folder / "data").iterdir()
     whole = contents_file.read_bytes()

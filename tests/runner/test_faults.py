@@ -91,7 +91,7 @@ def test_any_single_flipped_bit_of_a_shard_is_found(davis, copy):
     assert mend(cell) == []
 
 
-def test_what_was_altered_is_never_read(davis, copy):
+def test_an_altered_shard_is_never_read(davis, copy):
     flip_a_byte(cell_of(copy) / "00002.arrow")
     with pytest.raises(se.UsageError, match=r"checksum differs.*run the same command again"):
         read(cell_of(copy))

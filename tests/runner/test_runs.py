@@ -110,7 +110,7 @@ def test_predictions_that_are_not_whole_are_refused(whole, tmp_path):
     assert "checksum differs" in flipped
 
 
-def test_another_version_that_goes_on_is_told_beside_the_first(whole, davis, tmp_path):
+def test_a_resume_by_another_version_is_recorded_next_to_the_first(whole, davis, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
     path = tmp_path / "run" / "run.json"
     forge_record(path, lambda record: record["provenance"].update(numpy="1.0"))
@@ -254,7 +254,7 @@ def test_no_space_left_is_one_line_and_loses_nothing(davis, small_disk, tmp_path
     assert shard_bytes.items() <= shards(tmp_path / "whole").items()
 
 
-def test_what_a_users_model_raises_is_one_line(davis, tmp_path):
+def test_an_error_of_the_users_model_is_one_line(davis, tmp_path):
     def broken(images):
         raise ZeroDivisionError("no light")
 

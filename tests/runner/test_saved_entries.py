@@ -31,7 +31,7 @@ def draw(rng, n, more):
 
 @pytest.mark.parametrize("more", [(), ("file_name",), ("name", "file_name", "class_name")])
 @pytest.mark.parametrize("n", [0, 1, 200])
-def test_both_ways_are_the_same(more, n):
+def test_the_quick_and_the_plain_reader_agree(more, n):
     entries = list(draw(np.random.default_rng(n), n, more))
     if n > 1 and more:
         entries[-1].pop("file_name")  # not every entry has one
@@ -61,7 +61,7 @@ def test_both_ways_are_the_same(more, n):
         {"file_name": 5},
     ],
 )
-def test_what_needs_a_closer_look_is_not_read_quickly(change):
+def test_unusual_entries_are_left_to_the_slow_reader(change):
     (entry,) = draw(np.random.default_rng(0), 1, ())
     assert parse(json.dumps([entry])) is not None
     assert parse(json.dumps([entry, entry | change])) is None

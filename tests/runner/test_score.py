@@ -76,7 +76,7 @@ def test_scores_names_and_indices_give_the_same_numbers(data, ids, tmp_path):
         (lambda answers, first: answers.update({first: ["x"] * 30}), "that are not numbers"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_named(data, ids, tmp_path, change, why):
+def test_an_invalid_file_of_predictions_is_refused(data, ids, tmp_path, change, why):
     content = dict.fromkeys(ids, 26)
     change(content, ids[0])
     (tmp_path / "p.json").write_text(json.dumps(content))

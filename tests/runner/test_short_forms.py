@@ -43,11 +43,11 @@ def export(path, module):
         ("py:toy_networks:brightness", "callable(path='toy_networks:brightness')"),
     ],
 )
-def test_model_texts(text, spec, work_folder):
+def test_short_forms_of_models_are_expanded(text, spec, work_folder):
     assert expand_model(text) == spec
 
 
-def test_a_function_that_builds_a_network_takes_the_classes_beside_it(work_folder):
+def test_a_function_that_builds_a_network_takes_the_classes_next_to_it(work_folder):
     (work_folder / "builder.py").write_text("from toy_networks import net as build")
     with pytest.raises(UsageError, match=r"put a classes\.txt beside it") as refusal:
         expand_model("builder:build")
@@ -62,7 +62,7 @@ def test_a_function_that_builds_a_network_takes_the_classes_beside_it(work_folde
 
 
 @pytest.mark.slow
-def test_onnx_files(work_folder):
+def test_short_forms_of_onnx_files_are_expanded(work_folder):
     pytest.importorskip("onnx")
     export(work_folder / "ten.onnx", net())
     with pytest.raises(UsageError, match="the names of the 10 classes"):
@@ -85,7 +85,7 @@ def test_released_detectors_are_known_by_their_outputs(file, decoder, test_data)
     assert expand_model(path) == f"onnx_detector(path={path!r}, decoder='{decoder}')"
 
 
-def test_data_texts(work_folder):
+def test_short_forms_of_data_are_expanded(work_folder):
     write_video(work_folder / "clip.mp4")
     assert expand_data("clip.mp4") == "every_frame(path='clip.mp4')"
     (work_folder / "clip.json").write_text("{}")
@@ -100,7 +100,7 @@ def test_data_texts(work_folder):
     assert expand_data("every_frame(path='clip.mp4')") == "every_frame(path='clip.mp4')"
 
 
-def test_annotations_take_the_images_beside_them(work_folder):
+def test_annotations_take_the_images_next_to_them(work_folder):
     (work_folder / "boxes.json").write_text('{"images": [], "annotations": [], "categories": []}')
     with pytest.raises(UsageError, match="no images beside"):
         expand_data("boxes.json")
@@ -140,7 +140,7 @@ def test_data_that_is_not_there_names_the_cure(text, cure, work_folder):
         ("empty/", "neither model.json"),
     ],
 )
-def test_models_that_are_not_there_name_the_cure(text, cure, work_folder):
+def test_an_absent_model_is_refused_with_the_cure(text, cure, work_folder):
     (work_folder / "model.onnx").touch()
     (work_folder / "empty").mkdir()
     with pytest.raises(UsageError, match=cure):

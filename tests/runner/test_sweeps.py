@@ -278,7 +278,7 @@ def test_a_search_ends_within_its_budget_and_near_the_sweep(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_search_that_was_stopped_goes_on_to_the_same_end(tmp_path):
+def test_a_search_that_was_stopped_continues_to_the_same_end(tmp_path):
     options = {"operators": "global_blur, white_fog", "fast": True}
     degraded(tmp_path / "whole", **options)
     rounds = json.loads((tmp_path / "whole" / "run.json").read_text())["rounds"]
@@ -297,7 +297,7 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_end(tmp_path):
 # ---------------------------------------------------------------- what is wrong
 
 
-def test_an_empty_baseline_is_told_and_the_predictions_stay(tmp_path):
+def test_an_empty_baseline_is_reported_and_the_predictions_stay(tmp_path):
     spec = "callable(path='test_sweeps:thousand', classes='imagenet1k')"
     for fast in (False, True):
         out = tmp_path / f"{fast}"
@@ -416,7 +416,7 @@ def test_levels_are_read(text, expected):
 @pytest.mark.parametrize(
     "arguments", [("some", "0.5"), ("right", "half"), ("right", "0"), ("all", "2")]
 )
-def test_wrong_metrics_of_a_sweep_are_told(arguments):
+def test_wrong_metrics_of_a_sweep_are_reported(arguments):
     with pytest.raises(UsageError):
         metrics(*arguments)
 

@@ -177,7 +177,7 @@ def test_order_threads_and_processes_do_not_matter():
         ("jpeg(0:30)", "cannot read the spec"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_a_line(text, why):
+def test_an_invalid_augmentation_is_refused_in_one_line(text, why):
     with pytest.raises(UsageError) as caught:
         augmentation(text)
     assert why in str(caught.value)

@@ -74,7 +74,7 @@ def test_boxes_are_where_the_pixels_are(text):
     assert moved > 10
 
 
-def test_what_is_left_in_place_keeps_its_boxes():
+def test_operators_that_move_nothing_keep_the_boxes():
     rows, before = read_epochs("jpeg(levels=1:5), gaussian_noise", epochs=1)
     assert [truth.boxes.tolist() for _, truth in rows] == [[corners] for corners in before]
 

@@ -112,7 +112,7 @@ def content(out):
     return {name: (out / name).read_bytes().replace(bytes(out), b"OUT") for name in FILES}
 
 
-def test_it_learns_and_the_folder_is_a_model_like_any_other(footage, done):
+def test_training_lowers_the_loss_and_writes_a_usable_model(footage, done):
     went = done.history
     assert went.best.measures["loss"] < went.start["loss"]
     assert went.rounds[-1].loss < went.rounds[0].loss
@@ -275,7 +275,7 @@ def test_a_folder_of_something_else_is_refused(footage, tmp_path):
         run_tuning(footage, tmp_path)
 
 
-def test_a_damaged_record_is_one_line(footage, tmp_path):
+def test_a_damaged_record_is_an_error_in_one_line(footage, tmp_path):
     (tmp_path / "run.json").write_text('{"kind": "finetune", "jo')
     with pytest.raises(UsageError, match=r"run.json' is damaged: its 24 bytes are not what was"):
         run_tuning(footage, tmp_path)
@@ -367,9 +367,7 @@ def test_a_job_file_that_cannot_be_meant_is_refused(tmp_path, text, line):
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_anything_is_written(
-    footage, tmp_path, change, line
-):
+def test_an_invalid_training_is_refused_before_a_file_is_written(footage, tmp_path, change, line):
     with pytest.raises(UsageError) as caught:
         run.check(job(footage, **{"out": tmp_path / "ft", **change}))
     assert line in str(caught.value)

@@ -84,7 +84,7 @@ def judge_batch(task, module, batch):
         return task.judge(module, [batch[:10], batch[10:]] if len(batch) > 10 else [batch])
 
 
-def test_lite0_learns_16_frames_by_heart_and_is_read_back(lite0, davis, tmp_path):
+def test_lite0_overfits_16_frames_and_is_read_back(lite0, davis, tmp_path):
     """Overfitting: its head over its own features, then the folder against the module."""
     task = classification(lite0, LITE0, davis)
     assert task.record()["head"] == {"layers": ["_fc"], "kept": False}
@@ -373,7 +373,7 @@ def test_small_batches_leave_batch_normalisation_as_it_is(net):
 @pytest.mark.parametrize(
     "spec", [LITE0, "torchvision(name='mobilenet_v3_small', weights=None)", "{normed}"]
 )
-def test_from_scratch_every_weight_is_drawn_anew_by_the_seed(spec, net):
+def test_training_from_scratch_initialises_every_weight_by_the_seed(spec, net):
     spec = spec.format(normed=toy("normed", net))
     base = build_model(spec)
 
@@ -506,7 +506,7 @@ def test_the_architecture_is_built_without_weights():
     assert model.fingerprint == again.fingerprint != uninitialised.bare(spec, seed=2).fingerprint
 
 
-def test_random_numbers_go_on_as_before():
+def test_a_new_head_leaves_the_random_numbers_of_torch_unchanged():
     network = toy_networks.net()
     torch.manual_seed(5)
     expected = torch.rand(3)

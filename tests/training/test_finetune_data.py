@@ -179,7 +179,7 @@ def test_the_label_is_that_of_the_largest_object():
     assert example.labels == (1, 0), "the largest first; the others are right too"
 
 
-def test_what_cannot_be_learned_is_left_out_and_counted():
+def test_images_without_a_usable_label_are_left_out_and_counted():
     outside = boxes([[0, 0, 9, 9]], [-1])
     source = SampleSource(
         [
@@ -287,7 +287,7 @@ def test_splits_that_cannot_be_are_refused():
             training_data.split_by_video(build_examples([("a", 0, 0)]), share)
 
 
-def test_what_is_asked_for_has_to_fit_together(davis):
+def test_contradicting_options_of_a_split_are_refused(davis):
     for selection, val, message in (
         (Selection(), None, "no held-out data; give --val SPEC or --ho"),
         (Selection(holdout=0.2), davis, "exclude each other; give one"),
@@ -378,7 +378,7 @@ def test_copies_on_both_sides_are_refused_with_their_names(test_data, sidecar, t
     assert "and 1 more" in str(error.value)
 
 
-def test_over_the_gap_frames_that_are_nearly_the_same_are_told(davis):
+def test_nearly_equal_frames_across_the_gap_are_reported(davis):
     split = training_data.data(davis, None, Selection(holdout=0.2, by="time", gap=3))
     assert any(
         note.startswith("the last 20% of every video held out; gap: 3") for note in (split.notes)
@@ -413,7 +413,7 @@ def test_only_some_of_very_many_are_compared(monkeypatch):
     assert notes[0].startswith("4 of 15 training and 4 of 5 held-out images compared")
 
 
-def test_pictures_of_two_folders_are_told_apart_by_more_than_their_names(tmp_path):
+def test_pictures_of_two_folders_are_distinguished_by_more_than_their_names(tmp_path):
     for side in ("train", "val"):
         for label in ("cat", "dog"):
             (tmp_path / side / label).mkdir(parents=True)

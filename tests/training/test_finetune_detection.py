@@ -157,7 +157,7 @@ MIXED = boxes(
 """Over the border, a crowd, an object outside the classes, over the border, without area."""
 
 
-def test_what_is_learned_of_boxes():
+def test_training_boxes_are_clipped_to_the_image():
     targets = learnable(MIXED, (100, 150))
     assert targets.boxes.tolist() == [[0, 20, 60, 70], [90, 40, 150, 99]]
     assert targets.labels.tolist() == [1, 0]
@@ -288,7 +288,7 @@ def test_a_batch_of_pictures_without_objects_has_a_loss(specs):
         task.judge(task.module, [ready(task, empty)])
 
 
-def test_what_no_loss_is_made_of_is_said(specs):
+def test_notes_count_the_boxes_that_no_loss_is_computed_of(specs):
     mixed = example("mixed", picture(100, 150), MIXED)
     notes = detection(build_model(specs["Yolos"]), specs["Yolos"], small(mixed)).notes
     assert notes == (
@@ -372,7 +372,7 @@ def test_from_scratch_no_weight_stays(specs):
             assert not torch.equal(weight, base[name])
 
 
-def test_what_cannot_be_trained_is_refused_in_one_line(specs, test_data, tmp_path):
+def test_untrainable_detectors_and_data_are_refused_in_one_line(specs, test_data, tmp_path):
     onnx = f"onnx_detector(path='{test_data}/models/yolox_nano.onnx', decoder='yolox')"
     bare = Examples("bare", CLASSES, (Example("a", "a", lambda: picture(9, 9), (0,)),), "bare")
     for spec, whole, line in (
@@ -494,7 +494,7 @@ def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(
     assert free.record()["detector"]["settings"]["frozen"] is None
 
 
-def test_sizes_of_torchvision_that_cannot_be(tmp_path):
+def test_impossible_sizes_of_torchvision_are_refused(tmp_path):
     for spec, line in (
         ("ssdlite320_mobilenet_v3_large', weights=None, size=[96, 96]", "has a fixed image size"),
         (f"{MOBILE}', weights=None, size=[96]", "give the shorter side and the longest"),

@@ -108,7 +108,7 @@ def interrupt_lesson(toy_lesson, after):
     return toy_lesson
 
 
-def test_an_altered_checkpoint_is_told_and_all_gone_it_begins_anew(tmp_path):
+def test_an_altered_checkpoint_is_reported_and_without_any_training_starts_again(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(interrupt_lesson(lesson(), 3), COURSE, tmp_path, RecordingWatcher())
     for file in tmp_path.glob("step-*.pt"):
@@ -140,7 +140,7 @@ def test_the_last_two_checkpoints_and_the_best_are_kept(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2 * len(steps)
 
 
-def test_32_frames_are_learned_by_heart(tmp_path):
+def test_training_overfits_32_frames(tmp_path):
     frames = scenes(8)
     toy_lesson = Lesson(toy_training.Scenes(), frames, frames, workers=2)
     went = train(toy_lesson, Course(epochs=12, batch=8, rate=3e-3), tmp_path, RecordingWatcher())
@@ -193,7 +193,7 @@ def overflow_gradient(toy_lesson):
     return toy_lesson
 
 
-def test_it_stops_where_nothing_gets_better(tmp_path):
+def test_training_stops_when_nothing_improves(tmp_path):
     course = replace(COURSE, epochs=30, rate=1e-9, patience=2, schedule=Constant())
     went = train(lesson(), course, tmp_path, RecordingWatcher())
     assert went.ended == "stopped early: accuracy no better in 2 rounds"
@@ -201,7 +201,7 @@ def test_it_stops_where_nothing_gets_better(tmp_path):
     assert len(went.rounds) == went.rounds.index(went.best) + 3
 
 
-def test_a_rate_search_tries_each_from_the_same_start_and_goes_on(tmp_path):
+def test_a_rate_search_tries_each_from_the_same_start_and_continues(tmp_path):
     course = replace(COURSE, epochs=3)
     search_result = search(lesson(), course, tmp_path, RecordingWatcher(), (3e-3, 1e-9))
     assert [trial.rate for trial in search_result.tried] == [3e-3, 1e-9]

@@ -77,7 +77,7 @@ def section(*predictions):
 # ---------------------------------------------------------------- which models belong together
 
 
-def test_a_tuned_model_stands_beside_its_base_whatever_the_order():
+def test_a_tuned_model_is_shown_with_its_base_in_any_order():
     for order in ([base(), make_tuned()], [make_tuned(), base()]):
         (pair,) = steps([evaluate_metrics(run) for run in order])
         assert pair.names == ("base", "tuned")
@@ -92,7 +92,7 @@ def test_models_that_were_not_trained_from_each_other_are_no_step():
     assert section(replace(base(), model_mark=""), make_tuned(base={})) is None
 
 
-def test_a_model_that_was_augmented_stands_beside_its_base_and_its_plain_twin():
+def test_a_model_that_was_augmented_is_shown_with_its_base_and_its_plain_twin():
     data = {"trained on": {"name": "d", "fingerprint": "f", "n": 4, "videos": {}}}
     how = [{"operator": "jpeg", "levels": [0, 1], "share": 1.0}]
     noisy = replace(make_tuned(augmentation=how, **data), model="noisy", model_mark="n")
@@ -149,7 +149,7 @@ def test_before_and_after_by_hand():
     assert "Accuracy is higher, and there is no clear difference in" in gains_section.text[1]
 
 
-def test_what_breaks_more_than_before_is_said():
+def test_the_title_says_that_more_anchors_break_after_training():
     """Eight anchors more are right, and every one of them breaks."""
     broken = model(range(18), range(9), "tuned", "t", base=BASE)
     gains_section = section(base(), broken)
@@ -179,7 +179,7 @@ def test_several_anchors_of_a_video_are_resampled_with_it():
     assert "The intervals are about other videos of this kind" in gains_section.text[-1]
 
 
-def test_what_one_model_could_not_predict_is_left_out_for_both():
+def test_samples_that_one_model_could_not_predict_are_left_out_for_both():
     whole = base()
     errors = np.where(np.arange(2 * SETS) == 0, "broken", "")
     gains_section = section(replace(whole, errors=errors), make_tuned())
@@ -188,7 +188,7 @@ def test_what_one_model_could_not_predict_is_left_out_for_both():
     assert rows["accuracy"][3] == f"+{8 / 19 * 100:.1f}"
 
 
-def test_the_class_map_of_the_base_is_told():
+def test_the_class_map_of_the_base_is_reported():
     class_map = np.array([0, 0, 1, -1, -1])
     names = tuple(f"c{i}" for i in range(5))
     text = " ".join(
@@ -423,7 +423,7 @@ def test_each_model_is_counted_on_what_it_has_right():
     assert "<svg" in vl_convert.vegalite_to_svg(profiles.spec)
 
 
-def test_what_was_augmented_with_is_told_first():
+def test_the_operators_of_the_augmentation_come_first():
     how = [{"operator": "fog", "levels": [0, 8], "share": 1.0}]
     base_model = make_sweep(
         {"fog": grow_ranks([3] * 40), "blur": grow_ranks([3] * 40)}, "base", "b"
@@ -497,7 +497,7 @@ def test_base_and_tuned_are_measured_and_reported(measurement):
     assert "The training data of ft include 1 of the 1 video (bikes.mp4)" in text
 
 
-def test_what_was_measured_is_not_measured_again(measurement, clip_model):
+def test_finished_measurements_are_not_repeated(measurement, clip_model):
     out, _, how = measurement
     before = {file: file.stat().st_mtime_ns for file in out.rglob("*.arrow")}
     next(iter(before)).unlink()

@@ -259,7 +259,7 @@ def test_videos_in_a_folder_are_scenes_of_their_own(tmp_path, soon):
     assert (counts.received, counts.damaged) == (12, 1)
 
 
-def test_nothing_goes_on_once_a_video_is_over(tmp_path):
+def test_nothing_continues_once_a_video_is_over(tmp_path):
     feed = open_feed(str(write(tmp_path / "x.mp4", "libx264", count=6)), FrameCounts(), None)
     while feed.take(0) is not None:
         assert list_decoding_threads()
@@ -270,7 +270,7 @@ def list_decoding_threads():
     return [thread for thread in threading.enumerate() if thread.name.startswith("decode ahead")]
 
 
-def test_sources_that_are_none_are_refused(tmp_path):
+def test_invalid_sources_are_refused(tmp_path):
     (tmp_path / "a.txt").write_text("")
     for source, text in (
         (str(tmp_path / "a.txt"), "is no video; give a video, a folder or an address"),

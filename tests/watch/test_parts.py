@@ -83,7 +83,7 @@ def test_objects_are_not_followed_over_frames_that_are_far_apart(step, is_measur
     assert "flip_rate" in block.values()
 
 
-def test_answers_of_models():
+def test_scores_and_boxes_are_summarized_as_an_answer():
     assert summarize_scores(np.array([0.2, 0.8])) == Answer(1, 0.8)
     answer = summarize_scores(np.array([1.0, 3.0], dtype=np.float32))
     assert (answer.label, answer.confidence) == (1, pytest.approx(1 / (1 + np.exp(-2))))
@@ -129,7 +129,7 @@ def test_frames_are_measured_on_what_opencv_makes_small(size):
         assert measure_input(picture) == frame(luma(expected))
 
 
-def test_what_is_as_before_is_outside_about_as_often_as_promised():
+def test_unchanged_frames_are_outside_the_reference_range_in_10_percent():
     rng = np.random.default_rng(1)
     reference = Reference(3_000)
     before = feed_reference(
@@ -194,7 +194,7 @@ def test_promises_as_they_are_written(text, limit, says):
         ("blink_rate <= 1.2.3%", "is no number"),
     ],
 )
-def test_promises_that_are_none(text, words):
+def test_invalid_promises_are_refused(text, words):
     with pytest.raises(UsageError) as refusal:
         read_promise(text)
     assert words in str(refusal.value)
@@ -304,7 +304,7 @@ def test_only_its_own_pictures_are_read(tmp_path):
         assert ring.read(name) is None
 
 
-def test_sizes():
+def test_sizes_in_bytes_are_read():
     assert (read_size("200MB"), read_size("1.5 gb")) == (200_000_000, 1_500_000_000)
     for text in ("200", "MB", "0MB", "1.2.3MB", "-1MB"):
         with pytest.raises(UsageError, match="is no size; write one such as 200MB"):

@@ -117,7 +117,7 @@ def test_an_error_of_the_preparation_is_raised_behind_the_frames_before_it():
     assert feed.counts.damaged == 0, "the frame is as good as any"
 
 
-def test_what_is_measured_is_the_frame_as_it_came():
+def test_measures_read_the_frame_before_the_model_changes_it():
     def blacken(image):
         image[:] = 0
         return image

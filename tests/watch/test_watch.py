@@ -142,7 +142,7 @@ def test_a_promise_that_breaks_stores_its_frames_and_says_so(tmp_path):
     assert all(200 <= number < 500 and number % 10 == 2 for number in numbers)
 
 
-def test_what_is_said_of_a_file_does_not_depend_on_the_clock(tmp_path, monkeypatch):
+def test_messages_about_a_file_do_not_depend_on_the_clock(tmp_path, monkeypatch):
     """A look at its state after each frame says no more than one a second."""
     monkeypatch.setattr("steadyeye.watch.session.TICK", 0.0)
     lines = []
@@ -160,7 +160,7 @@ def test_the_first_alert_ends_it_where_that_is_asked_for(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_watch_that_an_alert_ended_goes_on_behind_its_frame(tmp_path):
+def test_a_watch_that_an_alert_ended_continues_after_its_frame(tmp_path):
     """No frame is lost that was decoded ahead, and none is taken twice."""
     film(tmp_path / "a.mp4", FAULTY * 6)
     promise = read_promise("flip_rate <= 1%")
@@ -193,7 +193,7 @@ class Stopping:
 
 
 @pytest.mark.slow
-def test_a_watch_that_was_killed_goes_on_with_every_frame_once(tmp_path):
+def test_a_watch_that_was_killed_continues_with_every_frame_once(tmp_path):
     film(tmp_path / "a.mp4", (GOOD + FAULTY) * 3)
     whole = watch_file(tmp_path / "a.mp4", tmp_path / "whole").latest
     for after in (137, 263, 10_000):
@@ -209,7 +209,7 @@ def test_a_watch_that_was_killed_goes_on_with_every_frame_once(tmp_path):
         assert both[0]["value"] == pytest.approx(both[1]["value"], abs=0.01)
 
 
-def test_a_folder_holds_one_watch_and_a_damaged_state_is_said(tmp_path):
+def test_a_folder_holds_one_watch_and_a_damaged_state_is_reported(tmp_path):
     film(tmp_path / "a.mp4", GOOD)
     film(tmp_path / "b.mp4", GOOD)
     watch_file(tmp_path / "a.mp4", tmp_path / "w")
@@ -221,7 +221,7 @@ def test_a_folder_holds_one_watch_and_a_damaged_state_is_said(tmp_path):
         watch_file(tmp_path / "a.mp4", tmp_path / "w")
 
 
-def test_answers_that_are_none_are_counted_and_a_model_that_fails_is_one_line(tmp_path):
+def test_invalid_predictions_are_counted_and_a_failing_model_is_an_error_in_one_line(tmp_path):
     film(tmp_path / "a.mp4", GOOD)
 
     calls = count()
@@ -388,7 +388,7 @@ def test_exit_codes_of_a_file(folder):
         (("a.mp4", "--webhook", "file:///x"), "is no address to post to"),
     ],
 )
-def test_what_is_wrong_is_one_line(folder, words, says):
+def test_invalid_options_of_watch_are_refused_in_one_line(folder, words, says):
     film(folder / "a.mp4", GOOD[:5])
     done = steadyeye(*command(folder, *words), cwd=folder, env=ENV)
     assert done.returncode == 2
@@ -398,7 +398,7 @@ def test_what_is_wrong_is_one_line(folder, words, says):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_watch_of_a_folder_ends_at_a_signal_and_goes_on(folder, number, code):
+def test_a_watch_of_a_folder_ends_at_a_signal_and_continues(folder, number, code):
     (folder / "in").mkdir()
     film(folder / "in" / "a.mp4", GOOD)
     words = command(folder, "in", "--block", "1", "--out", "w")

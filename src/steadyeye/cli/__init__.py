@@ -92,14 +92,15 @@ def _check_text(words: list[str]) -> None:
 
 def _words_of(error: Any) -> str:
     """What is wrong on the command line, and where to look."""
-    text = " ".join(error.format_message().split())
+    # pydantic, by which Typer 0.29 reads an enumeration, names its own kind of error
+    text = " ".join(error.format_message().split()).replace("Value error, ", "")
     group = getattr(getattr(error, "ctx", None), "command", None)
     commands = ", ".join(getattr(group, "commands", {}))
     if not text or text == "Missing command.":  # a group of commands without one of them
         text = f"give one of its commands: {commands}"
     elif text.startswith("No such command") and "Did you mean" not in text:
         text = f"{text.rstrip('.')}; give one of: {commands}"
-    return f"{text.rstrip('.')}; `steadyeye COMMAND --help` lists what there is"
+    return f"{text.rstrip('.')}; `steadyeye COMMAND --help` lists its options"
 
 
 def _end_with(text: str) -> None:

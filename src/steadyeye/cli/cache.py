@@ -14,7 +14,7 @@ from steadyeye.core.format import number_of
 if TYPE_CHECKING:
     from steadyeye.runner.cache.eviction import Group
 
-cache = typer.Typer(help="Predictions that are kept for later runs.")
+cache = typer.Typer(help="List or delete the predictions that are cached for later runs.")
 app.add_typer(cache, name="cache")
 
 Folder = Annotated[
@@ -51,17 +51,22 @@ def ls(folder: Folder = "") -> None:
 def prune(
     folder: Folder = "",
     model: Annotated[
-        str | None, typer.Option(help="Delete the entries of this model (name or fingerprint).")
+        str | None, typer.Option(help="Delete the entries of this model, by name or fingerprint.")
     ] = None,
     older: Annotated[
         str | None,
-        typer.Option("--older-than", help="Delete entries unused for this long, e.g. 30d or 12h."),
+        typer.Option(
+            "--older-than",
+            help="Delete the entries unused for this many days or hours, e.g. 30d or 12h.",
+        ),
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option("--size", help="Delete the longest unused until this size is left, e.g. 2GB."),
+        typer.Option(
+            "--size", help="Delete the longest unused entries until this size is left, e.g. 2GB."
+        ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Delete everything.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Delete all entries.")] = False,
 ) -> None:
     """Delete entries by model, age or size."""
     from steadyeye.runner.cache import eviction, settings
@@ -69,10 +74,10 @@ def prune(
     place = _folder(folder)
     if everything:
         held_answers = eviction.clear(place)
-        say(f"{place}: {'emptied' if held_answers else 'there was nothing'}")
+        say(f"{place}: {'all entries deleted' if held_answers else 'no entries to delete'}")
         return
     if not (model or older or size):
-        raise UsageError("say what to take out: --model, --older-than, --size or --all")
+        raise UsageError("nothing to delete; give --model, --older-than, --size or --all")
     oldest = settings.days(older) if older else None
 
     def is_wanted(group: "Group") -> bool:
@@ -82,7 +87,7 @@ def prune(
 
     limit = settings.size(size) if size else None
     removed = eviction.prune(place, is_wanted, limit)
-    say(f"{place}: taken out {_describe_groups(removed)}")
+    say(f"{place}: deleted {_describe_groups(removed)}")
 
 
 def _folder(text: str) -> Path:

@@ -8,8 +8,10 @@ import typer
 
 from steadyeye.cli.options import (
     Formats,
-    Metrics,
     ProgressOptions,
+    ReportFile,
+    ReportMetrics,
+    Runs,
     Workers,
     check_suffix,
     command,
@@ -32,7 +34,7 @@ MARKS = {True: "✓", False: "✗"}
 @command()
 def measure(
     *,
-    runs: Annotated[list[str], typer.Argument(help="Folders of runs.")],
+    runs: Runs,
     workers: Workers = None,
     display: ProgressOptions,
 ) -> None:
@@ -51,20 +53,21 @@ def measure(
 
 @command()
 def compare(
-    runs: Annotated[list[str], typer.Argument(help="Folders of runs on the same data.")],
-    out: Annotated[
-        str, typer.Option(help="The file to write; its suffix sets the format.")
-    ] = "compare.html",
+    runs: Annotated[list[str], typer.Argument(help="Folders of finished runs on the same data.")],
+    out: ReportFile = "compare.html",
     formats: Formats = "",
-    metrics: Metrics = None,
+    metrics: ReportMetrics = None,
     original: Annotated[
         str | None,
-        typer.Option(help="The model that the others are deployed forms of: says what they cost."),
+        typer.Option(
+            help="Name of the model that the others are deployed forms of, to say what each costs."
+        ),
     ] = None,
     labels: Annotated[
         list[str] | None,
         typer.Option(
-            help="Labels of a few sets: prints the difference of two runs; once or twice."
+            help="Folder of labels of a few sets, as `steadyeye review-export` writes it, to print "
+            "the difference of two runs; may be given twice."
         ),
     ] = None,
 ) -> None:
@@ -124,11 +127,17 @@ class FewLabelOptions:
 
     labels: Annotated[
         str | None,
-        typer.Option(help="Folder of labels of a few sets, from `steadyeye label`, to judge by."),
+        typer.Option(
+            help="Folder of labels of a few sets, as `steadyeye review-export` writes it, to judge "
+            "the run by."
+        ),
     ] = None
     premise: Annotated[
         str | None,
-        typer.Option(help="Without labels: what each set shows, constant-class or scene-class."),
+        typer.Option(
+            help="Assumption on data without labels: constant-class (each set shows one class) or "
+            "scene-class (all sets of a scene do)."
+        ),
     ] = None
 
 
@@ -136,9 +145,9 @@ class FewLabelOptions:
 class VerdictOptions:
     """Where the verdicts of a gate are written to, beside the terminal."""
 
-    junit: Annotated[str | None, typer.Option(help="Write the results as JUnit XML.")] = None
+    junit: Annotated[str | None, typer.Option(help="JUnit XML file to write: .xml.")] = None
     openmetrics: Annotated[
-        str | None, typer.Option(help="Write the results for Prometheus, as .txt or .prom.")
+        str | None, typer.Option(help="OpenMetrics file to write, for Prometheus: .txt or .prom.")
     ] = None
     github: Annotated[
         bool, typer.Option("--github", help="Print annotations for GitHub Actions.")
@@ -150,24 +159,32 @@ class VerdictOptions:
         check_suffix(self.openmetrics, "OpenMetrics", (".txt", ".prom"))
 
 
+GateMetrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Metrics to compare with the base; default: those of --require; may be repeated."
+    ),
+]
+SmallestN = Annotated[
+    int, typer.Option("--min", min=0, help="Smallest n with which a requirement can hold.")
+]
+
+
 @command()
 def gate(
-    run: Annotated[str, typer.Argument(help="Folder of a run.")],
+    run: Annotated[str, typer.Argument(help="Folder of a finished run.")],
     require: Annotated[
         list[str] | None,
-        typer.Option(help="A requirement, e.g. 'pm_k(k=10) >= 0.70'; may be repeated."),
+        typer.Option(help="Requirement, e.g. 'pm_k(k=10) >= 70%'; may be repeated."),
     ] = None,
     against: Annotated[
-        str | None, typer.Option(help="A base run on the same data to compare with.")
+        str | None, typer.Option(help="Folder of a base run on the same data, to compare with.")
     ] = None,
     max_drop: Annotated[
-        str | None, typer.Option(help="Largest allowed drop from the base, e.g. 0.02 or 2%.")
+        str | None, typer.Option(help="Largest allowed drop from the base, e.g. 2% or 0.02.")
     ] = None,
-    metrics: Annotated[
-        list[str] | None,
-        typer.Option(help="Metrics to compare with the base; default: those of --require."),
-    ] = None,
-    least: Annotated[int, typer.Option("--min", min=0, help="Smallest n that is accepted.")] = 0,
+    metrics: GateMetrics = None,
+    least: SmallestN = 0,
     *,
     few: FewLabelOptions,
     outputs: VerdictOptions,
@@ -246,12 +263,12 @@ def _print_boards(boards: "Boards", several: bool) -> None:
 @command()
 def leaderboard(
     runs: Annotated[
-        list[str], typer.Argument(help="Folders of runs: several models on the same data.")
+        list[str], typer.Argument(help="Folders of finished runs: several models on the same data.")
     ],
-    out: Annotated[str, typer.Option(help="The folder to write.")] = "leaderboard",
-    metrics: Metrics = None,
+    out: Annotated[str, typer.Option(help="Folder to write.")] = "leaderboard",
+    metrics: ReportMetrics = None,
 ) -> None:
-    """Write a leaderboard of models on data sets: a page that opens offline, cards, numbers."""
+    """Write a leaderboard of models on data sets: a page that opens offline, cards, tables."""
     from steadyeye.report.compare import list_unranked
     from steadyeye.report.leaderboard_files import check_folder, write_site
     from steadyeye.report.leaderboard_site import build_site

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steadyeye.cli.options import ClassMap, JobFile, Out, ProgressOptions, Workers, command
+from steadyeye.cli.options import JobFile, ProgressOptions, Workers, command
 from steadyeye.cli.progress import watching
 from steadyeye.cli.terminal import say, show
 from steadyeye.core.code_permission import OPTION
@@ -26,56 +26,97 @@ Flag = bool | None
 class TrainingOptions:
     """What is trained on what, and how; a job file knows the same names."""
 
-    model: Annotated[Text, _option("Base model, e.g. efficientnet_lite0.")] = None
-    data: Annotated[Text, _option("Labelled training data.")] = None
-    out: Out = None
-    val: Annotated[Text, _option("Validation data.", HELD)] = None
+    model: Annotated[
+        Text, _option("Base model, e.g. efficientnet_lite0; required here or in the job file.")
+    ] = None
+    data: Annotated[Text, _option("Labelled training data; required here or in the job file.")] = (
+        None
+    )
+    out: Annotated[
+        Text, _option("Folder of the fine-tuned model; required here or in the job file.")
+    ] = None
+    val: Annotated[Text, _option("Validation data, instead of --holdout.", HELD)] = None
     holdout: Annotated[
-        float | None, _option("Or a share of --data to hold out, e.g. 0.2.", HELD)
+        float | None,
+        _option("Share of --data to hold out, between 0 and 1, instead of --val.", HELD),
     ] = None
     by: Annotated[
-        Text, _option("Hold out whole videos (video) or the end of each (time).", HELD)
+        Text,
+        _option("Hold out whole videos ('video') or their ends ('time'); default: video.", HELD),
     ] = None
     gap: Annotated[
-        Number, _option("With --by time: frames left out before the held-out ones.", HELD)
+        Number,
+        _option("Frames left out before the held-out ones; --by time requires it.", HELD),
     ] = None
-    classes: Annotated[Text, _option("Classes to train: vid30, ytbb or a file.")] = None
-    class_map: ClassMap = None
+    classes: Annotated[
+        Text,
+        _option("Classes to train: a known list (vid30) or a file; default: those of --data."),
+    ] = None
+    class_map: Annotated[
+        Text, _option("Map from the labels of --data to --classes: a .csv or .json file.")
+    ] = None
     multi_label: Annotated[
-        Flag, _option("Train on every label of an image, not on one.", None, "--multi-label")
+        Flag, _option("Train on all labels of an image, not only on one.", None, "--multi-label")
     ] = None
-    augment: Annotated[Text, _option("Augmentation operators, e.g. 'jpeg(levels=0:30)'.")] = None
-    mirror: Annotated[Flag, _option("Mirror half of the training images.", None, "--mirror")] = None
+    augment: Annotated[
+        Text, _option("Operators that augment training images, e.g. 'jpeg(levels=0:30)'.")
+    ] = None
+    mirror: Annotated[
+        Flag, _option("Mirror half of the training images at random.", None, "--mirror")
+    ] = None
     from_scratch: Annotated[
-        Flag, _option("Start from random weights.", TRAINING, "--from-scratch")
+        Flag,
+        _option("Train from random weights, not those of the base.", TRAINING, "--from-scratch"),
     ] = None
-    epochs: Annotated[Number, _option("Maximum number of epochs.", TRAINING)] = None
-    iterations: Annotated[Number, _option("Number of steps, instead of epochs.", TRAINING)] = None
-    batch: Annotated[Number, _option("Batch size, over all processes.", TRAINING)] = None
-    optimizer: Annotated[Text, _option("Optimizer: adam or sgd.", TRAINING)] = None
-    lr: Annotated[Text, _option("Learning rate, or 'search' to try 1e-3 … 1e-5.", TRAINING)] = None
+    epochs: Annotated[
+        Number, _option("Maximum number of epochs; default: 10 for a classifier.", TRAINING)
+    ] = None
+    iterations: Annotated[
+        Number,
+        _option("Training steps, instead of --epochs; default: 40000 for a detector.", TRAINING),
+    ] = None
+    batch: Annotated[
+        Number,
+        _option("Images per step, over all processes; default: 32, for a detector 8.", TRAINING),
+    ] = None
+    optimizer: Annotated[
+        Text, _option("Optimizer: adam or sgd; default: that of the model's recipe.", TRAINING)
+    ] = None
+    lr: Annotated[
+        Text,
+        _option(
+            "Learning rate, or 'search' to try five from 1e-3 to 1e-5; default: that of the "
+            "model's recipe.",
+            TRAINING,
+        ),
+    ] = None
     momentum: Annotated[float | None, _option("Momentum of SGD; default: 0.9.", TRAINING)] = None
     precision: Annotated[
-        Text, _option("Precision of the forward pass: fp32, bf16, fp16.", TRAINING)
+        Text, _option("Precision of the forward pass: fp32, bf16 or fp16; default: fp32.", TRAINING)
     ] = None
     patience: Annotated[
-        Number, _option("Validations without improvement before training stops.", TRAINING)
+        Number, _option("Stop after so many validations without improvement.", TRAINING)
     ] = None
     every: Annotated[
         Number, _option("Steps between checkpoints; default: 100.", TRAINING, "--checkpoint-every")
     ] = None
     seed: Annotated[
-        Number, _option("Random seed of order, new weights and split; default: 0.", TRAINING)
+        Number,
+        _option("Random seed of image order, new weights and split; default: 0.", TRAINING),
     ] = None
     then: Annotated[
-        list[str] | None, _option("Data to compare the base and the fine-tuned model on.", AFTER)
+        list[str] | None,
+        _option("Data to compare the base and fine-tuned model on; may be repeated.", AFTER),
     ] = None
     then_operators: Annotated[
-        Text, _option("Degradation operators of the comparison, e.g. 'jpeg'.", AFTER)
+        Text, _option("Degradation operators of the comparison, e.g. jpeg; default: none.", AFTER)
     ] = None
-    then_levels: Annotated[Text, _option("Degradation levels of the comparison.", AFTER)] = None
+    then_levels: Annotated[
+        Text, _option("Levels of --then-operators, as for `degrade`; default: all.", AFTER)
+    ] = None
     then_class_map: Annotated[
-        Text, _option("Class map of the base model for the comparison.", AFTER)
+        Text,
+        _option("Class map of the base model in the comparison, as for `run`.", AFTER),
     ] = None
     workers: Workers = None
 

@@ -23,23 +23,28 @@ FIRST = 10  # sets whose pictures are made before the server begins
 
 
 Decide = Annotated[
-    str | None, typer.Option(help="Requirement to decide, such as 'pm_k(k=10) >= 70%'.")
+    str | None, typer.Option(help="Requirement to decide, e.g. 'pm_k(k=10) >= 70%'.")
 ]
 MetricOfSets = Annotated[
     str | None,
-    typer.Option(help="What to measure without a requirement to decide; default: pm_k."),
+    typer.Option(help="Metric to estimate, if there is no --decide; default: pm_k."),
 ]
 Target = Annotated[
-    str | None, typer.Option(help="Half-width of the interval: ±5 (percentage points).")
+    str | None,
+    typer.Option(help="Half-width of the interval to reach, in percentage points, e.g. ±5."),
 ]
 Premise = Annotated[
     str | None,
-    typer.Option(help="What the study assumes of each set: constant-class or scene-class."),
+    typer.Option(
+        help="Assumption of the study: constant-class (each set shows one class) or scene-class "
+        "(all sets of a scene do)."
+    ),
 ]
 CheckPremise = Annotated[
     int | None,
     typer.Option(
-        help="Also ask about this many sets that need no label, to check constant-class.", min=1
+        help="Number of sets that need no label, but are asked about to check constant-class.",
+        min=1,
     ),
 ]
 ModelName = Annotated[str | None, typer.Option(help="Name of the model, if the run has several.")]
@@ -53,11 +58,15 @@ class StudyOptions:
     decide: Decide = None
     metric: MetricOfSets = None
     target: Target = None
-    budget: Annotated[int | None, typer.Option(help="Stop after this many labels.", min=1)] = None
+    budget: Annotated[int | None, typer.Option(help="Maximum number of labels.", min=1)] = None
     premise: Premise = None
     check_premise: CheckPremise = None
     strata: Annotated[
-        str, typer.Option(help="Order proportional to strata: confidence or class.")
+        str,
+        typer.Option(
+            help="Ask about strata in proportion to their size, by 'confidence' or 'class'; "
+            "default: in random order."
+        ),
     ] = ""
     seed: Annotated[
         int | None, typer.Option(help="Random seed of the order; default: 0, or that of --labels.")
@@ -66,7 +75,7 @@ class StudyOptions:
         list[Path] | None,
         typer.Option(
             help="Folder of labels of another study on the same data, as `steadyeye review-export` "
-            "writes it; repeat for more. Only the other sets are asked about."
+            "writes it, whose sets are not asked about again; may be repeated."
         ),
     ] = None
 
@@ -82,17 +91,19 @@ class LabelOptions:
 
     votes: Annotated[
         int | None,
-        typer.Option(help="People who label each set; the majority counts; default: 1.", min=1),
+        typer.Option(
+            help="Number of people who label each set; the majority counts; default: 1.", min=1
+        ),
     ] = None
     gold: Annotated[
         Path | None,
         typer.Option(
-            help="Sets or images with known classes, as labels.csv, to check people; an image "
+            help="labels.csv of sets or images whose classes are known, to check people; an image "
             "without a class shows no object."
         ),
     ] = None
     go_on: Annotated[
-        bool, typer.Option("--continue", help="Ask for more labels although there are enough.")
+        bool, typer.Option("--continue", help="Ask for more labels even if there are enough.")
     ] = False
 
 
@@ -101,13 +112,15 @@ def label(
     *,
     runs: Annotated[
         list[str],
-        typer.Argument(help="Folder of a run on videos; two runs are compared by pm-k."),
+        typer.Argument(help="Folder of a finished run on videos, or of two to compare by pm-k."),
     ],
     options: StudyOptions,
     how: LabelOptions,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of the study; default: RUN-labels, or RUN-OTHER-labels."),
+        typer.Option(
+            help="Folder of the study; default: RUN-labels, for two runs RUN-OTHER-labels."
+        ),
     ] = None,
     model: ModelName = None,
     data: DataName = None,
@@ -116,10 +129,9 @@ def label(
 ) -> None:
     """Ask people for the labels that answer a question about a run, and for no more.
 
-    Of two runs the question is which has the better pm-k: it is enough once the difference is
-    clear, or with --target once its interval is narrow enough.
-
-    Serves the sets in the browser, to several people at once, and prints a private link each.
+    Serves the sets in the browser, to several people at once, and prints a private link for each.
+    For two runs, the question is which has the higher pm-k. It is answered once the difference is
+    clear or, with --target, once its interval is narrow enough.
     """
     check_installed()
     from steadyeye.review.studies.run_cell import find_cell

@@ -10,10 +10,10 @@ import typer
 from steadyeye.cli.options import (
     CacheOptions,
     ClassMap,
+    ConfidentScore,
     Data,
     InferenceOptions,
     Models,
-    Out,
     ProgressOptions,
     command,
     job_flags,
@@ -34,18 +34,20 @@ if TYPE_CHECKING:
 @command()
 def mine(
     *,
+    out: Annotated[str, typer.Option(help="Folder of the candidates.")],
     inputs: Annotated[
         list[Path] | None,
-        typer.Argument(help="Finished runs, or detections as COCO results."),
+        typer.Argument(help="Folders of finished runs, or files of detections as COCO results."),
     ] = None,
     model: Models = None,
     data: Data = None,
-    out: Out = None,
-    score: Annotated[float, typer.Option(help="Confidence threshold of a mistake.")] = 0.8,
+    score: ConfidentScore = 0.8,
     causes: Annotated[
-        str, typer.Option(help="Causes to include; 'unverified' is one more.")
+        str, typer.Option(help="Causes to include, separated by commas; 'unverified' is one more.")
     ] = "misclassification,out_of_distribution,background",
-    rank: Annotated[str, typer.Option(help="Order by confidence or novelty.")] = "confidence",
+    rank: Annotated[
+        str, typer.Option(help="Order of the candidates: 'confidence' or 'novelty'.")
+    ] = "confidence",
     limit: Annotated[int, typer.Option(help="Maximum number of candidates per class.")] = 50,
     class_map: ClassMap = None,
     inference: InferenceOptions,
@@ -58,8 +60,6 @@ def mine(
 
     names = tuple(cause.strip() for cause in causes.split(",") if cause.strip())
     selection = run.MiningSettings(score=score, causes=names, rank=rank, limit=limit)
-    if not out:
-        raise UsageError("give --out, the folder of the candidates")
     settings = {"model": model, "data": data, "out": out, "class_map": class_map}
     flags, folder = job_flags(inference, cache, **settings), Path(out)
     with watching(display.form) as watcher:
@@ -87,7 +87,7 @@ def _runs(
     files = [path for path in inputs if path.is_file()]
     if len(files) < len(inputs):
         other = next(path for path in inputs if not path.is_file())
-        raise UsageError(f"'{other}' is neither a run nor a file of detections")
+        raise UsageError(f"'{other}' is neither a run nor a file of detections; give one of these")
     if files and flags["models"]:
         raise UsageError("give models, or files of what they detected; not both")
     if not files:
@@ -203,23 +203,33 @@ def _print(out: Path, mined: "Mined") -> None:
         show(f"next: steadyeye review {quote_word(str(out))}")
 
 
+ReferenceData = Annotated[
+    str | None, typer.Option(help="Data to take correct detections from; default: --data.")
+]
+Probes = Annotated[
+    str,
+    typer.Option(
+        help="Probes, e.g. 'patch_shuffle(repeats=5), background'; `steadyeye ls probes` lists all."
+    ),
+]
+
+
 @command()
 def explain(
     *,
+    out: Annotated[str, typer.Option(help="Folder of the run.")],
     model: Models = None,
     data: Data = None,
-    reference: Annotated[
-        str | None, typer.Option(help="Reference data for the correct detections; default: --data.")
-    ] = None,
-    analyses: Annotated[
-        str, typer.Option(help="Analyses, e.g. 'patch_shuffle(repeats=5), background'.")
-    ] = "patch_shuffle",
-    out: Out = None,
-    score: Annotated[float, typer.Option(help="Confidence threshold of a mistake.")] = 0.8,
+    reference: ReferenceData = None,
+    analyses: Probes = "patch_shuffle",
+    score: ConfidentScore = 0.8,
     limit: Annotated[
-        int | None, typer.Option(help="Maximum number of mistakes, drawn at random.")
+        int | None,
+        typer.Option(help="Maximum number of mistakes, sampled at random; default: all."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Random seed; default: 0.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed of the sample and the probes; default: 0.")
+    ] = None,
     class_map: ClassMap = None,
     inference: InferenceOptions,
     cache: CacheOptions,

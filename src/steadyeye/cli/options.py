@@ -20,13 +20,22 @@ app = typer.Typer(
     add_completion=False,
 )
 
-JobFile = Annotated[Path | None, typer.Argument(help="A job file in TOML; options override it.")]
+JobFile = Annotated[Path | None, typer.Argument(help="Job file in TOML; options override it.")]
 Models = Annotated[
     list[str] | None,
-    typer.Option("--model", help="A model, e.g. \"timm(name='resnet50.a1_in1k')\"."),
+    typer.Option(
+        "--model",
+        help="Model: a spec or short form, e.g. \"timm(name='resnet50.a1_in1k')\" or model.onnx; "
+        "may be repeated.",
+    ),
 ]
 Data = Annotated[
-    list[str] | None, typer.Option("--data", help="Data, e.g. \"video(path='clip.mp4', k=10)\".")
+    list[str] | None,
+    typer.Option(
+        "--data",
+        help="Data: a spec or short form, e.g. \"video(path='clip.mp4', k=10)\" or clip.mp4; "
+        "may be repeated.",
+    ),
 ]
 Out = Annotated[
     str | None,
@@ -37,35 +46,60 @@ Overwrite = Annotated[
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(help="Metrics, e.g. 'accuracy, pm_k(k=5)'; default: all that apply."),
+    typer.Option(
+        help="Metrics, e.g. 'accuracy, pm_k(k=5)'; default: all that apply; may be repeated."
+    ),
+]
+ReportMetrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metrics",
+        help="Metrics, e.g. 'accuracy, pm_k(k=5)'; default: those of each run's job, or all that "
+        "apply; may be repeated.",
+    ),
 ]
 ClassMap = Annotated[
     str | None,
     typer.Option(
-        help="A file that maps model classes to data classes, or class lists that define their "
-        "names: 'vid30', 'imagenet1k:classes.txt'."
+        help="Map from model classes to data classes: a .csv or .json file, or class lists that "
+        "define the names, e.g. vid30 or imagenet1k:classes.txt; default: by meaning."
     ),
 ]
-Workers = Annotated[int | None, typer.Option(help="Threads; default: one per core.")]
+Workers = Annotated[int | None, typer.Option(help="Number of threads; default: one per core.")]
+ConfidentScore = Annotated[
+    float, typer.Option(help="Score above which a mistake is confident, at least 0 and below 1.")
+]
 Operators = Annotated[
     list[str] | None,
     typer.Option(
-        "--operators", "--operator", help="Operators, e.g. 'all, gaussian_noise'; default: all."
+        "--operators",
+        "--operator",
+        help="Degradation operators, e.g. 'all, gaussian_noise'; default: all; may be repeated.",
     ),
 ]
 Levels = Annotated[
     str | None,
-    typer.Option(help="Levels: first:last:step or a list like 5,10,20; default: all, up to 30."),
+    typer.Option(
+        help="Degradation levels besides 0: first:last:step, or a list such as 5,10,20; default: "
+        "all of an operator, at most 30."
+    ),
 ]
+Runs = Annotated[list[str], typer.Argument(help="Folders of finished runs.")]
+ReportFile = Annotated[str, typer.Option(help="File to write; its suffix sets the format.")]
 Formats = Annotated[
-    str, typer.Option("--format", help="html, md, json, csv; separate several with commas.")
+    str,
+    typer.Option(
+        "--format",
+        help="Formats to write, separated by commas: html, md, json, csv; default: the suffix of "
+        "--out.",
+    ),
 ]
 
 AllowedCode = Annotated[
     list[str] | None,
     typer.Option(
         OPTION,
-        help="Code that a trained model or a run may name, such as 'my_models:network' or a "
+        help="Code that a trained model or a run may execute, e.g. 'my_models:network' or a "
         "pickled file; may be repeated.",
     ),
 ]
@@ -92,13 +126,16 @@ class ClassOptions:
     class_list: Annotated[
         str | None,
         typer.Option(
-            help="Are the data's classes all that can occur ('closed') or not ('open')? "
-            "Default: as the data say."
+            help="Whether the data's classes are all that can occur ('closed') or not ('open'); "
+            "default: as the data say."
         ),
     ] = None
     reduce: Annotated[
         str | None,
-        typer.Option(help="Combine the scores of mapped classes by 'max' or 'sum'; default: max."),
+        typer.Option(
+            help="How the scores of the model classes of one data class combine: 'max' or 'sum'; "
+            "default: max."
+        ),
     ] = None
 
 
@@ -107,12 +144,14 @@ class CountedImages:
     """Which images a sweep measures."""
 
     images: Annotated[
-        str, typer.Option(help="Images that count: 'right' at level 0, or 'all'.")
-    ] = "right"
+        str | None,
+        typer.Option(help="Images that count: 'right' at level 0, or 'all'; default: right."),
+    ] = None
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="Degrade only the images that this model, or the model of this run, gets right."
+            help="Degrade only the images that a reference model gets right: a model, or the "
+            "folder of its run."
         ),
     ] = None
 
@@ -123,9 +162,11 @@ class InferenceOptions:
 
     on_error: Annotated[
         str | None,
-        typer.Option(help="If a sample cannot be decoded: 'stop' or 'skip'; default: stop."),
+        typer.Option(help="At a sample that cannot be decoded: 'stop' or 'skip'; default: stop."),
     ] = None
-    batch: Annotated[int | None, typer.Option(help="Batch size; default: 16, on a GPU 64.")] = None
+    batch: Annotated[
+        int | None, typer.Option(help="Images per batch; default: 16, on a GPU 64.")
+    ] = None
     workers: Workers = None
 
 
@@ -141,7 +182,10 @@ class EngineOptions:
         ),
     ] = None
     address: Annotated[
-        str | None, typer.Option(help="Ray cluster, e.g. 'auto'; default: one on this machine.")
+        str | None,
+        typer.Option(
+            help="Address of the Ray cluster, e.g. 'auto'; default: a cluster on this machine."
+        ),
     ] = None
 
 
@@ -150,7 +194,12 @@ class CacheOptions:
     """The cache of predictions."""
 
     cache: Annotated[
-        str | None, typer.Option("--cache", help="Folder of the prediction cache.")
+        str | None,
+        typer.Option(
+            "--cache",
+            help="Folder of the prediction cache; default: $STEADYEYE_CACHE, or "
+            "~/.cache/steadyeye/answers.",
+        ),
     ] = None
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Do not use the prediction cache.")
@@ -162,9 +211,15 @@ class ProgressOptions:
     """How progress is shown."""
 
     progress: Annotated[
-        str, typer.Option("--progress", help="bar, json (one line per event on stderr) or none.")
+        str,
+        typer.Option(
+            "--progress",
+            help="Progress on stderr: 'bar', 'json' (one line per event) or 'none'.",
+        ),
     ] = "bar"
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the result, no progress.")] = (
+        False
+    )
 
     @property
     def form(self) -> str:

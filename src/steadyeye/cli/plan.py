@@ -40,21 +40,24 @@ class PlanOptions:
     check_premise: CheckPremise = None
     labels: Annotated[
         Path | None,
-        typer.Option(help="Folder of labels of a pilot, as `steadyeye review-export` writes it."),
+        typer.Option(
+            help="Folder of labels of a pilot study, as `steadyeye review-export` writes it."
+        ),
     ] = None
 
 
 @command()
 def plan(
     *,
-    run: Annotated[str, typer.Argument(help="Folder of a run on videos.")],
+    run: Annotated[str, typer.Argument(help="Folder of a finished run on videos.")],
     options: PlanOptions,
     model: ModelName = None,
     data: DataName = None,
 ) -> None:
-    """Say how many labels a question about a run will cost, before any is given.
+    """Estimate how many labels a question about a run costs, before people label any.
 
-    Without labels: for each distance from what is required. With those of a pilot: by them.
+    Without --labels, the costs are those for a range of possible values of the metric; with them,
+    those for the value that the labels of a pilot study estimate.
     """
     if options.decide is None and options.target is None:
         raise UsageError("nothing is asked; give --decide 'pm_k(k=10) >= 70%' or --target ±5")

@@ -23,8 +23,8 @@ class Kind(StrEnum):
 
 
 @command()
-def ls(kind: Annotated[Kind, typer.Argument(help="The kind to list.")]) -> None:
-    """List models, sources, metrics, analyses or operators."""
+def ls(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+    """List models, sources, metrics, analyses, operators or probes."""
     from steadyeye.core import plugins
 
     described = plugins.describe(kind.value)
@@ -35,16 +35,22 @@ def ls(kind: Annotated[Kind, typer.Argument(help="The kind to list.")]) -> None:
 
 @command("check-plugin")
 def check_plugin(
-    kind: Annotated[Kind, typer.Argument(help="What it is.")],
+    kind: Annotated[Kind, typer.Argument(help="Kind of the plugin.")],
     plugin: Annotated[
-        str, typer.Argument(help="Its name, or path/to/file.py:name, with arguments if it has any.")
+        str,
+        typer.Argument(
+            help="Name of the plugin, or path/to/file.py:name, with arguments if it has any."
+        ),
     ],
     of_run: Annotated[
         str | None,
-        typer.Option("--run", help="A run to try a metric or analysis on; default: made-up rows."),
+        typer.Option(
+            "--run",
+            help="Folder of a run to try a metric or an analysis on; default: made-up rows.",
+        ),
     ] = None,
 ) -> None:
-    """Check that a plugin of your own does what all of its kind do."""
+    """Check a plugin of your own with the tests that all plugins of its kind pass."""
     from steadyeye import testing
     from steadyeye.core import plugins
     from steadyeye.core.spec import parse
@@ -63,9 +69,12 @@ def check_plugin(
 @command()
 def classmap(
     source: Annotated[
-        str, typer.Option("--from", help="The model's classes: imagenet1k or a file.")
+        str,
+        typer.Option("--from", help="Classes of the model: a known list (imagenet1k) or a file."),
     ],
-    target: Annotated[str, typer.Option("--to", help="The data's classes: vid30, ytbb or a file.")],
+    target: Annotated[
+        str, typer.Option("--to", help="Classes of the data: a known list (vid30) or a file.")
+    ],
 ) -> None:
     """Print a class map (model → data) as CSV, to edit and use as --class-map."""
     from steadyeye.data.classes.class_lists import read

@@ -18,7 +18,9 @@ from steadyeye.core.errors import UsageError, unknown
 SetRoot = Annotated[Path, typer.Argument(help="Folder of the set.")]
 Where = Annotated[
     str | None,
-    typer.Option("--database", help="postgresql://…; default: SQLite in the set's folder."),
+    typer.Option(
+        "--database", help="Database, postgresql://…; default: SQLite in the set's folder."
+    ),
 ]
 FORMS = ("table", "json")
 
@@ -37,30 +39,36 @@ class ServeOptions:
     """Where a review is served, to whom, and where its database is."""
 
     host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 or :: for all of this machine.")
+        str, typer.Option(help="Address to listen on; 0.0.0.0 or :: for all of this machine's.")
     ] = "127.0.0.1"
     port: Annotated[
-        int, typer.Option(help="Port to listen on; 0: one that is free.", min=0, max=65535)
+        int, typer.Option(help="Port to listen on; 0 for a free one.", min=0, max=65535)
     ] = 8000
     name: Annotated[
         list[str] | None,
-        typer.Option("--reviewer", help="A reviewer, added if new; may be repeated."),
+        typer.Option("--reviewer", help="Name of a reviewer, added if new; may be repeated."),
     ] = None
     renew: Annotated[
         list[str] | None,
-        typer.Option("--renew", help="Make a new link for a reviewer; may be repeated."),
+        typer.Option("--renew", help="Name of a reviewer who gets a new link; may be repeated."),
     ] = None
     revoke: Annotated[
         list[str] | None,
-        typer.Option("--revoke", help="End a reviewer's link and sessions; may be repeated."),
+        typer.Option(
+            "--revoke", help="Name of a reviewer whose link and sessions end; may be repeated."
+        ),
     ] = None
     idle: Annotated[
-        float, typer.Option("--idle-hours", help="Sign out after hours without a request.", min=0.1)
+        float,
+        typer.Option("--idle-hours", help="Hours without a request until sign-out.", min=0.1),
     ] = 72
     whole: Annotated[
-        float, typer.Option("--session-days", help="Sign out after days in any case.", min=0.1)
+        float,
+        typer.Option("--session-days", help="Days from sign-in to sign-out at most.", min=0.1),
     ] = 30
-    url: Annotated[str | None, typer.Option(help="Public address, if there is a proxy.")] = None
+    url: Annotated[
+        str | None, typer.Option(help="Public address of a proxy, e.g. https://review.example.org.")
+    ] = None
     database: Where = None
 
     @property
@@ -161,11 +169,16 @@ def review_status(
     root: SetRoot,
     runs: Annotated[
         list[Path] | None,
-        typer.Option(help="Runs on the set, to show how the review changes their numbers."),
+        typer.Option(
+            help="Folder of a run on the set, to show how the review changes its numbers; may be "
+            "repeated."
+        ),
     ] = None,
-    form: Annotated[str, typer.Option("--format", help="table or json.")] = "table",
+    form: Annotated[
+        str, typer.Option("--format", help="Format to print: 'table' or 'json'.")
+    ] = "table",
     check: Annotated[
-        bool, typer.Option("--check", help="Compare the stored counts with a recount.")
+        bool, typer.Option("--check", help="Compare the stored counts with a recount of votes.")
     ] = False,
     database: Where = None,
 ) -> None:
@@ -204,12 +217,13 @@ def review_status(
 def review_audit(
     root: SetRoot,
     most: Annotated[
-        float, typer.Option(help="Largest tolerated share of wrong accepted neighbours.")
+        float,
+        typer.Option(help="Largest tolerated share of wrong among accepted neighbours, 0…1."),
     ] = 0.01,
     seed: Annotated[int, typer.Option(help="Random seed of the sample.")] = 0,
     database: Where = None,
 ) -> None:
-    """Check a random sample of undecided pairs, then accept the rest in bulk."""
+    """Ask people about a random sample of undecided pairs, then accept the rest in bulk."""
     check_installed()
     _, plan, data = _open_set(root, database)
     from steadyeye.review.bulk.audit import run_audit
@@ -221,16 +235,19 @@ def review_audit(
 @app.command("review-export")
 def review_export(
     root: SetRoot,
-    out: Annotated[Path, typer.Option(help="Folder for the reviewed set.")],
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
     formats: Annotated[
         str | None,
         typer.Option(
             "--format",
-            help="set, coco, pmsets, mot, labels, label_studio or cvat; separate several with "
-            "commas (default: set for frames, coco for boxes, labels for label studies).",
+            help="Formats to write, separated by commas: set, coco, pmsets, mot, labels, "
+            "label_studio, cvat; default: set for frames, coco for boxes, labels for label "
+            "studies.",
         ),
     ] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Leave out undecided items.")] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Leave out undecided items instead of refusing them.")
+    ] = False,
     database: Where = None,
 ) -> None:
     """Export the accepted items as a set to evaluate, or the open ones for another tool."""
@@ -261,15 +278,26 @@ def review_export(
 @app.command("review-import")
 def review_import(
     root: SetRoot,
-    file: Annotated[Path, typer.Argument(help="File exported by the other tool.")],
-    tool: Annotated[str, typer.Option("--from", help="label_studio or cvat.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="Export of Label Studio (JSON) or of CVAT (CVAT for images 1.1, XML)."),
+    ],
+    tool: Annotated[
+        str, typer.Option("--from", help="Tool that wrote the file: 'label_studio' or 'cvat'.")
+    ],
     prefix: Annotated[
-        str, typer.Option("--reviewer-prefix", help="Prefix for the names of annotators.")
+        str,
+        typer.Option(
+            "--reviewer-prefix",
+            help="Text before each annotator's name in the name of the reviewer, e.g. 'ls '.",
+        ),
     ] = "",
-    annotator: Annotated[str, typer.Option(help="Annotator of answers without a name.")] = "",
+    annotator: Annotated[
+        str, typer.Option(help="Annotator of the answers for which the file names none.")
+    ] = "",
     database: Where = None,
 ) -> None:
-    """Import decisions made in Label Studio or CVAT."""
+    """Import decisions that people made in Label Studio or CVAT."""
     check_installed()
     from steadyeye.data.annotations import review_set
     from steadyeye.review.interchange import formats

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadyeye.cli.options import Metrics, check_suffix, command, join_options
+from steadyeye.cli.options import ReportMetrics, Runs, check_suffix, command, join_options
 from steadyeye.cli.terminal import say, show
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @command()
 def rows(
-    runs: Annotated[list[str], typer.Argument(help="The folders of finished runs.")],
+    runs: Runs,
     out: Annotated[
         Path,
-        typer.Option(help="What to write: .parquet, .arrow, .csv; or .json, COCO's results."),
+        typer.Option(help="File to write: .parquet, .arrow or .csv; or .json for COCO results."),
     ] = Path("rows.parquet"),
 ) -> None:
-    """Write the rows of runs, one a sample: labels, prediction, tags, boxes; for other tools."""
+    """Write one row per sample for other tools: labels, prediction, tags, boxes."""
     from steadyeye.core.storage.files import place, write_output
     from steadyeye.predictions.sample_rows import build_table, encode_rows, join_tables
     from steadyeye.runner.collect import tables
@@ -83,11 +83,11 @@ def _read_category_ids(run: "Place") -> Sequence[int] | None:
 
 @command()
 def card(
-    runs: Annotated[list[str], typer.Argument(help="The folders of finished runs.")],
-    out: Annotated[Path, typer.Option(help="The Markdown file to write.")] = Path("card.md"),
-    metrics: Metrics = None,
+    runs: Runs,
+    out: Annotated[Path, typer.Option(help="Markdown file to write.")] = Path("card.md"),
+    metrics: ReportMetrics = None,
 ) -> None:
-    """Write a block for a model card of the Hugging Face Hub: numbers with intervals."""
+    """Write the numbers of runs as a block for a model card of the Hugging Face Hub."""
     from steadyeye.core.storage.files import place, write_output
     from steadyeye.report.model_card import render_card
     from steadyeye.runner.collect import collect

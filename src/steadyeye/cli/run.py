@@ -23,6 +23,9 @@ from steadyeye.cli.options import (
     Operators,
     Overwrite,
     ProgressOptions,
+    ReportFile,
+    ReportMetrics,
+    Runs,
     app,
     command,
     job_flags,
@@ -82,6 +85,15 @@ def run(
     complete_job(read_job(job.job, flags), overwrite, display.form, trackers or ())
 
 
+FailurePoints = Annotated[
+    str | None,
+    typer.Option(
+        help="Thresholds of the failure points, each above 0 and at most 1: an accuracy, or of "
+        "a detector a share of its mAP at level 0; default: 0.9,0.5,0.1."
+    ),
+]
+
+
 @command()
 def degrade(
     *,
@@ -91,11 +103,12 @@ def degrade(
     operators: Operators = None,
     levels: Levels = None,
     counted: CountedImages,
-    failure_points: Annotated[
-        str, typer.Option(help="Accuracy thresholds of the failure points.")
-    ] = "0.9,0.5,0.1",
+    failure_points: FailurePoints = None,
     fast: Annotated[
-        bool, typer.Option("--fast", help="Only the failure points; about a tenth of the time.")
+        bool,
+        typer.Option(
+            "--fast", help="Search only the failure points, in about a tenth of the time."
+        ),
     ] = False,
     seed: Annotated[
         int | None, typer.Option(help="Random seed of the operators; default: 0.")
@@ -113,13 +126,13 @@ def degrade(
     if not job.job:
         flags["operators"] = flags["operators"] or "all"
     sweep_job = read_job(job.job, flags)
-    if not job.job:
+    if not job.job or counted.images or failure_points:
         from steadyeye.runner.sweep import metrics
 
-        images = "all" if counted.baseline else counted.images
         # what does not go with a baseline is said first
-        limited = replace(sweep_job, baseline=counted.baseline or "")
-        chosen = metrics(images, failure_points, limited.fast, limited)
+        limited = replace(sweep_job, baseline=counted.baseline or sweep_job.baseline)
+        images = "all" if limited.baseline else counted.images or "right"
+        chosen = metrics(images, failure_points or "0.9,0.5,0.1", limited.fast, limited)
         sweep_job = replace(sweep_job, metrics=chosen)
     if counted.baseline:
         sweep_job = complete_baseline(sweep_job, counted.baseline, overwrite, display.form)
@@ -128,21 +141,25 @@ def degrade(
 
 @command()
 def picture(
-    image: Annotated[Path, typer.Argument(help="An image file.")],
+    image: Annotated[Path, typer.Argument(help="Image file.")],
     operators: Operators = None,
     levels: Annotated[
         str | None,
         typer.Option(
-            help="Levels: first:last:step or a list; default: 0,5,10,20,30, or all up to 5."
+            help="Levels: first:last:step, or a list such as 5,10,20; default: 0,5,10,20,30, or "
+            "all of an operator with at most 5."
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="The file to write; its suffix sets the format.")
+        Path, typer.Option(help="Image file to write; its suffix sets the format.")
     ] = Path("sheet.png"),
     model: Annotated[
-        str | None, typer.Option(help="Resize for this model; needed for gradient_descent.")
+        str | None,
+        typer.Option(help="Model whose input size the image gets; gradient_descent needs one."),
     ] = None,
-    size: Annotated[int, typer.Option(help="Image side in pixels, if there is no --model.")] = 224,
+    size: Annotated[
+        int, typer.Option(help="Side of the image in pixels, if there is no --model.")
+    ] = 224,
     seed: Annotated[int, typer.Option(help="Random seed of the operators.")] = 0,
 ) -> None:
     """Write one image under operators and levels as a contact sheet."""
@@ -159,14 +176,21 @@ def check(
     *,
     job: JobOptions,
     metrics: Metrics = None,
-    operators: Operators = None,
+    operators: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--operators",
+            "--operator",
+            help="Degradation operators, e.g. 'jpeg, white_fog'; default: none; may be repeated.",
+        ),
+    ] = None,
     levels: Levels = None,
     mapping: ClassOptions,
     inference: InferenceOptions,
     engine: EngineOptions,
     cache: CacheOptions,
 ) -> None:
-    """Check a job without inference: what it would do, or every error in it."""
+    """Check a job without inference: print what it would do, or every error in it."""
     sweep = {"operators": operators, "levels": levels}
     flags = job_flags(job, mapping, inference, engine, cache, metrics=metrics, **sweep)
     checked_job = read_job(job.job, {**flags, "out": "-"})
@@ -198,15 +222,16 @@ def _competing(competing: int, others: int) -> str:
 
 @command()
 def report(
-    runs: Annotated[list[str], typer.Argument(help="Folders of runs.")],
-    out: Annotated[
-        str, typer.Option(help="The file to write; its suffix sets the format.")
-    ] = "report.html",
+    runs: Runs,
+    out: ReportFile = "report.html",
     formats: Formats = "",
-    metrics: Metrics = None,
+    metrics: ReportMetrics = None,
     analyses: Annotated[
         list[str] | None,
-        typer.Option(help="Analyses beside the default ones; `steadyeye ls analyses` lists all."),
+        typer.Option(
+            help="Analyses besides the default ones; `steadyeye ls analyses` lists all; may be "
+            "repeated."
+        ),
     ] = None,
 ) -> None:
     """Write one report of one or more runs."""
@@ -332,7 +357,10 @@ def remove_run(out: Place) -> None:
     from steadyeye.core.storage.run_lock import hold_run
 
     if not isinstance(out, Path):
-        raise UsageError(f"--overwrite deletes folders of this machine only, not '{out}'")
+        raise UsageError(
+            f"--overwrite deletes no folder of a store; delete '{out}' yourself, or choose "
+            "another --out"
+        )
     if not out.exists():
         return
     if not (out / "run.json").is_file():

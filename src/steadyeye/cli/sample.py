@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadyeye.cli.options import ClassMap, Data, Models, ProgressOptions, command
+from steadyeye.cli.options import ClassMap, Models, ProgressOptions, command
 from steadyeye.cli.progress import watching
 from steadyeye.cli.terminal import progress_console, say, show
 from steadyeye.core.errors import UsageError
@@ -21,6 +21,24 @@ if TYPE_CHECKING:
     from steadyeye.core.storage.files import Place
 
 
+if TYPE_CHECKING:
+    pass
+
+OtherFrames = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Source of other anchors with neighbours, e.g. \"davis(root='DAVIS', "
+        "labels='labels.csv')\"; may be repeated."
+    ),
+]
+LabelClasses = Annotated[
+    str | None,
+    typer.Option(
+        help="Classes for labelling: a known list (vid30), a file, or names such as cat,dog."
+    ),
+]
+
+
 @command()
 def sample(
     *,
@@ -28,29 +46,33 @@ def sample(
     videos: Annotated[
         list[Path] | None, typer.Argument(help="Video files or folders of videos.")
     ] = None,
-    data: Data = None,
+    data: OtherFrames = None,
     boxes: Annotated[
-        Path | None, typer.Option(help="Boxes to review instead of frames, as COCO JSON.")
+        Path | None,
+        typer.Option(help="COCO JSON file of boxes to review instead of frames; needs --images."),
     ] = None,
     images: Annotated[Path | None, typer.Option(help="Folder of the images of --boxes.")] = None,
     labels: Annotated[
-        str | None, typer.Option(help="A sidecar file of labels and scene cuts.")
+        str | None,
+        typer.Option(
+            help="Labels of the videos: a sidecar file (.json or .csv), or one class name for all."
+        ),
     ] = None,
-    classes: Annotated[
-        str | None, typer.Option(help="Classes for labelling: vid30, ytbb, a file, or a,b,c.")
-    ] = None,
+    classes: LabelClasses = None,
     model: Models = None,
     class_map: ClassMap = None,
-    k: Annotated[int, typer.Option(help="Neighbours on each side of an anchor.")] = 10,
-    anchors: Annotated[int, typer.Option(help="Anchors per video.")] = 1,
+    k: Annotated[int, typer.Option(help="Number of neighbours on each side of an anchor.")] = 10,
+    anchors: Annotated[int, typer.Option(help="Number of anchors per video.")] = 1,
     seed: Annotated[int, typer.Option(help="Random seed of the anchors.")] = 0,
     display: ProgressOptions,
 ) -> None:
     """Make a set for review: anchors with neighbours, or suggested boxes.
 
-    With --model, tells which of the set's classes a model cannot name, before people label any.
+    With --model, prints which classes of the set a model cannot name, before people label any.
     """
-    models = ModelsToCheck(model or [], class_map)
+    from steadyeye.runner.short_forms import expand_model
+
+    models = ModelsToCheck(list(map(expand_model, model or [])), class_map)
     if boxes or images:
         more = [*(videos or ()), *(data or ()), *([classes] if classes else ())]
         _sample_boxes((boxes, images), out, more, models, display.form)
@@ -176,16 +198,21 @@ def _read_classes(text: str | None) -> Any:
 
 @command()
 def propose(
-    run: Annotated[str, typer.Argument(help="The folder of a run of a detector on whole videos.")],
-    out: Annotated[Path, typer.Option(help="The sidecar to write: videos, frames, labels.")] = Path(
-        "proposed.json"
+    run: Annotated[str, typer.Argument(help="Folder of a finished run of a detector on videos.")],
+    out: Annotated[Path, typer.Option(help="JSON sidecar to write: the labels of each video.")] = (
+        Path("proposed.json")
     ),
-    seconds: Annotated[float, typer.Option(help="How long an object has to be followed.")] = 1.0,
-    sure: Annotated[float, typer.Option(help="The mean score that it has to have, 0…1.")] = 0.7,
+    seconds: Annotated[
+        float, typer.Option(help="Minimum time in seconds from an object's first to last frame.")
+    ] = 1.0,
+    sure: Annotated[
+        float, typer.Option(help="Minimum mean score of an object, above 0 and at most 1.")
+    ] = 0.7,
 ) -> None:
-    """Propose labels from objects that a detector finds without a break, for `sample --labels`.
+    """Propose labels for `sample --labels` from objects that a detector follows in one class.
 
-    People confirm them: an anchor at a time, and its neighbours in bulk (`review-audit`).
+    An object counts if the detector loses it in at most 5 % of its frames. People confirm the
+    labels: every anchor, and its neighbours in bulk (`review-audit`).
     """
     import json
 

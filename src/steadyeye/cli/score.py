@@ -24,23 +24,33 @@ if TYPE_CHECKING:
     from steadyeye.core.types import Classes
 
 
+PredictionsFile = Annotated[
+    str,
+    typer.Argument(
+        help="JSON file: for each sample id its scores, class index or class name; or "
+        "detections as COCO results."
+    ),
+]
+CategoryIds = Annotated[
+    str | None,
+    typer.Option(
+        help="Category ids of detections: 'data' for those of the data's annotations, or the "
+        "number of the first class, 0 or 1."
+    ),
+]
+
+
 @command()
 def score(
     *,
-    predictions: Annotated[
-        str, typer.Argument(help="JSON: sample id → scores, class index or class name.")
-    ],
+    predictions: PredictionsFile,
     data: Data = None,
     out: Out = None,
     classes: Annotated[
-        str | None, typer.Option(help="Classes of the scores: imagenet1k or a class file.")
-    ] = None,
-    category_ids: Annotated[
         str | None,
-        typer.Option(
-            help="Category ids of detections: 'data', or the number of the first class, 0 or 1."
-        ),
+        typer.Option(help="Classes that the file predicts: a known list (imagenet1k) or a file."),
     ] = None,
+    category_ids: CategoryIds = None,
     metrics: Metrics = None,
     mapping: ClassOptions,
     display: ProgressOptions,

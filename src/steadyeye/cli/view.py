@@ -20,17 +20,19 @@ def view(
     folder: Annotated[
         str,
         typer.Argument(
-            help="A folder with runs below it, or the folder of a run; also s3:// or gs://."
+            help="Folder with runs below it, or folder of one run; also s3:// or gs://."
         ),
     ] = "runs",
     html: Annotated[
-        Path | None, typer.Option(help="Write the list as a file that opens without a server.")
+        Path | None, typer.Option(help="HTML file to write the list to; it opens without a server.")
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Port to listen on; default: 8420, or a free one."),
+        typer.Option(min=0, max=65535, help="Port of the list; default: 8420, or a free one."),
     ] = None,
-    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
+    browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the list in a browser.")
+    ] = True,
 ) -> None:
     """List the runs below a folder in the browser: sort, filter, compare, open their reports."""
     from steadyeye.core.errors import UsageError

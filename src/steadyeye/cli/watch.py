@@ -27,19 +27,21 @@ class ServerOptions:
 
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Port of the page; default: 8421, or a free one."),
+        typer.Option(min=0, max=65535, help="Port of the live page; default: 8421, or a free one."),
     ] = None
     page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the live page.")] = True
     metrics_port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Port of OpenMetrics at /metrics; default: none."),
+        typer.Option(
+            min=0, max=65535, help="Port that serves OpenMetrics at /metrics; default: none."
+        ),
     ] = None
     metrics_host: Annotated[
-        str, typer.Option(help="Address of this machine that the metrics are served at.")
+        str, typer.Option(help="Address of this machine that serves OpenMetrics.")
     ] = "127.0.0.1"
     webhook: Annotated[
         list[str] | None,
-        typer.Option(help="An http(s) address that gets each alert as JSON; may be repeated."),
+        typer.Option(help="http(s) address that receives each alert as JSON; may be repeated."),
     ] = None
 
 
@@ -48,43 +50,61 @@ class TimeOptions:
     """Lengths of time."""
 
     fps: Annotated[
-        float | None, typer.Option(help="Frames a second at most; default: all that come.")
+        float | None, typer.Option(help="Maximum number of frames per second; default: all.")
     ] = None
-    block: Annotated[float, typer.Option(min=1, max=3600, help="Seconds of a block.")] = 30.0
-    period: Annotated[float, typer.Option(min=10, help="Seconds that an interval is about.")] = (
-        3600.0
-    )
+    block: Annotated[
+        float,
+        typer.Option(
+            min=1, max=3600, help="Length in seconds of a block, which gives one value per measure."
+        ),
+    ] = 30.0
+    period: Annotated[
+        float, typer.Option(min=10, help="Length in seconds of the period of an interval.")
+    ] = 3600.0
     reference: Annotated[
-        float, typer.Option(min=1, help="Seconds at the start that drift is compared with.")
+        float,
+        typer.Option(min=1, help="Length in seconds of the start that drift is compared with."),
     ] = 600.0
     days: Annotated[
         float,
-        typer.Option(min=0.001, help="Days in which at most one false alarm is expected."),
+        typer.Option(
+            min=0.001, help="Days in which at most one false alarm per promise is expected."
+        ),
     ] = 20.0
+
+
+StreamSource = Annotated[
+    str,
+    typer.Argument(
+        help="Video, folder that receives files, stream (rtsp://, http:// of HLS) or camera "
+        "(/dev/video0)."
+    ),
+]
+Promises = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Promise whose breach raises an alert, e.g. 'blink_rate <= 5%'; may be repeated."
+    ),
+]
 
 
 @command()
 def watch(
     *,
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="A video, a folder that fills, an address (rtsp://, http:// of HLS) or a camera "
-            "(/dev/video0)."
-        ),
+    source: StreamSource,
+    model: Annotated[
+        str, typer.Option(help="Model: a spec or short form, as for `steadyeye run`.")
     ],
-    model: Annotated[str, typer.Option(help="A model, as of `steadyeye run`.")],
-    alert: Annotated[
-        list[str] | None,
-        typer.Option(help="A promise, such as 'blink_rate <= 5%'; may be repeated."),
-    ] = None,
+    alert: Promises = None,
     stop_at_alert: Annotated[
         bool, typer.Option("--stop-at-alert", help="End with exit code 1 at the first alert.")
     ] = False,
     out: Annotated[
         str | None, typer.Option(help="Folder of the watch; default: watches/<model>-<source>.")
     ] = None,
-    keep: Annotated[str, typer.Option(help="Room for the frames that broke a promise.")] = "200MB",
+    keep: Annotated[
+        str, typer.Option(help="Disk space for the frames that broke a promise.")
+    ] = "200MB",
     times: TimeOptions,
     server: ServerOptions,
 ) -> None:

@@ -1,1 +1,1 @@
-"""Types, spec strings, plugin lookup, statistics and storage: what every other package speaks."""
+"""Types, spec strings, plugin lookup, statistics and storage, which all other packages use."""

@@ -115,10 +115,14 @@ def load(plugin: Outside, title: str) -> Callable[..., Any]:
         raise plugin_error(plugin, title, error) from error
     _packages.add(plugin.module.partition(".")[0])
     if plugin.object not in vars(module):
-        raise UsageError(f"{title} in {plugin.origin}: it defines no '{plugin.object}'")
+        raise UsageError(
+            f"{title} in {plugin.origin}: it defines no '{plugin.object}'; define this function"
+        )
     function: Callable[..., Any] = vars(module)[plugin.object]
     if not callable(function):
-        raise UsageError(f"{title} in {plugin.origin}: '{plugin.object}' is no function")
+        raise UsageError(
+            f"{title} in {plugin.origin}: '{plugin.object}' is no function; make it one"
+        )
     return function
 
 

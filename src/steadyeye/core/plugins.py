@@ -238,7 +238,7 @@ def outside_marks(kind: str, specs: Iterable[str]) -> dict[str, str]:
 
 
 def build(kind: str, spec: Spec) -> Any:
-    """Calls the plugin `spec` names with its arguments, which are checked against its signature."""
+    """What the plugin of `spec` returns for its arguments; any failure raises `UsageError`."""
     plugin = load(kind, spec.name)
     check_arguments(plugin, spec)
     try:

@@ -143,7 +143,9 @@ def read_scores(row: NDArray[Any], width: int, name: str) -> Labels:
     are no numbers, and the same score of every class, but for 1.
     """
     if len(row) != width:
-        raise UsageError(f"the label of '{name}' has {len(row)} scores for {width} classes")
+        raise UsageError(
+            f"the label of '{name}' has {len(row)} scores for {width} classes; give one per class"
+        )
     if not np.isfinite(row).all():
         raise UsageError(f"the label of '{name}' has scores that are no numbers; correct them")
     if not row.any():

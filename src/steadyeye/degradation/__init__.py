@@ -1,1 +1,1 @@
-"""What degradation operators share: random streams, their interface, and the sweep over levels."""
+"""What degradation operators share: random streams, the interface, the sweep over levels."""

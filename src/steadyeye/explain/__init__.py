@@ -1,4 +1,4 @@
-'''Why a detector is confidently wrong: what probes are made of, and how one is written.
+'''Explanations of a detector's confident mistakes: the interface and the parts of probes.
 
 `steadyeye explain` evaluates the data, picks *targets* from the sealed detections (`targets`:
 confident mistakes, and as control ordinary correct detections) and, for each analysis asked for,

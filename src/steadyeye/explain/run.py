@@ -259,7 +259,7 @@ def _probe(spec: Spec) -> Spec | None:
     # a path names an analysis; the probe for it is named by probe='…'
     if "probe" not in spec.kwargs and name not in plugins.names("probes"):
         if rest:
-            raise UsageError(f"{spec.name} has no probe of its name, so it takes no arguments")
+            raise UsageError(f"{spec.name} has no probe of its name; leave out its arguments")
         return None
     probe = Spec(str(name), rest)
     plugins.check_arguments(plugins.load("probes", probe.name), probe, positional=1)

@@ -1,1 +1,1 @@
-"""Numbers: one metric a file, each a pure function of sealed predictions."""
+"""Metrics, one per file, each a pure function of sealed predictions."""

@@ -25,7 +25,7 @@ def trials(predictions: Predictions) -> Trials:
 @compare_by(trials)
 @among_competing
 def accuracy(predictions: Predictions) -> Result:
-    """The share right: of the anchors where samples form pm-sets, of the labelled samples else.
+    """The share of right predictions, of anchors if samples form pm-sets, else of labelled samples.
 
     Right is any of the sample's own labels. Value None on empty input.
 

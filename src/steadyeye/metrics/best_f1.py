@@ -34,7 +34,7 @@ def outcomes(predictions: Predictions, iou: float = 0.5) -> Statistic:
 @needs("boxes", "detections")
 @compare_by(outcomes)
 def best_f1(predictions: Predictions, iou: float = 0.5) -> Result:
-    """The highest F1 of all score thresholds, all classes together.
+    """The highest F1 over all score thresholds, over all classes together.
 
     `cells`: the threshold, which is the highest of equal ones, and precision and recall there.
     It is chosen on the images that it is judged on, so that F1 looks better than on other images: a

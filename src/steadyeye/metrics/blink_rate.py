@@ -8,7 +8,7 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 @needs("group", "scene", "frame", "seconds", when=can_follow)
 def blink_rate(predictions: Predictions, score: float = SCORE) -> Result:
-    """The share of an object's frames, from its first to its last, in which it is not found.
+    """The share of an object's frames, from its first to its last detection, without a detection.
 
     Detections from `score` on are linked to objects; of a gap of up to a second every frame is
     looked up among all detections. Where one from `score` on is there, or another object covers the

@@ -8,7 +8,7 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 @needs("group", "scene", "frame", "seconds", when=can_follow)
 def box_jitter(predictions: Predictions, score: float = SCORE) -> Result:
-    """The mean distance of a box's centre from its smooth path, as a share of √area, n boxes.
+    """The mean distance of a box's centre from its smoothed path, as a share of √area.
 
     The path is the parabola of least squares through the centres of a frame and the two before and
     after it; a distance above 1 counts as 1. `cells`: "size", |ln| of √area over its own parabola,

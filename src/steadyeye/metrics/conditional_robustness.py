@@ -14,7 +14,7 @@ from steadyeye.core.types import Result, needs
 @needs("truth", "group", "offset")
 @among_competing
 def conditional_robustness(predictions: Predictions, k: int | None = None) -> Result:
-    """The share right of the frames exactly ±k from an anchor that is right, n such frames.
+    """The share of right frames exactly ±k from a right anchor; n counts these frames.
 
     `k`: distance in native frames, the largest in the data if left out. `cells`: distances
     1 … k. A frame is judged by itself: what happens between it and the anchor does not count, as

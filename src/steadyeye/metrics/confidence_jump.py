@@ -13,7 +13,7 @@ TAIL = 0.95
 @needs("group", "frame")
 @among_own
 def confidence_jump(predictions: Predictions) -> Result:
-    """The mean |Δ confidence| of consecutive frames, 0…1, n pairs.
+    """The mean |Δ confidence| between consecutive frames, 0…1; n counts pairs.
 
     Confidence is the probability of the frame's own top-1 class, whichever it is; scores outside
     0…1 are taken for logits (softmax). `cells`: the 95th percentile of the jumps. Intervals: over

@@ -8,7 +8,7 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 @needs("group", "scene", "frame", "seconds", when=can_follow)
 def confidence_swing(predictions: Predictions, score: float = SCORE) -> Result:
-    """The mean |Δ score| of an object in neighbouring frames, 0…1, n pairs.
+    """The mean |Δ score| of an object between neighbouring frames, 0…1; n counts pairs.
 
     Objects and `score`, 0…1, as of `blink_rate`; scores below the threshold count as well, frames
     in which it is not found do not.

@@ -16,7 +16,7 @@ def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
 @compare_by(outcomes)
 @among_competing
 def degraded_accuracy(predictions: Predictions, images: str = "right") -> Result:
-    """The share of images still right: the mean over operators of the mean over their levels.
+    """The share of images still right, averaged over the levels and then over the operators.
 
     `images`: "right", those that are right at level 0, so that it starts from 1; or "all". `cells`:
     the operators, and in each its levels from 0. Raises `UsageError` where no image is right at

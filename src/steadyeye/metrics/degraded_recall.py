@@ -12,7 +12,7 @@ from steadyeye.metrics.detection.degraded import FOUND, NO_OBJECTS, NONE_FOUND, 
 def degraded_recall(
     predictions: Predictions, objects: str = "found", score: float = FOUND
 ) -> Result:
-    """The share of objects still found: the mean over operators of the mean over their levels.
+    """The share of objects still detected, averaged over the levels and then over the operators.
 
     Found: a detection of the class with `score` or more and an IoU of 0.5 or more. `objects`:
     "found", those found at level 0, so that it starts from 1; or "all". `cells`: the operators, in

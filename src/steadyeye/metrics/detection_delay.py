@@ -15,6 +15,8 @@ def detection_delay(predictions: Predictions, score: float = SCORE) -> Result:
     `true_detection_delay` counts that too. Objects as of `blink_rate`, those left out that are
     there when a scene begins; a delay that goes back to the beginning of a scene is at least as
     long (Kaplan and Meier's median). In seconds, n objects; a bootstrap over videos.
+    `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+    score.
 
     Example:
         >>> from steadyeye.testing import example_tracks

@@ -19,7 +19,7 @@ def trials(predictions: Predictions, k: int | None = None) -> Trials:
 @compare_by(trials, lower=True)
 @among_competing
 def drop(predictions: Predictions, k: int | None = None) -> Result:
-    """Accuracy − pm-k: the share of anchors that are right and have a wrong frame within ±k.
+    """Accuracy − pm-k: the share of right anchors with a wrong frame within ±k.
 
     As pm-k is never above accuracy, the drop is a proportion itself and has a proportion's
     interval. `k`: native frames, the largest in the data if left out. Value None on empty input.

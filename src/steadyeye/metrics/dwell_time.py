@@ -22,7 +22,7 @@ Statistic = Callable[[NDArray[np.floating], NDArray[np.bool_]], float]
 @needs("group", "scene", "frame", "seconds")
 @among_own
 def dwell_time(predictions: Predictions) -> Result:
-    """The median time an answer holds before it changes, in seconds, n runs of one answer.
+    """The median time in seconds for which a prediction stays the same.
 
     Runs that the end of a scene or video cuts off are censored: the median is Kaplan and Meier's,
     and None where fewer than half of the runs end. `cells`: the median in frames, and the time and

@@ -28,7 +28,7 @@ def _comparable(predictions: Predictions) -> bool:
 def effective_robustness(
     predictions: Predictions, line: str | None = None, space: str = "probit"
 ) -> Result:
-    """pm-10 minus what the line through 335 published models has at the model's accuracy.
+    """pm-10 minus the value of the line through 335 published models at the model's accuracy.
 
     `line`: "imagenet_vid_robust" or "ytbb_robust", the set the line was measured on; the data's own
     if left out, ImageNet-Vid-Robust's for other data, for which it is a yardstick and no

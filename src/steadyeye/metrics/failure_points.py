@@ -22,7 +22,7 @@ def failure_points(
     thresholds: Sequence[float] = (0.9, 0.5, 0.1),
     images: str = "right",
 ) -> Result:
-    """The first level of every operator with accuracy below each threshold.
+    """The first level of each operator with accuracy below each threshold.
 
     `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, in each
     the thresholds with the level (None: not reached) and its interval, and in these the share of

@@ -8,7 +8,7 @@ from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 @needs("group", "scene", "frame", "seconds", when=can_follow)
 def flicker_rate(predictions: Predictions, score: float = SCORE) -> Result:
-    """The share of objects that are found in two frames in a row at most, and never again.
+    """The share of objects that are detected in at most two consecutive frames, and never again.
 
     Such are mostly false positives. Objects and `score`, 0…1, as of `blink_rate`, those left out
     that are there when a scene begins or ends. n objects; the interval is clustered by video.

@@ -20,7 +20,7 @@ def trials(predictions: Predictions) -> Trials:
 @compare_by(trials, lower=True)
 @among_own
 def flip_rate(predictions: Predictions) -> Result:
-    """The share of consecutive frame pairs whose top-1 class changes, n pairs.
+    """The share of consecutive frame pairs whose top-1 class changes; n counts pairs.
 
     A pair that several sets share counts once. The interval is clustered by video; of one video it
     is by blocks of consecutive pairs. Value None where no two frames are consecutive.

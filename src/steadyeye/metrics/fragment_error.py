@@ -8,10 +8,12 @@ from steadyeye.metrics.sequences.tracklets import SCORE
 
 @needs("boxes", "detections", "tracks")
 def fragment_error(predictions: Predictions, score: float = SCORE) -> Result:
-    """Changes between found and not found ÷ (frames − 1), the mean over true objects, 0…1.
+    """Changes between detected and missed ÷ (frames − 1), averaged over true objects, 0…1.
 
     Zhang and Wang 2016; formulas in `metrics.sequences.stability_errors`. n objects; the interval
     is clustered by video. Value None without true objects.
+    `score`: from which a detection counts, above 0.1 and below 1. Raises `UsageError` for another
+    score.
 
     Example:
         >>> from steadyeye.testing import example_true_tracks

@@ -14,7 +14,7 @@ def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 
 @needs("boxes", "detections", "group", "offset")
 @compare_by(outcomes)
 def localization(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
-    """pm-k mAP with all categories made one, so that only the place counts.
+    """pm-k mAP with all classes merged into one, so that only the position counts.
 
     `cells`: k = 0, the anchors alone, 1 … k. `k`, `iou` and the rest as in `pm_k_map`. Shankar et
     al., Section 4.2.

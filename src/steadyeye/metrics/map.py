@@ -33,7 +33,7 @@ def _select_images(predictions: Predictions, size: str, detections: int) -> Fram
 def map(
     predictions: Predictions, iou: float | str = 0.5, size: str = "all", detections: int = MOST
 ) -> Result:
-    """AP averaged over the classes that are there: of the anchors where samples form pm-sets.
+    """mAP: AP averaged over the classes present, of anchors where samples form pm-sets.
 
     Interpolated at 101 recalls, at most 100 detections an image and class, crowds ignored: equal
     to COCOeval of pycocotools. `iou`: 0.5 … 0.95, or "coco", the mean over all ten. `size`: of the

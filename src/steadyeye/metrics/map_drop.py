@@ -15,7 +15,7 @@ def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 
 @needs("boxes", "detections", "group", "offset")
 @compare_by(outcomes, lower=True)
 def map_drop(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
-    """The mAP of the anchors less that of the worst frames within ±k of them.
+    """The mAP of the anchors minus that of the worst frames within ±k of them.
 
     `k` and `iou` as in `pm_k_map`. The interval is of the difference where each video is left out
     of both; a chosen worst frame has another mix of objects, so that a drop may be below 0. Value

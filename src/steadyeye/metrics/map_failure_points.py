@@ -13,7 +13,7 @@ def map_failure_points(
     thresholds: Sequence[float] = THRESHOLDS,
     iou: float | str = "coco",
 ) -> Result:
-    """The first level of every operator with mAP below each share of mAP at level 0.
+    """The first level of each operator with mAP below each share of mAP at level 0.
 
     `thresholds`: shares, 0…1. `iou` as in `map`. `cells` as of `failure_points`. After a search
     (`--fast`) the level is that of a full sweep where mAP never rises again.

@@ -35,7 +35,7 @@ def has_outside(predictions: Predictions) -> bool:
 @needs("boxes", "detections", when=has_outside)
 @compare_by(outcomes)
 def map_without_ood(predictions: Predictions, iou: float | str = 0.5) -> Result:
-    """MAP without out-of-distribution objects: what is detected on one and matches nothing else.
+    """The mAP that ignores detections which match nothing but an out-of-distribution object.
 
     Such a detection overlaps, by the threshold or more, an object labelled as outside the classes,
     or of a class that no class of the model maps to, and is no true positive: at that threshold it

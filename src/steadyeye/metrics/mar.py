@@ -28,7 +28,7 @@ def recall(detections: int) -> Table:
 @needs("boxes", "detections")
 @compare_by(outcomes)
 def mar(predictions: Predictions, detections: int = MOST) -> Result:
-    """The share of objects found, over IoU 0.50 … 0.95 and the classes that are there.
+    """mAR: the share of objects detected, averaged over IoU 0.50 … 0.95 and the classes present.
 
     `detections`: how many of each image and class count, the most confident; at most 100. COCO's
     AR. Value None without objects. Raises `UsageError` for a `detections` that is none of 1 … 100.

@@ -16,7 +16,7 @@ def outcomes(predictions: Predictions, baseline: str = "alexnet") -> Statistic:
 @compare_by(outcomes, lower=True)
 @among_competing
 def mce(predictions: Predictions, baseline: str = "alexnet") -> Result:
-    """The mean over the fifteen corruptions of ImageNet-C of the error over that of AlexNet.
+    """The error relative to AlexNet's, averaged over the fifteen corruptions of ImageNet-C.
 
     Of a sweep over `imagenet_c` at all severities, of all images. 100 %: as often wrong as AlexNet
     on ImageNet-C, which is comparable on the validation images of ImageNet only. `baseline`:

@@ -7,7 +7,7 @@ from steadyeye.metrics.detection.degraded import measure_mpc
 
 @needs("boxes", "detections", "operator", "level", "profile")
 def mpc(predictions: Predictions, iou: float | str = "coco") -> Result:
-    """The mean over operators of the mean mAP over their levels from 1 on, 0…1; n images.
+    """The mAP of degraded images, averaged over levels from 1 on and then over operators, 0…1.
 
     `iou` as in `map`. `cells`: the operators, in each its levels from 0. Intervals are those of
     `map`, over images, or videos where several are of one. Michaelis et al., "Benchmarking

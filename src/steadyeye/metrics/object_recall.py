@@ -17,7 +17,7 @@ from steadyeye.metrics.sequences.true_tracks import (
 
 @needs("boxes", "detections", "tracks")
 def object_recall(predictions: Predictions, score: float = SCORE) -> Result:
-    """The share of a true object's frames in which it is found, the mean over objects.
+    """The share of a true object's frames in which it is detected, averaged over objects.
 
     Found: a detection of `score` or more, of its class, with an IoU of 0.5 or more. `cells`: the
     shares found as another class, found below the threshold, and not found. n objects; intervals

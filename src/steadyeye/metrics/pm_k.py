@@ -24,7 +24,7 @@ def trials(predictions: Predictions, k: int | None = None) -> Trials:
 @compare_by(trials)
 @among_competing
 def pm_k(predictions: Predictions, k: int | None = None) -> Result:
-    """The share of anchors whose every frame within ±k is right, the anchor counting as one.
+    """The share of anchors with a right prediction on every frame within ±k, the anchor included.
 
     `k`: distance in native frames, the largest in the data if left out. `cells`: pm-0 … pm-k.
     A set without neighbours counts as its anchor alone. Value None on empty input.

@@ -14,7 +14,7 @@ def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 
 @needs("boxes", "detections", "group", "offset")
 @compare_by(outcomes)
 def pm_k_map(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
-    """The mAP over the frame of lowest frame AP within ±k of each anchor, the anchor being one.
+    """The mAP of the worst frames: of each anchor, the frame of lowest frame AP within ±k.
 
     `k`: native frames, the largest in the data if left out. `iou` as in `map`; the worst frame is
     chosen at 0.5 or, with another threshold, at that. Frames without objects are no candidates.

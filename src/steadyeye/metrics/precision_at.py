@@ -14,7 +14,7 @@ def outcomes(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -
 @needs("boxes", "detections")
 @compare_by(outcomes)
 def precision_at(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Result:
-    """The share of the detections of `score` or more that are right, all classes together.
+    """The share of right detections among those of `score` or more, over all classes together.
 
     Right: a true positive at `iou`, 0.5 … 0.95, matched as for `map`, on the images that `map` is
     of; on a crowd neither right nor wrong. Detections of classes without an object are wrong, and a

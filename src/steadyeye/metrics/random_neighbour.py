@@ -24,7 +24,7 @@ def statistic(predictions: Predictions, k: int | None = None) -> Statistic:
 @compare_by(statistic)
 @among_competing
 def random_neighbour(predictions: Predictions, k: int | None = None) -> Result:
-    """The expected share of anchors whose neighbour within ±k, drawn at random, is right.
+    """The expected share of anchors with a right prediction on a random neighbour within ±k.
 
     Mean over sets of the share of their accepted neighbours that are right: the expectation of the
     third number of the released scorer, which draws one neighbour an anchor. `k`: native frames,

@@ -14,7 +14,7 @@ def outcomes(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -
 @needs("boxes", "detections")
 @compare_by(outcomes)
 def recall_at(predictions: Predictions, score: float = SCORE, iou: float = 0.5) -> Result:
-    """The share of the objects that a detection of `score` or more finds, all classes together.
+    """The share of objects detected with `score` or more, over all classes together.
 
     `iou`, `cells`, intervals and errors as of `precision_at`; n objects, without crowds. Value None
     without objects.

@@ -12,11 +12,11 @@ from steadyeye.metrics.detection.failure_levels import THRESHOLDS, find_recall_p
 def recall_failure_points(
     predictions: Predictions, thresholds: Sequence[float] = THRESHOLDS, score: float = FOUND
 ) -> Result:
-    """The first level of every operator at which fewer than each share of objects are found.
+    """The first level of each operator at which less than each share of objects is detected.
 
-    Of the objects found at level 0, as in `degraded_recall`. `thresholds`: shares, 0…1. `cells` as
-    of `failure_points`. After a search (`--fast`) the level is that of a full sweep where the share
-    never rises again.
+    Of the objects found at level 0, as in `degraded_recall`. `thresholds`: shares, 0…1. `score`:
+    from which a detection counts. `cells` as of `failure_points`. After a search (`--fast`) the
+    level is that of a full sweep where the share never rises again.
 
     Example:
         >>> from steadyeye.testing import example_detector_sweep

@@ -16,7 +16,7 @@ def outcomes(predictions: Predictions) -> Statistic:
 @compare_by(outcomes, lower=True)
 @among_competing
 def relative_mce(predictions: Predictions) -> Result:
-    """The mean over the fifteen corruptions of ImageNet-C of how much the error rises.
+    """The rise in error relative to AlexNet's, averaged over the fifteen ImageNet-C corruptions.
 
     Above the error on undegraded images, over how much that of AlexNet rises on ImageNet-C, which
     is comparable on the validation images of ImageNet only. Of a sweep over `imagenet_c` at all

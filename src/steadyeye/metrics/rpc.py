@@ -7,7 +7,7 @@ from steadyeye.metrics.detection.degraded import measure_rpc
 
 @needs("boxes", "detections", "operator", "level", "profile")
 def rpc(predictions: Predictions, iou: float | str = "coco") -> Result:
-    """MPC ÷ mAP at level 0, n images; `cells`: the same of each operator.
+    """rPC: mPC ÷ mAP at level 0; n counts images, and `cells` holds the same of each operator.
 
     `iou` as in `map`. Michaelis et al. 2019, Equation 2. Value None where mAP is 0 at level 0.
 

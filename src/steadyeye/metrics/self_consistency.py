@@ -18,7 +18,7 @@ NEAR = 10  # frames, the k of the published pm-sets
 @needs("group", "frame")
 @among_own
 def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
-    """The share of frames for which every frame within ±k of the scene gets the same top-1 class.
+    """The share of frames with the same top-1 class on every frame within ±k in the scene.
 
     Top-1 of all the model's own classes, whether the data has them or not. pm-k with the anchor's
     own answer in the place of the truth: steady, right or wrong. `k`: native frames; 10 if left

@@ -12,11 +12,11 @@ from steadyeye.metrics.detection.worst_frames import name_with_iou
 
 @needs("boxes", "detections", "tracks", "group", "frame")
 def window_map(predictions: Predictions, k: int = 10, iou: float | str = 0.5) -> Result:
-    """pm-k mAP of whole sequences: of every frame the frame of lowest frame AP within ±k of it.
+    """pm-k mAP of whole sequences: for every frame, the frame of lowest frame AP within ±k.
 
-    As `pm_k_map` with each frame that has objects as an anchor, beside the errors of tracks; ties
-    go to the smaller distance, then to the earlier frame. `iou` as in `map`. n frames; the interval
-    is over videos. Value None without objects.
+    As `pm_k_map` with each frame that has objects as an anchor; ties go to the smaller distance,
+    then to the earlier frame. `k`: frames, 0 or more. `iou` as in `map`. n frames; the interval is
+    over videos. Value None without objects. Raises `UsageError` for a negative `k`.
 
     Example:
         >>> from steadyeye.testing import example_true_tracks

@@ -1,1 +1,1 @@
-"""Models: backends (plugins), the runtimes that run them, their training heads and inner layers."""
+"""Models: backends (plugins), the runtimes that run them, heads for training, inner layers."""

@@ -1,1 +1,1 @@
-"""Prediction files: written a shard at a time, sealed when complete, read only if whole."""
+"""Prediction files: written shard by shard, sealed when complete, read only if complete."""

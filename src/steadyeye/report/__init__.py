@@ -1,1 +1,1 @@
-"""A report: what was found as one page, as Markdown, as JSON and as a table of numbers."""
+"""Reports of results as an HTML page, Markdown, JSON and a table of numbers."""

@@ -1,1 +1,1 @@
-"""People's judgement of a set: what they are asked, what they said, and what follows from it."""
+"""Review of a set by people: questions, decisions, and the results of both."""

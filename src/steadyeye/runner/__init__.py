@@ -1,1 +1,1 @@
-"""Jobs: read, validated, run to sealed predictions."""
+"""Jobs: reading, validating and running them to sealed predictions."""

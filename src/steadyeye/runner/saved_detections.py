@@ -175,7 +175,9 @@ def _read_against(saved: SavedDetections, source: Source, class_map: ClassMap) -
 
 def _find_reading(saved: SavedDetections, source: Source, class_map: ClassMap) -> Reading:
     if "boxes" not in source.columns:
-        raise UsageError(f"'{source.name}' has no boxes to score detections against")
+        raise UsageError(
+            f"'{source.name}' has no boxes to score detections against; give data with true boxes"
+        )
     entries = saved.entries
     images = saved_ids.images(entries, source)
     _refuse_entries(saved, "of images that the data does not have", images.sample < 0)

@@ -126,7 +126,9 @@ def _read_list(saved: SavedPredictions, id_: str, value: list[Any], width: int) 
         with np.errstate(over="ignore"):  # what is then infinite is refused
             scores = np.asarray(value, dtype=np.float32)
     except (TypeError, ValueError):
-        raise UsageError(f"'{saved.name}' has scores for '{id_}' that are not numbers") from None
+        raise UsageError(
+            f"'{saved.name}' has scores for '{id_}' that are not numbers; correct them"
+        ) from None
     kind = "NaN" if np.isnan(scores).any() else "infinite" if np.isinf(scores.max()) else ""
     if kind:
         raise UsageError(

@@ -1,1 +1,1 @@
-"""Training a model further on a source: what is learned, in which order, and how it is kept."""
+"""Fine-tuning of models: examples and their order, losses, checkpoints."""

@@ -170,7 +170,7 @@ def _accelerator(precision: str) -> Accelerator:
 def _optimizer(module: nn.Module, course: Course) -> optim.Optimizer:
     learned = [parameter for parameter in module.parameters() if parameter.requires_grad]
     if not learned:
-        raise UsageError(f"{type(module).__name__} has no weights to train")
+        raise UsageError(f"{type(module).__name__} has no weights to train; choose another model")
     if course.optimizer == "sgd":
         return optim.SGD(learned, course.rate, momentum=course.momentum, weight_decay=course.decay)
     return optim.Adam(learned, course.rate, weight_decay=course.decay)

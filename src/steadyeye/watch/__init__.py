@@ -1,1 +1,1 @@
-"""A stream watched live: rates with bounds that hold at any time, alerts, frames behind them."""
+"""Live watching of a stream: rates with bounds that hold at any time, alerts and their frames."""

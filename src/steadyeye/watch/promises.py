@@ -105,7 +105,9 @@ def read_promise(text: str) -> Promise:
     try:
         limit = float(number) / (100 if per_cent else 1)
     except ValueError:
-        raise UsageError(f"'{number}' in '{shorten(text)}' is no number") from None
+        raise UsageError(
+            f"'{number}' in '{shorten(text)}' is no number; write 5% or 0.05"
+        ) from None
     if not 0 < limit < 1:
         raise UsageError(
             f"'{shorten(text)}': give a share between 0 % and 100 %, without these, such as 5%; "

@@ -92,7 +92,7 @@ def test_without_objects_there_is_nothing():
     assert nothing.note() == "no class has an object"
 
 
-def test_two_alike_differ_by_no_more_than_so_many_images_allow():
+def test_the_difference_of_equal_shares_has_the_closed_end_of_n_images():
     spread, n = measure_spread([0] * 20, np.ones(20, bool))
     same = mean_difference(less(spread, spread), n)
     assert same.value == 0

@@ -102,7 +102,7 @@ def test_evidence_is_that_of_the_publication(data):
 
 
 @pytest.mark.parametrize(("consistent", "step"), [(5, 1), (20, 3), (60, 17)])
-def test_looked_at_after_every_label_it_errs_in_few_studies(consistent, step):
+def test_few_studies_err_if_they_are_judged_after_every_label(consistent, step):
     """The exact chance that a wrong verdict is ever shown, over all orders of the labels."""
     worst = {True: 0.0, False: 0.0}
     for needed in range(1, consistent + 1, step):
@@ -126,7 +126,7 @@ def test_looked_at_after_every_label_it_errs_in_few_studies(consistent, step):
         assert min(worst.values()) > 0.004
 
 
-def test_labelled_to_the_end_it_is_the_truth():
+def test_the_result_with_all_labels_is_the_true_share():
     for needed in range(12):
         requirement = RequiredShare(needed, 10, 20)
         for right in range(11):
@@ -143,7 +143,7 @@ def test_boundaries_are_those_of_the_decisions():
         assert all(passes is None for passes in decisions[failing + 1 : passing])
 
 
-def test_what_is_decided_without_labels():
+def test_a_requirement_may_be_decided_without_labels():
     """Too few consistent sets fail before anybody labels, and nothing required passes."""
     assert RequiredShare(70, 60, 100).decide(0, 0).passes is False
     assert RequiredShare(70, 70, 100).decide(0, 0).passes is None
@@ -152,7 +152,7 @@ def test_what_is_decided_without_labels():
         RequiredShare(7, 5, 9).decide(3, 2)
 
 
-def test_of_ten_thousand_sets_it_decides_as_published():
+def test_decisions_on_ten_thousand_sets_are_the_published_ones():
     """Labels until decided at 90 % right where 70 % is asked: 28 in the median."""
     rng = np.random.default_rng(0)
     requirement = RequiredShare(7_000, 10_000, 10_000)

@@ -91,7 +91,7 @@ def list_orders(pool):
 @pytest.mark.parametrize(
     ("size", "error"), [(3, 0.025), (3, 0.3), pytest.param(4, 0.2, marks=pytest.mark.slow)]
 )
-def test_of_every_small_pool_in_every_order(size, error):
+def test_every_small_pool_in_every_order_is_bounded_as_defined(size, error):
     """Equal to the definition, wrong no more often than it says, exact when all are labelled."""
     looks = Counter()
     for pool in combinations_with_replacement(SETS, size):
@@ -330,7 +330,7 @@ def test_a_look_at_2000_sets_is_fast():
         ((100, 100, 0), (0.98, 0.98, 0, 0)),
     ],
 )
-def test_of_200_sets_looked_at_after_every_label(sizes, shares):
+def test_studies_of_200_sets_rarely_err_at_any_label(sizes, shares):
     """A pool without a difference: how often is one shown, and is the sum ever outside?"""
     rng = np.random.default_rng(1)
     errors = outside = 0

@@ -60,7 +60,7 @@ def test_all_labelled_it_is_exact_and_without_labels_what_is_possible(data, any_
     assert bound_difference(empty[1:], empty[:1]) == (-sizes[0], sum(sizes[1:]))
 
 
-def test_one_pool_has_the_ends_that_it_had():
+def test_the_ends_of_a_single_pool_are_those_of_counting():
     assert bound_difference([pool(20, 30, 80)]) == count_ends(20, 30, 80)
     assert bound_difference([pool(20, 30, 80, any_time=True)]) == count_ends_any_time(20, 30, 80)
     # what nobody could tell counts for both ends, and an empty pool for none

@@ -20,7 +20,7 @@ KINDS = {"file": pa.ipc.new_file, "stream": pa.ipc.new_stream}
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
 @pytest.mark.parametrize("batches", [0, 1, 3])
-def test_what_is_compressed_is_told_by_its_headers(kind, compression, batches):
+def test_compression_is_read_from_the_headers(kind, compression, batches):
     table = pa.table({"x": np.arange(30.0), "name": [["a", None]] * 30})
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)

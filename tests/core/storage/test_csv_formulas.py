@@ -35,7 +35,7 @@ def test_tabs_and_line_ends_in_front_are_protected_and_numbers_stay():
 
 
 @pytest.mark.parametrize("text", [*ATTACKS, *(text for text in PLAIN if text)])
-def test_what_was_written_is_read_back(text, tmp_path):
+def test_protected_cells_are_read_back_unchanged(text, tmp_path):
     out = io.StringIO()
     csv.writer(out).writerow(protect_cells([text, "other"]))
     (tmp_path / "a.csv").write_text(out.getvalue())

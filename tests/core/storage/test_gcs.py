@@ -51,7 +51,7 @@ def upload(folder, url):
     return url
 
 
-def test_a_run_is_sealed_read_and_gone_on_with(bucket, data, toy, tmp_path):
+def test_a_run_is_sealed_read_and_continued(bucket, data, toy, tmp_path):
     """Pictures, shards, seals and report on the store: the bytes of a run on a disk."""
     far = f"image_folder(root='{upload(data, f'{bucket}/pictures')}')"
     compute(tmp_path / "run", f"image_folder(root='{data}')", toy)
@@ -100,7 +100,7 @@ def test_tars_on_the_store(bucket, tmp_path, monkeypatch):
     assert after[13].key() == far[13].key()
 
 
-def test_places(bucket):
+def test_files_on_gcs_are_found_listed_and_deleted(bucket):
     places = [place(f"{bucket}/a/{name}") for name in ("x", "b/y", "none")]
     for location in places[:2]:
         location.write_bytes(b"0123456789")
@@ -121,7 +121,7 @@ def test_places(bucket):
     assert not places[0].exists()
 
 
-def test_one_writer(bucket):
+def test_a_second_writer_on_gcs_is_refused(bucket):
     out = place(f"{bucket}/run")
     second = hold_run(out, beat=1)
     with hold_run(out, beat=1), pytest.raises(UsageError, match="is writing to"):
@@ -141,7 +141,7 @@ def test_faults_that_pass_are_tried_again(url, bucket, fate):
     assert sorted(requests.values()) == [1, 1], "two requests, each of them made twice"
 
 
-def test_a_bucket_that_is_not_there_and_one_that_is_not_ours(url, bucket, data, toy):
+def test_an_absent_bucket_and_a_forbidden_one_are_refused(url, bucket, data, toy):
     with pytest.raises(UsageError, match="the bucket does not exist") as error:
         compute("gs://nowhere/run", f"image_folder(root='{data}')", toy, Watcher())
     assert "\n" not in str(error.value)

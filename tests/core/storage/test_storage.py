@@ -166,7 +166,7 @@ def test_python_and_the_command_line_on_a_store(bucket, pictures, toy, tmp_path)
     assert str(stored_run.report(f"{bucket}/again.md")) == f"{bucket}/again.md"
 
 
-def test_what_is_measured_on_a_store_is_what_is_measured_on_a_disk(bucket, toy, tmp_path):
+def test_measurements_on_a_store_equal_those_on_a_disk(bucket, toy, tmp_path):
     rng = np.random.default_rng(0)
     (tmp_path / "clip").mkdir()
     for i in range(12):
@@ -206,7 +206,7 @@ def test_a_store_that_never_answers_is_one_line_after_eight_tries(url, bucket):
 
 
 @pytest.mark.parametrize(("status", "text"), [(403, "access denied"), (None, "no such object")])
-def test_what_cannot_pass_is_not_tried_again(url, bucket, status, text):
+def test_a_permanent_failure_is_not_retried(url, bucket, status, text):
     refused = pytest.raises((UsageError, FileNotFoundError), match=text)
     with s3_server.failing(url, lambda *_: status) as counts, refused:
         place(f"{bucket}/x").read_bytes()
@@ -220,7 +220,7 @@ def test_pauses_double_and_are_drawn():
         assert longest / 2 <= min(pauses) < max(pauses) <= longest
 
 
-def test_a_bucket_that_vanishes_ends_the_run_and_it_goes_on_when_it_is_back(
+def test_a_bucket_that_vanishes_ends_the_run_which_continues_when_it_is_back(
     url, bucket, pictures, toy, whole, monkeypatch
 ):
     # one shard on its way at a time, as so small a run would else be over before the bucket is gone
@@ -261,7 +261,7 @@ def test_frames_of_a_vanished_bucket_are_no_faults_of_samples(url, bucket, pictu
         run(checked, Watcher())
 
 
-def test_wrong_credentials_are_one_line(url, bucket):
+def test_wrong_credentials_are_errors_in_one_line(url, bucket):
     import requests
 
     requests.post(f"{url}/moto-api/reset-auth", data="0", timeout=60)
@@ -399,7 +399,7 @@ def test_a_writer_that_slept_through_its_lease_stops(bucket, pictures, toy):
     assert len(shards(out)) == 6
 
 
-def test_of_two_that_wait_one_gets_the_lease(bucket):
+def test_only_one_of_two_waiting_writers_gets_the_lease(bucket):
     from concurrent.futures import ThreadPoolExecutor
 
     out = place(f"{bucket}/run")
@@ -429,7 +429,7 @@ def test_an_object_is_made_once(bucket):
     assert place(f"{bucket}/a").read_bytes() == b"first"
 
 
-def test_places(bucket, tmp_path):
+def test_paths_and_addresses_are_parsed_and_listed(bucket, tmp_path):
     assert place(f"file://{tmp_path}/a%20b") == tmp_path / "a b"
     assert isinstance(place("runs/one"), Path)
     assert str(place(f"{bucket}/a/") / "b.json") == f"{bucket}/a/b.json"
@@ -449,7 +449,7 @@ def test_places(bucket, tmp_path):
         place("hf://datasets/x/y").write_bytes(b"")
 
 
-def test_a_missing_package_is_one_line():
+def test_a_missing_package_is_an_error_in_one_line():
     code = (
         "import sys; sys.modules['s3fs'] = None\n"
         "from steadyeye.core.storage.files import place\n"

@@ -60,7 +60,7 @@ def test_a_device_is_no_file(tmp_path):
 
 @pytest.mark.parametrize("coding", ["latin-1", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("name", ["a.csv", "a.toml", "a.ini", "a.json", "a.txt"])
-def test_what_cannot_be_read_is_named_with_the_cure(name, coding, tmp_path):
+def test_an_unreadable_text_file_is_refused_with_the_encoding_to_use(name, coding, tmp_path):
     path = tmp_path / name
     path.write_bytes("name\né\n".encode(coding))
     readers = {"csv": read_table, "toml": read_toml, "ini": read_ini, "json": read_json}

@@ -83,7 +83,7 @@ def test_columns_are_what_each_annotation_says(tmp_path, ood):
         {"area": 1e40},
     ],
 )
-def test_what_is_wrong_is_said_as_ever(tmp_path, change):
+def test_both_readers_refuse_a_wrong_entry_with_the_same_message(tmp_path, change):
     content = draw(np.random.default_rng(1))
     content["annotations"][17] = content["annotations"][17] | change
     path = tmp_path / "a.json"

@@ -111,7 +111,7 @@ def draw_detections(annotations, seed=1, lost=0.2):
 # --- COCO's annotations
 
 
-def test_an_annotation_that_stands_twice_counts_once_as_by_pycocotools(tmp_path):
+def test_a_repeated_annotation_counts_once_as_by_pycocotools(tmp_path):
     once = truth()
     twice = [*once, *[{**a, "id": a["id"] + 100} for a in once[:12]]]
     path = write_truth(tmp_path, annotations=twice)
@@ -156,7 +156,7 @@ BAD_MASKS = {
 
 
 @pytest.mark.parametrize("kind", BAD_MASKS)
-def test_a_mask_that_is_none_is_one_line_and_takes_no_memory(kind, tmp_path):
+def test_an_invalid_mask_is_one_line_and_takes_no_memory(kind, tmp_path):
     start = process_time()
     box = {"bbox": [10.0, 10.0, 50.0, 50.0]}
     for part in (box, {}):
@@ -216,7 +216,7 @@ def test_images_that_are_one_file_are_noted(tmp_path):
     assert any("1 image files are listed more than once" in note for note in notes)
 
 
-def test_an_image_that_is_listed_twice_is_refused(tmp_path):
+def test_a_repeated_image_is_refused(tmp_path):
     path = write_truth(tmp_path, images=[*IMAGES, IMAGES[0]])
     with pytest.raises(UsageError, match="has 1 ids more than once, first '1'"):
         score(tmp_path, f"coco(annotations='{path}')", draw_detections(truth()))
@@ -258,7 +258,7 @@ def test_a_polygon_of_yolo_counts_as_the_box_around_it(yolo):
     assert source[0].truth == (1,)
 
 
-def test_a_line_of_yolo_that_stands_twice_counts_once(yolo):
+def test_a_repeated_line_of_yolo_counts_once(yolo):
     source = yolo("0 .5 .5 .2 .2\n0 .5 .5 .2 .2\n1 .5 .5 .2 .2\n")
     assert source[0].boxes.labels.tolist() == [0, 1]
     assert any(note.startswith("1 of 3 boxes are in the file twice") for note in source.notes)
@@ -507,7 +507,7 @@ def test_a_bad_detector_is_no_other_numbering(yolo_data):
     assert not [note for note in table.notes if "read as" in note]
 
 
-def test_where_nothing_tells_the_numbering_is_asked_for(yolo_data):
+def test_an_ambiguous_numbering_of_categories_is_refused(yolo_data):
     folder, images, annotations = yolo_data
     spec = f"yolo(data='{folder / 'data.yaml'}')"
     inner = [a for a in annotations if a["category_id"] in (1, 2)]
@@ -604,7 +604,7 @@ def test_images_without_a_detection_and_detections_that_stand_twice_are_noted(yo
         ({"image_id": "nowhere"}, "of images that the data does not have"),
     ],
 )
-def test_detections_that_are_none_are_refused(yolo_data, change, why):
+def test_invalid_detections_are_refused(yolo_data, change, why):
     folder, images, annotations = yolo_data
     entries = detect_objects(annotations, lambda category: category + 1)
     with pytest.raises(UsageError, match=f"1 detection {why}"):

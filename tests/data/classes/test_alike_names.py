@@ -45,7 +45,7 @@ def test_case_counts_only_where_names_differ_in_nothing_else():
         ([" ", "c"], "class 1 has neither name nor wnid"),
     ],
 )
-def test_names_that_cannot_be_told_apart_are_refused(names, line):
+def test_names_that_cannot_be_distinguished_are_refused(names, line):
     with pytest.raises(UsageError) as error:
         from_names(names)
     assert line in str(error.value)

@@ -84,7 +84,7 @@ def test_vid30_and_ytbb_are_the_releases(test_data):
     assert shipped_classes("ytbb").names == tuple(ytbb[str(i)] for i in range(24))
 
 
-def test_unknown_list_suggests():
+def test_an_unknown_class_list_suggests_the_nearest():
     with pytest.raises(UsageError, match="did you mean 'imagenet1k'"):
         shipped_classes("imagenet")
 
@@ -159,7 +159,7 @@ def test_plain_meanings_differ_from_the_ytbb_release_as_documented(test_data):
     ]
 
 
-def test_nearest_ancestor_wins():
+def test_a_class_maps_to_its_nearest_ancestor():
     target = classes_of_names(
         {"animal": None, "carnivore": None, "feline": None, "cat": None, "vehicle": None}
     )
@@ -249,7 +249,7 @@ def test_apply_refuses_what_does_not_fit():
 
 
 @pytest.mark.parametrize("target", ["vid30", "ytbb", "imagenet1k"])
-def test_csv_comes_back(tmp_path, target):
+def test_a_class_map_is_read_back_from_csv(tmp_path, target):
     first = class_mapping.between(shipped_classes("imagenet1k"), shipped_classes(target))
     file = tmp_path / "map.csv"
     file.write_text(to_csv(first), encoding="utf-8")
@@ -371,7 +371,7 @@ def test_every_form_of_a_list(tmp_path, name, text):
     )
 
 
-def test_lists_of_names(tmp_path):
+def test_class_lists_are_read_from_json_and_by_name(tmp_path):
     file = tmp_path / "list.json"
     for text in ('["dog", "n02123045"]', '{"1": "n02123045", "0": "dog"}'):
         file.write_text(text, encoding="utf-8")
@@ -422,7 +422,7 @@ def test_a_mistyped_list_suggests():
         read("vid3")
 
 
-def test_named_keeps_names():
+def test_classes_keep_their_names_and_get_wordnet_ids():
     assert classes_of_names({"n02084071": None, "Dog": None}) == Classes(
         ("n02084071", "Dog"), ("n02084071", "n02084071")
     )
@@ -489,7 +489,7 @@ def test_a_list_alone_is_of_whom_it_fits(test_data):
         ("kitti.txt", "no class list at 'kitti.txt'"),
     ],
 )
-def test_what_a_class_map_cannot_be_is_said(text, message):
+def test_an_invalid_class_map_is_refused(text, message):
     with pytest.raises(UsageError) as error:
         named_map(text, shipped_classes("imagenet1k"), shipped_classes("vid30"))
     assert message in str(error.value)

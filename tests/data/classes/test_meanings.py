@@ -139,7 +139,7 @@ def test_a_spelling_of_two_lists_meets_only_its_own_sense(model, data):
     assert class_map.members == ((), (1,))
 
 
-def test_a_bird_is_no_toy():
+def test_a_bird_is_not_mapped_to_a_toy():
     birds = classes_of_names({"kite": "n01608432", "vulture": None})
     assert class_mapping.by_meaning(COCO, birds).members == ((), ())
     ilsvrc = shipped_classes("imagenet1k")
@@ -149,7 +149,7 @@ def test_a_bird_is_no_toy():
     assert match_classes(COCO, toys)["kite"] == {"kite"}
 
 
-def test_a_rodent_with_its_id_is_no_device():
+def test_a_mouse_with_the_wordnet_id_of_the_rodent_is_no_device():
     assert class_mapping.by_meaning(COCO, classes_of_names({"mouse": "n02330245"})).members == ((),)
     assert class_mapping.by_meaning(COCO, classes_of_names({"mouse": None})).members != ((),)
 
@@ -201,7 +201,7 @@ def test_imagenet_reaches_the_classes_of_detectors():
     assert "bullet train" in to_voc["train"]
 
 
-def test_a_teddy_bear_of_coco_is_no_bear():
+def test_the_teddy_bear_of_coco_is_not_mapped_to_bear():
     assert match_classes(COCO, shipped_classes("ytbb"))["bear"] == {"bear"}
 
 

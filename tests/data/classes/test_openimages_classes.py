@@ -115,7 +115,7 @@ def test_nothing_stands_above_itself():
         ("Musical keyboard", {"Musical instrument"}),  # an is-a below a part of Building
     ],
 )
-def test_what_stands_above_a_class(name, ancestors):
+def test_the_ancestors_of_a_class_are_those_of_the_hierarchy(name, ancestors):
     assert above(name) == ancestors
 
 
@@ -156,14 +156,14 @@ def test_no_open_images_class_means_two_coco_classes():
     assert len(own) == len(set(own))
 
 
-def test_there_and_back_is_the_same_class():
+def test_a_coco_class_mapped_to_open_images_and_back_is_the_same():
     forward, back = class_mapping.between(COCO, OPEN), class_mapping.between(OPEN, COCO)
     for index, name in enumerate(COCO.names):
         home = back.destinations[forward.destinations[index]]
         assert home == (-1 if name == "cup" else index), name
 
 
-def test_a_mouse_is_an_animal_or_not_as_it_is_spelt():
+def test_mouse_maps_to_the_animal_or_the_device_by_its_spelling():
     two = Classes(("Mouse", "Person"))
     assert openimages.space(two.names) == "openimages"
     assert class_mapping.between(COCO, two).members == ((), (COCO.names.index("person"),))
@@ -191,7 +191,7 @@ def test_a_class_goes_to_the_nearest_above_it_where_its_own_is_not_there():
     assert class_map.destinations[COCO.names.index("bird")] == -1, "a bird is no mammal"
 
 
-def test_of_two_as_near_the_one_that_stands_below_the_other_is_taken():
+def test_of_two_equally_near_parents_the_lower_one_is_taken():
     class_map = class_mapping.between(
         Classes(("Hat", "Cat")), Classes(("Clothing", "Fashion accessory"))
     )

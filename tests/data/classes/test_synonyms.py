@@ -55,14 +55,14 @@ OTHER = [
 
 
 @pytest.mark.parametrize(("name", "other"), SAME)
-def test_words_for_one_class(name, other):
+def test_synonyms_match_one_class(name, other):
     assert fold_class(name) == fold_class(other)
     assert match_class(name, ["zebra", other]) == other
     assert match_class(other, ["zebra", name]) == name
 
 
 @pytest.mark.parametrize(("name", "other"), OTHER)
-def test_words_for_two_classes(name, other):
+def test_words_for_different_classes_do_not_match(name, other):
     assert fold_class(name) != fold_class(other)
     assert match_class(name, ["zebra", other]) == name
 

@@ -61,7 +61,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_lies_beside_the_picture_takes_no_memory(name):
+def test_metadata_of_an_image_take_no_memory(name):
     data = HOSTILE[name]()
     image = image_file.decode(encode(f".{name.split(',')[0]}"), "plain")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -191,7 +191,7 @@ def test_fewer_scans_are_read_of_a_larger_picture(monkeypatch):
         image_file.check_pixels(most[:-2] + scan + data[-2:], "slow")
 
 
-def test_what_only_looks_like_a_scan_does_not_count(tmp_path):
+def test_scan_markers_outside_the_image_data_are_not_counted(tmp_path):
     data = save(tmp_path, "a.jpg", {"progressive": True}).read_bytes()
     note = b"\xff\xe1" + (2 + 1400).to_bytes(2, "big") + b"\xff\xda" * 700
     film = b"\x00\xff\xda" * 700  # as phones write one behind a photo
@@ -200,7 +200,7 @@ def test_what_only_looks_like_a_scan_does_not_count(tmp_path):
     assert image_file.decode(whole, "phone").shape == PIXELS.shape
 
 
-def test_a_side_longer_than_libpng_reads_is_said():
+def test_a_side_longer_than_libpng_reads_is_reported():
     with pytest.raises(SampleError, match=r"is 1,000,001 pixels long; .* cut it into parts"):
         image_file.decode(promise_png(1, 1_000_001), "long")
 

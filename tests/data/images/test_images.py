@@ -73,7 +73,7 @@ def test_grey_jpeg_is_read_as_rgb(tmp_path):
     assert image_file.read(tmp_path / "grey.jpg").shape == (16, 32, 3)
 
 
-def test_what_is_no_image_is_named(tmp_path):
+def test_a_file_that_is_no_image_is_named(tmp_path):
     whole = tmp_path / "whole.jpg"
     Pillow.fromarray(np.random.default_rng(0).integers(0, 256, (99, 99, 3), np.uint8)).save(whole)
     (tmp_path / "cut.jpg").write_bytes(whole.read_bytes()[:2000])

@@ -188,7 +188,7 @@ def test_descriptions_of_later_releases_have_a_header(folder):
 # --- images that are not there
 
 
-def test_images_that_are_not_there_are_missing_or_left_out(folder):
+def test_absent_images_are_missing_or_left_out(folder):
     (folder / "images" / "c3.jpg").unlink()
     files_too = folder / "images" / "e5.jpg"
     cv2.imwrite(str(files_too), np.zeros((4, 4, 3), np.uint8))
@@ -237,7 +237,7 @@ def test_saved_detections_are_scored_without_pixels(folder):
     assert predictions.boxes.boxes[predictions.boxes.label == cat].tolist() == [[15, 20, 45, 40]]
 
 
-def test_an_image_that_is_none_is_told_by_name(folder):
+def test_a_file_that_is_no_image_is_named(folder):
     (folder / "images" / "0b.jpg").write_bytes(b"\xff\xd8 no picture")
     with pytest.raises(SampleError, match=r"cannot decode the JPEG .*0b.jpg.*must be readable"):
         build_source(folder)[0]
@@ -291,7 +291,7 @@ def test_blocks_give_what_reading_row_by_row_gives(folder, monkeypatch):
         assert [(mids[label], sides, crowd) for label, sides, crowd in boxes] == expected[id_]
 
 
-def test_a_box_that_stands_twice_counts_once(folder, monkeypatch):
+def test_a_repeated_box_counts_once(folder, monkeypatch):
     """Drawn with few values, so that boxes share corners, classes and images without being one."""
     rng, distinct = np.random.default_rng(3), {}
     draws = zip(*(rng.integers(most, size=400).tolist() for most in (30, 2, 2, 2, 2)), strict=True)
@@ -370,7 +370,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("file", "content", "message"), BAD)
-def test_files_that_are_none_are_refused(folder, file, content, message):
+def test_invalid_files_are_refused(folder, file, content, message):
     write(folder / file, content)
     check_refusal(folder, message)
 

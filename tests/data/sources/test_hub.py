@@ -33,7 +33,7 @@ def at(hub, packed, tmp_path, monkeypatch):
         ("image_folder(root='{}')", "sorted"),
     ],
 )
-def test_what_is_on_the_hub_is_what_is_on_the_disk(at, tmp_path, kind, name):
+def test_a_data_set_on_the_hub_equals_the_one_on_the_disk(at, tmp_path, kind, name):
     same(build(kind.format(tmp_path / name)), build(kind.format(f"hf://datasets/me/{name}")))
     assert {method for method, *_ in at} <= {"GET", "HEAD", "POST"}
 
@@ -60,7 +60,7 @@ def test_a_changed_file_is_another_key(at, hub, tmp_path):
         assert after[30].key() != before[30].key()
 
 
-def test_what_is_not_on_the_hub_is_one_line(at):
+def test_an_absent_data_set_on_the_hub_is_refused_in_one_line(at):
     for url in ("hf://datasets/me/none", "hf://datasets/me/hub/none"):
         with pytest.raises(UsageError, match=f"no file or folder at '{url}'") as error:
             build(f"hf_dataset(path='{url}')")

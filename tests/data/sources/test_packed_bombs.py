@@ -107,7 +107,7 @@ def write_parquet(path, image, label, rows):
     return str(path)
 
 
-def test_what_a_parquet_file_repeats_is_held_once(tmp_path, memory):
+def test_repeated_values_of_a_parquet_file_are_stored_once(tmp_path, memory):
     names = tmp_path / "names.txt"
     label = "cat" * 300_000
     names.write_text(f"{label}\ndog\n")

@@ -44,7 +44,7 @@ def upload(folder, url):
     return url
 
 
-def test_braces():
+def test_braces_in_a_path_are_expanded():
     assert expand_braces("a-{008..011}.tar") == [f"a-{n}.tar" for n in ("008", "009", "010", "011")]
     assert expand_braces("{a,b}/{0..1}.tar") == ["a/0.tar", "a/1.tar", "b/0.tar", "b/1.tar"]
     assert expand_braces("one.tar") == ["one.tar"]
@@ -106,7 +106,7 @@ def test_an_index_on_a_store_serves_another_machine(packed, store, tmp_path, mon
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_sample_takes_some_thirty_bytes_beside_its_id(tmp_path):
+def test_a_sample_takes_some_thirty_bytes_besides_its_id(tmp_path):
     files = [(f"{i:09d}.{end}", b"dark" * (end == "cls")) for i in range(2000) for end in KINDS]
     source = build(f"webdataset(urls='{tar(tmp_path / 'a.tar', files)}')")
     (shard,), (labels,) = source.shards, source.truths.parts
@@ -139,7 +139,7 @@ def test_labels_and_boxes_in_json(tmp_path):
         build(f"webdataset(urls='{tmp_path}/b.tar')")
 
 
-def test_tars_that_are_refused(packed, tmp_path):
+def test_invalid_tars_are_refused(packed, tmp_path):
     first = packed / "train-000.tar"
     shutil.copy(first, packed / "train-002.tar")
     with pytest.raises(UsageError, match="the id '0000' is both in"):
@@ -226,7 +226,7 @@ def test_parquet_files_of_the_hub(hub):
         build(f"hf_dataset(path='{hub}', image='img')")
 
 
-def test_parquet_labels_that_are_texts_or_not_told(tmp_path):
+def test_parquet_labels_may_be_texts_or_missing(tmp_path):
     rows = [{"bytes": picture(v), "path": ""} for v in (1, 2, 3)]
     table = pa.table({"image": rows, "label": ["light", None, "dark"]})
     pq.write_table(table, tmp_path / "train-00000-of-00001.parquet")
@@ -238,7 +238,7 @@ def test_parquet_labels_that_are_texts_or_not_told(tmp_path):
         build(f"hf_dataset(path='{tmp_path}', classes='coco')")
 
 
-def test_parquet_files_that_are_refused(tmp_path):
+def test_invalid_parquet_files_are_refused(tmp_path):
     parquet(tmp_path / "train" / "0000.parquet", [4, 200], names=None)
     with pytest.raises(UsageError, match="does not name the classes of 'label'"):
         build(f"hf_dataset(path='{tmp_path}/train/0000.parquet')")

@@ -50,7 +50,7 @@ def sets(source):
     return groups
 
 
-def test_times_are_read(photos):
+def test_the_time_of_a_photo_is_read_from_exif(photos):
     assert read_time(photos / "cat/b.jpg") - read_time(photos / "cat/a.jpg") == pytest.approx(0.3)
     assert read_time(photos / "dog/g.jpg") is None
     (photos / "cat/a.jpg").write_bytes((photos / "cat/a.jpg").read_bytes()[:60])
@@ -108,7 +108,7 @@ def test_numbers_are_those_of_counting_by_hand(photos):
         ({"by": "time", "gap": 0.001}, "no two of the 7 photos"),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(more, words, photos):
+def test_invalid_arguments_are_refused_in_one_line(more, words, photos):
     with pytest.raises(UsageError, match=words) as error:
         photo_bursts(str(photos), **more)
     assert "\n" not in str(error.value)

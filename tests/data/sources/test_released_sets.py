@@ -309,7 +309,7 @@ def test_changed_metadata_lose_the_released_name(vid, file, how):
 
 
 @pytest.mark.slow
-def test_a_part_is_named_so(vid):
+def test_a_part_of_a_released_set_is_named_as_a_part(vid):
     part = imagenet_vid_robust(str(vid.parent), videos=["ILSVRC2015_val_00000000"])
     assert part.name == "imagenet_vid_robust, part"
     (vid / "classes.json").write_text(json.dumps(dict.fromkeys(shipped_classes("vid30").names)))

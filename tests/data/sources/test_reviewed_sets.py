@@ -102,14 +102,14 @@ def test_without_review_the_rejected_anchors_are_tagged(root):
     assert whole_set.fingerprint != ytbb_robust(str(root), k=1).fingerprint
 
 
-def test_what_was_rejected_is_not_degraded(root, tmp_path):
+def test_rejected_frames_are_not_degraded(root, tmp_path):
     spec = f"ytbb_robust(root='{root}', k=1, review=False)"
     with pytest.raises(se.UsageError, match="degrade accepted frames only"):
         se.evaluate(brightness, spec, operators="global_blur", levels="0:1", out=tmp_path / "run")
 
 
 @pytest.mark.slow
-def test_the_released_reviews(test_data):
+def test_the_released_reviews_decide_which_frames_are_accepted(test_data):
     data = f"ytbb_robust(root='{test_data / 'ytbb_robust'}'"
     plain = plugins.build("sources", parse(f"{data})"))
     whole = plugins.build("sources", parse(f"{data}, review=False)"))

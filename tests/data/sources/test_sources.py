@@ -100,7 +100,7 @@ def test_another_label_changes_the_fingerprint(test_data):
     assert len(marks) == 6
 
 
-def test_published_sets_on_disk_in_part_are_told(test_data):
+def test_incomplete_published_sets_are_reported(test_data):
     source = build(f"imagenet_vid_robust(root='{test_data / 'imagenet_vid_robust'}')")
     assert len(source.missing()) == 22_179 - 21
     with pytest.raises(UsageError, match="no video named 'x'"):

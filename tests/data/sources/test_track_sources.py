@@ -57,7 +57,7 @@ def test_both_give_the_same_objects(root):
     assert text.fingerprint != masks.fingerprint
 
 
-def test_what_is_measured_inside_the_boxes(root):
+def test_brightness_contrast_and_sharpness_of_boxes_are_measured(root):
     """Flat squares of 40 and 80: no contrast, no edges; the second touches the right edge."""
     sample = davis_tracks(str(root), str(root / "labels.csv"))[0]
     values = sample.measure(sample.image())
@@ -76,7 +76,7 @@ def test_the_key_of_a_frame_names_its_boxes_as_well(root):
     assert key != mot_tracks(str(root))[0].key()
 
 
-def test_what_is_refused(root, tmp_path):
+def test_invalid_sequences_are_refused(root, tmp_path):
     with pytest.raises(UsageError, match="fps=0 of 'walk': give frames a second above 0"):
         davis_tracks(str(root), str(root / "labels.csv"), fps=0)
     info = root / "walk/seqinfo.ini"

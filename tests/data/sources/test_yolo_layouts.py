@@ -74,7 +74,7 @@ def test_a_list_of_images_is_kept_in_its_folder(yolo):
         yolo(data, {}, {"val.txt": "\n"})
 
 
-def test_roboflow_names_folders_beside_its_file_as_if_they_were_above(yolo):
+def test_roboflow_names_folders_next_to_its_file_as_if_they_were_above(yolo):
     source = yolo(f"val: ../valid/images\nnc: 2\n{NAMES}", {"valid/images/a.jpg": BOX})
     assert corners(source) == {"a.jpg": CORNERS}
 

@@ -72,7 +72,7 @@ def test_a_truncated_video_with_its_header_in_front_is_refused(clip, tmp_path):
         decoder.index(front)
 
 
-def test_what_is_no_video_is_refused(tmp_path):
+def test_a_file_that_is_no_video_is_refused(tmp_path):
     (tmp_path / "text.mp4").write_text("no video at all")
     (tmp_path / "empty.mp4").write_bytes(b"")
     for name in ("text.mp4", "empty.mp4", "absent.mp4"):
@@ -119,7 +119,7 @@ def test_drawing_depends_on_seed_and_name_alone():
     assert len({tuple(frames) for frames in anchors.values()}) == 4
 
 
-def test_anchors_are_uniform():
+def test_anchors_are_sampled_uniformly():
     counts = Counter(
         draw(f"v{i}", 20, VideoLabels(), Drawing(1, 0, 0))[0].frame for i in range(4000)
     )
@@ -231,7 +231,7 @@ def test_cuts_that_are_no_frames_are_refused(tmp_path, name, cuts):
         plugins.load("sources", name)(path=str(root), **given_as)
 
 
-def test_videos_that_the_labels_do_not_name_are_left_out_and_told(tmp_path):
+def test_videos_that_the_labels_do_not_name_are_left_out_and_reported(tmp_path):
     for name in ("a", "b", "c"):
         (tmp_path / "films" / name).mkdir(parents=True)
         for frame in range(6):

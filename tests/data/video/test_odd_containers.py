@@ -63,7 +63,7 @@ def test_times_that_are_missing_are_those_between_their_neighbours(tmp_path):
 
 
 @pytest.mark.parametrize("codec", ["libx264", "mpeg2video"])
-def test_the_clock_goes_on_where_recordings_were_joined(codec, tmp_path):
+def test_the_clock_continues_where_recordings_were_joined(codec, tmp_path):
     """Two transport streams as one file, as cameras and `cat` join them: each begins its clock."""
     part = encoded.write(tmp_path / "part.ts", codec, options={"bf": "2"}, count=30)
     path = tmp_path / "joined.ts"

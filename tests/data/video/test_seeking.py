@@ -352,7 +352,7 @@ def count_open_videos():
     return sum(isinstance(value, av.container.InputContainer) for value in gc.get_objects())
 
 
-def test_what_stands_before_the_start_of_an_edit_is_no_frame(tmp_path):
+def test_pictures_before_the_start_of_an_edit_list_are_no_frames(tmp_path):
     """A video cut within a group of pictures, as phones do: it begins at what is shown."""
     whole = encoded.write(tmp_path / "whole.mp4", "libx264", options={"bf": "0"}, count=60)
 
@@ -445,7 +445,7 @@ def test_workers_and_engines_seal_the_same(video_of, tmp_path, monkeypatch):
     assert all(content == trees[0] for content in trees[1:])
 
 
-def test_what_is_decoded_in_order_stands_in_the_notes(tmp_path):
+def test_notes_name_the_videos_that_are_decoded_in_order(tmp_path):
     encoded.write(tmp_path / "a.mp4", "libx264")
     encoded.write(tmp_path / "b.mp4", "mpeg4")
     for name, options in (("video", {"anchors": 2}), ("every_frame", {"cuts": "none"})):

@@ -105,7 +105,7 @@ def test_a_folder_has_its_name_however_its_path_is_written(folder, path, tmp_pat
     assert source.name == source.members[0].video == "film"
 
 
-def test_labels_of_videos_that_are_not_there_are_counted(footage):
+def test_labels_of_absent_videos_are_counted(footage):
     labels = write_labels(footage, [("c.mp4", "cat"), ("e.mp4", "dog"), ("d.mp4", "dog")])
     source = video(path=str(footage), labels=labels)
     assert "labels of 2 videos that are not there, first 'd.mp4'" in source.notes

@@ -170,7 +170,7 @@ def test_spots_are_numbered_by_size_and_few_points_are_none():
     assert (spots(gaussian(80, 16)) == 0).mean() > 0.8
 
 
-def test_space_keeps_directions_and_their_distances():
+def test_the_projection_keeps_directions_and_distances():
     vectors = gaussian(50, 20)
     coordinates = space(np.concatenate([vectors, 3 * vectors]), 20)
     np.testing.assert_allclose(coordinates[:50], coordinates[50:], atol=1e-5)

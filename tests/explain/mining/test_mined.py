@@ -215,7 +215,7 @@ def test_saved_detections_are_mined_with_and_without_pictures(folder):
     assert output.startswith("steadyeye: --rank novelty needs the images")
 
 
-def test_another_descriptor_ranks(folder):
+def test_novelty_is_ranked_by_the_chosen_embedding(folder):
     """What is told apart by brightness alone: a seam for embeddings of any model."""
     spec = "callable_detector(path='mined_toys:sure')"
     run = se.evaluate(spec, data(folder), out=folder / "run")
@@ -236,7 +236,7 @@ def one_word(message):
     return pytest.raises(UsageError, match=message)
 
 
-def test_what_is_asked_for_wrongly_is_named(folder):
+def test_invalid_options_of_mining_are_refused(folder):
     for how, message in (
         ({"score": 1.0}, "--score 1: give a score in"),
         ({"limit": 0}, "give at least 1"),
@@ -246,7 +246,7 @@ def test_what_is_asked_for_wrongly_is_named(folder):
         with one_word(message):
             MiningSettings(**how)
     assert "neither a run nor a file" in steadyeye(folder, "mine", folder, "--out", "x")[1]
-    assert "give --out" in steadyeye(folder, "mine", folder)[1]
+    assert "Missing option '--out'" in steadyeye(folder, "mine", folder)[1]
     assert "has no models" in steadyeye(folder, "mine", "--out", "x")[1]
 
 
@@ -334,7 +334,7 @@ def test_a_section_without_mistakes_says_so(hand):
     assert old.figures == ()
 
 
-def test_what_two_models_say_is_shown_once(hand):
+def test_a_mistake_of_two_models_is_shown_once(hand):
     section = confident_mistakes([Evaluated(hand, {}), Evaluated(replace(hand, model="n"), {})])
     assert [exhibit.model for exhibit in section.exhibits] == ["m, n"] * 3
     assert section.title == "Confidently wrong: 6 of 10 detections of 2 detectors"

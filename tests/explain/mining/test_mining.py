@@ -115,7 +115,7 @@ def test_a_crowd_of_a_parent_excuses_too():
         ([], True, [(BOX, DATA_BEAR)], "right"),
     ],
 )
-def test_what_nobody_verified_is_kept_apart(labels, known, truth, expected):
+def test_unverified_detections_have_a_cause_of_their_own(labels, known, truth, expected):
     none = np.zeros(len(labels), dtype=np.int64)
     verified = Verified(none, np.array(labels, dtype=np.int64), np.array([known]))
     assert cause(truth, (BOX, BEAR, 0.9), verified=verified) == expected
@@ -385,7 +385,7 @@ def test_pm_sets_without_a_video_are_followed_by_their_offsets():
     assert [c.times for c in find_candidates(predictions)] == [2, 2]
 
 
-def test_what_is_no_mistake_is_a_candidate_only_where_asked_for():
+def test_unverified_detections_are_candidates_only_on_request():
     detections = [(AWAY, KITE, 0.9), (BOX, BEAR, 0.9)]
     predictions = table([[(BOX, OOD)]], [detections])
     (mistake,) = find_candidates(predictions)

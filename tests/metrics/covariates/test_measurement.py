@@ -132,7 +132,7 @@ def test_motion_is_the_same_to_the_last_bit_wherever_in_memory_the_frames_lie(tm
     assert len({repr(measure_set(last)) for _ in range(30)}) == 1
 
 
-def test_no_motion_and_no_room_for_it(texture):
+def test_identical_and_tiny_frames_have_no_motion(texture):
     still = reduce_luma(texture[:240, :320])
     assert motion(still, still) == pytest.approx(0, abs=1e-3)
     assert np.isnan(motion(still[:12], still[:12]))
@@ -159,7 +159,7 @@ def test_the_largest_box_is_followed_by_class_and_overlap():
         (boxes([[0, 0, 1, 1]], [0], crowd=[True]), boxes([[0, 0, 1, 1]], [0])),
     ],
 )
-def test_what_cannot_be_followed_is_unknown(pair):
+def test_changes_of_a_box_that_cannot_be_tracked_are_nan(pair):
     assert np.isnan(list(box_changes(*pair, 10).values())).all()
 
 
@@ -270,7 +270,7 @@ def test_one_thread_measures_the_same_bytes(evaluated_run, measured_run, tmp_pat
 
 
 @pytest.mark.slow
-def test_killed_it_goes_on_to_the_same_bytes(evaluated_run, measured_run, tmp_path):
+def test_a_killed_command_continues_to_the_same_bytes(evaluated_run, measured_run, tmp_path):
     run = copy_run(evaluated_run, tmp_path / "run")
     words = ("measure", run.folder, "--workers", "1")
     process = Command(*words)
@@ -327,7 +327,7 @@ def other_spec(run, old, new):
     forge_cell(next(run.glob("cells/*")), change)
 
 
-def test_other_data_is_not_measured_beside_a_run(evaluated_run, tmp_path):
+def test_other_data_is_not_measured_next_to_a_run(evaluated_run, tmp_path):
     run = copy_run(evaluated_run, tmp_path / "run")
     other_spec(run.folder, "anchors=24", "anchors=23")
     with pytest.raises(UsageError, match="changed since the run: its fingerprint is"):
@@ -418,7 +418,7 @@ def draw_table(rows, seed):
 
 
 @pytest.mark.slow
-def test_what_was_planted_is_measured(planted_set):
+def test_a_simulated_change_of_brightness_is_measured(planted_set):
     rows, brighter = planted_set
     changes = np.array([r.values.get("brightness_change", np.nan) for r in rows])
     changes = changes[np.isfinite(changes)]

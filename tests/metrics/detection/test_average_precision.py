@@ -158,7 +158,7 @@ def group_by_hand(truth, detections, images, classes):
 
 
 @pytest.mark.parametrize("piece", [2, 1000])
-def test_groups_are_as_each_field_says(monkeypatch, piece):
+def test_boxes_are_grouped_by_image_and_class(monkeypatch, piece):
     """Of rows in the order of their images, as files have them, and of rows in any order."""
     for module in (box_groups, disk_columns):
         monkeypatch.setattr(module, "PIECE", piece)
@@ -215,7 +215,7 @@ def one_image(*detections, places=(0, 50)):
 
 
 @pytest.mark.slow
-def test_by_hand():
+def test_average_precision_by_hand():
     # right, wrong, right: precision 1 up to recall 1/2 and 2/3 beyond, at 51 and 50 recalls
     matched = one_image((0.9, 0), (0.8, 20), (0.7, 50))
     for ap in (dataset_ap(matched, (0.5,))[0, 0], frame_ap(matched)[0]):
@@ -283,7 +283,7 @@ def test_a_detector_that_repeats_the_truth_is_at_exactly_one(truth, times):
         assert numbers.size == 0 or numbers.mean() == 1
 
 
-def test_nothing_to_find_and_nothing_found():
+def test_frames_without_objects_and_detections_have_no_value():
     none, one_box = table([]), table([box(1, [0, 0, 9, 9])])
     for detections in (none, one_box):
         matched = match(none, detections, 3, 2)
@@ -304,7 +304,7 @@ def test_deterministic_and_without_traces():
         assert all(map(np.array_equal, vars(rows).values(), vars(copied_rows).values()))
 
 
-def test_what_the_kernel_cannot_answer():
+def test_invalid_thresholds_and_boxes_are_refused():
     matched = one_image((0.9, 0))
     with pytest.raises(ValueError, match=r"0\.52"):
         frame_ap(matched, 0.52)

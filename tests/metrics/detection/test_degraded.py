@@ -148,7 +148,7 @@ def test_the_headline_names_an_operator_that_leaves_objects_in_the_image(sweep):
     assert "; least under noise, " in sentence
 
 
-def test_where_an_operator_leaves_nothing_in_the_image_there_is_no_number(sweep):
+def test_a_sweep_that_leaves_no_object_in_the_image_has_no_value(sweep):
     level = sweep.tags["level"][sweep.boxes.image]
     nothing = replace(sweep, boxes=replace(sweep.boxes, crowd=level > 0))
     for metric in (mpc, rpc, degraded_recall):

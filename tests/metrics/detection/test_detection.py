@@ -174,7 +174,7 @@ def test_voc_boxes_are_half_open_and_go_back_exactly(tmp_path):
         ("</annotation>", "", "cannot read the annotations"),
     ],
 )
-def test_voc_files_that_are_none_are_named(tmp_path, old, new, message):
+def test_invalid_voc_files_are_named(tmp_path, old, new, message):
     (tmp_path / "a.xml").write_text(VOC.replace(old, new))
     with pytest.raises(UsageError, match=message):
         plugins.build("sources", parse(f"voc(annotations='{tmp_path}', images='{tmp_path}')"))
@@ -191,7 +191,7 @@ def test_voc_files_that_are_none_are_named(tmp_path, old, new, message):
         ({"bbox": None, "segmentation": {"size": [2, 2], "counts": [5]}}, "runs of 5 together"),
     ],
 )
-def test_annotations_that_are_none_are_named(change, message, tmp_path):
+def test_invalid_annotations_are_named(change, message, tmp_path):
     annotation = {"id": 7, "image_id": 1, "category_id": 3, "bbox": [1, 2, 3, 4], **change}
     content = {
         "images": [{"id": 1, "file_name": "a.jpg"}],
@@ -423,7 +423,7 @@ def short(images):
         ("short", "returns what are no detections"),
     ],
 )
-def test_what_are_no_detections_is_told_in_one_line(tiny, tmp_path, function, message):
+def test_invalid_detections_are_refused_in_one_line(tiny, tmp_path, function, message):
     spec = f"callable_detector(path='test_detection:{function}')"
     with pytest.raises(UsageError, match=message):
         se.evaluate(spec, tiny[0], out=tmp_path)
@@ -469,7 +469,7 @@ def test_saved_results_have_the_published_statistics(val2014, tmp_path):
         ({"bbox": [1, 2, float("nan"), 4]}, "1 detection with a bbox that is not"),
     ],
 )
-def test_results_that_are_none_are_named(val2014, tmp_path, change, message):
+def test_invalid_results_are_named(val2014, tmp_path, change, message):
     results, data = val2014
     entries = json.loads(results.read_text())
     entries[3] |= change

@@ -74,7 +74,7 @@ def add_outside(table):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), [p for p in OF_BOXES if p[1] not in ABOUT_OOD])
-def test_what_reads_boxes_sees_the_image_without_the_objects_outside(pairs, kind, name):
+def test_plugins_do_not_see_the_objects_outside_the_classes(pairs, kind, name):
     plugin = plugins.load(kind, name)
     with_ood, plain = next(p for p in pairs if readable(plugin, p[0].predictions.columns))
     assert (with_ood.predictions.boxes.label == OOD).sum() >= 30
@@ -237,7 +237,7 @@ def test_detections_of_objects_outside_are_ignored_by_hand(truth, detections, ex
     assert ask(parse("map")).metric(predictions).value == pytest.approx(plain)
 
 
-def test_what_is_ignored_at_one_threshold_is_false_at_a_higher_one():
+def test_a_detection_ignored_at_a_low_iou_is_a_false_positive_at_a_higher_one():
     # IoU 0.8 with the object outside: ignored at 0.5 … 0.8, false at 0.85, 0.9 and 0.95
     predictions = build_predictions([CAT, OTHER], [FOUND, (0, 0, 50, 50, 60, 58, 0.9)])
     assert map_without_ood(predictions, iou=0.8).value == pytest.approx(1)
@@ -409,7 +409,7 @@ def test_models_are_compared_on_it():
     assert asked_of.outcomes(predictions).value == pytest.approx(asked_of.metric(predictions).value)
 
 
-def test_nobody_is_told_it_where_nothing_lies_outside(both):
+def test_data_without_objects_outside_the_classes_get_no_note(both):
     with_ood, plain = (set(evaluated.results) for evaluated in both)
     assert with_ood - plain == {"map_without_ood(iou=0.5)"}
 

@@ -207,7 +207,7 @@ def test_ties_at_the_threshold_count_and_so_does_single_precision():
     assert (recall_at(predictions, 0.7).value, recall_at(predictions, 0.71).value) == (0.5, 0)
 
 
-def test_classes_without_objects_are_wrong_and_are_told():
+def test_classes_without_objects_are_wrong_and_are_reported():
     truth = [box(0, 0, 0)]
     predictions = predict(truth, [box(0, 0, 0, 0.9), box(1, 2, 0, 0.8), box(2, 2, 0, 0.8)])
     result = precision_at(predictions)

@@ -115,7 +115,7 @@ def store(folder, study, labels):
     st.sampled_from([0.1, 0.5, 0.7]),
 )
 @settings(max_examples=60)
-def test_all_labelled_it_is_the_share(seed, metric, relation, fortieths, score):
+def test_the_result_with_all_labels_is_the_share(seed, metric, relation, fortieths, score):
     shows, detects = draw_images(seed=seed)
     table = make_table(detects)
     wrong = sum(list_wrong(metric, shows, detects, score))
@@ -294,7 +294,7 @@ def test_order_gaps_and_one_more_label(seed, metric, number, shuffler):
     assert wrong.interval.low >= first.interval.low >= 0
 
 
-def test_images_without_a_prediction_are_left_out_and_said():
+def test_images_without_a_prediction_are_left_out_and_reported():
     shows, detects = draw_images(images=10)
     table = make_table(detects, lost=(3, 4))
     study = plan_study(table, parse_question("image_error_rate"))

@@ -50,7 +50,7 @@ def count_worth(study, a, b, labels):
 
 @given(st.integers(0, 10_000), st.integers(0, 60))
 @settings(max_examples=20, deadline=None)
-def test_it_asks_only_where_the_two_can_differ(seed, number):
+def test_a_difference_study_asks_only_about_sets_in_which_models_can_differ(seed, number):
     a, b, truth, (right_a, right_b) = make_models(seed=seed)
     study = plan_two(a, b, seed=seed, stop=StopRule(target=0.01))
     answers = [plan(model).answers for model in (a, b)]
@@ -70,7 +70,7 @@ def test_it_asks_only_where_the_two_can_differ(seed, number):
     assert every.enough
 
 
-def test_it_stops_once_the_difference_is_clear():
+def test_a_difference_study_stops_at_a_clear_difference():
     a, b, truth, _ = make_models(sets=200, seed=2, margins=(0.9, 0.45))
     study = plan_two(a, b)
     labels = ask(study, truth)
@@ -105,7 +105,7 @@ def test_a_target_and_a_budget():
     assert judge_difference(few, {n: truth[n] for n in few.candidates[:9]}).labels == 4
 
 
-def test_what_nobody_can_tell_widens_both_ends():
+def test_sets_that_nobody_can_label_widen_both_ends():
     a, b, truth, _ = make_models(sets=60, seed=1)
     study = plan_two(a, b, stop=StopRule(target=0.001))
     labels = {name: truth[name] for name in study.candidates}
@@ -160,7 +160,7 @@ def test_the_export_gives_the_same_words_for_either_order_of_runs(tmp_path):
         ({"premise": Premise("scene-class")}, "does not go with two runs"),
     ],
 )
-def test_what_two_runs_are_not_asked(how, message):
+def test_questions_for_one_run_are_refused_for_two(how, message):
     a, b, _, _ = make_models()
     with pytest.raises(UsageError, match=message):
         plan_two(a, b, **how)
@@ -178,7 +178,7 @@ def test_models_of_one_name_are_refused():
         plan_two(a, replace(b, model="A"))
 
 
-def test_alike_models_need_no_label():
+def test_models_with_equal_predictions_need_no_label():
     a, _, _, _ = make_models()
     result = judge_difference(plan_two(a, replace(a, model="C")), {})
     assert result.enough

@@ -173,7 +173,7 @@ def test_after_a_checked_study_that_stopped_the_truth_is_held(collect, stop):
     assert interim >= 95
 
 
-def test_what_was_checked_for_another_model_is_said(collect):
+def test_checks_of_the_premise_from_another_study_are_reported(collect):
     a, b, truth, _ = make_models(sets=60, seed=1)
     premise = parse_premise("constant-class", 8)
     old = plan(a, "pm_k(k=2)", premise)

@@ -49,7 +49,7 @@ def example(sets=40, seed=0, margin=0.7):
     st.integers(0, 40),
 )
 @settings(deadline=None, max_examples=40)
-def test_all_labelled_it_is_the_metric(seed, metric, relation, fortieths):
+def test_the_result_with_all_labels_is_the_metric(seed, metric, relation, fortieths):
     """Whatever the labels, the order and the number: as the metric on every frame."""
     labelled, plain, truth = example(seed=seed)
     question = parse_question(f"{metric} {relation} {fortieths / 40}")
@@ -235,7 +235,7 @@ def test_sentences_are_of_these_sets():
         ("pm_k(k=-1) >= 50%", "k is a number of frames, 0 or more"),
     ],
 )
-def test_what_labels_of_a_few_sets_cannot_tell(text, message):
+def test_metrics_that_few_labels_cannot_estimate_are_refused(text, message):
     with pytest.raises(UsageError, match=message):
         parse_question(text)
 

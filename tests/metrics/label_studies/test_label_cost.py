@@ -161,7 +161,7 @@ def test_ten_thousand_sets_take_no_time():
     assert done[:, -1] == pytest.approx(1)
 
 
-def test_a_study_goes_on_from_the_labels_so_far():
+def test_a_study_continues_from_the_labels_so_far():
     required = RequiredShare(70, 85, 100)
     from_start = spread_labels(required, [75])
     later = spread_labels(required, [75], (20, 18))
@@ -222,7 +222,7 @@ def make_study(question, sets=400, margin=0.8, premise=ONE_CLASS, **how):
 
 
 @pytest.mark.parametrize("question", ["pm_k(k=2) >= 60%", "pm_k(k=2) <= 60%", "drop(k=1) < 5%"])
-def test_the_nearer_the_more_labels(question):
+def test_a_nearer_requirement_costs_more_labels(question):
     _, study, _ = make_study(question)
     right = list_right(study)
     costs = estimate_decisions(study, right)
@@ -338,7 +338,7 @@ def test_a_pilot_of_another_kind_is_refused():
     assert "nobody could label 5" in say_pilot(study, pilot)
 
 
-def test_scenes_are_counted():
+def test_the_cost_of_scenes_is_the_number_of_scenes_to_label():
     """Two sets a scene: as many labels as it takes at least, and for a width exactly."""
     scene_class = Premise("scene-class")
     _, study, truth = make_study("pm_k(k=2) >= 60%", premise=scene_class)

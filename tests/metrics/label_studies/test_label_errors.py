@@ -22,7 +22,9 @@ def count_share(right, labelled, consistent, sets):
 @pytest.mark.parametrize("consistent", [5, 7])
 @pytest.mark.parametrize("labelled", [3, 4])
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_it_holds_for_every_pool_and_whichever_labels_are_wrong(consistent, labelled, number):
+def test_the_interval_covers_every_pool_and_every_choice_of_wrong_labels(
+    consistent, labelled, number
+):
     """Of each pool, and each choice of wrong labels in it, in 95 % or more of all samples."""
     share, unchanged = number / consistent, []
     for right in range(consistent + 1):

@@ -62,7 +62,7 @@ def plan(model, text="pm_k(k=2)", premise=ONE_CLASS, **how):
 @pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(0, 40))
 @settings(max_examples=25)
-def test_all_labelled_both_are_exact(to_record, seed, fortieths):
+def test_all_labels_give_both_models_an_exact_result(to_record, seed, fortieths):
     a, b, truth, (right_a, right_b) = make_models(seed=seed)
     record = to_record(plan(a, f"pm_k(k=2) >= {fortieths / 40}", seed=seed))
     other = judge_other_model(record, b, truth)
@@ -183,7 +183,7 @@ def test_the_intervals_hold_the_truth_in_95_percent(to_record, stop):
     assert difference >= 0.95 * 400
 
 
-def test_what_another_model_alone_may_get_right_is_a_stratum_of_its_own(to_record):
+def test_sets_that_only_another_model_may_get_right_are_a_stratum(to_record):
     a, b, truth, (_, right_b) = make_models(sets=60, seed=1)
     study = plan(a, "pm_k(k=2) >= 30%")
     record = to_record(study)
@@ -210,7 +210,7 @@ def test_what_another_model_alone_may_get_right_is_a_stratum_of_its_own(to_recor
     assert say_reuse(mine) == f"{len(labels)} of {len(labels)} labels collected for A serve"
 
 
-def test_what_nobody_could_tell_counts_for_both_ends(to_record):
+def test_sets_that_nobody_could_label_count_for_both_ends(to_record):
     a, b, truth, _ = make_models(sets=60, seed=1)
     study = plan(a)
     record = to_record(study)
@@ -262,7 +262,7 @@ def test_one_label_a_scene_serves_another_model(to_record):
         ("pm_k(k=2)", "map", "it ranks all detections"),
     ],
 )
-def test_what_has_no_difference_from_few_labels(to_record, text, metric, message):
+def test_differences_that_few_labels_cannot_estimate_are_refused(to_record, text, metric, message):
     a, b, _, _ = make_models()
     with pytest.raises(UsageError, match=message):
         compare_models(to_record(plan(a, text)), {}, a, b, metric)

@@ -124,7 +124,7 @@ POOL = (20, 12)
 
 @pytest.mark.parametrize("needed", [5, 12, 24])
 @pytest.mark.parametrize("planned", [6, 12])
-def test_looked_at_after_every_answer_it_errs_in_few_studies(needed, planned):
+def test_few_studies_err_if_they_are_judged_after_every_answer(needed, planned):
     """Every number of right sets and of broken ones, all orders of answers, the worst of truths."""
     order = [True, False] * planned + [False] * (POOL[0] - planned)
 
@@ -335,7 +335,7 @@ def test_sentences_say_what_is_known_of_the_premise():
         ("pm_k(k=2)", {"stop": StopRule(target=0.02)}, r"give --check-premise \d+, or a larger"),
     ],
 )
-def test_checks_that_cannot_be(question, options, message):
+def test_impossible_numbers_of_checks_are_refused(question, options, message):
     plain = without_truth(testing.example_predictions(200, 1, 0.5))
     with pytest.raises(UsageError, match=message):
         plan_study(plain, parse_question(question), check(10), **options)

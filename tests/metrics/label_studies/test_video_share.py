@@ -127,7 +127,7 @@ def test_a_scene_without_a_label_may_count_or_not():
     assert share.interval.high >= result.interval.high
 
 
-def test_where_the_labels_say_nothing_of_other_videos():
+def test_labels_of_one_video_give_no_estimate_for_other_videos():
     a, _, truth, _ = make_models(sets=60, seed=2)
     single = plan(replace(a, tags={**a.tags, "video": np.full(len(a), "clip")}))
     labels = {name: truth[name] for name in single.candidates[:20]}
@@ -145,7 +145,7 @@ def test_where_the_labels_say_nothing_of_other_videos():
     assert say_videos(share, result) == ""
 
 
-def test_it_says_whether_more_labels_would_narrow_it():
+def test_the_sentence_says_whether_more_labels_would_narrow_the_interval():
     a, _, truth, _ = make_models(sets=60, seed=2)
     few, many = plan(in_videos(a, 6, 1)), plan(a)
     text = say_videos(*measure(few, {name: truth[name] for name in few.candidates}))

@@ -161,7 +161,7 @@ def test_another_reading_is_another_fingerprint():
         ("fps=25", "is for folders of images"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(more, why):
+def test_invalid_arguments_of_every_frame_are_refused(more, why):
     with pytest.raises(se.UsageError, match=why):
         source(f"every_frame(path='{BIKES}', {more})")
 
@@ -419,7 +419,7 @@ def test_a_distance_below_the_step_is_refused():
     assert self_consistency(watched("aabb", step=20)).name == "self_consistency(k=20)"
 
 
-def test_all_alike_is_judged_by_the_number_of_blocks():
+def test_equal_values_are_judged_by_the_number_of_blocks():
     consistency = self_consistency(watched("a" * 200), k=2)
     # 2·2 + 1 + 2·√200, six blocks of 35
     assert consistency.interval.startswith(
@@ -675,7 +675,7 @@ def test_one_worker_gives_the_same_bytes(bikes, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_where_it_was(bikes, tmp_path):
+def test_a_run_continues_where_it_was(bikes, tmp_path):
     shutil.copytree(bikes, tmp_path / "run")
     folder = cells(tmp_path / "run")[0][0]
     (folder / "seal.json").unlink()

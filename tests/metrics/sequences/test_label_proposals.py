@@ -39,7 +39,7 @@ def test_only_long_sure_objects_of_one_class_propose():
 
 
 @pytest.mark.parametrize("start", range(15))
-def test_what_is_followed_for_just_a_second_proposes_wherever_it_begins(start):
+def test_an_object_of_exactly_the_minimum_time_and_score_proposes_a_label(start):
     """0.9 + 1.0 − 0.9 is less than 1, and a model's 0.7 less than 0.7."""
 
     def steady(video, frame):

@@ -94,7 +94,7 @@ def test_planted_gaps_come_back(fates, speed, seed):
     assert tracks == sorted(expected)
 
 
-def test_numbers_by_hand():
+def test_object_metrics_by_hand():
     def objects(video, frame):
         if video != "v0":
             return [(square(50), 0, 0.9)]
@@ -153,7 +153,7 @@ def test_a_gap_in_which_a_box_of_the_threshold_lies_is_nobodys_fault():
     assert blink_rate(film(objects)).value == 0
 
 
-def test_what_another_object_covers_is_not_a_miss():
+def test_an_object_covered_by_another_is_not_missed():
     def objects(video, frame):
         small = [(square(100, 50, 20), 0, 0.9)] if not 10 <= frame <= 12 else []
         return [*small, ((300 - 20 * frame, 0, 400 - 20 * frame, 120), 1, 0.9)]
@@ -322,7 +322,7 @@ def test_frames_that_are_far_apart_are_not_linked():
     assert not can_follow(testing.example_video())
 
 
-def test_a_scene_of_too_few_frames_a_second_is_left_out_beside_others():
+def test_a_scene_of_too_few_frames_a_second_is_left_out_next_to_others():
     """A fast object in a video of two frames a second was another object in each frame."""
 
     def objects(video, frame):
@@ -346,7 +346,7 @@ def test_a_scene_of_too_few_frames_a_second_is_left_out_beside_others():
     assert (blink_rate(mixed).value, blink_rate(mixed).n) == (1 / FRAMES, FRAMES)
 
 
-def test_without_detections_it_is_said():
+def test_runs_without_detections_are_refused_or_have_no_value():
     with pytest.raises(UsageError, match="no detections of example were kept"):
         blink_rate(testing.example_video())
     with pytest.raises(UsageError, match=r"score=0\.05: give a score between 0\.1 and 1"):
@@ -374,7 +374,7 @@ def run_of_squares(tmp_path_factory):
     return Path(str(out)) / "cells" / "bright@videos"
 
 
-def test_of_a_real_run_the_report_shows_what_was_lost(run_of_squares):
+def test_the_report_of_a_run_shows_the_missed_objects(run_of_squares):
     predictions = read(run_of_squares)
     assert blink_rate(predictions).value == pytest.approx(3 / 50)
     assert class_change_rate(predictions).value == pytest.approx(4 / (21 + 24))

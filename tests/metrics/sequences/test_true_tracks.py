@@ -106,7 +106,7 @@ def test_a_score_in_single_precision_reaches_its_own_threshold():
     assert (recall.value, recall.n) == (1.0, 2)
 
 
-def test_what_is_left_out_and_refused():
+def test_objects_that_the_model_cannot_name_are_left_out_and_other_data_refused():
     def truth(video, frame):
         return [(square(100), 0, 1), (square(300), 2, 2), (square(500), 0, 3, True)]
 

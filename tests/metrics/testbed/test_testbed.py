@@ -198,7 +198,7 @@ def test_the_testbed_and_the_printed_table_are_the_same_measurements(reference):
         assert abs(models.perturbed[i] * 100 - float(row["perturbed"])) < 0.4
 
 
-def test_a_model_on_the_line_is_not_told_apart_and_one_far_off_is():
+def test_a_model_far_from_the_line_differs_clearly_and_one_on_it_does_not():
     line = line_of("imagenet_vid_robust")
     n = 1000
     steady = round(n * float(predict_share(line, np.array([0.7]))[0]))
@@ -264,7 +264,7 @@ def test_the_interval_covers_a_known_distance(n, accuracy, distance, per_video):
 
 @pytest.mark.parametrize(("right", "steady"), [(20, 20), (0, 0), (20, 0)])
 @pytest.mark.parametrize("space", [PLAIN, PROBIT], ids=lambda s: s.name)
-def test_what_nobody_saw_still_has_an_interval(right, steady, space):
+def test_effective_robustness_of_all_or_none_right_has_an_interval(right, steady, space):
     order = np.arange(20)
     estimate = effective_robustness(
         order < right, order < steady, order.astype(str), line_of("imagenet_vid_robust", space)
@@ -361,7 +361,7 @@ def test_other_data_is_not_passed_off_as_the_published_set(make, sentence):
         lambda: whole("ytbb_robust", 1000, 800, 36_828),
     ],
 )
-def test_no_published_number_stands_beside_a_variant_of_a_released_set(make):
+def test_no_published_number_is_shown_with_a_variant_of_a_released_set(make):
     predictions = make()
     every = results(predictions)
     assert not any(name.startswith("effective") for name in every)
@@ -423,7 +423,7 @@ def test_models_on_other_data_are_not_judged_against_the_line():
     assert "above" not in section.text[0]
 
 
-def test_a_single_video_is_told_and_a_line_drawn_out_too():
+def test_a_single_video_and_an_extrapolated_line_are_reported():
     section = published_models([Evaluated(anchors(40, 39, 38, video="v"), {})])
     assert "within this one video only" in section.tables[0].rows[0][-1]
     assert "the line is extrapolated there" in section.text[1]

@@ -60,7 +60,7 @@ def agree(model, photos, transform, module, tolerance=1e-5):
         pytest.param("levit_128s", marks=pytest.mark.slow),
     ],
 )
-def test_timm(name, photos):
+def test_timm_models_give_the_scores_of_timm(name, photos):
     import timm
 
     model = build("timm", name=name, pretrained=False)
@@ -87,7 +87,7 @@ def test_timm_checkpoints_classes_and_errors(tmp_path, photos):
         build("timm", name="mobilenet_v9", pretrained=False)
 
 
-def test_a_torchvision_of_another_torch_is_told_in_one_line(monkeypatch):
+def test_a_torchvision_of_another_torch_is_reported_in_one_line(monkeypatch):
     def broken(name):
         raise RuntimeError("operator torchvision::nms does not exist")
 
@@ -99,7 +99,7 @@ def test_a_torchvision_of_another_torch_is_told_in_one_line(monkeypatch):
 
 
 @pytest.mark.parametrize("mode", ["squash", "center", "border"])
-def test_timm_crop_modes(mode, photos):
+def test_timm_crop_modes_are_those_of_its_transforms(mode, photos):
     import timm
 
     from steadyeye.models.backends.timm import _preprocessing
@@ -123,7 +123,7 @@ def test_timm_crop_modes(mode, photos):
 
 
 @pytest.mark.parametrize("name", ["mobilenet_v3_small", "squeezenet1_1"])
-def test_torchvision(name, photos, torchvision):
+def test_torchvision_models_give_the_scores_of_torchvision(name, photos, torchvision):
     model = build("torchvision", name=name, weights=None)
     assert check_model(model)
     torch.manual_seed(0)
@@ -134,7 +134,7 @@ def test_torchvision(name, photos, torchvision):
     assert agree(model, photos, transforms, module) < 1e-5
 
 
-def test_torchvision_errors():
+def test_unknown_models_and_weights_of_torchvision_are_refused():
     with pytest.raises(UsageError, match="did you mean 'mobilenet_v3_small'"):
         build("torchvision", name="mobilenet_v3_smal")
     with pytest.raises(UsageError, match="no weights of resnet18 named 'IMAGENET1K_V3'"):
@@ -338,7 +338,7 @@ def test_hf_detectors_answer_as_the_library_does(tiny_yolos, photos):
 
 
 @without_gpu
-def test_a_detector_on_a_machine_without_a_gpu_is_one_line(tiny_yolos):
+def test_a_detector_on_a_machine_without_a_gpu_is_an_error_in_one_line(tiny_yolos):
     with pytest.raises(UsageError, match="runtime='cuda': no GPU is visible"):
         build("hf", name=str(tiny_yolos), runtime="cuda")
 
@@ -378,7 +378,9 @@ def test_hf_refuses_processors_that_do_more(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["onnx", "torch"])
-def test_keras(runtime, tmp_path, photos):
+def test_unreadable_keras_files_are_refused_and_readable_ones_give_scores(
+    runtime, tmp_path, photos
+):
     (tmp_path / "three.txt").write_text("a\nb\nc")
     path = str(tmp_path / "toy.keras")
     recipe = {"mean": 127.5, "std": 127.5}

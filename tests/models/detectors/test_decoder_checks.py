@@ -103,7 +103,7 @@ def test_rows_of_another_width_are_not_end_to_end(tmp_path):
         build(path, decoder="end_to_end")([IMAGE])
 
 
-def test_a_record_says_what_a_file_looks_like_beside_the_decoder_that_is_written(tmp_path):
+def test_the_record_has_the_detected_output_format_next_to_the_requested_decoder(tmp_path):
     path = write(tmp_path / "model.onnx", {"output": raw(CELLS, 8)})
     model = build(path, decoder="yolox", classes=list_classes(tmp_path, 3))
     assert "though the file looks like 'yolox_decoded'" in model.recipe["decoder_note"]

@@ -26,13 +26,13 @@ def cells(strides):
             for y in range(h) for x in range(w)]  # fmt: skip
 
 
-def test_boxes():
+def test_the_output_of_boxes_is_decoded():
     box, label, score = decoded("boxes", [[INNER, INNER / 2]], [[0.9, 0.2]], [[3, 1]])
     assert box == pytest.approx(BOX)
     assert (label, score) == (3, pytest.approx(0.9))
 
 
-def test_detr():
+def test_the_output_of_detr_is_decoded():
     logits = np.log([[[0.1, 0.7, 0.2], [0.1, 0.1, 0.8]]])
     shares = [[[*(CENTRE / WHOLE), *(SIDE / WHOLE)], [0.5, 0.5, 0.1, 0.1]]]
     box, label, score = decoded("detr", logits, shares)
@@ -40,14 +40,14 @@ def test_detr():
     assert (label, score) == (1, pytest.approx(0.7))
 
 
-def test_ssd():
+def test_the_output_of_ssd_is_decoded():
     shares = [[INNER / np.tile(WHOLE, 2), [0, 0, 1, 1]]]
     box, label, score = decoded("ssd", shares, [[[0.1, 0.2, 0.7], [0.9, 0.05, 0.05]]])
     assert box == pytest.approx(BOX, abs=1e-4)
     assert (label, score) == (1, pytest.approx(0.7))
 
 
-def test_yolox():
+def test_the_output_of_yolox_is_decoded():
     places = cells((8, 16, 32))
     rows = np.zeros((1, len(places), 7))
     at = places.index((16, 1, 2))
@@ -57,7 +57,7 @@ def test_yolox():
     assert (label, score) == (1, pytest.approx(0.72))
 
 
-def test_nanodet():
+def test_the_output_of_nanodet_is_decoded():
     places = cells((8, 16, 32, 64))
     rows = np.zeros((1, len(places), 2 + 32))
     stride, y, x = 16, 2, 2
@@ -75,7 +75,7 @@ def test_nanodet():
     assert (label, score) == (1, pytest.approx(0.6))
 
 
-def test_fastestdet():
+def test_the_output_of_fastestdet_is_decoded():
     output = np.full((1, 7, 4, 6), -9.0)
     output[0, 0] = 0
     output[0, 5:] = 0
@@ -97,6 +97,6 @@ def test_fastestdet():
         ("boxes", [np.zeros((1, 10, 4))], "reads boxes, scores and labels; this has 1 outputs"),
     ],
 )
-def test_outputs_of_another_family_are_told(name, outputs, message):
+def test_outputs_of_another_family_are_reported(name, outputs, message):
     with pytest.raises(UsageError, match=message):
         decoded(name, *outputs)

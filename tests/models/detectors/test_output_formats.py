@@ -404,7 +404,7 @@ def test_ids_of_coco_become_its_classes(tmp_path):
          "the names of the 7 classes of .* are not known; put a classes.txt"),
     ],
 )  # fmt: skip
-def test_what_is_not_certain_is_refused_in_one_line(outputs, message, tmp_path):
+def test_an_ambiguous_output_is_refused_in_one_line(outputs, message, tmp_path):
     path = write(tmp_path / "m.onnx", outputs)
     with pytest.raises(UsageError, match=message) as error:
         load(path)

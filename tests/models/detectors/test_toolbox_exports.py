@@ -97,7 +97,7 @@ def test_paddle_gets_what_its_configuration_says(tmp_path):
     ("make", "file"), [(case_mmdeploy, "pipeline.json"), (case_paddle, "infer_cfg.yml")]
 )
 @pytest.mark.parametrize("content", [None, "", "{}", "[1"])
-def test_the_file_beside_it_is_needed(make, file, content, tmp_path):
+def test_the_file_next_to_the_model_is_needed(make, file, content, tmp_path):
     path = make(tmp_path / "m.onnx")
     if content is None:
         (tmp_path / file).unlink()

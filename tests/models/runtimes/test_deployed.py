@@ -121,7 +121,7 @@ def test_a_quantised_tflite_gives_what_its_interpreter_gives(test_data):
     check_model(model)
 
 
-def test_what_is_no_classifier_in_tflite_is_one_line(tmp_path):
+def test_a_tflite_file_without_a_classifier_is_refused_in_one_line(tmp_path):
     pytest.importorskip("ai_edge_litert")
     (tmp_path / "broken.tflite").write_bytes(b"no network")
     with pytest.raises(UsageError, match=r"cannot load '.*broken\.tflite' into LiteRT") as error:
@@ -130,7 +130,7 @@ def test_what_is_no_classifier_in_tflite_is_one_line(tmp_path):
 
 
 @pytest.mark.parametrize(("runtime", "library"), [("cuda", "CUDA"), ("tensorrt", "TensorRT")])
-def test_a_provider_that_is_not_built_in_is_one_line(runtime, library, files):
+def test_a_provider_that_is_not_built_in_is_an_error_in_one_line(runtime, library, files):
     provider = {"cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}[runtime]
     if provider in ort.get_available_providers():
         pytest.skip(f"this onnxruntime has {library}")

@@ -116,7 +116,7 @@ def test_features_of_several_images_a_pass():
 
 
 @pytest.mark.parametrize("shape", [(5, 10), (4, 10, 2)])
-def test_an_output_that_is_no_row_an_image_is_one_line(shape):
+def test_an_output_without_one_row_per_image_is_an_error_in_one_line(shape):
     classifier = replace(model(toy_networks.net()), most=4, forward=lambda _: np.zeros(shape, "f4"))
     with pytest.raises(UsageError, match=r"for 4 images; a classifier gives \(4, classes\)"):
         classifier(IMAGES)
@@ -193,13 +193,13 @@ def test_threads_take_devices_in_turn_and_share_their_weights():
         "torch(path='py:toy_networks:net', classes='imagenet1k', runtime='cuda')",
     ],
 )
-def test_a_machine_without_a_gpu_is_one_line(spec):
+def test_a_machine_without_a_gpu_is_an_error_in_one_line(spec):
     with pytest.raises(UsageError, match="runtime='cuda': no GPU is visible") as error:
         plugins.build("models", parse(spec))
     assert "\n" not in str(error.value)
 
 
-def test_a_runtime_that_is_not_known_is_one_line(test_data):
+def test_a_runtime_that_is_not_known_is_an_error_in_one_line(test_data):
     for spec in (
         f"onnx(path='{test_data}/models/yolox_nano.onnx', classes='coco', runtime='tpu')",
         "efficientnet_lite0(runtime='tpu')",
@@ -209,7 +209,7 @@ def test_a_runtime_that_is_not_known_is_one_line(test_data):
 
 
 @pytest.mark.skipif(CUDA in ort.get_available_providers(), reason="this onnxruntime has CUDA")
-def test_an_onnxruntime_without_cuda_is_one_line(test_data):
+def test_an_onnxruntime_without_cuda_is_an_error_in_one_line(test_data):
     file = test_data / "models" / "yolox_nano.onnx"
     for spec in (
         f"onnx_detector(path='{file}', decoder='yolox', runtime='cuda')",
@@ -220,7 +220,7 @@ def test_an_onnxruntime_without_cuda_is_one_line(test_data):
 
 
 @on_a_gpu
-def test_a_program_that_is_bound_to_where_it_was_exported_is_one_line(tmp_path):
+def test_a_program_bound_to_the_device_of_its_export_is_an_error_in_one_line(tmp_path):
     program = torch.export.export(toy_networks.net(), (torch.zeros(1, 3, 32, 32),))
     torch.export.save(program, tmp_path / "net.pt2")
     how = "classes='imagenet1k', runtime='cuda', allow_pickle=True"

@@ -138,7 +138,7 @@ def test_onnx_files_declare_their_layout_and_size(channels_last, tmp_path, ten):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_onnx_files_that_cannot_be_used_are_told_in_one_line(tmp_path, ten, test_data):
+def test_onnx_files_that_cannot_be_used_are_reported_in_one_line(tmp_path, ten, test_data):
     path = toy_onnx(tmp_path)
     (tmp_path / "text.onnx").write_text("nothing")
     detector = str(test_data / "models" / "yolox_nano.onnx")
@@ -188,7 +188,7 @@ def test_functions_get_the_size_they_ask_for():
         (toy_networks.brightness, "scores have 3 columns but the class list has 2"),
     ],
 )
-def test_functions_that_return_something_else_are_told_in_one_line(function, message):
+def test_functions_that_return_something_else_are_reported_in_one_line(function, message):
     with pytest.raises(UsageError, match=message) as error:
         FunctionClassifier(function, Classes(("dark", "bright")))(IMAGES)
     assert "\n" not in str(error.value)

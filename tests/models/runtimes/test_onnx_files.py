@@ -145,7 +145,7 @@ def test_an_address_in_memory_is_no_file_beside(net):
         ({"length": "٣"}, "which is no number of bytes"),
     ],
 )
-def test_weights_that_are_not_there_are_told_by_tensor(entries, words, net, monkeypatch):
+def test_absent_weights_are_named_by_tensor(entries, words, net, monkeypatch):
     tiny_onnx.set_entries(net, **entries)
     monkeypatch.setattr(ort, "InferenceSession", lambda *_, **__: pytest.fail("opened"))
     with pytest.raises(UsageError, match=rf"net\.onnx', tensor 'bias': .*{words}"):
@@ -159,7 +159,7 @@ def test_a_file_of_weights_that_was_cut_is_too_short(net):
         read(net)
 
 
-def test_the_weights_beside_count_for_the_fingerprint(net):
+def test_the_weights_next_to_count_for_the_fingerprint(net):
     before, beside = read(net), net.parent / "weights.bin"
     content = bytearray(beside.read_bytes())
     content[3] ^= 1
@@ -248,7 +248,7 @@ def test_a_tag_of_too_many_bits_hides_no_tensor():
         list_entries(content, "it")
 
 
-def test_what_is_cut_or_no_onnx_is_refused(net):
+def test_a_truncated_or_foreign_file_is_no_onnx_file(net):
     content = net.read_bytes()
     assert len(list_entries(content, "it")) == 3
     for bad in (b"nothing", content[:-1], b"\x3a", b"\xff" * 11, b"\x3b" + content):

@@ -211,12 +211,12 @@ def test_the_released_layout_is_read(tmp_path, key):
     assert val.ids == [source.ids[1]]
 
 
-def test_ids_that_several_files_use_are_told_apart(tmp_path):
+def test_ids_that_several_files_use_are_distinguished(tmp_path):
     source = nao(str(release(tmp_path / "nao", standard, ids=(5, 5, 5))))
     assert source.ids == ["instances_train/5", "instances_validation/5", "instances_test/5"]
 
 
-def test_what_is_no_such_folder_is_told(tmp_path):
+def test_an_incomplete_folder_of_nao_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"lacks annotations/instances_train\.json"):
         nao(str(tmp_path))
     with pytest.raises(UsageError, match="no split named 'validation'; known: all"):

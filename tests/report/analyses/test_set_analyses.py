@@ -287,7 +287,7 @@ def test_the_title_tells_whether_one_type_makes_the_drop(broken_by, title):
     assert section.title == title
 
 
-def test_types_that_do_not_occur_are_told():
+def test_frame_types_that_do_not_occur_are_reported():
     section = types.frame_types([evaluated(sets(THREE, frame_type=["P"] * 10))])
     assert "The data have no I, no B-frames." in section.text[0]
     assert [row[0] for row in rows(section) if row[1] == "m"] == ["all frames", "without P-frames"]

@@ -65,12 +65,12 @@ def test_mcnemar_is_the_binomial_sum():
             )
 
 
-def test_tango_as_published():
+def test_tangos_interval_is_the_published_one():
     """1 against 7 of 21: Fagerland, Lydersen and Laake, Statistics in Medicine 33, 2014."""
     assert tango(1, 7, 21) == pytest.approx((-0.517, -0.026), abs=5e-4)
 
 
-def test_tango_by_the_likelihood():
+def test_tangos_interval_equals_that_of_the_likelihood():
     """The ends are where the score test, its variance maximising the likelihood, just rejects."""
     z = norm.ppf(0.975)
 
@@ -91,7 +91,7 @@ def test_tango_by_the_likelihood():
         assert tango(worse, better, n) == pytest.approx((-high, -low))
 
 
-def test_tango_where_none_or_all_differ():
+def test_tangos_interval_is_defined_where_none_or_all_differ():
     z = norm.ppf(0.975)
     assert tango(0, 0, 40) == pytest.approx((-(z**2) / (40 + z**2), z**2 / (40 + z**2)))
     assert tango(5, 0, 5) == pytest.approx(((5 - z**2) / (5 + z**2), 1))
@@ -99,7 +99,7 @@ def test_tango_where_none_or_all_differ():
 
 
 @pytest.mark.parametrize("n", [10, 20, 40])
-def test_tango_covers(n):
+def test_tangos_interval_covers_95_percent(n):
     """Exactly, by every outcome: 95 % on average, and never much below."""
     outcomes = [(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)]
     ends = np.array([tango(a, b, n) for a, b, _ in outcomes])
@@ -375,7 +375,7 @@ def ranks(board):
     return [(rank(board, place), standing.model) for place, standing in enumerate(board.standings)]
 
 
-def test_models_told_apart_are_ordered():
+def test_models_with_a_clear_difference_are_ordered():
     board = leaderboard("accuracy", [entry("c", 30), entry("a", 90), entry("b", 60)])
     assert ranks(board) == [("1", "a"), ("2", "b"), ("3", "c")]
     assert [p.better + p.worse for p in board.pairs] == ["ac", "ab", "bc"]
@@ -405,7 +405,7 @@ def test_a_pair_says_in_how_many_videos_its_difference_is_above_0(lower):
     assert "over 8 videos, difference above 0 in 5 and below 0 in 2; " in pair.difference.method
 
 
-def test_ties_are_ties():
+def test_equal_models_share_a_rank():
     board = leaderboard("accuracy", [entry("a", 50), entry("b", 50), entry("c", 51)])
     assert ranks(board) == [("1=", "c"), ("1=", "a"), ("1=", "b")]
     assert board.standings[0].tied == ("a", "b")
@@ -413,7 +413,7 @@ def test_ties_are_ties():
     assert headline(board) == "Do the 3 models differ in accuracy? No clear difference"
 
 
-def test_not_being_told_apart_does_not_carry_over():
+def test_no_clear_difference_is_not_transitive():
     board = leaderboard("accuracy", [entry("a", 59), entry("b", 55), entry("c", 50)])
     assert ranks(board) == [("1=", "a"), ("1=", "b"), ("2", "c")]
     assert board.open_triple == ("a", "b", "c")
@@ -430,7 +430,7 @@ def test_more_models_need_more():
     assert three.pairs[0].adjusted == pytest.approx(3 / 32)
 
 
-def test_many_models_can_be_told_apart_by_a_bootstrap():
+def test_many_models_can_be_distinguished_by_a_bootstrap():
     """Twelve models, 66 pairs: with 2,000 resamples no p value would survive."""
     names = np.repeat([f"v{i:02}" for i in range(60)], 2)
     entries = [
@@ -441,7 +441,7 @@ def test_many_models_can_be_told_apart_by_a_bootstrap():
     assert len(leaderboard("x", entries).apart) == 36
 
 
-def test_words():
+def test_metrics_have_names_in_words():
     names = {
         "pm_k(k=10)": "pm-10",
         "pm_k_map(k=3)": "pm-3 mAP",
@@ -490,7 +490,7 @@ def steady(model, **changes):
     return evaluate_metrics(replace(table(**{**HAND, **changes}), model=model, fingerprint="f"))
 
 
-def test_what_one_model_could_not_predict_counts_for_none():
+def test_samples_that_one_model_could_not_predict_are_left_out_for_all():
     whole = steady("whole")
     # the anchor of set b and a neighbour in set a
     broken = steady("broken", errors=["x", "", "", "y", "", "", "", ""])
@@ -639,7 +639,7 @@ def test_compare_from_the_command_line(saved_runs):
     assert (saved_runs / "c.html").stat().st_size > 100_000
 
 
-def test_compare_from_python(saved_runs):
+def test_models_are_compared_from_python(saved_runs):
     (leaderboards,) = se.compare(*(saved_runs / m for m in ("good", "close", "poor")))
     pm = leaderboards.boards[0]
     assert name_metric(pm.metric) == "pm-10"
@@ -675,7 +675,7 @@ def test_runs_without_common_data_are_refused(saved_runs, test_data):
     assert "no metric in common" not in refused("compare", "good", "nowhere", cwd=saved_runs)
 
 
-def test_runs_in_folders_of_one_name_are_told_apart(saved_runs, tmp_path):
+def test_runs_in_folders_of_one_name_are_distinguished(saved_runs, tmp_path):
     for place, model in (("base", "good"), ("head", "close")):
         (tmp_path / place).mkdir()
         (tmp_path / place / "run").symlink_to(saved_runs / model)

@@ -131,7 +131,7 @@ def tell_times(board):
     return costs.text[0], [row[:2] for row in costs.tables[0].rows]
 
 
-def test_times_on_two_data_sets_of_one_name_are_told_apart(folders, tmp_path):
+def test_times_on_two_data_sets_of_one_name_are_distinguished(folders, tmp_path):
     runs = []
     for name in ("middle", "high"):
         for anchors in (2, 3):
@@ -341,7 +341,7 @@ def test_a_model_has_one_name_on_all_data(site):
     assert len(set(marks.values())) == len(marks)
 
 
-def test_bad_input_is_one_line(folders):
+def test_bad_input_is_an_error_in_one_line(folders):
     root, runs = folders
     assert "no samples in common with another model" in refused("leaderboard", "0a", cwd=root)
     assert "no samples in common" in refused("leaderboard", "0a", "alone", cwd=root)

@@ -65,7 +65,7 @@ def test_shares_of_0_and_1_count_as_half_an_anchor():
     assert np.isfinite(numbers).all()
 
 
-def test_why_there_is_no_line():
+def test_a_report_without_a_line_gives_the_reason():
     assert "needs 3 models or more; there are 2 models" in explain_no_line(
         outcomes([(5, 4), (6, 5)])
     )

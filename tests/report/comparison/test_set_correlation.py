@@ -58,7 +58,7 @@ def test_tau_is_that_of_scipy(models):
     np.testing.assert_allclose(correlate_ranks(first, second), expected, atol=1e-12)
 
 
-def test_an_order_that_much_data_shows_is_said():
+def test_an_order_that_much_data_shows_is_reported():
     images = np.array([f"{i:04d}" for i in range(800)])
     sets = [
         measured(name, [250, 450, 650], images, seed=seed) for seed, name in enumerate("ab")

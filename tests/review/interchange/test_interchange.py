@@ -264,9 +264,7 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
         ({"completed_by": "r0"}, "r0 is paused: late"),
     ],
 )
-def test_what_cannot_be_taken_is_refused_with_the_first_and_nothing_is_taken(
-    project, change, message
-):
+def test_an_export_with_an_invalid_annotation_is_refused_as_a_whole(project, change, message):
     review, tasks, send = project
     with review.db.writing() as c:
         reviewers.add_reviewer(c, "boss", admin=True)
@@ -303,7 +301,7 @@ def test_gold_questions_judge_annotators_too(folder, tmp_path):
     assert review.who(1).paused == "0 of your last 8 gold questions were right; ask the admin"
 
 
-def test_who_drew_boxes_elsewhere_does_not_decide_them(boxes, tmp_path):
+def test_annotators_do_not_decide_on_boxes_that_they_drew_elsewhere(boxes, tmp_path):
     review = Boxes(boxes, 0, stages={"boxes": 1})
     written(review, "label_studio", tmp_path / "out")
     form = tmp_path / "out/label_studio"

@@ -101,7 +101,7 @@ def test_images_of_one_folder_and_those_that_nearly_equal_each_other_are_one_sou
     assert find_origins(["in/a.jpg", "in/b.jpg"], []) == ["in/a.jpg", "in/b.jpg"]
 
 
-def test_alike_are_the_pairs_that_differ_little():
+def test_pairs_that_differ_little_count_as_near_duplicates():
     rng = np.random.default_rng(0)
     base = rng.uniform(0, 255, (40, 1024)).astype(np.float32)
     views = [*base, *(base[:5] + rng.uniform(-4, 4, (5, 1024)).astype(np.float32)), base[7] + 5]

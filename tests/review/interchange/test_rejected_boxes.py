@@ -182,7 +182,7 @@ def test_a_rejected_suggestion_is_in_no_export_of_boxes(exported, how):
 
 
 @pytest.mark.slow
-def test_what_was_rejected_is_copied_to_no_other_frame(folder):
+def test_rejected_boxes_are_not_copied_to_other_frames(folder):
     """A frame around is answered with a rejected box in it: what a person takes over has none."""
     review = Boxes(folder, 2, stages={"classification": 2, "boxes": 1}, key_frames=2)
     judge(review, HOW["cannot tell"])

@@ -44,7 +44,7 @@ def finish(faults):
 
 
 @pytest.mark.slow
-def test_the_box_check(filmed, visit):
+def test_the_page_of_the_box_check_has_no_violations(filmed, visit):
     site = filmed()
     site.join("ann")
     box_count = answer_stage(site, "ann", "boxes", lambda payload: {"boxes": payload["boxes"]})

@@ -222,7 +222,7 @@ def test_boxes_that_nobody_saw_are_not_saved(filmed, visit):
     assert [row.answer["boxes"][0]["track"] for row in site.list_decisions()] == [1, 1, 1]
 
 
-def test_corners_of_any_box_are_dragged_and_boxes_begin_beside_others(filmed, visit):
+def test_corners_of_any_box_are_dragged_and_boxes_begin_next_to_others(filmed, visit):
     ann = visit(filmed().join("ann")).stage("boxes")
     drag(ann, (100, 20, 160, 60))
     drag(ann, (45, 183, 60, 200))  # the suggestion ends at 42, 180
@@ -267,7 +267,7 @@ def test_no_page_of_boxes_is_cut_or_refused_by_axe(filmed, visit, look):
     assert faults == []
 
 
-def test_boxes_by_fingers(filmed, visit):
+def test_boxes_are_drawn_by_touch(filmed, visit):
     ann = visit(filmed().join("ann"), Look(390, "light"), has_touch=True).stage("boxes")
     fingers = ann.page.context.new_cdp_session(ann.page)
     place = ann.page.locator(".over").bounding_box()

@@ -76,7 +76,7 @@ def see(page, name, faults):
             page.screenshot(path=f"{SHOTS}/{name}-{look.width}-{look.theme}.png", full_page=True)
 
 
-def test_what_is_in_the_box_after_a_quiz_that_is_no_vote(detected, visit):
+def test_the_entry_quiz_is_no_vote_on_the_object(detected, visit):
     site = detected(**ask_quiz())
     ann = visit(site.join("ann"), bypass_csp=True).stage("classification")
     faults = {}
@@ -129,7 +129,7 @@ def test_what_is_in_the_box_after_a_quiz_that_is_no_vote(detected, visit):
     assert faults == {name: [] for name in faults}
 
 
-def test_a_quiz_goes_on_without_a_question_whose_picture_is_missing(detected, visit):
+def test_a_quiz_continues_without_a_question_whose_picture_is_missing(detected, visit):
     site = detected(**ask_quiz())
     ann = visit(site.join("ann"))
     first = ann.json("stages/classification")["quiz"]
@@ -144,7 +144,7 @@ def test_a_quiz_goes_on_without_a_question_whose_picture_is_missing(detected, vi
     ann.complaints[:] = [text for text in ann.complaints if "404" not in text]
 
 
-def test_who_fails_the_quiz_asks_the_admin_and_goes_on(detected, visit):
+def test_a_reviewer_who_fails_the_quiz_continues_after_the_admin_allows_it(detected, visit):
     site = detected(**ask_quiz(questions=3))
     ann, boss = visit(site.join("ann")), visit(site.join("boss", admin=True))
     ann.stage("classification")

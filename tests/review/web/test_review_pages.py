@@ -216,7 +216,7 @@ def test_time_counts_only_while_the_page_is_seen(start_site, visit):
     assert 0 < site.list_decisions()[0].seconds < time.monotonic() - started - hidden + 0.1
 
 
-def test_pairs_are_told_apart_by_every_key(start_site, visit):
+def test_pairs_are_distinguished_by_every_key(start_site, visit):
     site = start_site(stages={"pairs": 1})
     ann = visit(site.join("ann")).stage("pairs")
     chips = ann.page.locator(".reason").evaluate_all("all => all.map(one => one.dataset.do)")
@@ -301,7 +301,7 @@ def test_labels_by_digit_and_by_typing(start_site, visit):
     assert ann.saved() == "Saved: good, animal 1, animal 3, zebra"
 
 
-def test_a_stale_page_is_told_and_goes_on(start_site, visit):
+def test_a_stale_page_says_so_and_continues(start_site, visit):
     site = start_site(stages={"pairs": 1})
     ann = visit(site.join("ann")).stage("pairs")
     other = ann.context.new_page()
@@ -362,7 +362,7 @@ def test_a_database_that_is_held_is_waited_for_and_pages_say_so(start_site, visi
     ann.complaints[:] = [text for text in ann.complaints if "503" not in text]
 
 
-def test_what_has_no_picture_is_left_out_until_it_has(start_site, visit):
+def test_items_without_a_picture_are_left_out_until_they_have_one(start_site, visit):
     """Of four of eight pairs both pictures are missing or damaged: the others come without them."""
     site = start_site(stages={"pairs": 1})
     boss = visit(site.join("boss", admin=True))
@@ -428,7 +428,7 @@ def test_the_time_of_an_anchor_counts_from_the_first_frame(tmp_path, visit):
     assert {row["frame"]: row["seconds"] for row in exported} == pytest.approx(expected)
 
 
-def test_the_admin_adds_pauses_and_lets_go_on(start_site, visit):
+def test_the_admin_adds_pauses_and_resumes_reviewers(start_site, visit):
     site = start_site(stages={"pairs": 1})
     boss = visit(site.join("boss", admin=True))
     routes = []
@@ -543,7 +543,7 @@ def test_how_far_a_neighbour_is_is_hidden_unless_the_plan_shows_it(start_site, v
     assert ("the anchor" in ann.text("#away")) == is_shown
 
 
-def test_guidelines_open_beside_the_item_and_close_again(start_site, visit):
+def test_guidelines_open_next_to_the_item_and_close_again(start_site, visit):
     site = start_site(stages={"pairs": 1})
     own = site.folder.root / "guidelines"
     own.mkdir()
@@ -614,7 +614,7 @@ def pinch(page):
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (820, 1180), (375, 760)])
-def test_what_assistive_technology_and_fingers_need(start_site, visit, width, height):
+def test_pages_are_accessible_and_have_large_touch_targets(start_site, visit, width, height):
     site = start_site()
     ann = visit(site.join("ann"), Look(width, "light"), height=height, has_touch=width < 900)
     ann.stage("anchors").decide("g")

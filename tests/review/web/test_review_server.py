@@ -84,7 +84,7 @@ def token_of(link):
 
 
 @pytest.mark.slow
-def test_the_same_command_goes_on_with_the_same_people_and_links(root):
+def test_the_same_command_continues_with_the_same_people_and_links(root):
     words = ("--port", "0", "--reviewer", "Ann", "--reviewer", "Bob")
     with serve(root, *words) as (printed, _):
         first = read_links(printed)
@@ -133,7 +133,7 @@ def test_a_port_that_is_taken_changes_nothing(root):
         (("--renew", "bulk, after an audit"), "no reviewer named"),
     ],
 )
-def test_what_cannot_be_served_is_one_line(root, words, message):
+def test_a_set_or_address_that_cannot_be_served_is_refused_in_one_line(root, words, message):
     port = () if "--port" in words else ("--port", "0")
     done = forked.steadyeye("review", root, *port, *words)
     assert done.returncode == 2
@@ -279,7 +279,7 @@ def test_a_head_that_drips_ends_the_connection(root, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_connection_that_is_used_goes_on(root, monkeypatch):
+def test_a_connection_that_is_used_continues(root, monkeypatch):
     monkeypatch.setattr(server, "HEAD_SECONDS", 1.0)
     with running(root) as (port, _), closing(HTTPConnection("127.0.0.1", port)) as client:
         for _ in range(3):
@@ -416,7 +416,7 @@ PUBLIC = {"host": "review.example.org"}
 
 
 @needs_nginx
-def test_behind_nginx_people_are_told_apart_and_cookies_are_for_tls(root, tmp_path):
+def test_behind_nginx_people_are_distinguished_and_cookies_are_for_tls(root, tmp_path):
     site_access = Access(url="https://review.example.org")
     with running(root, site_access, proxy=True) as (port, token), proxied(tmp_path, port) as public:
         with httpx.Client(

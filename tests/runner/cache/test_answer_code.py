@@ -79,7 +79,7 @@ def test_an_edit_of_what_a_model_runs_is_another_key(copy, file, old, new):
         ("core/errors.py", "MOST = 20", "MOST = 30"),
     ],
 )
-def test_any_other_edit_is_none(copy, file, old, new):
+def test_an_edit_of_anything_else_keeps_the_key(copy, file, old, new):
     before = digest(ONNX)
     copy(file, old, new)
     assert digest(ONNX) == before
@@ -142,7 +142,7 @@ def test_versions_are_of_the_packages_that_the_code_imports():
     assert "onnxruntime" in answer_code.versions(packages)
 
 
-def test_what_was_found_out_is_kept_until_a_file_changes(tmp_path, monkeypatch):
+def test_the_code_mark_is_cached_until_a_file_changes(tmp_path, monkeypatch):
     first = answer_code.mark([], ["steadyeye.models.backends.onnx"], tmp_path)
     monkeypatch.setattr(answer_code, "closure", lambda *_, **__: pytest.fail("read again"))
     assert answer_code.mark([], ["steadyeye.models.backends.onnx"], tmp_path) == first

@@ -248,7 +248,7 @@ def test_images_without_a_key_are_told_by_their_pixels(declared, tmp_path, clip)
     assert everything(tmp_path / "off") == everything(tmp_path / "b")
 
 
-def test_what_fails_is_not_kept(clip, declared, tmp_path):
+def test_failed_samples_are_not_cached(clip, declared, tmp_path):
     victim = tmp_path / "clip" / "020.jpg"
     whole = victim.read_bytes()
     victim.write_bytes(whole[:40])
@@ -399,7 +399,7 @@ def test_a_file_that_another_makes_at_the_same_moment_is_waited_for(tmp_path):
     assert set(store.get([entry(1)[0]])) == {entry(1)[0]}
 
 
-def test_a_reader_and_a_pruner_beside_a_writer(tmp_path):
+def test_a_reader_and_a_pruner_next_to_a_writer(tmp_path):
     store = Store(tmp_path)
     stop = threading.Event()
 
@@ -426,7 +426,7 @@ def test_a_reader_and_a_pruner_beside_a_writer(tmp_path):
     assert entry_count >= counted > 0
 
 
-def test_what_was_used_last_stays(tmp_path, monkeypatch):
+def test_the_last_used_entries_are_evicted_last(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 0.0)  # the clock says nothing
     for name in "abc":
         n = ord(name) * 100
@@ -454,7 +454,7 @@ def test_a_run_keeps_the_cache_at_its_limit(clip, declared, tmp_path, monkeypatc
     assert last < 40
 
 
-def test_where_it_is(monkeypatch, tmp_path):
+def test_the_folder_of_the_cache_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.delenv(settings.VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert settings.folder() == tmp_path / "steadyeye" / "answers"
@@ -471,7 +471,7 @@ def test_where_it_is(monkeypatch, tmp_path):
             settings.size(wrong)
 
 
-def test_the_commands(davis, tmp_path):
+def test_the_commands_list_and_delete_cached_predictions(davis, tmp_path):
     def steadyeye(*words):
         return forked.steadyeye(*words, cwd=tmp_path)
 
@@ -502,6 +502,6 @@ def test_the_commands(davis, tmp_path):
     assert " answers, " in listing.stdout
     assert steadyeye("cache", "prune", "--cache", "kept").returncode == 2
     taken = steadyeye("cache", "prune", "--cache", "kept", "--model", "efficientnet_lite0")
-    assert "taken out" in taken.stdout
+    assert ": deleted " in taken.stdout
     assert ": 0 answers" in steadyeye("cache", "ls", "--cache", "kept").stdout
-    assert "emptied" in steadyeye("cache", "prune", "--cache", "kept", "--all").stdout
+    assert "all entries deleted" in steadyeye("cache", "prune", "--cache", "kept", "--all").stdout

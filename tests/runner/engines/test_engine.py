@@ -70,7 +70,7 @@ def test_without_a_second_thread_nothing_is_made_before_it_is_due():
     assert results == [1]
 
 
-def test_what_a_second_thread_raises_is_raised_where_its_result_is_due():
+def test_an_error_of_the_second_thread_is_raised_with_its_result():
     with worker(True) as worker_thread:
         begun = [worker_thread.start(lambda _, i=i: 1 // (1 - i)) for i in range(3)]
         assert begun[0].result(worker_thread.stopwatch) == 1
@@ -92,7 +92,7 @@ def test_time_of_a_second_thread_is_not_taken_from_the_time_that_passed():
     assert took["infer"] >= 0.02
 
 
-def test_what_is_prefetched_beyond_a_span_is_handed_on_once_and_ends_with_the_worker():
+def test_prefetched_samples_are_passed_on_once_and_end_with_the_worker():
     with worker(True) as worker_thread:
         worker_thread.prefetched = {7: "seven"}
         assert [worker_thread.take_prefetched(), worker_thread.take_prefetched()] == [
@@ -167,7 +167,7 @@ def test_images_are_made_ready_ahead_through_batches_and_shards(greys, tmp_path,
 
 
 @pytest.mark.slow
-def test_where_answers_are_kept_no_image_is_made_ready(greys, tmp_path, monkeypatch):
+def test_cached_predictions_need_no_preprocessing(greys, tmp_path, monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 2)
     cold = ran(greys, tmp_path / "cold", cache=str(tmp_path / "cache"))
     events = watched(monkeypatch)
@@ -179,7 +179,7 @@ def shards(folder, count, rows=1):
     return Cell(folder, {"rows": count * rows, "shard_rows": rows})
 
 
-def test_a_worker_goes_on_while_its_last_shards_are_written(tmp_path, monkeypatch):
+def test_a_worker_continues_while_its_last_shards_are_written(tmp_path, monkeypatch):
     monkeypatch.setattr(threads, "BEHIND", 2)
     events, began = [], [threading.Event() for _ in range(4)]
 
@@ -283,9 +283,7 @@ def test_a_model_that_answers_otherwise_than_its_parts_is_asked_itself(greys, tm
     np.testing.assert_array_equal(scores[2], 3 * scores[0])
 
 
-def test_a_sample_beyond_a_shard_that_cannot_be_told_is_told_at_its_turn(
-    greys, tmp_path, monkeypatch
-):
+def test_an_unreadable_sample_beyond_a_shard_is_reported_at_its_turn(greys, tmp_path, monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 2)
     job = Job(
         models=("efficientnet_lite0",),

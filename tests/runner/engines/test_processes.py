@@ -214,7 +214,7 @@ def test_a_shard_that_kills_its_workers_ends_in_one_line(data, toy, whole, tmp_p
     assert tree(tmp_path / "run") == whole
 
 
-def test_what_a_model_raises_is_one_line(data, toy, tmp_path):
+def test_an_error_of_the_model_in_a_process_is_one_line(data, toy, tmp_path):
     (toy / "broken").touch()
     with pytest.raises(
         UsageError, match=r"light fails on images of shape .*DivisionError: no light"
@@ -294,7 +294,7 @@ def test_objects_go_along_if_another_process_can_import_them(data, toy, tmp_path
 
 
 @pytest.mark.parametrize("engine", ["local(processes=2)", "ray"])
-def test_a_lambda_is_refused_before_anything(data, tmp_path, engine):
+def test_a_lambda_is_refused_before_the_run(data, tmp_path, engine):
     with pytest.raises(UsageError, match="'<lambda>' cannot be sent to another process") as error:
         se.evaluate(lambda images: images, data, out=tmp_path / "run", engine=engine)
     assert "\n" not in str(error.value)
@@ -380,7 +380,7 @@ def test_a_worker_that_finds_other_weights_or_code_refuses(data, toy, tmp_path):
             build_task(replace(order, identity={**order.identity, "rows": 1}))
 
 
-def test_what_is_asked_for():
+def test_the_number_of_processes_is_read_from_the_spec():
     assert read_engine("local(processes=3)") == Processes(3)
     for text in ("local(processes=0)", "local(processes=True)", "local(processes='2')"):
         with pytest.raises(UsageError, match="a whole number of at least 1"):

@@ -222,7 +222,7 @@ def test_a_local_run_is_finished_on_the_cluster_though_an_actor_is_killed(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("connected")
-def test_what_a_worker_cannot_do_is_one_line(model, tmp_path):
+def test_an_error_of_a_ray_worker_is_one_line(model, tmp_path):
     broken = tmp_path / "a.jpg"
     broken.write_bytes(b"\xff\xd8 no picture")
     with pytest.raises(UsageError, match=r"cannot decode .*a\.jpg") as error:
@@ -256,7 +256,7 @@ def test_a_shard_that_always_kills_its_actor_ends_the_run(engine, model, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_killed_driver_goes_on_where_it_was(cluster, model, data, whole, tmp_path):
+def test_a_killed_driver_continues_where_it_was(cluster, model, data, whole, tmp_path):
     words = ["run", "--model", "callable(path='py:slowly:slow')", "--data", data, "--quiet"]
     words += ["--engine", "ray(most=2)", "--out", "run"]
     cluster_command = command(*words, "--address", cluster.address)
@@ -316,12 +316,12 @@ def test_a_node_dies_and_the_other_finishes(cluster, model, data, whole, tmp_pat
         ("ray(least=3, most=2)", "no fewer at most than at least"),
     ],
 )
-def test_engines_that_cannot_be(text, why):
+def test_impossible_engines_are_refused(text, why):
     with pytest.raises(UsageError, match=why):
         read_engine(text)
 
 
-def test_what_a_cluster_is_asked_for():
+def test_the_resources_of_a_cluster_are_read_from_the_spec():
     assert read_engine("local") is None
     assert read_engine("ray(gpus=0.5, most=8)", "auto") == Cluster("auto", 1, 0.5, 1, 8)
     with pytest.raises(UsageError, match="add --engine ray"):
@@ -329,13 +329,13 @@ def test_what_a_cluster_is_asked_for():
 
 
 @pytest.mark.usefixtures("engine")
-def test_a_cluster_that_is_not_there_is_one_line(model, data, tmp_path):
+def test_an_absent_cluster_is_an_error_in_one_line(model, data, tmp_path):
     checked = plan_of(data, tmp_path / "run", "ray(address='127.0.0.1:1')")
     with pytest.raises(UsageError, match=r"cannot reach the Ray cluster '127\.0\.0\.1:1'"):
         run(checked, Silent())
 
 
-def test_a_machine_too_busy_for_ray_is_one_line(model, data, tmp_path, monkeypatch):
+def test_a_machine_too_busy_for_ray_is_an_error_in_one_line(model, data, tmp_path, monkeypatch):
     def give_up(*_, **__):
         raise Exception("The current node timed out during startup. This could")
 

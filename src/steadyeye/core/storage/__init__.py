@@ -1,1 +1,1 @@
-"""Files and objects by path or URL: read, listed, written whole, held by one writer."""
+"""Files and objects by path or URL: reading, listing, atomic writing, one writer at a time."""

@@ -1,1 +1,1 @@
-"""Boxes, labels and reviews as files and formats hold them."""
+"""Readers and writers of boxes, labels and reviews in files of all formats."""

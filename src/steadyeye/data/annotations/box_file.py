@@ -79,7 +79,8 @@ class BoxFile:
         if out_of_range:
             raise UsageError(
                 f"the boxes name frame {out_of_range[0]} of '{video}', which has frames 0 to "
-                f"{frames - 1} (frames beyond them: {len(out_of_range):,})"
+                f"{frames - 1} (frames beyond them: {len(out_of_range):,}); give "
+                "the boxes of this video"
             )
         ranges = [
             Range(frame, frame, present(boxes_)) for frame, boxes_ in sorted(of_frames.items())

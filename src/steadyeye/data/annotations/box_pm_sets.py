@@ -22,6 +22,13 @@ from steadyeye.data.video.pm_set_source import (
 )
 
 
+def name_empty(video: str, frames: int) -> UsageError:
+    """The error of a video without any object."""
+    return UsageError(
+        f"'{video}' has no object in any of its {frames} frames; annotate it, or leave it out"
+    )
+
+
 def boxed_sets(
     name: str,
     frames: Mapping[str, Sequence[Path]],
@@ -40,7 +47,7 @@ def boxed_sets(
         ranges = [Range(i, i, present(o)) for i, o in enumerate(boxes[video]) if len(o)]
         labelled = VideoLabels(tuple(part for part in ranges if part.labels))
         if not labelled.ranges:
-            raise UsageError(f"'{video}' has no object in any of its {len(paths)} frames")
+            raise name_empty(video, len(paths))
         sets = draw(video, len(paths), labelled, how, any_neighbour=True)
         members += [replace(m, truth=present(boxes[video][m.frame])) for m in sets]
 

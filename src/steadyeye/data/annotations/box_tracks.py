@@ -13,6 +13,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Sample, Tag
+from steadyeye.data.annotations.box_pm_sets import name_empty
 from steadyeye.data.video.frame_folders import absentees, sampler
 from steadyeye.data.video.pm_set_source import FrameSets, Member
 
@@ -44,9 +45,7 @@ def tracked_sequences(name: str, videos: Sequences, classes: Classes) -> FrameSe
         if not 0 < fps < float("inf"):
             raise UsageError(f"fps={fps} of '{video}': give frames a second above 0")
         if not any(len(objects) for objects in videos.boxes[video]):
-            raise UsageError(
-                f"'{video}' has no object in any of its {len(videos.frames[video])} frames"
-            )
+            raise name_empty(video, len(videos.frames[video]))
     members = tuple(
         Member(f"{video}/{i:06d}", f"{video}/scene 0000", video, i, 0, present(objects))
         for video in videos.frames

@@ -240,7 +240,8 @@ def _images(path: Place, entries: Sequence[Mapping[str, Any]]) -> Sequence[Mappi
     without = [image for image in images if "id" not in image]
     if without:
         raise UsageError(
-            f"'{path}' has {number_of(len(without), 'image')} without id, first {without[0]}"
+            f"'{path}' has {number_of(len(without), 'image')} without id, first {without[0]}; "
+            "give each an id"
         )
     for image in images:
         _check_image(path, image)

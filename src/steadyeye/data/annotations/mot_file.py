@@ -169,8 +169,8 @@ def _row(
     number, line = numbered
     if len(line) < len(COLUMNS):
         raise UsageError(
-            f"'{path}' line {number}: {','.join(line)[:80]!r} is no line of MOTChallenge: "
-            f"{', '.join(COLUMNS)}"
+            f"'{path}' line {number}: {','.join(line)[:80]!r} is no line of MOTChallenge; "
+            f"write {', '.join(COLUMNS)}"
         )
     frame, track, left, top, width, height, active, label = (
         read_number(cell, f"'{path}' line {number}, {column}")
@@ -183,7 +183,8 @@ def _row(
         )
     if frame not in range(1, frames + 1):
         raise UsageError(
-            f"'{path}' line {number}: frame {frame:g}, but there are {number_of(frames, 'frame')}"
+            f"'{path}' line {number}: frame {frame:g}, but there are {number_of(frames, 'frame')}; "
+            "correct the number, or add the image"
         )
     x, y = left - 1, top - 1
     place = int(label) - 1

@@ -89,7 +89,9 @@ def _content(path: Path) -> Mapping[str, Any]:
             raise UsageError(f"'{path}': {part} is no list; give a list of objects")
         for number, entry in enumerate(content[part], start=1):
             if not isinstance(entry, dict) or not {"id", key} <= set(entry):
-                raise UsageError(f"'{path}': number {number} of {part} needs id and {key}")
+                raise UsageError(
+                    f"'{path}': number {number} of {part} needs id and {key}; add them"
+                )
             if not isinstance(entry["id"], kind) or isinstance(entry["id"], bool):
                 raise UsageError(
                     f"'{path}': number {number} of {part} has the id {shorten(repr(entry['id']))}; "
@@ -111,7 +113,7 @@ def _box(
 ) -> Candidate:
     where = f"'{path}': box {number}"
     if not isinstance(entry, dict) or not {"image_id", "category_id", "bbox"} <= set(entry):
-        raise UsageError(f"{where} needs image_id, category_id and bbox")
+        raise UsageError(f"{where} needs image_id, category_id and bbox; add them")
     for key in ("image_id", "category_id"):
         if not isinstance(entry[key], int | str):
             raise UsageError(f"{where} has the {key} {shorten(repr(entry[key]))}; give an id")
@@ -121,7 +123,10 @@ def _box(
     if entry["image_id"] not in files:
         raise UsageError(f"{where} is of image {entry['image_id']}, which is not listed; list it")
     if entry["category_id"] not in names:
-        raise UsageError(f"{where} is of category {entry['category_id']}, which is not listed")
+        raise UsageError(
+            f"{where} is of category {entry['category_id']}, which is not listed; add it to "
+            "categories"
+        )
     return Candidate(
         str(entry.get("id", number)),
         files[entry["image_id"]],

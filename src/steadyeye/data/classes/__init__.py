@@ -1,1 +1,1 @@
-"""Class lists, the WordNet ids that give them meaning, and maps between them."""
+"""Class lists with their WordNet ids, and maps between them."""

@@ -93,6 +93,7 @@ def read(text: str) -> Classes:
     `.txt`: a line is a wnid, a name, `wnid name`, `wnid,name` or `name,wnid`. `.csv`: columns
     `name` and, where known, `wnid`. `.json`: a list of names, {name: wnid or null}, or Hugging
     Face's id2label, {"0": name}. In `.txt`, lines that start with `#` are comments.
+    Raises `UsageError` for an unknown name, and for a file that is absent, empty or invalid.
     """
     if not isinstance(text, str):
         raise UsageError(f"{text!r} is no {WHAT}; write the names into a file, one a line")

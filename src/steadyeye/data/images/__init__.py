@@ -1,1 +1,1 @@
-"""Image files: decoded, and their sizes read without decoding them."""
+"""Image files: decoding, and reading the size from the header."""

@@ -1,1 +1,1 @@
-"""Open Images' CSV files: streamed into columns, millions of rows without an object for each."""
+"""Open Images' CSV files, streamed into columns."""

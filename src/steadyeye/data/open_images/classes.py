@@ -72,7 +72,8 @@ def _read_descriptions(path: Path) -> tuple[tuple[str, ...], Classes]:
         twice = [text for text, times in Counter(column).items() if times > 1]
         if twice:
             raise UsageError(
-                f"'{path}' has {number_of(len(twice), 'class')} twice, first '{twice[0]}'"
+                f"'{path}' has {number_of(len(twice), 'class')} twice, first '{twice[0]}'; "
+                "keep one line of each"
             )
     mids, names = zip(*pairs, strict=True)
     return mids, close_list(classes_of_names(dict.fromkeys(names), path))

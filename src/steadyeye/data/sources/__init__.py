@@ -1,1 +1,1 @@
-"""Data to evaluate on: one plugin a file, each a function that returns a `Source`."""
+"""Sources of data to evaluate on: one plugin per file, a function that returns a `Source`."""

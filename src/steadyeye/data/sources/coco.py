@@ -13,7 +13,7 @@ from steadyeye.data.video.paths import resolve_path
 
 
 def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE) -> ColumnImages:
-    """Images with boxes: COCO's JSON of instances, and the folder the images are in.
+    """Images with boxes: an instances JSON of COCO, and the folder of the images.
 
     `annotations`: the JSON. `images`: the folder, not needed to score saved detections; every
     `file_name` has to lead inside it. The box is `bbox`; without one it is that around

@@ -17,7 +17,7 @@ from steadyeye.data.video.pm_set_source import Drawing, FrameSets, Member
 
 
 def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameSets:
-    """DAVIS' layout, JPEGImages/SEQUENCE and Annotations/SEQUENCE: masks as tight boxes.
+    """DAVIS' layout, JPEGImages/SEQUENCE and Annotations/SEQUENCE: masks are read as tight boxes.
 
     `root`: the folder that holds both. `labels`: a sidecar that names the class of each sequence's
     object (`video,labels`); where a sequence has several, its masks are numbered and the labels are

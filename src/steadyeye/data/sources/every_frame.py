@@ -141,7 +141,7 @@ CHOICES = ("detect", "none")
 def every_frame(
     path: str, step: int = 1, cuts: str = "detect", fps: float | None = None
 ) -> WholeClips:
-    """Every frame of videos, a file or a folder, in order and without labels.
+    """Every frame of a video or of a folder of videos, in order and without labels.
 
     `path`: the file or folder. `step`: only every n-th frame. `cuts`: "detect" finds the scene cuts
     (a pass over each video, see `shot_detection`), "none" takes each video for one scene, and a
@@ -234,7 +234,8 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
 def _check_cuts(cuts: str) -> None:
     if cuts not in CHOICES and Path(cuts).suffix.lower() != ".json":
         raise UsageError(
-            f"cuts='{cuts}' is neither 'detect' nor 'none' nor a JSON sidecar that names the cuts"
+            f"cuts='{cuts}' is neither 'detect' nor 'none' nor a JSON sidecar that names the cuts; "
+            "give one of these"
         )
 
 

@@ -123,7 +123,7 @@ def hf_dataset(
     label: str | None = "label",
     classes: str | None = None,
 ) -> _Rows:
-    """An image dataset in the hub's layout of Parquet files, on a disk, `hf://` or a store.
+    """An image data set in the hub's layout of Parquet files, on a disk, on `hf://` or in a store.
 
     `path`: a folder such as `hf://datasets/cifar10`. `split`: the files `SPLIT-*.parquet` or those
     in a folder of that name. `image`, `label`: columns; without a label column, or with None,

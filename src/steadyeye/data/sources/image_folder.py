@@ -46,10 +46,11 @@ class _Images:
 
 
 def image_folder(root: str, classes: str | None = None) -> _Images:
-    """Images in one folder a class; images directly in the root are unlabelled.
+    """Images in one folder per class; images directly in the root are unlabelled.
 
     `root`: the folder of the folders. A folder is named by a class name or a WordNet id. `classes`:
     a known list (`imagenet1k`) or a file with the class list; the folder names, sorted, otherwise.
+    Raises `UsageError` for a folder without images, and for one whose name is no class.
 
     Example: `image_folder(root='val', classes='imagenet1k')`
     """

@@ -18,7 +18,7 @@ SIDES = ("xmin", "ymin", "xmax", "ymax")
 def imagenet_vid(
     root: str, split: str = "val", anchors: int | str = 1, k: int = 10, seed: int = 0
 ) -> FrameSets:
-    """ILSVRC's layout: Data/VID/SPLIT/VIDEO and Annotations/VID/SPLIT/VIDEO, pm-sets from each.
+    """ILSVRC's layout, Data/VID/SPLIT/VIDEO and Annotations/VID/SPLIT/VIDEO, as pm-sets.
 
     `root`: the folder that holds both. `split`: train or val. Corners are taken as they are
     written, half-open. `anchors`: drawn a video, by `seed`, among the frames with an object; "all"
@@ -31,7 +31,9 @@ def imagenet_vid(
     base, how = resolve(root), Drawing(anchors, k, seed)
     data, annotated = base / "Data" / "VID" / split, base / "Annotations" / "VID" / split
     if not data.is_dir() or not annotated.is_dir():
-        raise UsageError(f"'{base}' has no Data/VID/{split} and Annotations/VID/{split}")
+        raise UsageError(
+            f"'{base}' has no Data/VID/{split} and Annotations/VID/{split}; give the folder of both"
+        )
     # videos are one folder below the split, or in train one more
     folders = sorted({path.parent for path in list_files(data, SUFFIXES)})
     frames = {

@@ -6,7 +6,7 @@ from steadyeye.data.video.pm_set_source import Drawing, FrameSets
 
 
 def mot(root: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameSets:
-    """MOTChallenge's layout: SEQUENCE/img1 and SEQUENCE/gt/gt.txt, pm-sets drawn from each.
+    """MOTChallenge's layout, SEQUENCE/img1 and SEQUENCE/gt/gt.txt, as pm-sets.
 
     `root`: the folder of the sequences. A line of gt.txt is frame, id, left, top, width, height,
     active, class, visibility; frames and pixels count from 1, so that boxes begin at left − 1 and

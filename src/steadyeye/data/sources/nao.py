@@ -19,7 +19,7 @@ SPLITS = {
 
 
 def nao(root: str, split: str = "all", ood: str | None = OUTSIDE) -> ColumnImages:
-    """Natural adversarial objects in a folder: what `steadyeye review-export` writes of boxes.
+    """Natural adversarial objects: a folder that `steadyeye review-export` writes for boxes.
 
     `root`: the folder. `split`: train, val, test, or all. Boxes of the category `ood` are of
     objects outside the classes; None: every category is a class. The release of Lau et al. (2021)

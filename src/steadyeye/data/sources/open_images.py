@@ -57,7 +57,7 @@ class ImageFolder:
         if twice:
             raise UsageError(
                 f"'{self.root}' has {number_of(len(twice), 'image')} more than once, first "
-                f"'{min(twice)}'"
+                f"'{min(twice)}'; keep one file of each"
             )
         return paths
 
@@ -239,7 +239,8 @@ def _present(table: ImageTable, folder: ImageFolder | None) -> tuple[ImageTable,
     is_present = np.asarray(pc.is_in(table.ids, value_set=names).to_numpy(zero_copy_only=False))
     if not is_present.any():
         raise UsageError(
-            f"'{folder.root}' holds none of the {number_of(len(table), 'image')} listed"
+            f"'{folder.root}' holds none of the {number_of(len(table), 'image')} listed; give "
+            "the folder of these images"
         )
     foreign = names.filter(pc.invert(pc.is_in(names, value_set=table.ids)))
     texts = [

@@ -16,7 +16,7 @@ from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_n
 
 
 def reviewed(root: str, review: bool = True) -> FrameSets:
-    """A set of `steadyeye sample`, or of `steadyeye review-export`: pm-sets of stored frames.
+    """A set of `steadyeye sample` or `steadyeye review-export`: pm-sets of stored frames.
 
     `root`: the folder. Of a set that was reviewed only accepted anchors and neighbours count; of
     one that was not, all frames but those across a scene cut from their anchor. `review`: where

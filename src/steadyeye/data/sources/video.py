@@ -74,7 +74,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
     boxes: str | None = None,
     cuts: str = "sidecar",
 ) -> FrameSets:
-    """Videos, a file or a folder: anchors drawn uniformly with the frames within ±k of them.
+    """A video or a folder of videos: random anchors with the frames within ±k of them.
 
     `path`: the file or folder, `seed`: of the drawing. `labels`: a JSON or CSV sidecar (see
     `label_sidecar`), one class name for all, or none: then only label-free numbers are offered.

@@ -23,7 +23,7 @@ Size = tuple[int, int] | None
 
 
 def voc(annotations: str, images: str, classes: str | None = None) -> ColumnImages:
-    """Pascal VOC: a folder of XML files, one an image, and the folder of the images they name.
+    """Pascal VOC: a folder of XML files, one per image, and the folder of the images.
 
     `annotations`, `images`: the two folders. VOC counts pixels from 1 and its last one belongs to
     the box: `xmin`, `ymin` less 1 and `xmax`, `ymax` are half-open. `difficult` objects count as

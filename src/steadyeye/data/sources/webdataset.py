@@ -137,7 +137,7 @@ class _Packed:
 
 
 def webdataset(urls: str, classes: str | None = None) -> _Packed:
-    """Images in tar shards, on a disk or a store: `urls='s3://bucket/train-{000..009}.tar'`.
+    """Images in tar shards, on a disk or in a store: `urls='s3://bucket/train-{000..009}.tar'`.
 
     `urls`: a tar, a folder of them, or either with braces: `{000..009}`, `{train,val}`. Files of
     one name up to the first dot of it are one sample, and that name is its id: an image; `.cls`, a

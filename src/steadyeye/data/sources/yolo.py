@@ -26,7 +26,7 @@ CURE = "give yolo(…, root='FOLDER')"
 
 
 def yolo(data: str, split: str = "val", root: str | None = None) -> ColumnImages:
-    """A data.yaml with `names`, and its images with a text file of boxes for each.
+    """A data.yaml with `names`, and images with one text file of boxes for each.
 
     `data`: the data.yaml. `split`: its key that names a folder of images, a `.txt` file with an
     image a line, or a list of these. The labels of `images/…/a.jpg` are `labels/…/a.txt`, a line a
@@ -139,7 +139,7 @@ def _names(path: Path, content: dict[str, Any]) -> list[str]:
             raise UsageError(f"'{path}': the numbers under names: must go from 0, each once")
         names = [by_number[str(number)] for number in range(len(names))]
     if not isinstance(names, list):
-        raise UsageError(f"'{path}': names: is no list of classes")
+        raise UsageError(f"'{path}': names: is no list of classes; write names: [cat, dog]")
     texts = [
         # YAML takes 7 and `no` for other things than texts
         check_text(
@@ -186,7 +186,9 @@ def _boxes(image: Path, form: _Form) -> tuple[Boxes, tuple[int, int] | None]:
     """The boxes of an image and its size, which only its boxes need."""
     parts = list(image.parts)
     if "images" not in parts:
-        raise UsageError(f"'{image}' is not in a folder 'images', so its labels cannot be found")
+        raise UsageError(
+            f"'{image}' is not in a folder 'images'; move it there, and its labels to 'labels'"
+        )
     place = len(parts) - 1 - parts[::-1].index("images")
     parts[place] = "labels"
     path = Path(*parts).with_suffix(".txt")

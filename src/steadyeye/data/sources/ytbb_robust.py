@@ -158,7 +158,7 @@ def _read_annotations(path: Path, classes: Classes) -> dict[str, int]:
                 f"from 0 to 22, and car is 22 there; take it unchanged"
             )
         if labels.setdefault(name, label) != label:
-            raise UsageError(f"{row.place}: another label for '{name}' than before")
+            raise UsageError(f"{row.place}: another label for '{name}' than before; keep one")
     return labels
 
 

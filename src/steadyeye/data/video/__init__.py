@@ -1,1 +1,1 @@
-"""Videos as frames: decoding, labels, shots, drawing anchors, building pm-sets."""
+"""Videos as frames: decoding, labels, shot detection, sampling anchors, building pm-sets."""

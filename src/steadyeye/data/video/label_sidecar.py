@@ -117,7 +117,10 @@ NOTHING = Sidecar(None, {})
 
 
 def read(labels: str | None) -> Sidecar:
-    """The sidecar at a path, or one label for every frame where `labels` is no file name."""
+    """The sidecar at a path, or one label for every frame where `labels` is no file name.
+
+    Raises `UsageError` for a file that is absent, or whose classes or labels are invalid.
+    """
     if labels is None:
         return NOTHING
     path = resolve_path(labels) if URL.match(labels) else Path(labels)
@@ -168,7 +171,10 @@ def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
     labels = entry.get("labels") if isinstance(entry, dict) else None
     several = [labels] if isinstance(labels, str) else labels
     if not isinstance(several, list) or not all(isinstance(label, str) for label in several):
-        raise UsageError(f"the labels '{path}': '{video}' has a range without a list of labels")
+        raise UsageError(
+            f"the labels '{path}': '{video}' has a range without a list of labels; "
+            'give it "labels": [...]'
+        )
     return {**entry, "labels": _names(several)}
 
 

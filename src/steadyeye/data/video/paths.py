@@ -67,7 +67,9 @@ def list_files(path: At, suffixes: frozenset[str]) -> list[At]:
     matching = sorted(file for file in files if file.suffix.lower() in suffixes)
     if not matching:
         kinds = ", ".join(sorted(suffixes))
-        raise UsageError(f"the folder '{path}' holds no file ending in {kinds}")
+        raise UsageError(
+            f"the folder '{path}' holds no file ending in {kinds}; give a folder that does"
+        )
     return matching
 
 

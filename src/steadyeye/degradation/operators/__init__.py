@@ -1,1 +1,1 @@
-"""Degradation operators, one a file, after Swingler 2022."""
+"""Degradation operators, one per file, after Swingler 2022."""

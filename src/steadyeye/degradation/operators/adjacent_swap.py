@@ -12,7 +12,7 @@ KIND = ("stochastic", "local")
 
 
 def adjacent_swap() -> Operator:
-    """Uniform pixels, w h / 20 a level, each exchanged with one of its eight neighbours.
+    """Random pixels, w h / 20 per level, each exchanged with one of its eight neighbours.
 
     At an edge the neighbour is uniform among those that exist; an image of one pixel stays. One
     exchange after the other, at least one. Swingler 2022.

@@ -69,7 +69,7 @@ def callable(
 def _load_function(path: str, level: str | None) -> Any:
     function = attribute(path)
     if not builtins.callable(function):
-        raise UsageError(f"'{path}' is a {type(function).__name__}, not a function")
+        raise UsageError(f"'{path}' is a {type(function).__name__}, not a function; name one")
     if inspect.isclass(function) and level is None:
         raise UsageError(f"'{path}' is a class; name the argument that is its level with level=…")
     return function
@@ -94,7 +94,10 @@ def _call_seeded(
 def _check_image(path: str, returned: Any, image: Image) -> Image:
     pixels = np.asarray(returned.get("image") if isinstance(returned, dict) else returned)
     if pixels.shape != image.shape:
-        raise UsageError(f"'{path}' returns shape {pixels.shape} for an image of {image.shape}")
+        raise UsageError(
+            f"'{path}' returns shape {pixels.shape} for an image of {image.shape}; return the "
+            "same shape"
+        )
     if pixels.dtype != np.uint8:
         _check_values(path, pixels, image)
         # such libraries return whole grey values as floats

@@ -13,7 +13,7 @@ KEPT = (0.4, 0.3, 0.2, 0.1, 0.05)
 
 
 def contrast() -> Operator:
-    """Every value brought nearer to its channel's mean, of whose distance 40 … 5 % stay.
+    """Every value moved towards the mean of its channel; 40 … 5 % of the distance remain.
 
     Severities 1 … 5. Deterministic. Hendrycks and Dietterich 2019.
 

@@ -21,7 +21,7 @@ WINDOW = 3
 
 
 def elastic_transform() -> Operator:
-    """Every pixel read from a place nearby; places move smoothly, by 12.5 … 30 times the draws.
+    """Pixels displaced by a smooth random field, scaled by 12.5 … 30.
 
     Uniform draws of up to 0.5 % of the height, averaged over a normal window of 1 % of each side,
     are multiplied and added to the pixel's place; values are interpolated linearly, edges

@@ -11,7 +11,7 @@ FACTOR = 0.9
 
 
 def fade_black() -> Operator:
-    """Every value × 0.9 a level, at most 255, kept as a float and rounded once, ⌊x + ½⌋.
+    """Every value × 0.9 per level, at most 255, kept as a float and rounded once, ⌊x + ½⌋.
 
     The float matters: rounded at every level, 0.9 × 4 would stay 4. Swingler 2022.
 

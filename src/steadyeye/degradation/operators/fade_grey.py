@@ -12,7 +12,7 @@ FACTOR = 0.9
 
 
 def fade_grey() -> Operator:
-    """HSV saturation × 0.9 a level, hue and value kept; kept as a float and rounded once, ⌊x + ½⌋.
+    """HSV saturation × 0.9 per level, hue and value unchanged; a float, rounded once, ⌊x + ½⌋.
 
     With V the largest channel, a channel c of an HSV colour is V − S V k, k given by the hue: so
     c becomes V − 0.9 (V − c). Grey pixels and grey images stay. Swingler 2022.

@@ -11,7 +11,7 @@ FACTOR = 1.1
 
 
 def fade_white() -> Operator:
-    """Every value × 1.1 a level, at most 255, kept as a float and rounded once, ⌊x + ½⌋.
+    """Every value × 1.1 per level, at most 255, kept as a float and rounded once, ⌊x + ½⌋.
 
     The float matters: rounded at every level, 0.9 × 4 would stay 4. Swingler 2022.
 

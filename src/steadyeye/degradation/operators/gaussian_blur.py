@@ -12,7 +12,7 @@ DEVIATION = (1, 2, 3, 4, 6)
 
 
 def gaussian_blur() -> Operator:
-    """The mean over a normal window of deviation 1 … 6 pixels, rounded once; edges repeated.
+    """A Gaussian filter of standard deviation 1 … 6 pixels, rounded once; edges repeated.
 
     Severities 1 … 5. Deterministic. Hendrycks and Dietterich 2019.
 

@@ -12,7 +12,7 @@ DEVIATION = (0.08, 0.12, 0.18, 0.26, 0.38)
 
 
 def gaussian_noise() -> Operator:
-    """Independent normal noise on every value, its deviation 0.08 … 0.38 of the range.
+    """Independent normal noise on every value, of standard deviation 0.08 … 0.38 of the range.
 
     Severities 1 … 5: the same draws, grown. Hendrycks and Dietterich 2019.
 

@@ -14,7 +14,7 @@ GLASS = ((0.7, 1, 2), (0.9, 2, 1), (1.0, 2, 3), (1.1, 3, 2), (1.5, 4, 2))
 
 
 def glass_blur() -> Operator:
-    """Blurred, then every pixel takes the colour of one at most 1 … 4 pixels away, then blurred.
+    """Blurred, then every pixel gets the colour of one at most 1 … 4 pixels away, then blurred.
 
     As released for ImageNet-C, where the exchange of two pixels is a copy: the other keeps its
     own colour, and steps go one pixel further up and left than down and right. Rows and columns

@@ -10,7 +10,7 @@ KIND = ("deterministic", "global")
 
 
 def global_blur() -> Operator:
-    """The 5 × 5 mean of the level before, rounded; the image is mirrored at its edges.
+    """The 5 × 5 mean of the previous level, rounded; the image is mirrored at its edges.
 
     The mirror does not repeat the edge pixel itself. Swingler 2022.
 

@@ -11,7 +11,7 @@ NORMS = ("linf", "l2")
 
 
 def gradient_descent(step: float = 1.0, norm: str = "linf") -> Operator:
-    """One step against the gradient of the true class's probability a level.
+    """One step per level against the gradient of the true class's probability.
 
     `step`: its size in grey values of 255. `norm`: "linf", every value moves by `step` against
     the sign of its gradient; "l2", along the gradient, the root mean square of the move being

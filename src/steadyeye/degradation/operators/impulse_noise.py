@@ -14,7 +14,7 @@ SHARE = (0.03, 0.06, 0.09, 0.17, 0.27)
 
 
 def impulse_noise() -> Operator:
-    """A share of all values, 3 … 27 %, each turned to 0 or to 255; channels on their own.
+    """A share of all values, 3 … 27 %, each set to 0 or to 255; each channel on its own.
 
     Severities 1 … 5: what a severity turns stays turned at the next. Hendrycks and Dietterich 2019.
 

@@ -13,7 +13,7 @@ QUALITY = (25, 18, 15, 10, 7)
 
 
 def jpeg_compression() -> Operator:
-    """The image as JPEG of quality 25 … 7, its colours at half the sides.
+    """The image as JPEG of quality 25 … 7, with chroma at half the resolution.
 
     By the encoder of `jpeg`, which is nearly Pillow's: see there. Deterministic. Severities 1 … 5.
     Hendrycks and Dietterich 2019.

@@ -12,7 +12,7 @@ SIDES = (2, 10)
 
 
 def local_blur() -> Operator:
-    """Boxes of 2…10 px a side, h + w a level, each replaced by its own mean per channel.
+    """Boxes with sides of 2…10 px, h + w per level, each replaced by its own mean per channel.
 
     One after the other, so that a box may blur what another has blurred; means are rounded. A
     side is never longer than the image. Swingler 2022.

@@ -14,7 +14,7 @@ SIDES = (0.6, 0.5, 0.4, 0.3, 0.25)
 
 
 def pixelate() -> Operator:
-    """The mean of each box of pixels of an image of 60 … 25 % of the sides, repeated.
+    """The mean of each block of pixels: the image at 60 … 25 % of its sides, enlarged again.
 
     Boxes of whole pixels: a pixel counts where its centre lies. Deterministic. Severities 1 … 5.
     Hendrycks and Dietterich 2019.

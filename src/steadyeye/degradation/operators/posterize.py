@@ -10,7 +10,7 @@ KIND = ("deterministic", "global")
 
 
 def posterize() -> Operator:
-    """Bins of width 255 / b, b = 32 − level, a channel; bin i becomes (i + 1) 255 / b, rounded.
+    """Bins of width 255 / b, b = 32 − level, per channel; bin i becomes (i + 1) 255 / b, rounded.
 
     Of the image itself, not of the level before. 255 falls into the last bin; ½ rounds up.
     Swingler 2022.

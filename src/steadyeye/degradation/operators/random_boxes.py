@@ -12,7 +12,7 @@ SIDES = (2, 5)
 
 
 def random_boxes() -> Operator:
-    """(h + w) / 10 black boxes a level, sides uniform in 2…5 px, wholly inside the image.
+    """(h + w) / 10 black boxes per level, sides uniform in 2…5 px, wholly inside the image.
 
     At least one box, and a side is never longer than the image. Swingler 2022.
 

@@ -11,7 +11,7 @@ KIND = ("stochastic", "local")
 
 
 def random_noise() -> Operator:
-    """A fiftieth of the pixels, w h / 50 a level, get a uniform random colour.
+    """A fiftieth of the pixels, w h / 50 per level, get a uniform random colour.
 
     Pixels are drawn with repeats, at least one. Swingler 2022.
 

@@ -12,7 +12,7 @@ KIND = ("stochastic", "local")
 
 
 def random_swap() -> Operator:
-    """Pairs of uniform pixels exchanged, w h / 20 a level, one after the other, at least one.
+    """Pairs of random pixels exchanged, w h / 20 per level, one after the other, at least one.
 
     No pixel is lost: the colours of the image stay the same multiset. Swingler 2022.
 

@@ -19,7 +19,7 @@ PART = uint64(24)
 
 
 def shot_noise() -> Operator:
-    """Every value counted anew: Poisson of value × 60 … 3 photons, over as many, at most 255.
+    """Every value replaced by a Poisson count at 60 … 3 photons for the full range, at most 255.
 
     Severities 1 … 5, at each the count at the same quantile. Hendrycks and Dietterich 2019.
 

@@ -30,7 +30,7 @@ the share of the image at each severity: as released for ImageNet-C."""
 
 
 def snow() -> Operator:
-    """Flakes that fall in one direction, and those turned half round, over a whitened image.
+    """Random flakes in one direction and its opposite, over a whitened image.
 
     Flakes are normal draws above a threshold, enlarged and smeared along a ray within 45° of the
     vertical. Below them 20 … 45 % of the image is replaced by its grey value × 1.5 + 0.5, where

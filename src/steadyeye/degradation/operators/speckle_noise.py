@@ -12,7 +12,7 @@ DEVIATION = (0.15, 0.2, 0.35, 0.45, 0.6)
 
 
 def speckle_noise() -> Operator:
-    """Independent normal noise on every value, its deviation 15 … 60 % of the value itself.
+    """Independent normal noise on every value, of standard deviation 15 … 60 % of the value.
 
     Severities 1 … 5: the same draws, grown. One of the four extra corruptions. Hendrycks and
     Dietterich 2019.

@@ -13,7 +13,7 @@ ADDED = 20
 
 
 def white_fog() -> Operator:
-    """A fifth of the pixels, w h / 5 a level, + 20 on each channel, saturating at 255.
+    """A fifth of the pixels, w h / 5 per level, + 20 on each channel, saturating at 255.
 
     Pixels are drawn with repeats, at least one; a pixel drawn twice brightens twice. Swingler 2022.
 

@@ -7,7 +7,7 @@ KIND = ("stochastic", "local")
 
 
 def white_lines() -> Operator:
-    """One white 1-px antialiased line a level, from the left or top to the right or bottom edge.
+    """One white 1-px antialiased line per level, from the left or top to the right or bottom edge.
 
     Both ends are uniform over the pixels of their two edges. Swingler 2022.
 

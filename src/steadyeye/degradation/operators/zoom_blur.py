@@ -19,7 +19,7 @@ FACTORS = tuple(
 
 
 def zoom_blur() -> Operator:
-    """The mean of the image and of a dozen of its enlargements, up to 11 … 31 % larger.
+    """The mean of the image and a dozen of its enlargements, up to 11 … 31 % larger.
 
     Each is the middle of the image, enlarged by linear interpolation so that the corners stay, and
     cut at the right and at the bottom to the size of the image. Deterministic. Severities 1 … 5.

@@ -1,1 +1,1 @@
-"""Regions of images as vectors: crops, neighbours, clusters, density ratios."""
+"""Regions of images as feature vectors: crops, neighbours, clusters, density ratios."""

@@ -1,1 +1,1 @@
-"""Confident mistakes of detectors: causes, one candidate a mistake, ranking by novelty."""
+"""Confident mistakes of detectors: causes, one candidate per mistake, ranking by novelty."""

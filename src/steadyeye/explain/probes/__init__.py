@@ -1,1 +1,1 @@
-"""Probes: images changed to explain detections, one a file; see `steadyeye.explain`."""
+"""Probes, one per file: images changed to explain detections; see `steadyeye.explain`."""

@@ -6,7 +6,7 @@ from steadyeye.explain.context import Probe, Subject
 
 
 def attribution(subject: Subject) -> Probe:
-    """Integrated gradients where the detector can be opened, and RISE where it is a black box.
+    """Integrated gradients of detectors with gradients, and RISE of all others.
 
     Which of the two it was is said with every number. Either has settings of its own,
     which are given with its name: see `integrated_gradients` and `rise`.

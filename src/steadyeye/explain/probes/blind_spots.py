@@ -40,7 +40,7 @@ def blind_spots(
     enlarge: float = ENLARGE,
     most: int = MOST,
 ) -> Probe:
-    """What a classifier makes of the crops of both sets, as vectors.
+    """Feature vectors of a classifier for the crops of both sets.
 
     `embedder`: the spec of a classifier, read at `layer` (by default what its last layer reads), or
     of a callable whose output is the vector. `of`: "detections", the confident ones; "truth", the

@@ -119,7 +119,7 @@ def _fill_baseline(image: Image, baseline: str) -> Image:
 
 
 def integrated_gradients(subject: Subject, baseline: str = "black", steps: int = MOST) -> Probe:
-    """Images as they are, with the integrated gradients of each target's class score.
+    """Unchanged images, with the integrated gradients of each target's class score.
 
     For detectors that can be opened: torchvision's, those of transformers, and functions that say
     how (`steadyeye.models.introspection.differentiable`). `baseline`: "black", or "grey", the

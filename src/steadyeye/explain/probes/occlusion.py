@@ -9,7 +9,7 @@ from steadyeye.explain.targets import Target
 
 
 def occlusion(subject: Subject, patches: int = 12, fill: int = 127) -> Probe:
-    """Images with a grey patch at each place of a grid, one at a time.
+    """Images with a grey patch at each position of a grid, one at a time.
 
     `patches`: places along each axis; a patch is two strides long, a sixth of the height and width
     where there are twelve. `fill`: its grey value. Mask 0 is the image as it is. Raises

@@ -19,7 +19,7 @@ LEAST = 2
 def patch_shuffle(
     subject: Subject, repeats: int = 10, swaps: int = 3, share: float = 0.25
 ) -> Probe:
-    """Images in which random equal patches inside the target's box have changed places.
+    """Images in which random equal patches inside the target's box are swapped.
 
     Each of the `repeats` swaps two patches that do not overlap, `swaps` times, one upon the other;
     patches have `share` of the box's width and height, rounded down to whole pixels, and lie wholly

@@ -11,7 +11,7 @@ from steadyeye.explain.targets import Target
 def rise(
     subject: Subject, masks: int = 400, cells: int = 8, keep: float = 0.5, fill: int = 0
 ) -> Probe:
-    """Images under smooth random masks, each place shown or hidden (RISE, D-RISE).
+    """Images under smooth random masks that show or hide each position (RISE, D-RISE).
 
     `masks`: a target. `cells`: of the grid along each axis, each shown with probability `keep`;
     what is hidden has the grey value `fill`. A mask is drawn from (seed, target, number) alone; 0

@@ -1,1 +1,1 @@
-"""What is measured of frames and of pairs of them, and which of it goes with mistakes."""
+"""Measurements of frames and frame pairs, and their relation to mistakes."""

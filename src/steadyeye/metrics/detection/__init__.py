@@ -1,1 +1,1 @@
-"""What numbers about detections share: matching boxes to ground truth, average precision."""
+"""What metrics of detectors share: matching boxes to ground truth, average precision."""

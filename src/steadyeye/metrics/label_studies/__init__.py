@@ -1,1 +1,1 @@
-"""What few labels say of a model: which sets to ask for, what they show, when it is enough."""
+"""Conclusions from few labels: which sets to label, what they show, when they are enough."""

@@ -1,1 +1,1 @@
-"""A model's predictions along time: how long each holds, how sure it is, where it changes."""
+"""A model's predictions along time: their durations, confidences and changes."""

@@ -1,1 +1,1 @@
-"""The published testbed of models, and the line through it."""
+"""The published testbed of models, and the line fitted to it."""

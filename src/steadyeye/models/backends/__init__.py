@@ -1,1 +1,1 @@
-"""One model plugin a file: a factory whose keyword arguments are those of the spec."""
+"""Model backends: one plugin per file, a factory with the keyword arguments of the spec."""

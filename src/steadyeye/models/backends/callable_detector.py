@@ -14,7 +14,7 @@ from steadyeye.models.runtimes.python_function import read_fingerprint, source_t
 
 
 def callable_detector(*, path: str, classes: str = "coco") -> Detector:
-    """A Python function `package.module:function`: a list of images → boxes of each.
+    """A Python function `package.module:function`: a list of images → the boxes of each image.
 
     `path`: where the function is. Images are (h, w, 3) uint8 RGB. It returns (boxes, scores,
     labels) an image: (n, 4) x0 y0 x1 y1 in pixels, (n,) in 0…1, (n,) indices into `classes` (`coco`
@@ -24,13 +24,13 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
     `threshold` says below which score it returns nothing, 0.0 where it has none. Where it has an
     attribute `fix_candidates`, image →
     `steadyeye.models.introspection.differentiable.FixedCandidates`, it can be explained with
-    integrated gradients.
+    integrated gradients. Raises `UsageError` for a path that names no function.
 
     Example: `callable_detector(path='my_models:detect', classes='coco')`
     """
     function = attribute(path)
     if not builtins.callable(function):
-        raise UsageError(f"'{path}' is a {type(function).__name__}, not a function")
+        raise UsageError(f"'{path}' is a {type(function).__name__}, not a function; name one")
     name = path.rpartition(":")[2]
     names = read(classes)
     recipe: dict[str, Any] = {"runtime": "python", "precision": "as returned"}

@@ -32,7 +32,7 @@ if "TRANSFORMERS_VERBOSITY" not in os.environ:
 def hf(
     *, name: str, classes: str | None = None, runtime: str = "onnx", precision: str = "fp32"
 ) -> Model | Detector:
-    """An image classifier or detector of Hugging Face: a folder or a name on the hub; safetensors.
+    """An image classifier or detector of Hugging Face, from a folder or the hub; safetensors.
 
     `name`: the folder or the name. `precision`: "fp32", in torch also "bf16" and "fp16". A detector
     is one whose configuration says ForObjectDetection; it runs in torch, with the library's own

@@ -24,7 +24,7 @@ def litert(
     recipe: Mapping[str, Any] | None = None,
     decoder: str | None = None,
 ) -> Model | Detector:
-    """A .tflite file, of floats or quantised, on LiteRT.
+    """A .tflite file, float or quantised, run by LiteRT.
 
     `path`: the file. `classes`: `imagenet1k`, `coco` or a class file; ImageNet-1k's if left out of
     a classifier of 1,000 outputs, or of 1,001, the first of which is then the background and left

@@ -18,7 +18,7 @@ from steadyeye.models.runtimes.probe_images import with_output
 def onnx(
     *, path: str, classes: str, recipe: Mapping[str, Any] | None = None, runtime: str = "onnx"
 ) -> Model:
-    """An ONNX file with one image input and one row of scores an image.
+    """An ONNX classifier with one image input and one row of scores per image.
 
     `path`: the file. `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size,
     resize, mean, std, interpolation, output, layout; size and layout default to what the file

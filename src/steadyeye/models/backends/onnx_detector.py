@@ -20,7 +20,7 @@ def onnx_detector(
     recipe: Mapping[str, Any] | None = None,
     runtime: str = "onnx",
 ) -> Detector:
-    """An ONNX file of a detector with one image input.
+    """An ONNX detector with one image input.
 
     `path`: the file. `decoder`: what its outputs mean, found from their names and shapes if left
     out: "yolox", "yolox_decoded", "ultralytics", "ultralytics_rtdetr",

@@ -33,7 +33,7 @@ def open_clip(
     runtime: str = "onnx",
     precision: str = "fp32",
 ) -> Model:
-    """A model of open_clip: the class whose text is most like the image.
+    """A model of open_clip: it predicts the class whose text is most similar to the image.
 
     `name`: of its architecture, "ViT-B-32". `pretrained`: the tag of its weights, as
     "laion2b_s34b_b79k", or their file; None: random weights, to try it. `classes`, `prompts`: as of

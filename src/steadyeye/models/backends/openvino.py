@@ -23,7 +23,7 @@ def openvino(
     decoder: str | None = None,
     precision: str = "f32",
 ) -> Model | Detector:
-    """A model on OpenVINO: an .xml file with its .bin, the folder of an export, or an ONNX file.
+    """A model for OpenVINO: an .xml file with its .bin, the folder of an export, or an ONNX file.
 
     `path`: the file or folder. `classes`: `imagenet1k`, `coco` or a class file; of a classifier of
     1,000 outputs ImageNet-1k's if left out, of a detector as of `onnx_detector`. `recipe`: as of

@@ -30,7 +30,7 @@ def timm(
     runtime: str = "onnx",
     precision: str = "fp32",
 ) -> Model:
-    """A model of timm by its name, with the preprocessing its configuration states.
+    """A model of timm by name, with the preprocessing of its configuration.
 
     `name`: as timm lists it. `runtime`: "onnx", "torch", or "cuda" on GPUs; `precision`: "fp32", in
     torch also "bf16" and "fp16". `checkpoint`: a state dict instead of the pretrained weights;

@@ -37,7 +37,7 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
     precision: str = "fp32",
     size: Sequence[int] | None = None,
 ) -> Model | Detector:
-    """A classifier or detector of torchvision by its name, prepared as its weights' transforms say.
+    """A classifier or detector of torchvision by name, with the transforms of its weights.
 
     `name`: as torchvision lists it. `runtime`: "onnx", "torch", or "cuda" on GPUs; `precision`:
     "fp32", in torch also "bf16" and "fp16". `weights`: an entry such as "IMAGENET1K_V2"; None:

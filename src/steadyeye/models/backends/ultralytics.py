@@ -22,7 +22,7 @@ package = library("ultralytics")
 def ultralytics(
     *, path: str, classes: str | None = None, size: int = 640, allow_pickle: bool = False
 ) -> Detector:
-    """A .pt file of Ultralytics, asked by `predict` of its package, one image at a time.
+    """A .pt file of Ultralytics, run by `predict` of its package, one image at a time.
 
     The package is not installed with steadyeye: `pip install ultralytics`, under its licence,
     AGPL-3.0. `path`: the file, or a .yaml of its architecture, whose weights are then random.

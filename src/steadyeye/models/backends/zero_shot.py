@@ -31,7 +31,7 @@ def zero_shot(
     runtime: str = "onnx",
     precision: str = "fp32",
 ) -> Model:
-    """CLIP, SigLIP and their kin of Hugging Face: the class whose text is most like the image.
+    """CLIP, SigLIP and similar models: the class whose text is most similar to the image.
 
     `name`: a folder or a name on the hub; safetensors. `classes`: `imagenet1k`, another known list
     or a class file: what the texts name. `prompts`: a template with {} for the class, or a list of

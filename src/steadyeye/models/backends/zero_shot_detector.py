@@ -24,7 +24,7 @@ transformers = library("transformers")
 
 
 def zero_shot_detector(*, name: str, classes: str, prompt: str = "{}") -> Detector:
-    """A detector that is told its classes in words; it runs in torch, one image at a time.
+    """A detector with classes given as words; it runs in torch, one image at a time.
 
     `name`: a folder or a name on the hub; safetensors. `classes`: `coco`, another known list or a
     class file. `prompt`: a template with {} for the class, part of the model's fingerprint as the

@@ -1,1 +1,1 @@
-"""Models that `finetune` trained: new heads, and the folders that hold them."""
+"""Models that `finetune` trained: new heads, and the folders of the trained models."""

@@ -1,1 +1,1 @@
-"""What is inside a model: layers, embeddings, gradients, several labels at once."""
+"""Access to the inside of a model: layers, embeddings, gradients, several labels at once."""

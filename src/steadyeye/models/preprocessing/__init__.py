@@ -1,1 +1,1 @@
-"""From an image to the input of a network: resize, crop, normalise."""
+"""From an image to the input of a network: resizing, cropping, normalising."""

@@ -1,4 +1,4 @@
-"""Running a network: on ONNX Runtime, torch, GPUs or a Python function."""
+"""Runtimes of networks: ONNX Runtime, torch, GPUs, Python functions."""
 
 import os
 

@@ -277,7 +277,9 @@ def _pair(value: Any, key: str = "resize") -> tuple[int, int]:
         height, width = value
         return int(height), int(width)
     except (TypeError, ValueError):
-        raise UsageError(f"{key}={value!r} is neither a side nor (height, width)") from None
+        raise UsageError(
+            f"{key}={value!r} is neither a side nor (height, width); give one of these"
+        ) from None
 
 
 def _three(key: str, value: Any) -> tuple[float, float, float]:
@@ -285,5 +287,7 @@ def _three(key: str, value: Any) -> tuple[float, float, float]:
         values = [float(value)] * 3 if isinstance(value, int | float) else list(map(float, value))
         red, green, blue = values
     except (TypeError, ValueError):
-        raise UsageError(f"{key}={value!r} is neither one number nor three (R, G, B)") from None
+        raise UsageError(
+            f"{key}={value!r} is neither one number nor three (R, G, B); give one of these"
+        ) from None
     return red, green, blue

@@ -205,7 +205,7 @@ def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.I
     source = str(model) if isinstance(model, Path) else model
     if isinstance(model, Path):
         if not model.is_file():
-            raise UsageError(f"there is no ONNX file '{model}'")
+            raise UsageError(f"there is no ONNX file '{model}'; check the path")
         data_files(model)
     elif list_entries(model, name):
         raise UsageError(f"'{name}' keeps data in other files; give the file, not its bytes")

@@ -81,7 +81,10 @@ class FunctionClassifier:
             return np.zeros((0, len(self.classes or ())), dtype=np.float32)
         widths = {part.shape[1] for part in parts}
         if len(widths) > 1:
-            raise UsageError(f"{self.name} gives rows of different widths: {sorted(widths)}")
+            raise UsageError(
+                f"{self.name} gives rows of different widths: {sorted(widths)}; "
+                "return one score per class"
+            )
         order = np.concatenate([np.array(rows, dtype=np.intp) for rows in groups.values()])
         scores = np.empty((len(ready), widths.pop()), dtype=np.float32)
         scores[order] = np.concatenate(parts)

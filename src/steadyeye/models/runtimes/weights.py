@@ -49,7 +49,9 @@ def state_dict(path: Path) -> dict[str, Tensor]:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
     if not isinstance(content, Mapping) or not _tensors(content):
-        raise UsageError(f"'{path}' holds no state dict but a {type(content).__name__}")
+        raise UsageError(
+            f"'{path}' holds a {type(content).__name__}, not a state dict; save model.state_dict()"
+        )
     # DataParallel and DistributedDataParallel put 'module.' before every name
     return {str(key).removeprefix("module."): value for key, value in content.items()}
 
@@ -66,7 +68,7 @@ def load_content(path: Path) -> Any:
     except UsageError:
         raise
     except FileNotFoundError as error:
-        raise UsageError(f"there is no file '{path}'") from error
+        raise UsageError(f"there is no file '{path}'; check the path") from error
     except pickle.UnpicklingError as error:
         raise UsageError(
             f"'{path}' holds pickled objects, which may run code when they are loaded; "
@@ -176,7 +178,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except FileNotFoundError as error:
-        raise UsageError(f"there is no file '{path}'") from error
+        raise UsageError(f"there is no file '{path}'; check the path") from error
     except SafetensorError as error:
         raise UsageError(f"'{path}' is no safetensors file: {error}; copy it again") from error
 
@@ -199,7 +201,7 @@ def load_module(path: str, allow_pickle: bool = False) -> nn.Module:
         return _build_module(path.removeprefix("py:"))
     file = Path(path).expanduser()
     if not file.is_file():
-        raise UsageError(f"there is no model file '{path}'")
+        raise UsageError(f"there is no model file '{path}'; check the path")
     entries = _entries(file)
     if any("/code/" in entry for entry in entries):
         with _explain_damage(file):
@@ -242,7 +244,10 @@ def _build_module(path: str) -> nn.Module:
     target = attribute(path)
     built = target if isinstance(target, nn.Module) else target()
     if not isinstance(built, nn.Module):
-        raise UsageError(f"'{path}' gives a {type(built).__name__}, not a torch.nn.Module")
+        raise UsageError(
+            f"'{path}' gives a {type(built).__name__}, not a torch.nn.Module; name a function that "
+            "returns one"
+        )
     return built.eval()
 
 
@@ -260,7 +265,9 @@ def _load_pickled(file: Path, allow_pickle: bool) -> nn.Module:
         content = torch.load(file, map_location="cpu", weights_only=False)
         if isinstance(content, nn.Module):
             return content.eval()
-        raise UsageError(f"'{file}' holds a {type(content).__name__}, not a torch.nn.Module")
+        raise UsageError(
+            f"'{file}' holds a {type(content).__name__}, not a torch.nn.Module; save the model"
+        )
     try:
         state_dict(file)
     except UsageError as error:

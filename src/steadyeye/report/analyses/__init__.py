@@ -1,1 +1,1 @@
-"""What the numbers mean: one section of the report a file, from sealed predictions alone."""
+"""Analyses, one section of the report per file, from sealed predictions alone."""

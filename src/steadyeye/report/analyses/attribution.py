@@ -26,7 +26,7 @@ NAMES = {"integrated_gradients": "integrated gradients", "rise": "RISE", "occlus
 
 @needs("target", "attribution")
 def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
-    """The share of Σ|attribution| inside the box, of confident mistakes and correct detections.
+    """The share of attribution inside the box, of confident mistakes and correct detections.
 
     By integrated gradients (torch), or by RISE or occlusion (black boxes), as the section says.
     Lau et al. 2021, Figure 7. None where no target has an attribution.

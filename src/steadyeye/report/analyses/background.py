@@ -22,7 +22,7 @@ GUESSED = (
 
 @needs("target", "background")
 def background(evaluated: Sequence[Evaluated]) -> Section | None:
-    """|Δ probability| of confident mistakes and of correct detections before other backgrounds.
+    """|Δ probability| on other backgrounds, of confident mistakes and correct detections.
 
     A detection that survives a new background rests on the object, not on its surroundings.
     Lau et al. 2021, Figure 6. None where nothing could be tried.

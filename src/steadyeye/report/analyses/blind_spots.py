@@ -31,7 +31,7 @@ KINDS = {"detections": "confident detections", "truth": "true boxes", "images": 
 
 @needs("target", "blind_spots")
 def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
-    """The spots where the data has far more than the reference, and how often they go wrong.
+    """Regions where the reference is sparse, and how often the model is wrong there.
 
     k-NN density ratios of the features of both sets against shuffled labels
     (`steadyeye.explain.embedding.density_ratio`), HDBSCAN spots of the points that stand out, and a

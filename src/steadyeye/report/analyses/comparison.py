@@ -27,7 +27,7 @@ SHOWN = {True: "clear difference", False: "no clear difference"}
 
 @needs()
 def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Models on the same samples: ranks that the data can tell, and all paired differences.
+    """Models on the same samples: ranks for clear differences only, and all paired differences.
 
     None for a single model, and where models did not see the same samples.
 

@@ -43,7 +43,7 @@ class _Curve:
 
 @needs("truth", "group", "offset")
 def conditional_robustness(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Conditional robustness beside pm-k given that the anchor is right, by distance.
+    """Conditional robustness compared with pm-k of right anchors, by distance.
 
     None where no model has the metric. Gu et al., "Using Videos to Evaluate Image Model
     Robustness", 2019; Shankar et al., Figures 8 and 9.

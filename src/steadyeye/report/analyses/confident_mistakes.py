@@ -25,7 +25,7 @@ PAIRS = 20  # rows of the table of confusions
 
 @needs("boxes", "detections")
 def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> Section | None:
-    """Confident detections that are wrong, by cause, what is taken for what, and pictures of them.
+    """Confident wrong detections: their causes, the classes they confuse, and pictures.
 
     `score`: to be exceeded. Every image counts, anchors and neighbours alike. Causes as in
     `explain.mining.causes` (Lau et al. 2021, Section 3); pictures are of each mistake once. None

@@ -17,7 +17,7 @@ LISTED, SHOWN, PICTURES = 20, 6, 4
 
 @needs("boxes", "detections")
 def confusion_pairs(evaluated: Sequence[Evaluated], score: float = SCORE) -> Section | None:
-    """Which classes are confidently taken for which, how often, and as often when less sure.
+    """Pairs of classes that are confidently confused, how often, and how often at lower scores.
 
     `score`: to be exceeded. Of egregious misclassifications (Lau et al. 2021, Section 3.1):
     detections with a score above it on an object at IoU above 0.5, none of which has their class.

@@ -41,7 +41,7 @@ HEIGHT = 150  # of a chart, in pixels
 
 @needs("truth", "operator", "level", "profile")
 def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Models that were trained further beside what they were, in sweeps of the same images.
+    """Fine-tuned models compared with their base models on the same degraded images.
 
     Accuracy of the images themselves and under degradation, the share kept of what each model has
     right at level 0, profiles, and how far failure points moved. None where no model was trained

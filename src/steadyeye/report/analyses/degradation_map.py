@@ -15,7 +15,7 @@ CELL = 15
 
 @needs("truth", "operator", "level", "profile")
 def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
-    """A heat map of accuracy, operators by what they cost, a map a model.
+    """One heat map of accuracy per model, with the operators in the order of their cost.
 
     None where no model has `degraded_accuracy`.
 

@@ -23,7 +23,7 @@ HEIGHT = 120  # of a chart, in pixels
 
 @needs("truth", "operator", "level", "profile")
 def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Accuracy, probability and rank, or mAP and objects found, by level, a chart an operator.
+    """Accuracy, probability and rank, or mAP and recall, by level, one chart per operator.
 
     None where no model has a result of these. Swingler 2022, Figures 4–6.
 

@@ -13,7 +13,7 @@ from steadyeye.report.comparison.leaderboards import RankedModel, leaderboard, r
 
 @needs("truth", "operator", "level", "profile")
 def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Models by their accuracy over all operators and levels, on all images alike.
+    """Models ranked by accuracy over all operators and levels, on all images.
 
     A rank is 1 + the number of models that are shown to be better, by the paired bootstrap over
     images (or videos) with Holm's allowance for all pairs. None for a single model, or where models

@@ -31,7 +31,7 @@ SEARCHED = (
 
 @needs("truth", "operator", "level")
 def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
-    """The level at which accuracy first is below each threshold, and how the images are then.
+    """The first level with accuracy below each threshold, and how degraded the images are there.
 
     None where no model has `failure_points`. Beside it the published 50 % points of three
     networks. Swingler 2022, Tables 1–3.

@@ -17,7 +17,7 @@ from steadyeye.degradation.curves import UNKNOWN, Profiles, profiles
 
 @needs("truth", "operator", "level")
 def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
-    """The picture of one image at level 0 and at the failure points, a strip an operator.
+    """One image at level 0 and at the failure points, one strip per operator.
 
     Of the first model; the image is the one whose own accuracy over all operators and levels is
     the median. Thresholds that are reached at the same level share a picture; where one is not

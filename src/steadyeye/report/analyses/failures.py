@@ -30,7 +30,7 @@ class _Failure:
 
 @needs("truth", "group", "offset")
 def failures(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Right anchors beside the frame that breaks them, the most confident mistake first.
+    """Right anchors with the frame that breaks them, the most confident mistake first.
 
     Of an anchor's wrong neighbours the most confident one is shown (ties: smallest |offset|, then
     the earlier); a frame that breaks several anchors is shown once a model. At most 24 over all

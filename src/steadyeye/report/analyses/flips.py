@@ -21,7 +21,7 @@ ROWS = 30
 
 @needs("group", "frame")
 def flips(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Flip rate a video, and the most confident changes of mind in pictures; no labels needed.
+    """The flip rate of each video, and pictures of the most confident changes; needs no labels.
 
     A flip's confidence is the lower of its two frames'. None where no two frames are consecutive.
 

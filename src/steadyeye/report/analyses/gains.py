@@ -30,7 +30,7 @@ OF_BOXES = ("map", "pm_k_map", "map_drop")
 
 @needs()
 def gains(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Models that were trained further beside what they were: original, perturbed and drop.
+    """Fine-tuned models compared with their base models: accuracy, pm-k and drop.
 
     Paired, on the same samples: those that one of the two did not predict are left out for both.
     None where no model was trained from another one that is there.

@@ -29,7 +29,7 @@ Series = dict[str, tuple[Distribution, float]]
 
 @needs("group", "offset", "linf")
 def linf_distances(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Shares of pairs within an ℓ∞ distance: of all, of accepted ones, and of each model's breaks.
+    """The ℓ∞ distances of all pairs, of accepted pairs, and of the pairs that break each model.
 
     A model's breaks are the neighbours it gets wrong while their anchor is right. None without a
     measured pair. Shankar et al., Figure 10.

@@ -20,7 +20,7 @@ from steadyeye.metrics.sequences.true_tracks import TrueTracks, follow
 
 @needs("boxes", "detections", "tracks")
 def lost_tracks(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Recall and stability errors of true objects by class, and odds of losing one.
+    """Recall and stability errors of true objects by class, and the odds of losing an object.
 
     None where no model has `object_recall` of an object.
     """

@@ -22,7 +22,7 @@ IOU = (0.5,)
 
 @needs("boxes", "detections", "group", "offset")
 def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
-    """AP at IoU 0.5 of anchors and worst frames by class and by object size; frame AP by offset.
+    """AP at IoU 0.5 of anchors and worst frames by class and object size; frame AP by offset.
 
     None where no model has `pm_k_map`. Sizes are COCO's: below 32², to 96², above, in pixels.
 

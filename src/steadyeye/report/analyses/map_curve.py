@@ -22,7 +22,7 @@ METRICS = {"pm_k_map": "pm-k mAP", "localization": "localization"}
 
 @needs("boxes", "detections", "group", "offset")
 def map_curve(evaluated: Sequence[Evaluated]) -> Section | None:
-    """The mAP over the worst frame within ±k, and the same with one class, against k.
+    """The mAP of the worst frames within ±k against k, also with all classes merged into one.
 
     None where no model has either result with a value. Shankar et al., Table 3.
 

@@ -62,7 +62,7 @@ class _Followed:
 
 @needs("group", "scene", "frame", "seconds")
 def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Blink rate by class, and the blinks before and after which the detector is most confident.
+    """Blink rate by class, and the blinks around which the detector is most confident.
 
     None where no model has `blink_rate`, or no object has 5 detections.
 

@@ -60,7 +60,7 @@ class _Line:
 
 @needs("truth", "group", "offset")
 def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
-    """The share of the frames at each offset that are wrong while their anchor is right.
+    """The share of wrong frames at each offset from right anchors.
 
     A line a model and one over all models, each frame counting once a model; where a review was
     tagged another one with the frames that it did not accept. None where no set has a neighbour.

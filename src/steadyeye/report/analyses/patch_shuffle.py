@@ -18,7 +18,7 @@ NAMES = ProbeNames(
 
 @needs("target", "patch_shuffle")
 def patch_shuffle(evaluated: Sequence[Evaluated]) -> Section | None:
-    """|Δ probability| of confident mistakes and of correct detections with patches swapped.
+    """|Δ probability| after a shuffle of patches, of confident mistakes and correct detections.
 
     A detection that survives the shuffling of its inside rests on texture more than on shape.
     Lau et al. 2021, Figure 10. None where nothing could be tried.

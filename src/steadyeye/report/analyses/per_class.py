@@ -52,7 +52,7 @@ class _Median:
 
 @needs("truth", "group", "offset")
 def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Accuracy and pm-k of each class, over the anchors that carry it, and the median drop.
+    """Accuracy and pm-k of each class over the anchors that carry it, and the median drop.
 
     An anchor with several labels counts for each. Classes that no class of the model stands for
     cannot be lost: the median is without them and says how many they are. The median's interval

@@ -23,7 +23,7 @@ from steadyeye.report.charts.specs import (
 
 @needs("truth", "group", "offset")
 def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
-    """pm-k against the distance k, a line with its interval a model.
+    """pm-k against the distance k, one line with its interval per model.
 
     None where no model has a `pm_k` result with a value. Shankar et al., Figure 11.
 

@@ -20,7 +20,7 @@ POINTS = 101
 
 @needs("boxes", "detections", "group", "offset")
 def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Precision over recall of all classes together at IoU 0.5, anchors beside worst frames.
+    """Precision against recall of all classes together at IoU 0.5, of anchors and worst frames.
 
     None where no model has `pm_k_map`.
 

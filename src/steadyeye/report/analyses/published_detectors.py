@@ -17,7 +17,7 @@ TASKS = {"pm_k_map": "detection", "localization": "localization"}
 
 @needs("boxes", "detections", "group", "offset")
 def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
-    """The mAP of anchors and of worst frames, and the drop, beside three published detectors.
+    """The mAP of anchors and worst frames and the drop, compared with three published detectors.
 
     Published on ImageNet-Vid-Robust at k = 10. None where no model has `pm_k_map`. Shankar et
     al., Table 3.

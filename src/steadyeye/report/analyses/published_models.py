@@ -54,7 +54,7 @@ class _Row:
 
 @needs("truth", "group", "offset")
 def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Accuracy against pm-10 beside 335 published models, their line and effective robustness.
+    """Accuracy against pm-10 with 335 published models, their line, and effective robustness.
 
     The published models are those of the same set for ImageNet-Vid-Robust and YTBB-Robust, else of
     ImageNet-Vid-Robust, and title and table say so: nothing is judged against those then. Verdicts

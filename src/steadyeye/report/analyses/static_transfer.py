@@ -46,7 +46,7 @@ class _Neighbours:
 
 @needs("truth", "group", "offset")
 def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Every model on the neighbour of each anchor that most models get wrong, a fixed set.
+    """All models on a fixed set: of each anchor, the neighbour that most models get wrong.
 
     Ties go to the smallest |offset|, then to the earlier frame. Beside it the set chosen by the
     other models only, for a model that helped to choose is judged by its own choice; the accuracy

@@ -18,7 +18,7 @@ MOST = 0.75
 
 @needs("group", "scene", "frame", "seconds")
 def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
-    """The answers along each video as coloured runs, confidence below them, a row a model.
+    """The predictions along each video as coloured segments, with confidence, one row per model.
 
     Of more than four videos those with the most changes a second. None where nothing was predicted.
 

@@ -18,7 +18,7 @@ FRAMES = 4  # as many as a strip holds side by side
 
 @needs("group", "scene", "frame", "seconds")
 def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
-    """The seconds in which the answer changes the most, each as a strip of four frames.
+    """The seconds with the most prediction changes, each as a strip of four frames.
 
     Instability of a second = changes of answer + Σ |Δ confidence| from frame to frame. Seconds do
     not overlap and do not cross scene cuts; at most eight over all models, each model in turn. A

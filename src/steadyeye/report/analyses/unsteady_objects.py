@@ -68,7 +68,7 @@ class _Model:
 
 @needs("group", "scene", "frame", "seconds")
 def unsteady_objects(evaluated: Sequence[Evaluated]) -> Section | None:
-    """The seconds with the most frames of objects that are lost, weak or of another class.
+    """The seconds with the most frames in which objects are missed, weak or of another class.
 
     Each as a strip of four frames with all boxes, and as a film with a timeline of every object;
     none share a frame. None where no model has `blink_rate`, or nothing is lost.

@@ -17,7 +17,7 @@ LEADS = 3
 
 @needs("truth")
 def wrong_predictions(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Images that a classifier predicts wrongly, the most confident mistake first.
+    """Images that a classifier gets wrong, the most confident mistake first.
 
     Each label → prediction is shown once a video, or once an image where those are no frames. At
     most 24 over all models, every model in turn. None where nothing is wrong, and for what other

@@ -1,1 +1,1 @@
-"""Pieces of Vega-Lite charts: one specification serves the page, SVG and PNG."""
+"""Parts of Vega-Lite charts: one specification serves the page, SVG and PNG."""

@@ -1,1 +1,1 @@
-"""Models compared: rankings, gains from training, published numbers."""
+"""Comparisons of models: rankings, gains from training, published numbers."""

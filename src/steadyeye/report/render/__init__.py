@@ -1,1 +1,1 @@
-"""A report as a file: HTML with its films and charts, Markdown, tables; the list of runs."""
+"""A report as files: HTML with films and charts, Markdown, tables; the list of runs."""

@@ -1,1 +1,1 @@
-"""Fewer decisions: pairs that are skipped by a similarity model, and the audit of that."""
+"""Fewer decisions: pairs that a similarity model skips, and the audit of these."""

@@ -1,1 +1,1 @@
-"""Sets and decisions in other forms: COCO, pm-sets, MOTChallenge, Label Studio, CVAT."""
+"""Sets and decisions in other formats: COCO, pm-sets, MOTChallenge, Label Studio, CVAT."""

@@ -1,1 +1,1 @@
-"""What a review is: its stages, its plan, its reviewers, and how votes settle an item."""
+"""The rules of a review: stages, plan, reviewers, and how votes settle an item."""

@@ -1,1 +1,1 @@
-"""What a review decided: verdicts, counts, and its effect on the numbers of a model."""
+"""Results of a review: verdicts, counts, and its effect on the numbers of a model."""

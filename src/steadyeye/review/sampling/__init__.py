@@ -1,1 +1,1 @@
-"""The set that is reviewed: frames drawn, images stored, near duplicates marked; splits."""
+"""Sampling of the set to review: frames, stored images, near duplicates, splits."""

@@ -1,1 +1,1 @@
-"""Label studies: sets of a run that people label in an order, until a question is answered."""
+"""Label studies: sets of a run that people label until a question is answered."""

@@ -1,1 +1,1 @@
-"""A review at work: items, the queue, decisions and what follows from each."""
+"""The course of a review: items, the queue, decisions and their consequences."""

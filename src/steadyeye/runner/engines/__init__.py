@@ -1,1 +1,1 @@
-"""Where inference runs: `local` threads or processes, or `ray` actors of a cluster."""
+"""Where inference runs: `local` threads or processes, or `ray` actors on a cluster."""
