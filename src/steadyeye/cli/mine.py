@@ -31,6 +31,17 @@ if TYPE_CHECKING:
     from steadyeye.explain.mining.run import Mined, MiningSettings
 
 
+ReferenceData = Annotated[
+    str | None, typer.Option(help="Data to take correct detections from; default: --data.")
+]
+Probes = Annotated[
+    str,
+    typer.Option(
+        help="Probes, e.g. 'patch_shuffle(repeats=5), background'; `steadyeye ls probes` lists all."
+    ),
+]
+
+
 @command()
 def mine(
     *,

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from steadyeye.core.predictions import Predictions
     from steadyeye.core.storage.files import Place
 
-
-if TYPE_CHECKING:
-    pass
-
 OtherFrames = Annotated[
     list[str] | None,
     typer.Option(
