@@ -214,17 +214,6 @@ def _print(out: Path, mined: "Mined") -> None:
         show(f"next: steadyeye review {quote_word(str(out))}")
 
 
-ReferenceData = Annotated[
-    str | None, typer.Option(help="Data to take correct detections from; default: --data.")
-]
-Probes = Annotated[
-    str,
-    typer.Option(
-        help="Probes, e.g. 'patch_shuffle(repeats=5), background'; `steadyeye ls probes` lists all."
-    ),
-]
-
-
 @command()
 def explain(
     *,
