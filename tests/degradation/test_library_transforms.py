@@ -65,6 +65,16 @@ def test_albumentations_makes_what_it_makes_by_itself():
         assert np.array_equal(degrade(operator, image, level), alone(image=image)["image"])
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"), [("albumentations", "HorizontalFlip"), ("kornia", "RandomHorizontalFlip")]
+)
+def test_the_chance_of_a_transform_may_be_its_level(kind, name):
+    """It was refused as given twice, where it was given once."""
+    operator, image = build(kind, name=name, level="p", values=[0.0, 1.0]), picture()
+    assert np.array_equal(degrade(operator, image, 1), image)
+    assert np.array_equal(degrade(operator, image, 2), image[:, ::-1])
+
+
 def test_kornia_makes_what_it_makes_by_itself():
     import kornia
     import torch
@@ -150,6 +160,7 @@ def test_boxes_that_leave_the_image_have_no_area():
 @pytest.mark.parametrize(
     "text",
     [
+        "albumentations(name='RandomGridShuffle')",  # gave the box of one piece of an object
         "kornia(name='RandomAffine', arguments={'degrees': 30})",
         "nrtk(name='RandomTranslationPerturber')",
         "nrtk(name='RadialDistortionPerturber', arguments={'k': [0.2, 0, 0]})",

@@ -225,3 +225,15 @@ def test_pm_k_never_rises_and_starts_at_accuracy(seed, sets, k):
     assert values[0] == accuracy(predictions).value
     assert all(a >= b for a, b in pairwise(values))
     assert drop(predictions).value == pytest.approx(values[0] - values[-1])
+
+
+def test_a_set_of_two_anchors_is_refused():
+    """Of a user's own source: the second anchor stood for both, and n was the number of groups."""
+    columns = {"scores": np.eye(2)[[0, 0, 1]], "truths": [[0]] * 3, "groups": ["a", "b", "b"]}
+    two = table(**columns, offsets=[0, 0, 0], video=["v"] * 3, frame=[4, 7, 9])
+    for metric in (accuracy, pm_k, drop, self_consistency):
+        with pytest.raises(UsageError, match="the set 'b' has two anchors, 's1' and 's2'; a set"):
+            metric(two)
+    # one that comes twice, as the last batch of a sampler may hold, is no second one
+    again = table(**columns, offsets=[0, 0, 0], video=["v"] * 3, frame=[4, 7, 7])
+    assert accuracy(again).n == 2

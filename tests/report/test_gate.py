@@ -37,7 +37,7 @@ from steadyeye.report.gate import (
 from steadyeye.report.gate_verdict import write_metrics
 from steadyeye.report.sample_size import to_show
 from steadyeye.runner.collect import ask
-from steadyeye.testing import example_corruptions
+from steadyeye.testing import example_corruptions, example_video
 
 
 def anchors(right, model="m", videos=None, **names):
@@ -150,6 +150,18 @@ def test_the_bound_is_judged_and_not_the_value():
     assert "whole interval is outside" in verdicts[3].why
 
 
+def test_a_value_that_is_the_number_but_for_rounding_is_the_number():
+    """69.2 / 100 is a little more than 692 / 1000, and the mean of ten tenths less than 0.1."""
+    for verdict in judged(share(692, 1000), "accuracy >= 69.2%", "accuracy <= 69.2%"):
+        assert verdict.outcome == OPEN
+        assert "the value equals the requirement" in verdict.why
+    for verdict in judged(share(692, 1000), "accuracy > 69.2%", "accuracy < 69.2%"):
+        assert verdict.outcome == FAILS
+    for hits in range(1, 1000):
+        assert requirement(f"accuracy >= {hits / 10}%").is_met(hits / 1000), hits
+    assert requirement("random_neighbour >= 10%").is_met(sum([0.1] * 10) / 10)
+
+
 def test_a_bound_equal_to_the_required_number_is_judged_exactly():
     """All of 10 right: the upper end is 1, which is no more than 1 and not less."""
     verdicts = judged(
@@ -218,6 +230,8 @@ def test_ranks_are_judged_in_ranks():
     predictions = sweep({"blur": BLUR, "fog": FOG})
     (verdict,) = judged(predictions, "degraded_rank(images='all') <= 3")
     assert verdict.outcome == HOLDS
+    with pytest.raises(UsageError, match=r"<= 50%': degraded_rank is no share; write its number"):
+        judged(predictions, "degraded_rank(images='all') <= 50%")
     with pytest.raises(UsageError, match=r"write 0\.7 or 70%"):
         judged(predictions, "degraded_accuracy >= 70")
     with pytest.raises(UsageError, match="failure_points is more than one number"):
@@ -262,6 +276,18 @@ def test_the_drop_is_judged_by_its_bound():
     assert against([new], [old], 0.0)[0].outcome == FAILS
 
 
+def test_a_drop_that_is_the_allowance_but_for_rounding_is_no_larger_one():
+    """0.7 − 0.72 is a little less than −0.02."""
+    old, new = (
+        replace(sweep({"blur": [[0] * 100, [0] * hits + [1] * (100 - hits)]}), fingerprint="f")
+        for hits in (72, 70)
+    )
+    (verdict,) = against([new], [old], 0.02, Spec("degraded_accuracy", {"images": "all"}))
+    assert verdict.value < -0.02
+    assert verdict.outcome == OPEN
+    assert "the drop equals the allowed maximum" in verdict.why
+
+
 def test_a_lower_flip_rate_is_no_drop():
     n = 400
     frames = np.arange(n)
@@ -277,6 +303,16 @@ def test_a_lower_flip_rate_is_no_drop():
     assert against([steady], [shaky], 0.01, Spec("flip_rate"))[0].outcome == HOLDS
     (worse,) = against([shaky], [steady], 0.01, Spec("flip_rate"))
     assert (worse.outcome, worse.why) == (FAILS, "its whole interval is outside")
+
+
+def test_flips_among_other_numbers_of_classes_are_refused():
+    """A model of two classes passed against one of three, as `compare` never ranks them."""
+    old = replace(example_video(), fingerprint="f")
+    new = replace(old, model_classes=("bird", "cat"), top=np.minimum(old.top, 1))
+    (same,) = against([old], [old], 0.5, Spec("flip_rate"))
+    assert same.value == 0
+    with pytest.raises(UsageError, match="chooses among 3 classes, and example among 2: with"):
+        against([new], [old], 0.5, Spec("flip_rate"))
 
 
 def test_the_better_of_two_models_passes_where_the_worse_does():

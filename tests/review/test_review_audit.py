@@ -1,7 +1,9 @@
 """Pairs that are spared: the forecast, the audit's bound, and a whole review with both."""
 
+import copy
 import itertools
 import json
+import shutil
 import sys
 from math import comb
 
@@ -209,6 +211,16 @@ class Review:
             queue.add_set_items(c, folder, self.plan)
             skip_pairs.advance_all(c, self.plan)
 
+    def copy(self, root):
+        """The review as it stands, in another folder."""
+        self.db.engine.dispose()
+        shutil.copytree(self.folder.root, root)
+        other = copy.copy(self)
+        other.folder = review_set.read(root)
+        other.db = database.connect(database.default_url(root))
+        other.shown, other.given = [*self.shown], {**self.given}
+        return other
+
     def answer(self, served, answer, replaces=None):
         submission = Submission(
             served.assignment, served.nonce, next(self.keys), answer, 1.0, replaces=replaces
@@ -268,8 +280,16 @@ class Review:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def decided(tmp_path_factory):
+    """A review in which all that is asked before an audit is answered."""
     review = Review(draw(tmp_path_factory.mktemp("edge") / "set"), edge)
+    review.decide()
+    return review
+
+
+@pytest.fixture(scope="module")
+def finished(decided, tmp_path_factory):
+    review = decided.copy(tmp_path_factory.mktemp("edge") / "set")
     return review, review.finish()
 
 
@@ -343,9 +363,8 @@ def test_a_review_is_the_same_twice(finished, tmp_path):
     assert again.verdicts() == review.verdicts()
 
 
-def test_an_audit_that_finds_errors_accepts_nothing(tmp_path):
-    review = Review(draw(tmp_path / "set"), edge)
-    review.decide()
+def test_an_audit_that_finds_errors_accepts_nothing(decided, tmp_path):
+    review = decided.copy(tmp_path / "set")
     assert "step 1" in review.audit()
     review.similar = speckled  # what was implied turns out to be wrong
     review.decide()
@@ -359,9 +378,8 @@ def test_an_audit_that_finds_errors_accepts_nothing(tmp_path):
     assert reasons <= {"", "motion", verdicts.LEFT_OUT}
 
 
-def test_a_second_audit_spares_what_the_first_did_not_doubt(tmp_path):
-    review = Review(draw(tmp_path / "set"), edge)
-    review.decide()
+def test_a_second_audit_spares_what_the_first_did_not_doubt(decided, tmp_path):
+    review = decided.copy(tmp_path / "set")
     assert "step 1" in review.audit()
     review.similar = lambda payload: payload["video"] == "v0" or speckled(payload)
     messages = review.finish()
@@ -378,9 +396,8 @@ def test_a_second_audit_spares_what_the_first_did_not_doubt(tmp_path):
     assert "v0" in videos
 
 
-def test_nothing_is_accepted_in_bulk_without_a_passed_audit(tmp_path):
-    review = Review(draw(tmp_path / "set"), edge)
-    review.decide()
+def test_nothing_is_accepted_in_bulk_without_a_passed_audit(decided, tmp_path):
+    review = decided.copy(tmp_path / "set")
     with review.db.writing() as c, pytest.raises(UsageError, match="before an audit has passed"):
         audit.accept_rest(c, audit.find_latest(c))
     assert "step 1" in review.audit()
@@ -393,9 +410,8 @@ def test_nothing_is_accepted_in_bulk_without_a_passed_audit(tmp_path):
     assert reasons.count(verdicts.UNDECIDED) > 100
 
 
-def test_bulk_stands_only_as_long_as_its_audit_does(tmp_path):
-    review = Review(draw(tmp_path / "set"), edge)
-    review.finish()
+def test_bulk_stands_only_as_long_as_its_audit_does(finished, tmp_path):
+    review = finished[0].copy(tmp_path / "set")
     with review.db.reading() as c:
         row = audit.find_latest(c)
         audited_items = set(row.pool[: row.sizes[row.step]])

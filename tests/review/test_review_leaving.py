@@ -7,10 +7,12 @@ from fastapi.testclient import TestClient
 from review_toys import NO, YES, Review, draw, source
 from sqlalchemy import select
 
+from steadyeye.cli.review_tables import build_tables
 from steadyeye.data.annotations import review_set
 from steadyeye.review import database
 from steadyeye.review.protocol import reviewers as people
 from steadyeye.review.results.recount import check_counts
+from steadyeye.review.results.status import summarise
 from steadyeye.review.web.app import build_app
 from steadyeye.review.workflow import members
 
@@ -54,6 +56,11 @@ def test_a_reviewer_who_left_is_not_waited_for(review):
     assert joint(review) == ("open", 3, None)
     leave(review, 2)
     assert joint(review) == ("open", 2, None)
+    with review.db.reading() as c:
+        tables = build_tables(summarise(c, review.folder, review.plan))
+    (own,) = (table.rows for table in tables if table.columns[0] == "decisions")
+    notes = {name: note for *_, name, note in own}
+    assert notes == {"r0": "", "r1": "", "r2": "no link"}
     for number, answer in ((0, YES), (1, YES)):
         review.say(review.next("joint", number)[0], answer, number)
     assert joint(review) == ("done", 2, True)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -326,14 +326,60 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def file_server(folder, port=0):
-    server = ThreadingHTTPServer(("127.0.0.1", port), partial(Quiet, directory=str(folder)))
+def file_server(folder, port=0, handler=Quiet):
+    server = ThreadingHTTPServer(("127.0.0.1", port), partial(handler, directory=str(folder)))
     Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield server.server_port
     finally:
         server.shutdown()
         server.server_close()
+
+
+class Camera(Quiet):
+    """Single JPEGs without an end, 60 a second; `sent`: the number of the last."""
+
+    sent = 0
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+        self.end_headers()
+        began = time.monotonic()
+        with suppress(OSError):
+            for number in range(600):
+                content = encode(picture(number % 60), ".jpg")
+                head = f"Content-Type: image/jpeg\r\nContent-Length: {len(content)}"
+                self.wfile.write(f"--frame\r\n{head}\r\n\r\n".encode() + content + b"\r\n")
+                Camera.sent = number
+                time.sleep(max(began + (number + 1) / 60 - time.monotonic(), 0))
+
+
+@pytest.mark.slow
+def test_single_jpegs_of_a_camera_are_taken_as_they_come():
+    """FFmpeg makes up times of 25 a second for them, at which they were given out."""
+    with file_server(".", handler=Camera) as port:
+        feed = open_feed(f"http://127.0.0.1:{port}/", FrameCounts(), None)
+        behind, until = [], time.monotonic() + 30
+        while len(behind) < 120 and time.monotonic() < until:
+            if (frame := feed.take(0.5)) is not None:
+                behind.append(Camera.sent - frame.number)
+        feed.close()
+    assert len(behind) == 120
+    assert np.median(behind[60:]) < 10, "at 25 of 60 a second it would be 60 and more"
+
+
+@pytest.mark.slow
+def test_an_outage_counts_while_it_lasts(soon):
+    """The seconds of an outage were added when it was over."""
+    counts = FrameCounts()
+    feed = open_feed("rtsp://127.0.0.1:1/none", counts, None)
+    until = time.monotonic() + 30
+    while counts.seconds_down < 0.3 and time.monotonic() < until:
+        feed.take(0.02)
+    feed.close()
+    assert counts.lost_streams == 1
+    assert 0.3 <= counts.seconds_down < 30
 
 
 @pytest.mark.slow

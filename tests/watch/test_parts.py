@@ -20,7 +20,7 @@ from steadyeye.watch.measures import (
     summarize_detections,
     summarize_scores,
 )
-from steadyeye.watch.promises import read_promise, watch_promise
+from steadyeye.watch.promises import Promise, read_promise, watch_promise
 from steadyeye.watch.reference import Reference
 from steadyeye.watch.webhook import Webhooks
 
@@ -46,6 +46,18 @@ def test_flips_by_hand():
     assert second.values()["flip_rate"] == pytest.approx(1 / 10)
     assert second.values()["confidence"] == 0.5
     assert (first.frames, second.frames) == (10, 10)
+
+
+@pytest.mark.parametrize(("start", "covers"), [(4, True), (6, False)])
+def test_a_block_that_an_outage_cut_short_does_not_count(start, covers):
+    """Frames of half of it do; pictures that come less often than every 10 s stand alone."""
+    observer = Observer(("a", "b"), 1.0, Reference(60))
+    observer.begin_block(0.0)
+    observer.add(0, 0, 0.0, QUANTITIES_OF_GREY, Answer(0, 0.5))
+    first, second = observe(observer, [0] * (20 - start), scene=1, start=start)
+    assert (first.covers(1.0), second.covers(1.0)) == (covers, True)
+    (*_, alone) = observe(observer, [0] * 3, step=30.0, start=5)
+    assert alone.covers(1.0)
 
 
 def test_no_flip_over_a_cut_or_a_pause():
@@ -174,7 +186,8 @@ def test_a_short_reference_waits_for_enough_frames():
     [
         ("blink_rate <= 5%", 0.05, "blink_rate <= 5.0 %"),
         ("confidence>=0.6", 0.6, "confidence >= 60.0 %"),
-        (" flip_rate < 0.25% ", 0.0025, "flip_rate <= 0.250 %"),
+        (" flip_rate < 0.25% ", 0.0025, "flip_rate <= 0.25 %"),
+        ("flip_rate <= 0.00123%", 0.0000123, "flip_rate <= 0.00123 %"),
     ],
 )
 def test_promises_as_they_are_written(text, limit, says):
@@ -182,6 +195,14 @@ def test_promises_as_they_are_written(text, limit, says):
     assert promise.limit == pytest.approx(limit)
     assert str(promise) == says
     assert read_promise(says.replace(" %", "%")) == promise
+
+
+def test_promises_that_differ_are_written_differently():
+    """A restart and the metrics know a promise by its text."""
+    limits = [0.01 * number for number in range(1, 100)] + [1 / 7, 1e-7, 2e-7, 0.0500001]
+    texts = {str(Promise("flip_rate", True, limit)) for limit in limits}
+    assert len(texts) == len(limits)
+    assert all(len(text) < 35 for text in texts)
 
 
 @pytest.mark.parametrize(

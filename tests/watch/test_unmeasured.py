@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from test_watch import GOOD, film, watch_file
 
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Classes
+from steadyeye.models.runtimes.python_function import FunctionClassifier
 from steadyeye.watch.promises import read_promise
 from steadyeye.watch.session import SPARSE
 
@@ -34,6 +37,18 @@ def test_a_promise_about_objects_is_named_where_there_are_none(tmp_path):
     path = film(tmp_path / "a.mp4", np.zeros(40, int))
     watch_file(path, tmp_path / "w", say=lines.append, promises=(read_promise("blink_rate <= 5%"),))
     assert lines == [UNKNOWN]
+
+
+def test_a_promise_about_objects_needs_a_detector(tmp_path):
+    """Of a stream nobody would ever have been told: the page said that it was kept."""
+
+    def scores(images):
+        return np.full((len(images), 2), 0.5, dtype=np.float32)
+
+    model = FunctionClassifier(scores, Classes(("a", "b")), name="half")
+    path, promise = film(tmp_path / "a.mp4", GOOD[:5]), read_promise("class_change_rate <= 5%")
+    with pytest.raises(UsageError, match=r"5.0 %' needs a detector, and half is a classifier;"):
+        watch_file(path, tmp_path / "w", model, promises=(promise,))
 
 
 def test_a_promise_that_was_measured_is_not_named(tmp_path):

@@ -3,10 +3,11 @@
 import json
 import os
 import signal
+import threading
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
 from itertools import count
@@ -118,6 +119,24 @@ def test_a_watched_file_has_the_counts_of_a_run(tmp_path, monkeypatch, levels, h
     assert blink_rate(sealed).value > 0.04
 
 
+@pytest.mark.parametrize(
+    ("frames", "blocks"), [(7, 1), (12, 1), (14, 1), (16, 2), (34, 3), (36, 4)]
+)
+def test_a_block_that_ends_early_counts_from_its_half_on(tmp_path, frames, blocks):
+    """One frame weighed as much as 30 seconds; a file that is shorter than a block is one."""
+    watch = watch_file(film(tmp_path / "a.mp4", GOOD[:frames]), tmp_path / "w")
+    assert watch.latest["measures"]["confidence"]["total"]["n"] == blocks
+    assert watch.latest["counts"]["processed"] == frames
+
+
+def test_the_rate_of_frames_is_that_of_now(tmp_path, monkeypatch):
+    """Of a stream that stopped it stayed as it was."""
+    monkeypatch.setattr("steadyeye.watch.session.RECENT", 0.5)
+    watch = watch_file(film(tmp_path / "a.mp4", GOOD), tmp_path / "w")
+    time.sleep(0.6)
+    assert watch.describe()["rate"] == 0.0
+
+
 @pytest.mark.slow
 def test_a_promise_that_breaks_stores_its_frames_and_says_so(tmp_path):
     film(tmp_path / "a.mp4", GOOD * 2 + FAULTY * 3 + GOOD * 4)
@@ -179,42 +198,19 @@ def test_a_watch_that_an_alert_ended_continues_after_its_frame(tmp_path):
     assert watch.latest["measures"]["flip_rate"]["total"]["n"] == 60
 
 
-class Stopping:
-    """A detector that is interrupted in the middle, as by Ctrl-C."""
-
-    def __init__(self, after):
-        self.left = after
-
-    def __call__(self, images):
-        self.left -= len(images)
-        if self.left < 0:
-            raise KeyboardInterrupt
-        return bright(images)
-
-
-@pytest.mark.slow
-def test_a_watch_that_was_killed_continues_with_every_frame_once(tmp_path):
-    film(tmp_path / "a.mp4", (GOOD + FAULTY) * 3)
-    whole = watch_file(tmp_path / "a.mp4", tmp_path / "whole").latest
-    for after in (137, 263, 10_000):
-        with suppress(KeyboardInterrupt):
-            watch = watch_file(tmp_path / "a.mp4", tmp_path / "cut", detector(Stopping(after)))
-    parts = watch.latest
-    assert parts["starts"] == 3
-    assert parts["counts"]["processed"] == whole["counts"]["processed"] == 600
-    assert watch.memory.reference.n == 600, "no frame was counted before and behind a restart"
-    for name in ("flip_rate", "blink_rate"):
-        both = parts["measures"][name]["total"], whole["measures"][name]["total"]
-        assert both[0]["n"] == both[1]["n"] == 60
-        assert both[0]["value"] == pytest.approx(both[1]["value"], abs=0.01)
-
-
 def test_a_folder_holds_one_watch_and_a_damaged_state_is_reported(tmp_path):
     film(tmp_path / "a.mp4", GOOD)
     film(tmp_path / "b.mp4", GOOD)
     watch_file(tmp_path / "a.mp4", tmp_path / "w")
     with pytest.raises(UsageError, match=r"holds a watch with another source \(.*a.mp4\)"):
         watch_file(tmp_path / "b.mp4", tmp_path / "w")
+    (tmp_path / "a.mp4").rename(tmp_path / "c.mp4")
+    film(tmp_path / "a.mp4", FAULTY)
+    with pytest.raises(
+        UsageError, match=r"holds a watch with another video \(content [0-9a-f]{12}"
+    ):
+        watch_file(tmp_path / "a.mp4", tmp_path / "w")
+    (tmp_path / "c.mp4").replace(tmp_path / "a.mp4")
     state = tmp_path / "w" / STATE
     state.write_bytes(state.read_bytes().replace(b'"processed": 100', b'"processed": 900'))
     with pytest.raises(UsageError, match="is damaged; delete it to start again"):
@@ -310,7 +306,8 @@ def test_the_page_answers_this_machine_alone(finished_watch):
         port = page.rsplit(":", 1)[1].strip("/")
         assert get(page)[0] == 200
         assert get(page, f"localhost:{port}")[0] == 200
-        assert get(page, f"evil.example:{port}")[0] == 403
+        assert get(page, f"evil.example:{port}")[0] == get(page, "evil.example")[0] == 403
+        assert get(page, "127.0.0.1")[0] == 200, "as a browser asks at port 80"
         for path in ("state", "frames/../state.json", "frames/none.jpg", "static/watch.js"):
             assert get(f"{page}{path}")[0] == 404
         state = json.loads(get(f"{page}state.json")[2])
@@ -318,6 +315,7 @@ def test_the_page_answers_this_machine_alone(finished_watch):
         status, headers, picture = get(f"{page}frames/{newest['name']}")
         assert (status, headers["Content-Type"], picture[:2]) == (200, "image/jpeg", b"\xff\xd8")
         assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert "img-src 'self' data:;" in headers["Content-Security-Policy"], "the page's icon"
     with server.serving(lambda path: None, "127.0.0.1", 0) as other:
         another = server.serving(lambda path: None, "127.0.0.1", other.server_port)
         with pytest.raises(UsageError, match="choose another port or host"):
@@ -341,6 +339,42 @@ def test_the_page_in_a_browser(finished_watch, browser):
                 assert view.page.locator(".measure").count() == 6
             finally:
                 view.page.context.close()
+
+
+@pytest.mark.slow
+def test_the_page_keeps_the_focus_and_says_that_a_watch_hangs(finished_watch, browser):
+    frames = finished_watch.latest["frames"]["names"]
+    shown, hangs = {"names": frames[1:9]}, threading.Event()
+
+    def answer(path):
+        if path == "/state.json" and hangs.is_set():
+            time.sleep(30)
+        content = server.answer_page(finished_watch, path)
+        if path == "/state.json":
+            state = json.loads(content[1])
+            newest = [f for f in state["frames"]["newest"] if f["name"] in shown["names"]]
+            state["frames"]["newest"] = newest
+            return content[0], json.dumps(state).encode()
+        return content
+
+    with server.serving(answer, "127.0.0.1", 0) as serving:
+        page = open_page(browser, server.address_of(serving), LOOKS[1]).page
+        try:
+            link = page.locator("#frames a").nth(2)
+            link.wait_for(state="attached")
+            link.focus()
+            before = page.evaluate("document.activeElement.href")
+            shown["names"] = frames[0:8]
+            page.wait_for_function(f"!document.body.innerHTML.includes('{frames[8]}')")
+            assert page.evaluate("document.activeElement.href") == before
+            listed = page.locator("#frames li").evaluate_all("all => all.map(i => i.dataset.name)")
+            assert listed == frames[0:8]
+            hangs.set()
+            page.wait_for_function(
+                "document.getElementById('status').textContent.includes('cannot be reached')"
+            )
+        finally:
+            page.context.close()
 
 
 # --- the command

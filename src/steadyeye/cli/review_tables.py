@@ -106,7 +106,8 @@ def _people(people: Sequence[Mapping[str, Any]]) -> StatusTable:
         seconds = "—" if row["median_seconds"] is None else f"{row['median_seconds']:.1f}"
         gold = f"{right} of {total}" if total else "—"
         numbers = f"{row['decisions']:,}", f"{row['undone']:,}", gold, seconds
-        rows.append((*numbers, row["name"], row["paused"] or ("too fast" if row["hasty"] else "")))
+        notes = row["paused"], "" if row["has_link"] else "no link", "too fast" * row["hasty"]
+        rows.append((*numbers, row["name"], "; ".join(filter(None, notes))))
     return StatusTable(("decisions", "undone", "gold", "median s", "reviewer", "note"), 4, rows)
 
 

@@ -1,11 +1,13 @@
 """Numbers as text, each in its unit, and counts with their nouns."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import Protocol
 
 WITHIN = "within this one video only"
 """How the method of an interval ends that says nothing of other footage."""
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Ranged(Protocol):
@@ -22,6 +24,11 @@ class Share(Ranged, Protocol):
 
     @property
     def value(self) -> float | None: ...  # noqa: D102
+
+
+def clean_xml(text: str) -> str:
+    """A text in which U+FFFD stands for characters that XML 1.0 does not allow, escaped or not."""
+    return _NOT_IN_XML.sub("\ufffd", text)
 
 
 def number_of(n: int, noun: str, plural: str = "") -> str:

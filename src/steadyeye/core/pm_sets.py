@@ -56,7 +56,8 @@ def pm_sets(
     A set whose anchor has an error is left out; a neighbour with an error leaves its set.
     `selected`: (n,) the rows that count, all if left out; the others are as though they had an
     error. So are frames without a label where the data has labels: no answer could be right on
-    them, as on the frames of a video with boxes that show none. Without `labels` they count.
+    them, as on the frames of a video with boxes that show none. Without `labels` they count. Raises
+    `UsageError` where two frames of a set are anchors.
     """
     predicted = predictions.valid if selected is None else predictions.valid & selected
     known = predictions.has_label if labels and "truth" in predictions.columns else True
@@ -67,6 +68,7 @@ def pm_sets(
     is_anchor = np.flatnonzero((offsets == 0) & counted)
     bare = predicted & ~counted
     anchors[group[is_anchor]] = is_anchor
+    _refuse_second_anchors(predictions, is_anchor, anchors[group[is_anchor]])
     order = np.argsort(anchors, kind="stable")
     order = order[anchors[order] >= 0]
     position = np.full(len(names), -1, dtype=np.intp)
@@ -89,6 +91,25 @@ def pm_sets(
         unlabelled_anchors=int(np.sum(bare & (offsets == 0))),
         unlabelled_neighbours=int(np.sum(bare & (offsets != 0))),
     )
+
+
+def _refuse_second_anchors(
+    predictions: Predictions, anchors: NDArray[np.intp], last: NDArray[np.intp]
+) -> None:
+    """Raises `UsageError` where an anchor is another frame than the `last` anchor of its set.
+
+    The same frame may come twice, as where a sampler of several processes fills up its last batch.
+    """
+    if "frame" not in predictions.tags:
+        return
+    frame = np.asarray(predictions.tags["frame"])
+    others = np.flatnonzero(frame[anchors] != frame[last])
+    if len(others):
+        first, second = predictions.ids[[anchors[others[0]], last[others[0]]]]
+        raise UsageError(
+            f"the set '{predictions.groups[anchors[others[0]]]}' has two anchors, '{first}' and "
+            f"'{second}'; a set has one frame of offset 0: give each its own group"
+        )
 
 
 def farthest(sets: PmSets, k: int | None) -> int:

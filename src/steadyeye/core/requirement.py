@@ -11,6 +11,8 @@ from steadyeye.core.spec import Spec, parse
 
 SIGNS: dict[type[ast.cmpop], str] = {ast.GtE: ">=", ast.LtE: "<=", ast.Gt: ">", ast.Lt: "<"}
 
+CLOSE = 1e-9  # what is computed in double precision is further from what it is not
+
 
 @dataclass(frozen=True)
 class Requirement:
@@ -39,10 +41,15 @@ class Requirement:
         return self.sign.startswith(">")
 
     def is_met(self, value: float) -> bool:
-        """Whether a value is on the right side of the number."""
-        if value == self.number:
+        """Whether a value is on the right side of the number, or at it where that is enough."""
+        if is_at(value, self.number):
             return self.sign.endswith("=")
         return (value > self.number) == self.floor
+
+
+def is_at(value: float, number: float) -> bool:
+    """Whether a value is the number but for rounding, as 0.692 is 69.2 %."""
+    return abs(value - number) <= CLOSE
 
 
 def parse_requirement(text: str) -> Requirement:

@@ -13,9 +13,6 @@ from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.sequences.answer_runs import Runs, between, median, runs
 
-FEWEST_BETWEEN = 20
-"""Videos for an interval of the time between changes: over 5 and 10 it covers 92 %."""
-
 Statistic = Callable[[NDArray[np.floating], NDArray[np.bool_]], float]
 
 
@@ -62,7 +59,7 @@ def _result(
         lambda rows: statistic(lengths[rows], answer_runs.ended[rows]),
         answer_runs.videos,
         block,
-        FEWEST_BETWEEN if statistic is between else block_bootstrap.FEW,
+        block_bootstrap.FEW_OF_MEAN if statistic is between else block_bootstrap.FEW,
     )
     full_name = name if name == "dwell_time" else f"{name}, {unit}"
     return Result.of(full_name, estimate, unit=unit)

@@ -2,7 +2,12 @@
 
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.track_evaluation import SequenceData, Share, judge, load_metric
+from steadyeye.metrics.sequences.track_evaluation import (
+    SequenceData,
+    TrackShare,
+    judge,
+    load_metric,
+)
 from steadyeye.metrics.sequences.tracklets import SCORE
 
 PACKAGES = ("trackeval",)
@@ -27,7 +32,7 @@ def hota(predictions: Predictions, score: float = SCORE) -> Result:
     return judge("hota", load_metric("hota", "HOTA"), _share, predictions, score)
 
 
-def _share(judged: SequenceData) -> Share:
+def _share(judged: SequenceData) -> TrackShare:
     """HOTA² is Σ association accuracy of the true positives ÷ (true and false ones, and misses)."""
     hits = judged["HOTA_TP"]
-    return Share(judged["AssA"] * hits, hits + judged["HOTA_FN"] + judged["HOTA_FP"], 0.5)
+    return TrackShare(judged["AssA"] * hits, hits + judged["HOTA_FN"] + judged["HOTA_FP"], 0.5)

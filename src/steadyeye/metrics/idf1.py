@@ -4,7 +4,12 @@ import numpy as np
 
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.track_evaluation import SequenceData, Share, judge, load_metric
+from steadyeye.metrics.sequences.track_evaluation import (
+    SequenceData,
+    TrackShare,
+    judge,
+    load_metric,
+)
 from steadyeye.metrics.sequences.tracklets import SCORE
 
 PACKAGES = ("trackeval",)
@@ -28,6 +33,6 @@ def idf1(predictions: Predictions, score: float = SCORE) -> Result:
     return judge("idf1", load_metric("identity", "Identity"), _share, predictions, score)
 
 
-def _share(judged: SequenceData) -> Share:
+def _share(judged: SequenceData) -> TrackShare:
     right = 2.0 * judged["IDTP"]
-    return Share(np.array([right]), np.array([right + judged["IDFN"] + judged["IDFP"]]), 1)
+    return TrackShare(np.array([right]), np.array([right + judged["IDFN"] + judged["IDFP"]]), 1)

@@ -1,13 +1,12 @@
 """The release gate: whether sealed predictions show what is required of a model."""
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import UNITS, format_metric, format_metric_ends, number_of
+from steadyeye.core.format import UNITS, clean_xml, format_metric, format_metric_ends, number_of
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.requirement import Requirement, parse_number, parse_requirement
 from steadyeye.core.spec import Spec, split
@@ -151,7 +150,15 @@ def _check_requirement(table: Predictions, required: Requirement, least: int) ->
 
 
 def _check_reach(required: Requirement, result: Result) -> None:
-    """Raises `UsageError` for a number that a metric cannot reach, such as 70 meant as 70 %."""
+    """Raises `UsageError` for a number that a metric cannot reach, such as 70 meant as 70 %.
+
+    And for a percentage of what has none.
+    """
+    if result.unit not in REACH and required.text.endswith("%"):
+        raise UsageError(
+            f"'{required.spec} {required.sign} {required.text}': {required.spec.name} is no share; "
+            "write its number without %"
+        )
     least, most, kind = REACH.get(result.unit, (-math.inf, math.inf, ""))
     if result.unit == "difference" and UNITS.get(required.spec.name) != "pp":
         least, most, kind = -RATIO, RATIO, f"differences of ratios are in −{RATIO:g}…{RATIO:g}"
@@ -165,6 +172,12 @@ def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int
     new, old = pair
     result = _result(new, spec)
     unlike = _unlike(result, _result(old, spec), old)
+    if unlike and not ask(spec).judged:
+        raise UsageError(
+            f"{spec} of {new.model} and its base is {unlike}, and {new.model} among "
+            f"{result.classes or 0:,}: with fewer classes a prediction changes less often; leave "
+            f"{spec} out of --metrics"
+        )
     if result.unit != "rank" and drop > 1:
         raise UsageError(
             f"--max-drop {drop:g}: shares are in 0…1; write {drop / 100:g} or {drop:g}%"
@@ -178,7 +191,8 @@ def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int
     gap, ends = amount(change.value, result.unit), format_ends(change.low, change.high, result.unit)
     lost = int((~new.valid).sum())
     left = f"; {number_of(lost, 'sample')} left out: no prediction from both models" if lost else ""
-    outcome = _outcome(change.value >= -drop, change.low >= -drop, change.n >= least)
+    is_met = Requirement(spec, ">=", -drop).is_met
+    outcome = _outcome(is_met(change.value), is_met(change.low), change.n >= least)
     few = "" if change.n >= least else _few(least)
     why = _why(
         outcome, change.high < -drop, few, lambda: sample_size.to_hold(change, drop, outcomes)
@@ -257,10 +271,6 @@ def _outcomes(table: Predictions, spec: Spec) -> Outcomes:
     return measure(table)
 
 
-FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 allows in no form."""
-
-
 def github(verdict: GateVerdict) -> str:
     """The workflow command that puts a verdict on the page of a run: an error, or a notice."""
     kind = "notice" if verdict.outcome == HOLDS else "error"
@@ -276,17 +286,17 @@ def junit(verdicts: Sequence[GateVerdict]) -> bytes:
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "steadyeye gate", **counts})
     for verdict in verdicts:
         names = {
-            "classname": _legal(f"{verdict.model} on {verdict.data}"),
-            "name": _legal(verdict.requirement),
+            "classname": clean_xml(f"{verdict.model} on {verdict.data}"),
+            "name": clean_xml(verdict.requirement),
             "time": "0",
         }
         case = ElementTree.SubElement(suite, "testcase", names)
         lines = filter(None, (verdict.sentence, verdict.method, verdict.about_videos))
-        text = _legal("\n".join(lines))
+        text = clean_xml("\n".join(lines))
         if verdict.outcome == HOLDS:
             ElementTree.SubElement(case, "system-out").text = text
         else:
-            message = {"message": _legal(verdict.sentence), "type": verdict.outcome}
+            message = {"message": clean_xml(verdict.sentence), "type": verdict.outcome}
             ElementTree.SubElement(case, "failure", message).text = text
     ElementTree.indent(suites)
     return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)) + b"\n"
@@ -298,7 +308,3 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def _legal(text: str) -> str:
-    return FORBIDDEN.sub("\ufffd", text)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +12,7 @@ import numpy as np
 from markupsafe import Markup
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import number_of
+from steadyeye.core.format import clean_xml, number_of
 from steadyeye.core.report_types import Topic
 from steadyeye.core.result_lookup import limit
 from steadyeye.core.storage.files import Place, write_output
@@ -40,10 +39,6 @@ WIDTHS = {" fijlrtI.,:;'!|()[]-": 0.5, "+=<>~#&": 0.85, "mwMW@%": 1.1}
 """Widths in DejaVu Sans Bold, the widest of the card's fonts, as shares of the letters' size."""
 CAPITAL, WIDE, OTHER = 0.85, 1.1, 0.72
 """The same for capital letters, for those as wide as they are high, and for all others."""
-
-
-NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 does not allow, escaped or not."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ def render_picture(card: Card) -> str:
     environment.filters["fit"] = fit_size
     template = environment.get_template("card.svg")
     text: str = template.render(card=card, height=178 + 104 * len(card.rows))
-    return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text) + "\n"
+    return clean_xml(text) + "\n"
 
 
 def fit_size(text: str, size: float, room: float) -> float:

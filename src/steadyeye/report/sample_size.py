@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.requirement import is_at
 from steadyeye.core.special import betaincinv
 from steadyeye.core.stats.intervals import LEVEL
 from steadyeye.core.stats.paired import Difference, prepare_outcomes
@@ -30,7 +31,7 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
     assert result.high is not None, "and an interval"
     several = len(np.unique(outcomes.videos))
     n = len(outcomes.videos)
-    if result.value == number:
+    if is_at(result.value, number):
         return "the value equals the requirement, so no amount of data could show it"
     if isinstance(outcomes, Trials):
         prepared = prepare_outcomes(outcomes)
@@ -60,7 +61,7 @@ def to_hold(gap: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
     by Gaffke's bound over videos like these; of anything else, its lower end drawing closer by the
     square root of the number of videos.
     """
-    if gap.value == -drop:
+    if is_at(gap.value, -drop):
         return "the drop equals the allowed maximum, so no amount of data could show it"
     first, second = pair
     several, n = len(np.unique(first.videos)), gap.n

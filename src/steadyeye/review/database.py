@@ -351,7 +351,7 @@ def _prepare_tables(connection: Connection, shown_url: str) -> str:
             f"the database '{shown_url}' holds something else than a review ({names}); give "
             "another --database"
         )
-    missing = _find_missing_column(connection, present or set(metadata.tables))
+    missing = _find_missing_column(connection, present) if present else None
     token = None if missing else read_token(connection)
     if token is None:
         raise UsageError(

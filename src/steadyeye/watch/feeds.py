@@ -5,15 +5,18 @@ from pathlib import Path
 from steadyeye.core.errors import UsageError
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.watch.file_feeds import FileFeed, FolderFeed
-from steadyeye.watch.frames import ADDRESSES, Feed, FrameCounts, Thinning, is_live, redact
+from steadyeye.watch.frames import ADDRESSES, Feed, FrameCounts, Mark, Thinning, is_live, redact
 from steadyeye.watch.stream_feed import StreamFeed
 
+START = Mark()
+"""Before all files."""
 
-def open_feed(source: str, counts: FrameCounts, rate: float | None, mark: int = 0) -> Feed:
+
+def open_feed(source: str, counts: FrameCounts, rate: float | None, mark: Mark = START) -> Feed:
     """The frames of a source, which `check_source` has passed.
 
     `rate`: frames a second at most, None: all. `counts`: of an earlier watch that is gone on with;
-    of a file, the frames received then are passed over. `mark`: of a folder, see `FolderFeed`.
+    of a file, the frames received then are passed over. `mark`: of a folder, as its feed had it.
     """
     thinned = Thinning(rate)
     if is_live(source):
@@ -21,7 +24,7 @@ def open_feed(source: str, counts: FrameCounts, rate: float | None, mark: int = 
     path = Path(source)
     if path.is_dir():
         return FolderFeed(path, counts, thinned, mark)
-    return FileFeed(path, counts, thinned)
+    return FileFeed(path, counts, thinned, skipped=int(counts.received))
 
 
 def check_source(source: str) -> None:

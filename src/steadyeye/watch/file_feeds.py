@@ -3,6 +3,7 @@
 import time
 from collections.abc import Generator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from itertools import repeat
 from pathlib import Path
@@ -12,13 +13,14 @@ import av
 import numpy as np
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.prepare_ahead import prepare_ahead
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_file import read as read_image
 from steadyeye.data.video.decoder import follow_matrix
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.data.video.video_index import decode_in_order, open_video, picture_stream
-from steadyeye.watch.frames import FrameCounts, LiveFrame, Thinning, convert
+from steadyeye.watch.frames import FrameCounts, LiveFrame, Mark, Thinning, convert
 
 POLL = 0.5
 """Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
@@ -27,17 +29,21 @@ AHEAD = 2
 
 
 class FileFeed:
-    """Every frame of a video file, as fast as they are taken; decoded by a thread of its own."""
+    """Every frame of a video file, as fast as they are taken; decoded by a thread of its own.
 
-    mark = 0
+    `skipped`: frames at its beginning that are passed over, which `counts` has already.
+    """
+
+    mark = Mark()
     has_timestamps = True
 
-    def __init__(self, path: Path, counts: FrameCounts, thinned: Thinning) -> None:
+    def __init__(
+        self, path: Path, counts: FrameCounts, thinned: Thinning, skipped: int = 0
+    ) -> None:
         self.path, self.counts, self.thinned = path, counts, thinned
         self.is_over = False
         self.status = "reading"
-        self._skipped = counts.received
-        counts.received = 0
+        self._skipped = skipped
         reading = repeat(self._read())
         self._frames = prepare_ahead(reading, next, 1, AHEAD + 1, "decode ahead")
 
@@ -73,15 +79,17 @@ class FileFeed:
             stream.thread_type = "NONE"
             clock, matrix = _Clock(container, stream), None
             for number, native in enumerate(decode_in_order(container, stream)):
-                counts.received += 1
                 if native is not None:
                     matrix = follow_matrix(native, matrix)
                 seconds = 0.0 if native is None else clock.read(native)
+                is_damaged = native is None or native.is_corrupt
+                is_taken = not is_damaged and self.thinned.takes(seconds)
                 if number < self._skipped:
                     continue
-                if native is None or native.is_corrupt:
+                counts.received += 1
+                if is_damaged:
                     counts.damaged += 1
-                elif self.thinned.takes(seconds):
+                elif is_taken:
                     image = partial(np.asarray, convert(native, matrix))
                     yield LiveFrame(number, seconds, 0, image), counts
                     counts = FrameCounts()
@@ -117,23 +125,25 @@ class _Clock:
 class FolderFeed:
     """The pictures and videos that come into a folder, in the order in which they come.
 
-    A file is taken when it has not changed for `POLL` seconds. `mark`: when the last file that is
-    done with changed, in nanoseconds; what changed before is not taken again.
+    A file is taken when it has not changed for `POLL` seconds. What is before `mark` is not taken
+    again.
     """
 
     has_timestamps = False
 
-    def __init__(self, folder: Path, counts: FrameCounts, thinned: Thinning, mark: int) -> None:
+    def __init__(self, folder: Path, counts: FrameCounts, thinned: Thinning, mark: Mark) -> None:
         self.folder, self.counts, self.thinned, self.mark = folder, counts, thinned, mark
         self.is_over = False
         self.status = "waiting for files"
-        self._since = mark
-        self._current = mark
+        self._start = mark
+        self._done = mark.done
+        thinned.due = mark.due
         self._stamps: dict[str, tuple[int, int]] = {}
         self._taken: dict[str, tuple[int, int]] = {}
-        self._waiting: list[tuple[tuple[int, int], str]] = []
+        self._waiting: list[tuple[int, str]] = []
         self._video: FileFeed | None = None
-        self._scene = 0
+        self._before_video = 0
+        self._scene = mark.scene
         self._looked = -np.inf
 
     def take(self, seconds: float) -> LiveFrame | None:
@@ -154,19 +164,21 @@ class FolderFeed:
     def _next(self) -> LiveFrame | None:
         if self._video is not None:
             return self._next_of_video()
-        self.mark = self._current
+        self.mark = Mark(self._done, scene=self._scene, due=max(self.thinned.due, 0.0))
         if not self._waiting:
             self._look()
         if not self._waiting:
             self.status = "waiting for files"
             return None
-        stamp, name = self._waiting.pop(0)
-        self._current, self._taken[name] = stamp[0], stamp
-        self.status = f"reading, {len(self._waiting):,} files are waiting"
+        self._done = changed, name = self._waiting.pop(0)
+        self._taken[name] = self._stamps[name]
+        self.status = f"reading, {number_of(len(self._waiting), 'file')} waiting"
         path = self.folder / name
         if path.suffix.lower() in VIDEOS:
             self._scene += 1
-            self._video = FileFeed(path, FrameCounts(), Thinning(self.thinned.rate))
+            skipped = self._start.frames if self._start.video == (changed, name) else 0
+            self._before_video = self.counts.received - skipped
+            self._video = FileFeed(path, self.counts, Thinning(self.thinned.rate), skipped)
             return self._next_of_video()
         number = self.counts.received
         self.counts.received += 1
@@ -193,11 +205,11 @@ class FolderFeed:
             self._video = None
             return None
         if frame is None:
-            self.counts.add(self._video.counts)
             self._video = None
             self._scene += 1
             return None
-        number = self.counts.received + frame.number
+        self.mark = replace(self.mark, video=self._done, frames=frame.number)
+        number = self._before_video + frame.number
         return LiveFrame(number, began + frame.seconds, self._scene, frame.image)
 
     def _look(self) -> None:
@@ -212,12 +224,13 @@ class FolderFeed:
             with suppress(FileNotFoundError):  # it went meanwhile
                 stat = entry.stat()
                 # nobody sets the time of this change; renaming a file into the folder is one
-                if stat.st_ctime_ns > self._since:
+                if (stat.st_ctime_ns, entry.name) > self._start.done:
                     stamps[entry.name] = (stat.st_ctime_ns, stat.st_size)
         # names that went are forgotten, so that memory is that of the folder
         self._taken = {name: at for name, at in self._taken.items() if name in stamps}
+        # files may have changed at one time of a coarse clock
         self._waiting = sorted(
-            (stamp, name)
+            (stamp[0], name)
             for name, stamp in stamps.items()
             if self._stamps.get(name) == stamp and self._taken.get(name) != stamp
         )

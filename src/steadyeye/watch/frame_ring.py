@@ -14,7 +14,7 @@ from steadyeye.data.images.image_file import thumbnail
 from steadyeye.metrics.sequences.tracklets import GAP
 from steadyeye.watch.measures import FrameEvent
 
-NAME = re.compile(r"\d{8}T\d{6}\.\d{3}Z-\d+-[a-z_]+\.jpg")
+NAME = re.compile(r"\d{8}T\d{6}\.\d{3}Z-(\d+)-[a-z_]+\.jpg")
 QUALITY = 92
 WHOLE = 1 << 16
 """Longer than the sides of any frame: it is stored at its own size."""
@@ -109,12 +109,22 @@ class FrameRing:
             return {}
         return content if isinstance(content, dict) else {}
 
+    def delete_from(self, number: int) -> None:
+        """Deletes the pictures of frames from a number on: they are read again."""
+        for name in self.names:
+            match = NAME.fullmatch(name)
+            if match and int(match[1]) >= number:
+                self._files.remove(name)
+                self._delete(name)
+
     def _shrink(self) -> None:
         while self._files and self._total > self.most:
-            name = self._files.popleft()
-            self._total -= self._size(name)
-            for file in (self.folder / name, (self.folder / name).with_suffix(".json")):
-                file.unlink(missing_ok=True)
+            self._delete(self._files.popleft())
+
+    def _delete(self, name: str) -> None:
+        self._total -= self._size(name)
+        for file in (self.folder / name, (self.folder / name).with_suffix(".json")):
+            file.unlink(missing_ok=True)
 
     def _size(self, name: str) -> int:
         total = 0

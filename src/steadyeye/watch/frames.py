@@ -1,7 +1,7 @@
 """Frames as they come, from whatever source, and what became of them."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
@@ -43,6 +43,28 @@ class FrameCounts:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """Where a restart of a folder goes on: with the frame that was taken when it was read.
+
+    `done`: of the last file before the frame when it changed, in nanoseconds, and its name.
+    `video`: the same of the video that the frame is of, `frames`: how many of that came before it.
+    `scene`: the number of the scene before. `due`: of the `Thinning` of pictures.
+    """
+
+    done: tuple[int, str] = (0, "")
+    video: tuple[int, str] | None = None
+    frames: int = 0
+    scene: int = 0
+    due: float = 0.0
+
+    @classmethod
+    def resume(cls, record: Mapping[str, Any]) -> "Mark":
+        """As a state file holds it."""
+        video = record["video"] and (record["video"][0], record["video"][1])
+        return cls(**{**record, "done": (record["done"][0], record["done"][1]), "video": video})
+
+
+@dataclass(frozen=True)
 class LiveFrame:
     """A frame. `number`: how many came before it. `seconds`: when it was taken.
 
@@ -61,12 +83,12 @@ class Feed(Protocol):
     """Frames of a source, in the order of time.
 
     `is_over`: no more will come. `status`: one line on what it is doing. `mark`: where a restart
-    goes on, of a folder; 0 of all else. `has_timestamps`: whether the times of frames are the
-    video's own, and not those of their arrival.
+    goes on that begins with the frame taken last, of a folder. `has_timestamps`: whether the times
+    of frames are the video's own, and not those of their arrival.
     """
 
     counts: FrameCounts
-    mark: int
+    mark: Mark
     has_timestamps: bool
 
     @property

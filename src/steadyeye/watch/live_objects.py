@@ -1,8 +1,9 @@
 """Objects followed frame by frame as they come: what `blink_rate` finds in a whole video."""
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,17 @@ class ObjectCounts:
         self.changes += other.changes
         self.events += other.events
 
+    def record(self) -> dict[str, Any]:
+        """For the state file."""
+        events = [asdict(event) for event in self.events]
+        return {**vars(self), "states": list(self.states.items()), "events": events}
+
+    @classmethod
+    def resume(cls, record: Mapping[str, Any]) -> "ObjectCounts":
+        """As a state file holds it."""
+        events = [ObjectEvent(**event) for event in record["events"]]
+        return cls(Counter(dict(record["states"])), record["pairs"], record["changes"], events)
+
 
 @dataclass
 class _Life:
@@ -80,6 +92,30 @@ class _Life:
     label: int
     detections: int = 1
     waiting: ObjectCounts | None = field(default_factory=ObjectCounts)
+
+    def record(self) -> dict[str, Any]:
+        """For the state file: of what was before the last detection nothing is asked any more."""
+        item = self.item
+        return {
+            "places": item.places[-2:],
+            "rows": item.detections[-2:],
+            "box": item.box.tolist(),
+            "class": item.label,
+            "time": item.time,
+            "velocity": item.velocity.tolist(),
+            "label": self.label,
+            "detections": self.detections,
+            "waiting": self.waiting and self.waiting.record(),
+        }
+
+    @classmethod
+    def resume(cls, record: Mapping[str, Any]) -> "_Life":
+        """As a state file holds it."""
+        box, velocity = np.array(record["box"]), np.array(record["velocity"])
+        places, rows = list(record["places"]), list(record["rows"])
+        item = TrackedObject(places, rows, box, record["class"], record["time"], velocity)
+        waiting = record["waiting"] and ObjectCounts.resume(record["waiting"])
+        return cls(item, record["label"], record["detections"], waiting)
 
 
 class LiveObjects:
@@ -115,6 +151,29 @@ class LiveObjects:
         lives = [self._lives[id(item)] for item in active] + [self._begin(item) for item in begun]
         self._lives = {id(life.item): life for life in lives}
         return settled
+
+    def record(self) -> dict[str, Any]:
+        """The frames and objects that are still looked at, for the state file."""
+        raw, scene = self._scene.raw, self._scene
+        times = zip(scene.rows.tolist(), scene.seconds.tolist(), scene.clock.tolist(), strict=True)
+        found = [
+            [column[rows].tolist() for column in (raw.boxes, raw.label, raw.score)]
+            for rows in scene.detections
+        ]
+        return {
+            "frames": [[*time, *columns] for time, columns in zip(times, found, strict=True)],
+            "objects": [life.record() for life in self._lives.values()],
+        }
+
+    def resume(self, record: Mapping[str, Any]) -> None:
+        """Goes on from a record."""
+        self.begin_scene()
+        for number, seconds, clock, boxes, labels, scores in record["frames"]:
+            corners = np.array(boxes, dtype=np.float64).reshape(-1, 4)
+            detections = Detections(corners, np.array(labels, np.int32), np.array(scores, float))
+            self._scene = _append(self._scene, number, seconds, clock, detections)
+        lives = map(_Life.resume, record["objects"])
+        self._lives = {id(life.item): life for life in lives}
 
     def _forget(self, seconds: float) -> None:
         """Drops the frames before those in which an object in view may be, when they are many."""

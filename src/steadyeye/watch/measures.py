@@ -78,6 +78,10 @@ class Block:
         """Whether objects cannot be followed: what comes and goes between frames is not known."""
         return bool(self.gaps) and float(np.median(self.gaps)) > APART + JITTER
 
+    def covers(self, seconds: float) -> bool:
+        """Whether its frames are of at least half of so many seconds, or each stands alone."""
+        return not self.gaps or sum(self.gaps) >= seconds / 2
+
     def values(self) -> dict[str, float]:
         """The mean of each measure that has any value, 0…1."""
         values = {
@@ -109,7 +113,7 @@ class Observer:
         self.block = Block()
         self._number = -1
         self._scene: int | None = None
-        self._before: tuple[float, Answer] | None = None
+        self._before: tuple[float, int] | None = None
 
     def add(
         self,
@@ -124,14 +128,14 @@ class Observer:
         `quantities`: what `measure_input` gives for the frame.
         """
         seconds = self._continue_scene(scene, seconds)
-        events = self._compare(number, seconds, answer)
+        events = self._compare(number, seconds, answer.label)
         if answer.detections is not None:
             clock = seconds if self._moves_by_time else float(number)
             counts = self.objects.add(number, seconds, clock, answer.detections)
             events += self._count_objects(counts)
         self._measure(seconds, quantities, answer)
         self.block.frames += 1
-        self._before = seconds, answer
+        self._before = seconds, answer.label
         return events
 
     def end_block(self) -> Block | None:
@@ -146,6 +150,21 @@ class Observer:
             return None
         self._number = number
         return self.end_block()
+
+    def record(self) -> dict[str, Any]:
+        """What it knows of the frames before, for the state file; not what is in the block."""
+        return {
+            "scene": self._scene,
+            "before": self._before,
+            "moves_by_time": self._moves_by_time,
+            "objects": self.objects.record(),
+        }
+
+    def resume(self, record: Mapping[str, Any]) -> None:
+        """Goes on from a record."""
+        self._scene, self._moves_by_time = record["scene"], record["moves_by_time"]
+        self._before = record["before"] and (record["before"][0], record["before"][1])
+        self.objects.resume(record["objects"])
 
     def _continue_scene(self, scene: int, seconds: float) -> float:
         """The time of a frame, later than that before; a new scene begins where it is not near."""
@@ -162,16 +181,16 @@ class Observer:
         # files that were copied at once may carry one time, or be in no order
         return last + 1e-3
 
-    def _compare(self, number: int, seconds: float, answer: Answer) -> list[FrameEvent]:
+    def _compare(self, number: int, seconds: float, label: int) -> list[FrameEvent]:
         """Whether the class of the frame is another than before."""
         if self._before is None:
             return []
         last, before = self._before
         self.block.gaps.append(seconds - last)
-        self.block.add("flip_rate", answer.label != before.label)
-        if answer.label == before.label:
+        self.block.add("flip_rate", label != before)
+        if label == before:
             return []
-        text = f"{self._name(before.label)} → {self._name(answer.label)}"
+        text = f"{self._name(before)} → {self._name(label)}"
         return [FrameEvent(number, "flip_rate", text)]
 
     def _count_objects(self, counts: ObjectCounts) -> list[FrameEvent]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import encode_record, read_checked, write_file
 from steadyeye.core.types import Detector, Model
-from steadyeye.watch.frames import FrameCounts, redact
+from steadyeye.watch.frames import FrameCounts, Mark, is_live, redact
 from steadyeye.watch.measures import MEASURES
 from steadyeye.watch.promises import Promise, Watched, watch_promise
 from steadyeye.watch.reference import Reference
@@ -18,6 +19,8 @@ from steadyeye.watch.series import Series
 
 STATE = "state.json"
 DAY = 86_400.0
+BEGINNING = 1 << 16
+"""Bytes of a video file by which it is known again."""
 ALERTS = 100
 """Alerts that are stored."""
 
@@ -50,14 +53,18 @@ class WatchSettings:
 
 @dataclass
 class Memory:
-    """What goes on after a restart: the content of the state file."""
+    """What goes on after a restart: the content of the state file.
+
+    `observer`: what an `Observer` knows of the frames before, None where none goes on.
+    """
 
     counts: FrameCounts = field(default_factory=FrameCounts)
     processed: int = 0
     failed: int = 0
     starts: int = 0
     began: float = 0.0
-    mark: int = 0
+    mark: Mark = field(default_factory=Mark)
+    observer: Mapping[str, Any] | None = None
     series: dict[str, Series] = field(default_factory=dict)
     alerts: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=ALERTS))
     reference: Reference = field(default_factory=lambda: Reference(0.0))
@@ -79,7 +86,8 @@ def write_memory(
         "failed": memory.failed,
         "starts": memory.starts,
         "began": memory.began,
-        "mark": memory.mark,
+        "mark": asdict(memory.mark),
+        "observer": memory.observer,
         "series": {name: series.record() for name, series in memory.series.items()},
         "alerts": list(memory.alerts),
         "reference": asdict(memory.reference),
@@ -123,11 +131,20 @@ def identify(settings: WatchSettings, model: Model | Detector) -> dict[str, Any]
     """What has to be as before for a watch to go on."""
     return {
         "source": redact(settings.source),
+        "video": _read_beginning(settings.source),
         "model": model.fingerprint,
         "block": settings.block,
         "period": settings.period,
         "rate": settings.rate,
     }
+
+
+def _read_beginning(source: str) -> str | None:
+    """What tells a video file from another that took its name; a file that grows stays itself."""
+    if is_live(source) or not Path(source).is_file():
+        return None
+    with Path(source).open("rb") as file:
+        return f"content {fingerprint(file.read(BEGINNING))[:12]}"
 
 
 def read_memory(settings: WatchSettings, model: Model | Detector, out: Path) -> Memory:
@@ -168,7 +185,8 @@ def _resume(fresh: Memory, content: Mapping[str, Any], settings: WatchSettings) 
         failed=content["failed"],
         starts=content["starts"],
         began=content["began"],
-        mark=content["mark"],
+        mark=Mark.resume(content["mark"]),
+        observer=content["observer"],
         series={name: Series.resume(entry) for name, entry in content["series"].items()},
         reference=reference,
         watched=tuple(

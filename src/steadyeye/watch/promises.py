@@ -25,7 +25,8 @@ class Promise:
 
     def __str__(self) -> str:
         sign = "<=" if self.is_most else ">="
-        digits = 1 if isclose(self.limit * 1000, round(self.limit * 1000)) else 3
+        # as many digits as tell it from any other limit
+        digits = next(n for n in range(1, 20) if isclose(round(self.limit, n + 2), self.limit))
         return f"{self.measure} {sign} {percent(self.limit, digits).replace(chr(0x202F), ' ')}"
 
 

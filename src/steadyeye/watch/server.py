@@ -21,7 +21,7 @@ Content = tuple[str, bytes]
 
 SECURITY = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
@@ -61,7 +61,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answers with a page, or a line on why there is none."""
-        host = (self.headers.get("Host") or "").rpartition(":")[0]
+        # without a port where that is the one of HTTP
+        host = (self.headers.get("Host") or "").partition(":")[0]
         if self.server.names and host not in self.server.names:
             self._send(HTTPStatus.FORBIDDEN, ("text/plain", b"open it by the address it printed\n"))
             return

@@ -21,8 +21,9 @@ from steadyeye.core.types import Detector, Image, Model
 from steadyeye.metrics.sequences.tracklets import APART
 from steadyeye.runner.infer import describe_box_fault
 from steadyeye.watch.frame_ring import FrameRing
-from steadyeye.watch.frames import Feed, FrameCounts, redact
+from steadyeye.watch.frames import Feed, FrameCounts, Mark, is_live, redact
 from steadyeye.watch.measures import (
+    OF_DETECTORS,
     Answer,
     Block,
     Observer,
@@ -47,6 +48,8 @@ SPARSE = (
     f"frames are more than {APART:g} s apart, too far to follow objects: blink_rate and "
     "class_change_rate are not measured"
 )
+RECENT = 10.0
+"""Seconds whose frames make the rate of frames."""
 TICK = 1.0
 """Seconds from one snapshot to the next."""
 
@@ -67,6 +70,7 @@ class Watch:
     ) -> None:
         self.settings, self.model, self.out, self.say = settings, model, out, say
         self.names = model.classes.names if model.classes else ()
+        _check_promises(settings, model)
         make_folder(out)
         self.memory = read_memory(settings, model, out)
         self.memory.starts += 1
@@ -76,6 +80,12 @@ class Watch:
         self.observer = Observer(
             self.names, settings.block, self.memory.reference, self.feed.has_timestamps
         )
+        # of what is live the frames since the last save are gone
+        self._goes_on = not is_live(settings.source)
+        if self._goes_on:
+            self.ring.delete_from(int(self.memory.counts.received))
+        if self.memory.observer is not None:
+            self.observer.resume(self.memory.observer)
         self._has_alert = False
         self._stages = stages(model)  # type: ignore[arg-type]
         self._tick = 0.0
@@ -83,7 +93,8 @@ class Watch:
         self._status = ""
         self._is_over = False
         self._block_began: float | None = None
-        self._times: deque[float] = deque(maxlen=60)
+        self._began = time.monotonic()
+        self._times: deque[float] = deque()
         self.latest = self.describe()
 
     @property
@@ -174,6 +185,10 @@ class Watch:
     def _add_block(self, block: Block | None) -> None:
         if block is None or self._block_began is None:
             return
+        # a few frames weigh as much as a block and depend on those before; a short file is one
+        is_all = self._is_over and not self.memory.series
+        if not is_all and not block.covers(self.settings.block):
+            return
         values = block.values()
         self._is_sparse = block.is_sparse and detects(self.model)
         for name, value in values.items():
@@ -242,7 +257,6 @@ class Watch:
 
     def describe(self) -> dict[str, Any]:
         """What is shown: the state of the source, of each measure and of each promise."""
-        seconds = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
         settings, ring = self.settings, self.ring
         return {
             **describe_memory(self.memory),
@@ -256,7 +270,7 @@ class Watch:
             "block": settings.block,
             "period": settings.period,
             "days": settings.days,
-            "rate": (len(self._times) - 1) / seconds if seconds else None,
+            "rate": self._measure_rate(),
             "frames": {
                 "names": ring.names[-SHOWN:][::-1],
                 "number": len(ring.names),
@@ -267,10 +281,28 @@ class Watch:
             "webhooks": {"sent": self.webhooks.sent, "failed": self.webhooks.failed},
         }
 
-    def _save(self, counts: FrameCounts, mark: int) -> None:
+    def _measure_rate(self) -> float:
+        """Frames a second in the last `RECENT` seconds."""
+        now = time.monotonic()
+        while self._times and self._times[0] < now - RECENT:
+            self._times.popleft()
+        return len(self._times) / min(max(now - self._began, 1.0), RECENT)
+
+    def _save(self, counts: FrameCounts, mark: Mark) -> None:
         """Writes the state, in which the frames of `counts` are."""
         self.memory.mark = mark
+        self.memory.observer = self.observer.record() if self._goes_on else None
         write_memory(self.memory, self.settings, self.model, self.out, counts)
+
+
+def _check_promises(settings: WatchSettings, model: Model | Detector) -> None:
+    """Raises `UsageError` for a promise about objects where the model is no detector."""
+    for promise in settings.promises:
+        if promise.measure in OF_DETECTORS and not detects(model):
+            raise UsageError(
+                f"'{promise}' needs a detector, and {model.name} is a classifier; give another "
+                "--model, or a promise about flip_rate or confidence"
+            )
 
 
 def say_share(estimate: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from steadyeye.core.errors import SampleError, one_line
 from steadyeye.core.types import Image
 from steadyeye.data.video.decoder import follow_matrix
 from steadyeye.data.video.video_index import picture_stream
-from steadyeye.watch.frames import FrameCounts, LiveFrame, Thinning, convert
+from steadyeye.watch.frames import FrameCounts, LiveFrame, Mark, Thinning, convert
 
 TIMEOUT = {"rtsp": 10.0, "rtsps": 10.0, "http": 30.0, "https": 30.0}
 """Seconds without data after which a stream counts as lost; HLS comes a segment at a time."""
@@ -35,7 +35,7 @@ class StreamFeed:
     A frame that comes while the one before it was not taken yet replaces it: `left_out`.
     """
 
-    mark = 0
+    mark = Mark()
     has_timestamps = False
 
     def __init__(self, source: str, counts: FrameCounts, thinned: Thinning) -> None:
@@ -87,7 +87,9 @@ class StreamFeed:
                     wait = FIRST_WAIT
                 if self._lost is None:
                     self.counts.lost_streams += 1
-                    self._lost = time.monotonic()
+                else:
+                    self.counts.seconds_down += time.monotonic() - self._lost
+                self._lost = time.monotonic()
                 self.status = f"no stream: {reason}; it is opened again in {wait:g} s"
                 self._clock.forget()
                 self._scene += 1
@@ -182,11 +184,13 @@ def read_address(address: str, timeout: float) -> Iterator[Picture]:
         stream = picture_stream(container)
         if stream is None:
             raise SampleError("it holds no pictures")
+        # the times of a camera's single JPEGs are made up by FFmpeg: 25 a second
+        has_clock = container.format.name != "mpjpeg"
         matrix = None
         for native in container.decode(stream):
             matrix = follow_matrix(native, matrix)
             if not native.is_corrupt:
-                yield native.time, partial(convert, native, matrix)
+                yield native.time if has_clock else None, partial(convert, native, matrix)
 
 
 def read_camera(path: str) -> Iterator[Picture]:

@@ -359,7 +359,7 @@ def test_trackers_scores_over_videos_and_classes_are_those_of_trackeval():
 @pytest.mark.parametrize("videos", [3, 5, 20])
 def test_the_bounds_of_trackers_scores_hold(videos):
     """Of 5 videos with other errors each the bootstrap had IDF1 below its lower end in 9 of 100."""
-    from steadyeye.metrics.sequences.track_evaluation import Share, bound_mean
+    from steadyeye.metrics.sequences.track_evaluation import TrackShare, bound_mean
 
     rng = np.random.default_rng(0)
     whole = rng.choice([20.0, 60.0, 300.0], (400, 1))
@@ -369,7 +369,7 @@ def test_the_bounds_of_trackers_scores_hold(videos):
 
     def sample():
         some = rng.integers(0, 400, videos)
-        return bound_mean([Share(right[v], whole[v], 1) for v in some], names)
+        return bound_mean([TrackShare(right[v], whole[v], 1) for v in some], names)
 
     samples = [sample() for _ in range(150)]
     assert sum(own.low > true for own in samples) <= 8

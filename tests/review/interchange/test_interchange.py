@@ -76,7 +76,7 @@ def standing(review, timed=True):
         (row.stage, row.key, decision.name): (
             decision.answer,
             decision.comment,
-            *((decision.seconds, round(decision.made_at, 3)) if timed else ()),
+            *((decision.seconds, round(decision.made_at, 6)) if timed else ()),
         )
         for row in rows
         for decision in row.decisions
@@ -226,7 +226,7 @@ def test_an_annotation_becomes_a_decision_of_its_annotator(project):
     ((question, decision),) = standing(review).items()
     assert question == ("pairs", tasks[0]["data"]["key"], "ls ann@example.org")
     answer = {"correct": "yes", "similar": "no", "reasons": ["motion", "blur"]}
-    assert decision == (answer, "", 4.288, 1615328169.728)
+    assert decision == (answer, "", 4.288, 1615328169.728378)
     joint = review.next("joint", 0)
     assert joint[0].payload["image"] in tasks[0]["data"]["image"]
     assert len(review.everything("pairs", lambda payload: YES)) == 7
@@ -361,6 +361,18 @@ def answered(root, number, **words):
         for name, word in words.items():
             ElementTree.SubElement(tag, "attribute", {"name": name}).text = word
     return tree
+
+
+def test_a_comment_with_what_xml_cannot_hold_leaves_a_file_that_is_read(folder, tmp_path):
+    """A terminal's or a word processor's text, pasted into the comment."""
+    review = Review(folder, 1, stages={"pairs": 1})
+    review.say(review.next("pairs")[0], YES, comment="at \x1b[31mthe\x0bleft\ufffe \U0001f642")
+    written(review, "cvat", tmp_path / "out")
+    again = Review(copied(folder, tmp_path / "again"), 0, stages={"pairs": 1})
+    (file,) = results("cvat", tmp_path / "out")
+    assert taken(again, "cvat", file)["decisions"] == 1
+    ((_, comment, *_),) = standing(again).values()
+    assert comment == "at \ufffd[31mthe\ufffdleft\ufffd \U0001f642"
 
 
 def test_cvat_answers_are_taken_and_the_unanswered_counted(folder, tmp_path):

@@ -198,6 +198,19 @@ def test_a_key_held_down_decides_once(start_site, visit):
     assert len(site.list_decisions()) == 1
 
 
+def test_a_double_click_decides_once(start_site, visit):
+    site = start_site(stages={"pairs": 1})
+    ann = visit(site.join("ann")).stage("pairs")
+    box = ann.page.get_by_role("button", name="Similar", exact=True).bounding_box()
+    ann.page.mouse.move(box["x"] + 20, box["y"] + 20)
+    for count, stored in ((1, 1), (2, 1), (1, 2)):
+        ann.page.mouse.down(click_count=count)
+        ann.page.mouse.up(click_count=count)
+        assert ann.saved() == "Saved: similar"
+        ann.page.wait_for_selector(READY)
+        assert len(site.list_decisions()) == stored
+
+
 def test_time_counts_only_while_the_page_is_seen(start_site, visit):
     site = start_site(stages={"pairs": 1})
     started = time.monotonic()
@@ -460,11 +473,19 @@ def test_the_admin_adds_pauses_and_resumes_reviewers(start_site, visit):
     ann.press("r")
     ann.page.wait_for_selector(READY)
     ann.decide("y")
+    state = boss.page.locator("[data-name=ann] [data-label=State]")
+    assert state.inner_text() == "reviewing"
+    boss.page.get_by_role("button", name="Revoke the link of ann").click()
+    boss.wait_text("#told", "ann is signed out")
+    boss.page.reload()
+    assert state.inner_text() == "no link"
+    assert boss.complaints.pop().startswith("confirm ann is signed out everywhere")
     stranger = visit(f"{site.base}/")
     assert stranger.text(".headline").startswith("Open your private link first")
     stranger.complaints.clear()
-    assert ann.page.goto(f"{site.base}/dashboard").status == 403
-    ann.complaints.clear()
+    ben = visit(site.join("ben"))
+    assert ben.page.goto(f"{site.base}/dashboard").status == 403
+    ben.complaints.clear()
 
 
 def test_offline_the_page_says_so_and_nothing_is_lost(start_site, visit):
@@ -513,6 +534,13 @@ def test_a_long_class_name_is_broken_on_a_phone(start_site, visit):
     site = start_site(classes=("cat", "owl_of_a_long_name_" * 8))
     ann = visit(site.join("ann"), LOOKS[0]).stage("anchors")
     assert ann.page.locator("#choices button").count() == 2
+    assert find_faults(Window(ann.page)) == []
+    ann.press("2")
+    ann.decide("g")
+    assert ann.saved().startswith("Saved: good, ")
+    height = "one => parseFloat(getComputedStyle(one).lineHeight)"
+    line = ann.page.locator("#saved").evaluate(height)
+    assert ann.page.locator("#saved").bounding_box()["height"] <= 2 * line + 1
     assert find_faults(Window(ann.page)) == []
 
 

@@ -34,9 +34,11 @@ def confine(root: Place, origin: object, cure: str = "") -> Callable[[str], Plac
                 raise _outside(origin, name, root, cure)
             return root / name
         path = root / name
+        # as text: sets name images by the ten thousand
+        folder, own_name = os.path.split(text := str(path))
         # an own name of "..", "." or none is no file of the folder that it follows
-        plain = path.name not in ("", ".", "..") and not os.path.islink(path)
-        end = f"{real(str(path.parent))}{os.sep}{path.name}" if plain else os.path.realpath(path)
+        plain = own_name not in ("", ".", "..") and not os.path.islink(text)
+        end = f"{real(folder)}{os.sep}{own_name}" if plain else os.path.realpath(text)
         if not any(_is_below(end, folder) for folder in roots):
             raise _outside(origin, name, root, cure)
         return path

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_n
 
 NAME = "imagenet_vid_robust"
 VIDEOS = "val/ILSVRC2015_val_"
+NUMBER = re.compile(r"(\d+)\.\w+$")
 RELEASED = "65e4a5a7be726566"
 """The fingerprint of the released 22,179 frames in their sets, with the labels of each."""
 
@@ -45,7 +46,7 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     sets, labels = _load(metadata / "pmsets.json"), _load(metadata / "labels.json")
     names = None if videos is None else set(videos)
     _check_neighbours(sets, metadata / "pmsets.json")
-    available = {Path(anchor).parent.name for anchor in sets}
+    available = {Path(_find_video(anchor)).name for anchor in sets}
     for video in sorted((names or set()) - available):
         raise unknown("video", video, available)
     class_file = metadata / "classes.json"
@@ -135,7 +136,8 @@ def _member(frame: str, anchor: str, labels: dict[str, list[Any]], classes: int)
             f"labels.json lacks the frame '{frame}' of the set around '{anchor}'; "
             "take pmsets.json and labels.json from the same release"
         )
-    if Path(frame).parent != Path(anchor).parent:
+    video = _find_video(frame)
+    if video != _find_video(anchor):
         raise UsageError(
             f"the frame '{frame}' is from another video than its anchor '{anchor}'; correct "
             "pmsets.json"
@@ -150,15 +152,26 @@ def _member(frame: str, anchor: str, labels: dict[str, list[Any]], classes: int)
     return Member(
         id=frame,
         group=anchor,
-        video=Path(frame).parent.as_posix(),
+        video=video,
         frame=number,
         offset=number - _number(anchor),
         truth=tuple(sorted(set(labels[frame]))),
     )
 
 
+def _find_video(frame: str) -> str:
+    """The folder of a frame, as it is written everywhere."""
+    return _tidy_folder(frame[: frame.rfind("/") + 1])
+
+
+# the folders of many frames are few
+@lru_cache(maxsize=10_000)
+def _tidy_folder(text: str) -> str:
+    return Path(text).as_posix()
+
+
 def _number(frame: str) -> int:
-    match = re.search(r"(\d+)\.\w+$", frame)
+    match = NUMBER.search(frame)
     if not match:
         raise UsageError(f"the frame '{frame}' has no number; take the released pmsets.json")
     return int(match.group(1))

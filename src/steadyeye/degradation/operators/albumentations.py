@@ -14,9 +14,13 @@ from steadyeye.degradation.library_transforms import (
     Arguments,
     build_operator,
     read_levels,
+    refuse_boxes,
     run,
 )
 from steadyeye.degradation.operator import MoveBoxes, Operator, seed_of
+
+SPLITTING = ("RandomGridShuffle",)
+"""Transforms that cut objects into pieces; the box that the library then has is of one of them."""
 
 
 def albumentations(
@@ -31,9 +35,11 @@ def albumentations(
     `name`: of its class. `level`: the argument that is another of `values` at each level; one level
     if left out. `arguments`: further ones; `p` is 1 unless it is given. Seeded for every image and
     level. A transform that moves what is in an image moves true boxes too, by its own rule; those
-    that it removes are ignored. Albumentations is not installed with steadyeye. Raises `UsageError`
-    for a transform, an argument or a value that it does not have: Albumentations itself would leave
-    an unknown argument out.
+    that it removes are ignored. One that rotates or shears has the box around the turned *box*,
+    which is larger than that of the object. One that cuts objects into pieces does not go with true
+    boxes. Albumentations is not installed with steadyeye. Raises `UsageError` for a transform, an
+    argument or a value that it does not have: Albumentations itself would leave an unknown argument
+    out.
 
     Example: `albumentations(name='MotionBlur', level='blur_limit', values=[[3, 3], [9, 9]])`, and
     in Python
@@ -55,7 +61,7 @@ def albumentations(
     if name not in classes:
         raise unknown("transform of Albumentations", name, sorted(classes))
     transform: Any = classes[name]
-    others = {"p": 1} | dict(arguments or {})
+    others = ({} if level == "p" else {"p": 1}) | dict(arguments or {})
     levels = read_levels(title, transform, level, values, others)
 
     def apply(image: Image, chosen: Arguments, seed: int) -> Any:
@@ -66,6 +72,8 @@ def albumentations(
     operator = build_operator("albumentations", name, levels, apply)
     if issubclass(transform, library.ImageOnlyTransform):
         return operator
+    if name in SPLITTING:
+        return replace(operator, move=refuse_boxes(title))
     return replace(operator, move=_move_by(library, title, transform, levels))
 
 

@@ -57,7 +57,7 @@ def kornia(
     if name not in classes:
         raise unknown("augmentation of Kornia", name, sorted(classes))
     augmentation = classes[name]
-    others = {"p": 1.0} | dict(arguments or {})
+    others = ({} if level == "p" else {"p": 1.0}) | dict(arguments or {})
     levels = read_levels(title, augmentation, level, values, others)
 
     def apply(image: Image, chosen: Arguments, seed: int) -> Any:

@@ -28,7 +28,8 @@ TOLERANCE = 0.01
 """Completeness: the sum of the attributions equals the score difference within this share of it."""
 FIRST = 32  # steps, doubled until the attributions are complete
 MOST = 1024
-ABREAST = 4  # inputs a forward pass
+ABREAST = 4  # inputs a forward pass, of small ones as many as have so many pixels
+PIXELS = 416 * 416
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +107,10 @@ def _signed_attribution(
 ) -> NDArray[np.float64]:
     """(c, h', w') the attribution of every value of the input."""
     explain = IntegratedGradients(forward)
+    abreast = max(ABREAST, PIXELS // values[0, 0].numel())
     with torch.enable_grad():
         attribution = explain.attribute(
-            values, baselines=start, n_steps=steps, internal_batch_size=ABREAST
+            values, baselines=start, n_steps=steps, internal_batch_size=abreast
         )
     return np.asarray(attribution.detach()[0].double().numpy())
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,6 +223,8 @@ def names_several(labels: Iterable[str]) -> bool:
     return len(set(map(fold_name, labels))) > 1
 
 
+# the names of a study are compared anew at every label
+@lru_cache(maxsize=100_000)
 def fold_name(name: str) -> str:
     """A class name as names are compared, without capitals, blanks, hyphens and underscores."""
     return squeeze(name)

@@ -170,13 +170,10 @@ def _add_label(
     least, most = count_at_least_and_most(metric, answers, classes)
     if strata:
         strata[study.strata[name]] = strata[study.strata[name]].add(least, most and not least)
-    return replace(
-        counts,
-        right=counts.right + least,
-        labelled=counts.labelled + 1,
-        unknown=counts.unknown + (most and not least),
-        strata=tuple(strata.values()),
-    )
+    right, labelled = counts.right + least, counts.labelled + 1
+    unknown = counts.unknown + (most and not least)
+    of_strata = tuple(strata.values())
+    return Counts(right, labelled, unknown, 0, counts.later, of_strata, counts.checks)
 
 
 def _is_settled(study: LabelStudy, counts: Counts, every: int) -> bool:

@@ -28,7 +28,7 @@ SequenceData = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
+class TrackShare:
     """What is right of a whole at each of t thresholds, (t,) each, and the power of their ratio.
 
     The sums of both over sequences, divided, to that power, are what a metric is of all of them.
@@ -49,7 +49,7 @@ def load_metric(module: str, name: str) -> Any:
 def judge(
     name: str,
     metric: Any,
-    share: Callable[[SequenceData], Share],
+    share: Callable[[SequenceData], TrackShare],
     predictions: Predictions,
     score: float,
 ) -> Result:
@@ -69,7 +69,7 @@ def judge(
     return replace(own, n=objects)
 
 
-def bound_mean(shares: Sequence[Share], of_video: Sequence[str]) -> Interval:
+def bound_mean(shares: Sequence[TrackShare], of_video: Sequence[str]) -> Interval:
     """The mean over thresholds of the powers of shares of all sequences together.
 
     With Gaffke's bounds over videos (`core.stats.bounded_means`) by random draws: every draw rises

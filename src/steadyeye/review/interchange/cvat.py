@@ -25,7 +25,7 @@ from xml.etree.ElementTree import Element, SubElement
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.format import number_of
+from steadyeye.core.format import clean_xml, number_of
 from steadyeye.core.storage.files import encode, make_folder, write_file
 from steadyeye.core.storage.text_files import read_xml
 from steadyeye.data.annotations.coco_geometry import inside
@@ -57,6 +57,7 @@ NOTHING = "-"
 TRACK = "track"
 """The attribute of a box with the number of its track; 0: it has none."""
 
+DECLARATION = "<?xml version='1.0' encoding='utf-8'?>"
 MANUAL = {"source": "manual"}
 CORNERS = ("xtl", "ytl", "xbr", "ybr")
 
@@ -206,8 +207,8 @@ def _encode_file(
     task.append(build_labels(list_row_labels(folder, rows)))
     root.extend(images)
     ElementTree.indent(root)
-    content: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return content + b"\n"
+    content = clean_xml(ElementTree.tostring(root, encoding="unicode"))
+    return f"{DECLARATION}\n{content}\n".encode()
 
 
 def _build_image(

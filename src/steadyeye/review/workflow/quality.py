@@ -30,6 +30,7 @@ class Pace:
 
     `gold`: gold questions right, and of how many. `median_seconds`: of an answer, to a tenth of a
     second below ten seconds and to a second above; None: no times. `hasty`: see `is_hasty`.
+    `has_link`: whether their link was not revoked.
     """
 
     id: int
@@ -40,6 +41,7 @@ class Pace:
     median_seconds: float | None
     paused: str
     hasty: bool = False
+    has_link: bool = True
 
 
 def write_marks(connection: Connection, reviewer: int) -> list[bool]:
@@ -84,6 +86,7 @@ def measure_paces(connection: Connection) -> Sequence[Pace]:
                 _find_median(answers),
                 row.paused,
                 is_hasty(recent[row.id]),
+                row.token_hash is not None,
             )
         )
     return paces

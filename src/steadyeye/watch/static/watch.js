@@ -3,6 +3,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const EVERY = 2000;
+const LONGEST = 5000; // a process that hangs is no watch that goes on
 const byId = (id) => document.getElementById(id);
 
 function element(tag, text, className) {
@@ -116,22 +117,25 @@ function showPromises(state) {
   byId("promises").replaceChildren(...items);
 }
 
-let shown = "";
-
 function showFrames(state) {
   const { newest, number, bytes, most, left_out: leftOut } = state.frames;
   byId("frames-section").hidden = !newest.length;
   byId("about-frames").textContent =
     `${number.toLocaleString("en")} frames, ${(bytes / 1e6).toFixed(1)} of ${(most / 1e6).toFixed(0)} MB; ` +
     `of each measure one a second at most, ${leftOut.toLocaleString("en")} more are left out`;
-  const names = newest.map((frame) => frame.name).join();
-  if (names === shown) return;
-  shown = names;
-  byId("frames").replaceChildren(...newest.map(frameItem));
+  // what is there stays, with the focus in it
+  const list = byId("frames");
+  const names = new Set(newest.map((frame) => frame.name));
+  for (const item of [...list.children]) if (!names.has(item.dataset.name)) item.remove();
+  newest.forEach((frame, place) => {
+    const there = list.children[place];
+    if (there?.dataset.name !== frame.name) list.insertBefore(frameItem(frame), there ?? null);
+  });
 }
 
 function frameItem(frame) {
   const item = element("li");
+  item.dataset.name = frame.name;
   const figure = element("figure");
   const link = element("a", undefined, "picture");
   link.href = `frames/${frame.name}`;
@@ -181,7 +185,7 @@ function showCounts(state) {
     "above the frame rate": number(counts.thinned),
     damaged: number(counts.damaged),
     "without a valid prediction": number(counts.failed),
-    "frames a second": state.rate === null ? "–" : state.rate.toFixed(1),
+    "frames a second": state.rate.toFixed(1),
     "stream lost": number(counts.lost_streams),
     "seconds without it": number(counts.seconds_down),
     starts: number(state.starts),
@@ -209,7 +213,7 @@ function show(state) {
 
 async function refresh() {
   try {
-    const answer = await fetch("state.json");
+    const answer = await fetch("state.json", { signal: AbortSignal.timeout(LONGEST) });
     show(await answer.json());
   } catch {
     byId("status").textContent = "the watch has ended, or cannot be reached; the numbers are its last ones";

@@ -230,8 +230,12 @@ function act(name) {
   }
 }
 
+let clicked = null; // the item under the first of several clicks in a row
 document.addEventListener("click", (event) => {
   const name = event.target.closest("[data-do]")?.dataset.do;
+  if (event.detail < 2) clicked = shown;
+  // the second click of a double one is no answer to what came after the first
+  else if (clicked !== shown && event.target.closest(".answers")) return;
   if (name) act(name);
 });
 // opened at once rather than after the event: what is typed next belongs to the comment
