@@ -1,13 +1,13 @@
-"""Films of an exhibit: the frames of a set, and those around a place of a video."""
+"""Pictures and films of an exhibit: the frames of a set, and those around a place of a video."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.report_types import Film, FilmFrame
+from steadyeye.core.report_types import Film, FilmFrame, Picture
 
 AROUND = 10  # frames on either side of a place of a video
 
@@ -58,15 +58,37 @@ def away(offset: int) -> str:
 
 def answer_frame(predictions: Predictions, row: int, at: str) -> FilmFrame:
     """A frame with the best class, its probability and whether that is right."""
-    answer, score = predictions.answer(row), float(predictions.confidence[row])
     return FilmFrame(
         sample=str(predictions.ids[row]),
         at=at,
-        line=f"predicts {answer}, {predictions.format_score(score)}",
-        score=predictions.find_share(score),
+        line=describe_answer(predictions, row),
+        score=predictions.find_share(float(predictions.confidence[row])),
         right=bool(predictions.right[row]) if predictions.has_label[row] else None,
-        answer=answer,
+        answer=predictions.answer(row),
     )
+
+
+def answer_picture(
+    predictions: Predictions, row: int, title: str, more: Iterable[str] = ()
+) -> Picture:
+    """A sample with the best class and whether that is right; `more`: further lines."""
+    return Picture(
+        sample=str(predictions.ids[row]),
+        title=title,
+        lines=(describe_answer(predictions, row), *more),
+        right=bool(predictions.right[row]),
+    )
+
+
+def describe_answer(predictions: Predictions, row: int) -> str:
+    """The best class with its score, `predicts cat, 84.8 %`."""
+    score = predictions.format_score(float(predictions.confidence[row]))
+    return f"predicts {predictions.answer(row)}, {score}"
+
+
+def list_labels(predictions: Predictions, row: int) -> tuple[str, ...]:
+    """The names of the labels of a sample."""
+    return tuple(predictions.classes[i] for i in np.flatnonzero(predictions.truth[row]))
 
 
 def video_film(predictions: Predictions, rows: Sequence[int], start: int) -> Film | None:

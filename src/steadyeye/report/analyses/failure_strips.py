@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from steadyeye.core.errors import list_texts
+from steadyeye.core.film_frames import answer_picture, describe_answer
 from steadyeye.core.format import number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Picture, Section, Topic
@@ -195,30 +196,19 @@ def _film(predictions: Predictions, rows: Sequence[int]) -> Film | None:
 
 
 def _frame(predictions: Predictions, row: int) -> FilmFrame:
-    answer, score = predictions.answer(row), float(predictions.confidence[row])
     true = float(predictions.probability[row])
     return FilmFrame(
         sample=str(predictions.ids[row]),
         at=f"level {predictions.tags['level'][row]}",
-        line=f"predicts {answer}, {predictions.format_score(score)}; "
-        f"true class {predictions.format_score(true)}",
+        line=f"{describe_answer(predictions, row)}; true class {predictions.format_score(true)}",
         score=predictions.find_share(true),
         right=bool(predictions.right[row]),
-        answer=answer,
+        answer=predictions.answer(row),
     )
 
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
-    answer = predictions.answer(row)
-    return Picture(
-        sample=str(predictions.ids[row]),
-        title=title,
-        lines=(
-            f"predicts {answer}, {predictions.format_score(float(predictions.confidence[row]))}",
-            *_more(predictions, row),
-        ),
-        right=bool(predictions.right[row]),
-    )
+    return answer_picture(predictions, row, title, _more(predictions, row))
 
 
 def _more(predictions: Predictions, row: int) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.film_frames import away, set_film
+from steadyeye.core.film_frames import answer_picture, away, list_labels, set_film
 from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.predictions import Predictions
@@ -119,7 +119,7 @@ def _exhibit(failure: _Failure) -> Exhibit:
         data=predictions.data,
         pictures=(_picture(predictions, anchor, "anchor"), _picture(predictions, frame, where)),
         film=set_film(predictions, anchor, frame, failure.k),
-        labels=_truth(predictions, anchor),
+        labels=list_labels(predictions, anchor),
         kinds=(f"predicts {wrong}",),
     )
 
@@ -131,11 +131,6 @@ def _lead(chosen: Sequence[_Failure]) -> Exhibit:
     return replace(exhibit, title=f"The clearest break: {exhibit.title}")
 
 
-def _truth(predictions: Predictions, row: int) -> tuple[str, ...]:
-    """The names of a sample's labels."""
-    return tuple(predictions.classes[i] for i in np.flatnonzero(predictions.truth[row]))
-
-
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     answer = predictions.answer(row)
     own = (
@@ -144,13 +139,8 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     sure, best = float(predictions.confidence[row]), float(predictions.top_scores[row, 0])
     # of a detector whose classes are those of the data it is the same twice
     whole = () if (own, best) == (answer, sure) else (f"{own}, {predictions.format_score(best)}",)
-    return Picture(
-        sample=str(predictions.ids[row]),
-        title=title,
-        lines=(
-            f"predicts {answer}, {predictions.format_score(sure)}",
-            *(f"top model class: {text}" for text in whole),
-            f"label {', '.join(_truth(predictions, row)) or 'none'}",
-        ),
-        right=bool(predictions.right[row]),
+    more = (
+        *(f"top model class: {text}" for text in whole),
+        f"label {', '.join(list_labels(predictions, row)) or 'none'}",
     )
+    return answer_picture(predictions, row, title, more)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from steadyeye.core.film_frames import describe_answer, list_labels
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Picture, Section, Topic
@@ -101,7 +102,7 @@ def _exhibit(table: Predictions, row: int) -> Exhibit:
         model=table.model,
         data=table.data,
         pictures=(_picture(table, row),),
-        labels=tuple(_labels(table, row)),
+        labels=list_labels(table, row),
         kinds=(f"predicts {table.answer(row)}",),
     )
 
@@ -109,7 +110,7 @@ def _exhibit(table: Predictions, row: int) -> Exhibit:
 def _picture(table: Predictions, row: int) -> Picture:
     return Picture(
         sample=str(table.ids[row]),
-        title=f"predicts {table.answer(row)}, {table.format_score(float(table.confidence[row]))}",
+        title=describe_answer(table, row),
         lines=(f"label {_truth(table, row)}{_score_of_label(table, row)}",),
         right=False,
     )
@@ -129,9 +130,5 @@ def _score_of_label(table: Predictions, row: int) -> str:
     return f": {text}, after {number_of(before, 'class')} with higher confidence"
 
 
-def _labels(table: Predictions, row: int) -> list[str]:
-    return [table.classes[i] for i in np.flatnonzero(table.truth[row])]
-
-
 def _truth(table: Predictions, row: int) -> str:
-    return " or ".join(_labels(table, row))
+    return " or ".join(list_labels(table, row))

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.film_frames import away, set_film
+from steadyeye.core.film_frames import answer_picture, away, list_labels, set_film
 from steadyeye.core.format import interval, percent
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.report_types import Exhibit, Figure, Picture, Table
+from steadyeye.core.report_types import Exhibit, Figure, Table
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.metrics.covariates.breakage import Effect, Effects, Outcomes, column
 from steadyeye.metrics.covariates.measures import PAIR, Measure
@@ -227,22 +227,11 @@ def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) ->
         model=predictions.model,
         data=predictions.data,
         pictures=(
-            _picture(predictions, anchor, "anchor", ()),
-            _picture(predictions, row, away(offset), _list_changes(predictions, row)),
+            answer_picture(predictions, anchor, "anchor"),
+            answer_picture(predictions, row, away(offset), _list_changes(predictions, row)),
         ),
         film=set_film(predictions, anchor, row),
-        labels=tuple(predictions.classes[i] for i in np.flatnonzero(predictions.truth[anchor])),
-    )
-
-
-def _picture(predictions: Predictions, row: int, title: str, more: tuple[str, ...]) -> Picture:
-    score = predictions.format_score(float(predictions.confidence[row]))
-    text = f"predicts {predictions.answer(row)}, {score}"
-    return Picture(
-        sample=str(predictions.ids[row]),
-        title=title,
-        lines=(text, *more),
-        right=bool(predictions.right[row]),
+        labels=list_labels(predictions, anchor),
     )
 
 
