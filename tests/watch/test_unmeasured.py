@@ -66,5 +66,4 @@ def test_the_command_refuses_a_promise_about_objects_for_a_classifier(tmp_path):
     words = ("watch", "a.mp4", "--model", model, "--no-page", "--out", "w", "--alert")
     done = steadyeye(*words, "blink_rate <= 5%", cwd=tmp_path, env=ENV)
     assert "'blink_rate <= 5.0 %' needs a detector" in refusal(done)
-    assert not (tmp_path / "w").exists()
     assert steadyeye(*words, "flip_rate <= 5%", cwd=tmp_path, env=ENV).returncode == 0
