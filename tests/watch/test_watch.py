@@ -344,7 +344,7 @@ def test_the_page_in_a_browser(finished_watch, browser):
 @pytest.mark.slow
 def test_the_page_keeps_the_focus_and_says_that_a_watch_hangs(finished_watch, browser):
     frames = finished_watch.latest["frames"]["names"]
-    shown, hangs = {"names": frames[1:9]}, threading.Event()
+    current, hangs = {"names": frames[1:9]}, threading.Event()
 
     def answer(path):
         if path == "/state.json" and hangs.is_set():
@@ -352,7 +352,7 @@ def test_the_page_keeps_the_focus_and_says_that_a_watch_hangs(finished_watch, br
         content = server.answer_page(finished_watch, path)
         if path == "/state.json":
             state = json.loads(content[1])
-            newest = [f for f in state["frames"]["newest"] if f["name"] in shown["names"]]
+            newest = [f for f in state["frames"]["newest"] if f["name"] in current["names"]]
             state["frames"]["newest"] = newest
             return content[0], json.dumps(state).encode()
         return content
@@ -364,11 +364,11 @@ def test_the_page_keeps_the_focus_and_says_that_a_watch_hangs(finished_watch, br
             link.wait_for(state="attached")
             link.focus()
             before = page.evaluate("document.activeElement.href")
-            shown["names"] = frames[0:8]
+            current["names"] = frames[0:8]
             page.wait_for_function(f"!document.body.innerHTML.includes('{frames[8]}')")
             assert page.evaluate("document.activeElement.href") == before
-            listed = page.locator("#frames li").evaluate_all("all => all.map(i => i.dataset.name)")
-            assert listed == frames[0:8]
+            names = page.locator("#frames li").evaluate_all("all => all.map(i => i.dataset.name)")
+            assert names == frames[0:8]
             hangs.set()
             page.wait_for_function(
                 "document.getElementById('status').textContent.includes('cannot be reached')"

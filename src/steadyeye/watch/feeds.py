@@ -5,14 +5,14 @@ from pathlib import Path
 from steadyeye.core.errors import UsageError
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.watch.file_feeds import FileFeed, FolderFeed
-from steadyeye.watch.frames import ADDRESSES, Feed, FrameCounts, Mark, Thinning, is_live, redact
+from steadyeye.watch.frames import ADDRESSES, Feed, FeedMark, FrameCounts, Thinning, is_live, redact
 from steadyeye.watch.stream_feed import StreamFeed
 
-START = Mark()
+START = FeedMark()
 """Before all files."""
 
 
-def open_feed(source: str, counts: FrameCounts, rate: float | None, mark: Mark = START) -> Feed:
+def open_feed(source: str, counts: FrameCounts, rate: float | None, mark: FeedMark = START) -> Feed:
     """The frames of a source, which `check_source` has passed.
 
     `rate`: frames a second at most, None: all. `counts`: of an earlier watch that is gone on with;

@@ -11,16 +11,17 @@ from typing import Any
 
 import av
 import numpy as np
+from av.video.reformatter import VideoReformatter
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.prepare_ahead import prepare_ahead
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.images.image_file import read as read_image
-from steadyeye.data.video.decoder import follow_matrix
+from steadyeye.data.video.decoder import follow_matrix, to_rgb
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.data.video.video_index import decode_in_order, open_video, picture_stream
-from steadyeye.watch.frames import FrameCounts, LiveFrame, Mark, Thinning, convert
+from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning
 
 POLL = 0.5
 """Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
@@ -34,7 +35,7 @@ class FileFeed:
     `skipped`: frames at its beginning that are passed over, which `counts` has already.
     """
 
-    mark = Mark()
+    mark = FeedMark()
     has_timestamps = True
 
     def __init__(
@@ -77,7 +78,7 @@ class FileFeed:
                 raise UsageError(f"'{self.path}' holds no pictures; give a video")
             # a forked process that frees a decoder waits for its threads, which only the parent has
             stream.thread_type = "NONE"
-            clock, matrix = _Clock(container, stream), None
+            clock, reformatter, matrix = _Clock(container, stream), VideoReformatter(), None
             for number, native in enumerate(decode_in_order(container, stream)):
                 if native is not None:
                     matrix = follow_matrix(native, matrix)
@@ -90,7 +91,7 @@ class FileFeed:
                 if is_damaged:
                     counts.damaged += 1
                 elif is_taken:
-                    image = partial(np.asarray, convert(native, matrix))
+                    image = partial(np.asarray, to_rgb(native, reformatter, matrix))
                     yield LiveFrame(number, seconds, 0, image), counts
                     counts = FrameCounts()
                 else:
@@ -131,7 +132,9 @@ class FolderFeed:
 
     has_timestamps = False
 
-    def __init__(self, folder: Path, counts: FrameCounts, thinned: Thinning, mark: Mark) -> None:
+    def __init__(
+        self, folder: Path, counts: FrameCounts, thinned: Thinning, mark: FeedMark
+    ) -> None:
         self.folder, self.counts, self.thinned, self.mark = folder, counts, thinned, mark
         self.is_over = False
         self.status = "waiting for files"
@@ -164,7 +167,7 @@ class FolderFeed:
     def _next(self) -> LiveFrame | None:
         if self._video is not None:
             return self._next_of_video()
-        self.mark = Mark(self._done, scene=self._scene, due=max(self.thinned.due, 0.0))
+        self.mark = FeedMark(self._done, scene=self._scene, due=max(self.thinned.due, 0.0))
         if not self._waiting:
             self._look()
         if not self._waiting:

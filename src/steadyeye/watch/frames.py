@@ -43,7 +43,7 @@ class FrameCounts:
 
 
 @dataclass(frozen=True)
-class Mark:
+class FeedMark:
     """Where a restart of a folder goes on: with the frame that was taken when it was read.
 
     `done`: of the last file before the frame when it changed, in nanoseconds, and its name.
@@ -58,7 +58,7 @@ class Mark:
     due: float = 0.0
 
     @classmethod
-    def resume(cls, record: Mapping[str, Any]) -> "Mark":
+    def resume(cls, record: Mapping[str, Any]) -> "FeedMark":
         """As a state file holds it."""
         video = record["video"] and (record["video"][0], record["video"][1])
         return cls(**{**record, "done": (record["done"][0], record["done"][1]), "video": video})
@@ -88,7 +88,7 @@ class Feed(Protocol):
     """
 
     counts: FrameCounts
-    mark: Mark
+    mark: FeedMark
     has_timestamps: bool
 
     @property

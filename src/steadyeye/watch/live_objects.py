@@ -156,12 +156,12 @@ class LiveObjects:
         """The frames and objects that are still looked at, for the state file."""
         raw, scene = self._scene.raw, self._scene
         times = zip(scene.rows.tolist(), scene.seconds.tolist(), scene.clock.tolist(), strict=True)
-        found = [
+        tables = [
             [column[rows].tolist() for column in (raw.boxes, raw.label, raw.score)]
             for rows in scene.detections
         ]
         return {
-            "frames": [[*time, *columns] for time, columns in zip(times, found, strict=True)],
+            "frames": [[*time, *columns] for time, columns in zip(times, tables, strict=True)],
             "objects": [life.record() for life in self._lives.values()],
         }
 
@@ -198,7 +198,9 @@ class LiveObjects:
     def _settle(self, scene: Scene, life: _Life, settled: ObjectCounts) -> None:
         """Counts the frames from an object's last detection to the one in this frame."""
         item = life.item
-        counts = ObjectCounts(pairs=1, changes=int(item.label != life.label))
+        counts = settled if life.waiting is None else life.waiting
+        counts.pairs += 1
+        counts.changes += int(item.label != life.label)
         for number, state, box in _list_new_frames(scene, item):
             if state == UNSURE:
                 continue
@@ -212,11 +214,7 @@ class LiveObjects:
                 )
         life.label = item.label
         life.detections += 1
-        if life.waiting is None:
-            settled.add(counts)
-            return
-        life.waiting.add(counts)
-        if life.detections >= LEAST:
+        if life.waiting is not None and life.detections >= LEAST:
             settled.add(life.waiting)
             life.waiting = None
 

@@ -247,6 +247,8 @@ def _average_squares(rows: Any, step: int, out: Any) -> None:
     `rows`: (h · step, w · step · 3). Columns are added up first, of contiguous values.
     """
     sums = np.empty(rows.shape[1], dtype=np.uint16)
+    pixels = sums.reshape(-1, step, 3)
+    totals = np.empty((out.shape[1], 3), dtype=np.float32)
     share = np.float32(1) / np.float32(step * step)
     for y in range(out.shape[0]):
         sums[:] = 0
@@ -254,14 +256,16 @@ def _average_squares(rows: Any, step: int, out: Any) -> None:
             for place in range(len(sums)):
                 sums[place] += rows[row, place]
         for x in range(out.shape[1]):
-            red = green = blue = 0
-            for place in range(3 * step * x, 3 * step * (x + 1), 3):
-                red += sums[place]
-                green += sums[place + 1]
-                blue += sums[place + 2]
-            out[y, x, 0] = np.rint(np.float32(red) * share)
-            out[y, x, 1] = np.rint(np.float32(green) * share)
-            out[y, x, 2] = np.rint(np.float32(blue) * share)
+            red = green = blue = np.uint32(0)
+            for place in range(step):
+                red += pixels[x, place, 0]
+                green += pixels[x, place, 1]
+                blue += pixels[x, place, 2]
+            totals[x, 0], totals[x, 1], totals[x, 2] = red, green, blue
+        # a loop of its own, of several values at once
+        means, line = totals.reshape(-1), out[y].reshape(-1)
+        for place in range(len(means)):
+            line[place] = np.uint8(np.rint(means[place] * share))
 
 
 def summarize_scores(scores: NDArray[np.floating]) -> Answer:

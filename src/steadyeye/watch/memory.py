@@ -11,7 +11,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import encode_record, read_checked, write_file
 from steadyeye.core.types import Detector, Model
-from steadyeye.watch.frames import FrameCounts, Mark, is_live, redact
+from steadyeye.watch.frames import FeedMark, FrameCounts, is_live, redact
 from steadyeye.watch.measures import MEASURES
 from steadyeye.watch.promises import Promise, Watched, watch_promise
 from steadyeye.watch.reference import Reference
@@ -63,7 +63,7 @@ class Memory:
     failed: int = 0
     starts: int = 0
     began: float = 0.0
-    mark: Mark = field(default_factory=Mark)
+    mark: FeedMark = field(default_factory=FeedMark)
     observer: Mapping[str, Any] | None = None
     series: dict[str, Series] = field(default_factory=dict)
     alerts: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=ALERTS))
@@ -185,7 +185,7 @@ def _resume(fresh: Memory, content: Mapping[str, Any], settings: WatchSettings) 
         failed=content["failed"],
         starts=content["starts"],
         began=content["began"],
-        mark=Mark.resume(content["mark"]),
+        mark=FeedMark.resume(content["mark"]),
         observer=content["observer"],
         series={name: Series.resume(entry) for name, entry in content["series"].items()},
         reference=reference,

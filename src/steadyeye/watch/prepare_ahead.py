@@ -7,7 +7,7 @@ from typing import Any
 
 from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Image
-from steadyeye.watch.frames import Feed, FrameCounts, Mark
+from steadyeye.watch.frames import Feed, FeedMark, FrameCounts
 from steadyeye.watch.measures import measure_input
 
 POLL = 0.5
@@ -33,7 +33,7 @@ class PreparedFrame:
     prepared: Any
     quantities: Mapping[str, float]
     counts: FrameCounts
-    mark: Mark
+    mark: FeedMark
 
 
 class PrepareAhead:

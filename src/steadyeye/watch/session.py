@@ -21,7 +21,7 @@ from steadyeye.core.types import Detector, Image, Model
 from steadyeye.metrics.sequences.tracklets import APART
 from steadyeye.runner.infer import describe_box_fault
 from steadyeye.watch.frame_ring import FrameRing
-from steadyeye.watch.frames import Feed, FrameCounts, Mark, is_live, redact
+from steadyeye.watch.frames import Feed, FeedMark, FrameCounts, is_live, redact
 from steadyeye.watch.measures import (
     OF_DETECTORS,
     Answer,
@@ -288,7 +288,7 @@ class Watch:
             self._times.popleft()
         return len(self._times) / min(max(now - self._began, 1.0), RECENT)
 
-    def _save(self, counts: FrameCounts, mark: Mark) -> None:
+    def _save(self, counts: FrameCounts, mark: FeedMark) -> None:
         """Writes the state, in which the frames of `counts` are."""
         self.memory.mark = mark
         self.memory.observer = self.observer.record() if self._goes_on else None

@@ -14,7 +14,7 @@ from steadyeye.core.errors import SampleError, one_line
 from steadyeye.core.types import Image
 from steadyeye.data.video.decoder import follow_matrix
 from steadyeye.data.video.video_index import picture_stream
-from steadyeye.watch.frames import FrameCounts, LiveFrame, Mark, Thinning, convert
+from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning, convert
 
 TIMEOUT = {"rtsp": 10.0, "rtsps": 10.0, "http": 30.0, "https": 30.0}
 """Seconds without data after which a stream counts as lost; HLS comes a segment at a time."""
@@ -35,7 +35,7 @@ class StreamFeed:
     A frame that comes while the one before it was not taken yet replaces it: `left_out`.
     """
 
-    mark = Mark()
+    mark = FeedMark()
     has_timestamps = False
 
     def __init__(self, source: str, counts: FrameCounts, thinned: Thinning) -> None:
