@@ -115,8 +115,8 @@ def label(
 ) -> None:
     """Ask people for the labels that answer a question about a run, and for no more.
 
-    Of two runs the question is which has the better pm-k: it is enough once the difference is
-    clear, or with --target once its interval is narrow enough.
+    Of two runs the question is which has the better pm-k: it is enough once the
+    difference is clear, or with --target once its interval is narrow enough.
 
     Serves the sets in the browser, to several people at once, and prints a private link each.
     """
