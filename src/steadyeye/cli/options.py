@@ -246,10 +246,15 @@ def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name)(expand_groups(function))
+        app.command(name, help=_join_lines(function.__doc__ or ""))(expand_groups(function))
         return function
 
     return register
+
+
+def _join_lines(text: str) -> str:
+    """A docstring with a line a paragraph, which Typer wraps; it would keep other line ends."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def expand_groups(function: Callable[..., None]) -> Callable[..., None]:
