@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from forked import SHARED, share_server
+from forked import SHARED, preload_faults, share_server
 from review_toys import SERVER
 
 HERE = Path(__file__).parent
@@ -32,7 +32,8 @@ def test_a_review_is_the_same_on_postgresql():
             server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")
             words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *AGAIN]
             commands = os.environ.get(SHARED) or share_server()
-            where = {**os.environ, SERVER: server.get_uri(), SHARED: commands}
+            where = {SERVER: server.get_uri(), SHARED: commands, **preload_faults(folder)}
+            where = {**os.environ, **where}
             done = subprocess.run(words, cwd=HERE, env=where, capture_output=True, text=True)
         finally:
             server.cleanup()
