@@ -538,9 +538,9 @@ def test_a_long_class_name_is_broken_on_a_phone(start_site, visit):
     ann.press("2")
     ann.decide("g")
     assert ann.saved().startswith("Saved: good, ")
-    height = "one => parseFloat(getComputedStyle(one).lineHeight)"
-    line = ann.page.locator("#saved").evaluate(height)
-    assert ann.page.locator("#saved").bounding_box()["height"] <= 2 * line + 1
+    saved = ann.page.locator("#saved")
+    line = saved.evaluate("one => parseFloat(getComputedStyle(one).lineHeight)")
+    assert saved.bounding_box()["height"] <= 2 * line + 1
     assert find_faults(Window(ann.page)) == []
 
 
