@@ -1,12 +1,14 @@
 """How often a detector loses an object that it found before and finds again; no labels needed."""
 
 from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import compare_by
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.object_steadiness import count_blinks
+from steadyeye.metrics.sequences.object_steadiness import compare_values, count_blinks, find_lost
 from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
 @needs("group", "scene", "frame", "seconds", when=can_follow)
+@compare_by(compare_values(find_lost), lower=True)
 def blink_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of an object's frames, from its first to its last detection, without a detection.
 

@@ -1,12 +1,14 @@
 """How far boxes are off a smooth path; no labels needed."""
 
 from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import compare_by
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.object_steadiness import measure_jitter
+from steadyeye.metrics.sequences.object_steadiness import compare_values, find_moves, measure_jitter
 from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
 @needs("group", "scene", "frame", "seconds", when=can_follow)
+@compare_by(compare_values(find_moves), lower=True)
 def box_jitter(predictions: Predictions, score: float = SCORE) -> Result:
     """The mean distance of a box's centre from its smoothed path, as a share of √area.
 

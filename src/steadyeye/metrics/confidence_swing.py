@@ -1,12 +1,18 @@
 """How much the score of an object moves from frame to frame; no labels needed."""
 
 from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import compare_by
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.object_steadiness import measure_swing
+from steadyeye.metrics.sequences.object_steadiness import (
+    compare_values,
+    find_swings,
+    measure_values,
+)
 from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
 @needs("group", "scene", "frame", "seconds", when=can_follow)
+@compare_by(compare_values(find_swings), lower=True)
 def confidence_swing(predictions: Predictions, score: float = SCORE) -> Result:
     """The mean |Δ score| of an object between neighbouring frames, 0…1; n counts pairs.
 
@@ -19,4 +25,4 @@ def confidence_swing(predictions: Predictions, score: float = SCORE) -> Result:
         confidence_swing 13.8 % (95 % interval 2.2–86.4 %, n = 451)
 
     """
-    return measure_swing(predictions, score)
+    return measure_values("confidence_swing", predictions, score, find_swings)

@@ -1,12 +1,18 @@
 """How many objects come and go within two frames; no labels needed."""
 
 from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import compare_by
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.object_steadiness import count_flickers
+from steadyeye.metrics.sequences.object_steadiness import (
+    compare_values,
+    count_flickers,
+    find_flickers,
+)
 from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
 @needs("group", "scene", "frame", "seconds", when=can_follow)
+@compare_by(compare_values(find_flickers), lower=True)
 def flicker_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of objects that are detected in at most two consecutive frames, and never again.
 

@@ -9,9 +9,14 @@ from numpy.typing import NDArray
 from steadyeye.core.requirement import is_at
 from steadyeye.core.special import betaincinv
 from steadyeye.core.stats.intervals import LEVEL
-from steadyeye.core.stats.paired import Difference, prepare_outcomes
+from steadyeye.core.stats.paired import (
+    Difference,
+    find_width,
+    lead_of_shares,
+    prepare_outcomes,
+)
 from steadyeye.core.stats.proportions import lower_bound, tango
-from steadyeye.core.stats.trials import Outcomes, Trials
+from steadyeye.core.stats.trials import Outcomes, Statistic, Trials
 from steadyeye.core.types import Result
 
 Floats = NDArray[np.float64]
@@ -22,9 +27,9 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
     """About how many trials or videos would show that a result is beyond `number`, in words.
 
     Were the value the same. Of trials that stand for themselves, the least n whose Clopper–Pearson
-    interval ends there; of trials in videos, how many videos like these Gaffke's bounds would need;
-    of anything else what the end nearer to the number, drawing closer by the square root of the
-    number of videos, would need.
+    interval ends there; of trials in videos, and of shares, how many videos like these Gaffke's
+    bounds would need; of anything else what the end nearer to the number, drawing closer by the
+    square root of the number of videos, would need.
     """
     assert result.value is not None, "what cannot be shown has a value"
     assert result.low is not None, "and an interval"
@@ -33,17 +38,17 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
     n = len(outcomes.videos)
     if is_at(result.value, number):
         return "the value equals the requirement, so no amount of data could show it"
-    if isinstance(outcomes, Trials):
-        prepared = prepare_outcomes(outcomes)
-        if len(prepared.totals) == n:
-            return _describe_needed(
-                _clopper_pearson(result.value, number), "samples", n, several == 1
-            )
+    prepared = prepare_outcomes(outcomes)
+    if isinstance(outcomes, Trials) and len(prepared.totals) == n:
+        return _describe_needed(_clopper_pearson(result.value, number), "samples", n, several == 1)
+    if len(prepared.totals):
         above = result.value > number
         wins, at = (
             (prepared.wins, number) if above else (prepared.totals - prepared.wins, 1 - number)
         )
-        return _of_clusters(2 * wins - prepared.totals, prepared.totals, 2 * at - 1, several, n)
+        there = prepared.totals > 0
+        lead = 2 * wins - prepared.totals
+        return _of_clusters(lead[there], prepared.totals[there], 2 * at - 1, several, n)
     if result.unit == "share" and result.value in {0.0, 1.0}:
         # all or none: the end that is not closed draws nearer by the number itself, not its root
         noun = "samples" if several in {1, n} else "videos"
@@ -58,15 +63,18 @@ def to_hold(gap: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
     """About how much data would show that a difference is no drop of more than `drop`, in words.
 
     Were it the same: of trials that stand for themselves, by Tango's interval; of trials in videos,
-    by Gaffke's bound over videos like these; of anything else, its lower end drawing closer by the
-    square root of the number of videos.
+    and of shares, by Gaffke's bound over videos like these; of anything else, its lower end drawing
+    closer by the square root of the number of videos.
     """
     if is_at(gap.value, -drop):
         return "the drop equals the allowed maximum, so no amount of data could show it"
     first, second = pair
     several, n = len(np.unique(first.videos)), gap.n
+    before, other = prepare_outcomes(first), prepare_outcomes(second)
+    if isinstance(first, Statistic) and first.parts is not None:
+        lead, totals = lead_of_shares(before, other)
+        return _of_clusters(lead, totals, -drop / find_width(totals), several, n)
     if isinstance(first, Trials) and isinstance(second, Trials):
-        before, other = prepare_outcomes(first), prepare_outcomes(second)
         if len(before.totals) < n:
             return _of_clusters(before.wins - other.wins, before.totals, -drop, several, n)
         gained = float(np.mean(first.success & ~second.success))

@@ -18,7 +18,7 @@ from scored import score
 
 import steadyeye as se
 from steadyeye.core import plugins
-from steadyeye.core.boxes import BoxTable
+from steadyeye.core.boxes import BoxTable, take_where
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.stats.bounded_means import lower_bounds
@@ -43,6 +43,7 @@ from steadyeye.report.comparison.leaderboards import (
 from steadyeye.report.comparison.metric_wording import format_ends, name_metric
 from steadyeye.runner import collect
 from steadyeye.runner.collect import ask, evaluate_metrics
+from steadyeye.testing import example_tracks
 
 # ---------------------------------------------------------------- two proportions
 
@@ -343,6 +344,42 @@ def test_detectors_are_compared_in_pairs(name):
     nothing = difference(*few)
     assert (nothing.low, nothing.high, nothing.p) == (-1, 1, 1)
     assert "too few images" in nothing.method
+
+
+def lose_boxes(predictions, every):
+    """The detections of a detector that also loses all objects in one of `every` frames."""
+    raw = predictions.raw_detections
+    kept = take_where(raw, raw.image % every > 0)
+    return replace(predictions, model="losing", raw_detections=kept)
+
+
+@pytest.mark.parametrize(
+    "name", ["blink_rate", "flicker_rate", "class_change_rate", "confidence_swing", "box_jitter"]
+)
+def test_detectors_are_compared_by_the_objects_that_each_finds(name):
+    bound = ask(parse(f"{name}(score=0.4)"))
+    assert bound.lower
+    table = example_tracks()
+    losing = lose_boxes(table, 7)
+    results = [bound.metric(model).value for model in (table, losing)]
+    parts = [bound.outcomes(model) for model in (table, losing)]
+    assert [part.value for part in parts] == pytest.approx(results)
+    change = difference(*map(prepare_outcomes, parts))
+    assert change.value == pytest.approx(results[0] - results[1])
+    weights = np.random.default_rng(0).integers(0, 3, len(parts[0].videos)).astype(np.float32)
+    right, whole = parts[0].parts
+    assert parts[0].resampled(weights[None]) == pytest.approx(weights @ right / (weights @ whole))
+
+
+def test_a_comparison_on_videos_without_labels_begins_with_lost_objects():
+    table = replace(example_tracks(), fingerprint="f")
+    metrics = [parse("flip_rate"), parse("blink_rate")]
+    models = (table, lose_boxes(table, 7))
+    compared = boards([evaluate_metrics(model, metrics) for model in models])
+    board = compared.boards[0]
+    assert board.metric == "blink_rate"
+    assert [standing.model for standing in board.standings] == [table.model, "losing"]
+    assert any("on the objects that it finds itself" in line for line in compared.unlike)
 
 
 # ---------------------------------------------------------------- several pairs

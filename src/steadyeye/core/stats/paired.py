@@ -41,8 +41,8 @@ class Difference:
 class PreparedOutcomes:
     """Outcomes with their `value`, and what their difference from others is found by.
 
-    `wins`, `totals`: (g,) successes and trials of each cluster; none for a statistic. `spread`: of
-    a mean over classes.
+    `wins`, `totals`: (g,) successes and trials of each cluster, or parts of a share; none for
+    another statistic. `spread`: of a mean over classes.
     """
 
     outcomes: Outcomes
@@ -55,6 +55,12 @@ class PreparedOutcomes:
 def prepare_outcomes(outcomes: Outcomes) -> PreparedOutcomes:
     """The outcomes of a model with their value and clusters, ready for `difference`."""
     if isinstance(outcomes, Statistic):
+        if outcomes.parts is not None:
+            cluster = number_clusters(outcomes.videos, outcomes.block)
+            wins, totals = (
+                np.bincount(cluster, part).astype(np.float64) for part in outcomes.parts
+            )
+            return PreparedOutcomes(outcomes, outcomes.value, wins, totals)
         find = None if np.isnan(outcomes.value) else outcomes.spread
         return PreparedOutcomes(outcomes, outcomes.value, spread=find() if find else None)
     success = outcomes.success
@@ -69,12 +75,12 @@ def difference(base: PreparedOutcomes, other: PreparedOutcomes) -> Difference | 
 
     Trials that stand for themselves, one a video, or all of a single video, which the method then
     says: McNemar's exact test and Tango's score interval. Trials that do not, several a video or in
-    the time of one, and means over images: the models are exchanged cluster by cluster, and
-    Gaffke's bounds (`core.stats.proportions`). Means over classes: the jackknife of their
-    difference (`core.stats.class_means`). Anything else, such as means over each model's own choice
-    of images: a jackknife over videos (images, where each is its own) with Student's t. Where there
-    are too few images or videos for an interval, it is −1…1 or as wide as values may lie apart, p
-    is 1, and the method says so.
+    the time of one, means over images, and shares of what each model itself finds: the models are
+    exchanged cluster by cluster, and Gaffke's bounds (`core.stats.proportions`). Means over
+    classes: the jackknife of their difference (`core.stats.class_means`). Anything else, such as
+    means over each model's own choice of images: a jackknife over videos (images, where each is its
+    own) with Student's t. Where there are too few images or videos for an interval, it is −1…1 or
+    as wide as values may lie apart, p is 1, and the method says so.
     """
     assert np.array_equal(base.outcomes.videos, other.outcomes.videos), "of the same samples"
     if np.isnan(base.value) or np.isnan(other.value):
@@ -90,7 +96,7 @@ def difference(base: PreparedOutcomes, other: PreparedOutcomes) -> Difference | 
     assert isinstance(second, Statistic), "trials are compared with trials"
     if first.terms is not None and second.terms is not None:
         return _of_means(first, second)
-    return _of_others(first, second)
+    return _of_others(first, second) if first.parts is None else _of_shares(base, other)
 
 
 def chance_of_equal_means(base: PreparedOutcomes, other: PreparedOutcomes, p: float) -> float:
@@ -108,6 +114,8 @@ def chance_of_equal_means(base: PreparedOutcomes, other: PreparedOutcomes, p: fl
         lead, totals = base.wins - other.wins, base.totals
     elif first.terms is not None and isinstance(second, Statistic) and second.terms is not None:
         lead, totals = _lead_of_means(first.terms, second.terms, first.videos)
+    elif first.parts is not None:
+        lead, totals = lead_of_shares(base, other)
     else:
         return p
     leads = np.stack([totals + lead, totals - lead]) / 2
@@ -125,6 +133,45 @@ def _lead_of_means(
     cluster = number_clusters(videos)
     lead = FINE * np.bincount(cluster, (first[0] - second[0]) / width)
     return np.asarray(lead, dtype=np.float64), FINE * np.bincount(cluster).astype(np.float64)
+
+
+def lead_of_shares(
+    first: PreparedOutcomes, second: PreparedOutcomes
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(g,) by how much a share is ahead in each cluster, and how far it could be.
+
+    By how much more than the share of both together counts in a cluster, over all that there is:
+    the sum of what is ahead is the difference of the shares. In parts of `FINE` a cluster.
+    """
+    right, whole, other_right, other_whole = first.wins, first.totals, second.wins, second.totals
+    together = (right.sum() + other_right.sum()) / (whole.sum() + other_whole.sum())
+    lead = (right - together * whole) / whole.sum()
+    lead -= (other_right - together * other_whole) / other_whole.sum()
+    totals = np.maximum(whole / whole.sum(), other_whole / other_whole.sum())
+    there = totals > 0
+    scale = FINE * np.count_nonzero(there)
+    return np.asarray(scale * lead[there], dtype=np.float64), scale * totals[there]
+
+
+def find_width(totals: NDArray[np.float64]) -> float:
+    """By how much shares may differ at most, as `lead_of_shares` counts it."""
+    return float(totals.sum()) / (FINE * len(totals))
+
+
+def _of_shares(base: PreparedOutcomes, other: PreparedOutcomes) -> Difference:
+    lead, totals = lead_of_shares(base, other)
+    videos, block = base.outcomes.videos, base.outcomes.block
+    n, units, value = len(videos), len(totals), base.value - other.value
+    width = find_width(totals)
+    low, high, p = cluster_ends(lead, totals)
+    of = count_clusters(videos)
+    if block > 1 and len(np.unique(videos)) == 1:
+        of = f"{number_of(units, 'block')} of {block} images in a row"
+    method = f"exact permutation test over {of}; Gaffke's bounds{limit_to_video(videos)}"
+    if units <= FEW:
+        method += f"; {units} are too few for a clear difference"
+    low, high = max(low * width, -1.0), min(high * width, 1.0)
+    return Difference(value, min(low, value), max(high, value), p, n, units, method)
 
 
 def _of_classes(first: Spread, second: Spread, n: int) -> Difference:

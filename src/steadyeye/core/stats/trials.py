@@ -32,6 +32,8 @@ class Statistic:
     how often each image counts → (r,) values, NaN where there is none. `interval`: the value with
     its own interval. `spread`: of a mean over classes, how these move with the videos. `terms`: of
     a mean over images, the (n,) value of each, and how far two of them may lie apart at most.
+    `parts`: of a share of what each model itself finds, (n,) how much of it counts and how much of
+    it there is in each image. `block`: as of `Trials`.
     """
 
     value: float
@@ -40,6 +42,8 @@ class Statistic:
     interval: Callable[[], Interval]
     spread: Callable[[], Spread] | None = None
     terms: tuple[NDArray[np.float64], float] | None = None
+    parts: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    block: int = 1
 
 
 Outcomes: TypeAlias = Trials | Statistic

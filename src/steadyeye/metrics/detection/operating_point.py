@@ -235,4 +235,6 @@ def statistic(predictions: Predictions, ratio: Ratio, score: float, iou: float) 
             return np.asarray((weights @ wins) / (weights @ totals), dtype=np.float64)
 
     value = float(wins.sum() / totals.sum()) if totals.sum() else float("nan")
-    return Statistic(value, some.videos, resample, lambda: find_interval(some, ratio))
+    return Statistic(
+        value, some.videos, resample, lambda: find_interval(some, ratio), parts=(wins, totals)
+    )

@@ -1,6 +1,8 @@
 """What is measured of linked objects: frames without them, changes of class, place and score."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +12,19 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.stats.intervals import Interval
+from steadyeye.core.stats.trials import Statistic
 from steadyeye.core.types import Result
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
     DIP,
     MISS,
     ROUNDED,
+    SCORE,
     UNSURE,
     WEAK,
     Tracklets,
     link,
+    list_followed,
     note_sparse,
 )
 from steadyeye.metrics.sequences.true_tracks import rename
@@ -30,6 +35,10 @@ FEW = 2
 """Frames up to which an object is a flicker."""
 AROUND = 2
 """Frames on each side through which the smooth path of a box is laid."""
+Values: TypeAlias = Callable[
+    [Predictions, float], tuple[NDArray[np.intp], NDArray[np.floating | np.bool_]]
+]
+"""Predictions and a score → rows of the predictions, and the value in 0…1 of an object in each."""
 UNEVEN = 0.2
 """Share by which the times between these frames may differ; a path through others is not smooth."""
 
@@ -82,10 +91,51 @@ def measure(
     return block_bootstrap.mean(values[order], videos[order], block_bootstrap.length(len(order)))
 
 
+def compare_values(values: Values) -> Callable[..., Statistic]:
+    """What models are compared by on the mean of `values`, each of the objects that it finds."""
+
+    def outcomes(predictions: Predictions, score: float = SCORE) -> Statistic:
+        rows, own = values(predictions, score)
+        # rows of scenes in the order of videos and time, the same for all models
+        frames = np.concatenate([np.zeros(0, dtype=np.intp), *list_followed(predictions)])
+        n = len(predictions.clusters[1])
+        sums, totals = (
+            np.bincount(rows, weights, minlength=n)[frames].astype(np.float64)
+            for weights in (own, None)
+        )
+
+        def resample(weights: NDArray[np.float32]) -> NDArray[np.float64]:
+            with np.errstate(invalid="ignore"):
+                return np.asarray((weights @ sums) / (weights @ totals), dtype=np.float64)
+
+        return Statistic(
+            float(sums.sum() / totals.sum()) if totals.sum() else float("nan"),
+            predictions.clusters[0][predictions.clusters[1][frames]],
+            resample,
+            lambda: measure(predictions, rows, own),
+            parts=(sums, totals),
+            block=block_bootstrap.length(len(frames)),
+        )
+
+    return outcomes
+
+
+def _select_sure(objects: Tracklets) -> NDArray[np.bool_]:
+    """(m,) the frames that `blink_rate` counts."""
+    return np.asarray(select_steady(objects) & (objects.state != UNSURE))
+
+
+def find_lost(predictions: Predictions, score: float) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The values of `blink_rate`: whether an object is lost."""
+    objects = link(predictions, score)
+    sure = _select_sure(objects)
+    return objects.row[sure], np.asarray(objects.state[sure] != DETECTED)
+
+
 def count_blinks(predictions: Predictions, score: float) -> Result:
     """`blink_rate`, with its parts as cells."""
     objects = link(predictions, score)
-    sure = select_steady(objects) & (objects.state != UNSURE)
+    sure = _select_sure(objects)
     rows, state = objects.row[sure], objects.state[sure]
     total = measure(predictions, rows, state != DETECTED)
     cells = tuple(
@@ -116,14 +166,25 @@ def _notes(predictions: Predictions, objects: Tracklets) -> tuple[str, ...]:
     return notes + note_sparse(predictions)
 
 
-def count_flickers(predictions: Predictions, score: float) -> Result:
-    """`flicker_rate`: objects of `FEW` frames at most among those not cut by a scene's ends."""
+def find_flickers(
+    predictions: Predictions, score: float
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The values of `flicker_rate`: whether an object has `FEW` frames at most.
+
+    Of objects that are not cut by a scene's ends, in the row where they begin.
+    """
     objects = link(predictions, score)
     whole = ~objects.starts & ~objects.ends
     first = np.flatnonzero(np.append(True, np.diff(objects.track) > 0)[: len(objects.track)])
     frames = np.bincount(objects.track, minlength=len(objects))
-    estimate = measure(predictions, objects.row[first][whole], frames[whole] <= FEW)
-    cut = int((~whole).sum())
+    return objects.row[first][whole], np.asarray(frames[whole] <= FEW)
+
+
+def count_flickers(predictions: Predictions, score: float) -> Result:
+    """`flicker_rate`, with a note on the objects that do not count."""
+    objects = link(predictions, score)
+    estimate = measure(predictions, *find_flickers(predictions, score))
+    cut = int((objects.starts | objects.ends).sum())
     note = f"{number_of(cut, 'object')} cut off by the beginning or end of a scene are left out"
     notes = ((note,) if cut else ()) + note_sparse(predictions)
     return Result.of(rename("flicker_rate", score), estimate, notes=notes)
@@ -140,25 +201,39 @@ def find_pairs(objects: Tracklets, *states: int) -> NDArray[np.intp]:
     return np.asarray(pairs[same], dtype=np.intp)
 
 
-def count_class_changes(predictions: Predictions, score: float) -> Result:
-    """`class_change_rate`: neighbouring detections of an object that have other classes."""
+def find_class_changes(
+    predictions: Predictions, score: float
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The values of `class_change_rate`: whether an object's next detection has another class."""
     objects = link(predictions, score)
     pairs = find_pairs(objects, DETECTED)
     labels = _raw(predictions).label[objects.detection[pairs]]
-    estimate = measure(predictions, objects.row[pairs[:, 0]], labels[:, 0] != labels[:, 1])
-    notes = note_sparse(predictions)
-    return Result.of(rename("class_change_rate", score), estimate, notes=notes)
+    return objects.row[pairs[:, 0]], np.asarray(labels[:, 0] != labels[:, 1])
 
 
-def measure_swing(predictions: Predictions, score: float) -> Result:
-    """`confidence_swing`: mean |Δ score| of neighbouring frames, those below the threshold too."""
+def find_swings(
+    predictions: Predictions, score: float
+) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
+    """The values of `confidence_swing`: |Δ score| to the next frame, below the threshold too."""
     objects = link(predictions, score)
     pairs = find_pairs(objects, DETECTED, DIP)
     scores = _raw(predictions).score[objects.detection[pairs]]
-    moved = np.abs(scores[:, 1] - scores[:, 0])
-    estimate = measure(predictions, objects.row[pairs[:, 0]], moved)
-    notes = note_sparse(predictions)
-    return Result.of(rename("confidence_swing", score), estimate, notes=notes)
+    return objects.row[pairs[:, 0]], np.abs(scores[:, 1] - scores[:, 0])
+
+
+def measure_values(name: str, predictions: Predictions, score: float, values: Values) -> Result:
+    """The mean of `values`, as the result of the metric `name`."""
+    estimate = measure(predictions, *values(predictions, score))
+    return Result.of(rename(name, score), estimate, notes=note_sparse(predictions))
+
+
+def find_moves(
+    predictions: Predictions, score: float
+) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
+    """The values of `box_jitter`: how far a box is off its path, as a share of √area, at most 1."""
+    objects = link(predictions, score)
+    rows, place, _ = find_jitter(objects, np.asarray(predictions.tags["seconds"], dtype=np.float64))
+    return objects.row[rows], np.minimum(place, 1.0)
 
 
 def measure_jitter(predictions: Predictions, score: float) -> Result:

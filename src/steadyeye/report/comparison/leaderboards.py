@@ -175,8 +175,12 @@ def _standing(entry: RankedModel, pairs: Sequence[ModelPair], models: int) -> St
     return Standing(1 + better, (1 + higher, models - lower), entry.model, entry.result, tied)
 
 
-FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy")
+FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy", "blink_rate")
 """The metrics that a comparison is told by, the first that is there."""
+OF_OWN_OBJECTS = frozenset(
+    {"blink_rate", "flicker_rate", "class_change_rate", "confidence_swing", "box_jitter"}
+)
+"""The metrics of the objects that each detector itself finds."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +188,7 @@ class Boards:
     """The leaderboards of models on the same samples, the most telling metric first.
 
     `left_out`: samples that not all models predicted; none of the numbers counts them. `unlike`:
-    what is to be known where the models choose among other numbers of classes, a sentence each.
+    in what the models are not alike: numbers of classes, and objects; a sentence each.
     """
 
     data: str
@@ -228,6 +232,7 @@ def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
         *(not_ranked(name, evaluated) for name in incomparable),
         *filter(None, (_name_missing(board, evaluated) for board in ranked)),
         *_chances(evaluated),
+        *_name_own_objects(ranked),
     )
     return Boards(tables[0].data, ranked, int(lost.sum()), unlike) if ranked else None
 
@@ -260,6 +265,18 @@ def _name_missing(board: Leaderboard, evaluated: Sequence[Evaluated]) -> str:
         return ""
     title = name_metric(board.metric)
     return f"{title[:1].upper()}{title[1:]} has no value for {', '.join(missing)}."
+
+
+def _name_own_objects(ranked: Sequence[Leaderboard]) -> tuple[str, ...]:
+    """That metrics are of the objects that each detector itself finds, where any is ranked."""
+    of_own = {board.metric for board in ranked if board.metric.partition("(")[0] in OF_OWN_OBJECTS}
+    if not of_own:
+        return ()
+    names = list_texts(sorted(map(name_metric, of_own)))
+    return (
+        f"{names[:1].upper()}{names[1:]}: each detector is measured on the objects that it finds "
+        "itself, so one that misses the difficult objects altogether may look better.",
+    )
 
 
 def _chances(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
