@@ -21,13 +21,13 @@ from steadyeye.metrics.testbed.published_models import (
 from steadyeye.predictions.read import cells
 from steadyeye.report import compare
 from steadyeye.report.comparison.leaderboards import (
-    FIRST,
     Boards,
     Leaderboard,
     Standing,
     common,
     finding,
 )
+from steadyeye.report.comparison.metric_wording import FIRST
 from steadyeye.report.comparison.own_line import AnchorOutcomes, fit_own_lines
 from steadyeye.report.comparison.set_correlation import (
     SetCorrelation,

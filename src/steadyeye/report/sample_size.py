@@ -46,9 +46,9 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
         wins, at = (
             (prepared.wins, number) if above else (prepared.totals - prepared.wins, 1 - number)
         )
-        there = prepared.totals > 0
+        counted = prepared.totals > 0
         lead = 2 * wins - prepared.totals
-        return _of_clusters(lead[there], prepared.totals[there], 2 * at - 1, several, n)
+        return _of_clusters(lead[counted], prepared.totals[counted], 2 * at - 1, several, n)
     if result.unit == "share" and result.value in {0.0, 1.0}:
         # all or none: the end that is not closed draws nearer by the number itself, not its root
         noun = "samples" if several in {1, n} else "videos"

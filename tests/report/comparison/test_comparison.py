@@ -349,8 +349,8 @@ def test_detectors_are_compared_in_pairs(name):
 def lose_boxes(predictions, every):
     """The detections of a detector that also loses all objects in one of `every` frames."""
     raw = predictions.raw_detections
-    kept = take_where(raw, raw.image % every > 0)
-    return replace(predictions, model="losing", raw_detections=kept)
+    boxes = take_where(raw, raw.image % every > 0)
+    return replace(predictions, model="losing", raw_detections=boxes)
 
 
 @pytest.mark.parametrize(

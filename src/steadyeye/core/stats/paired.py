@@ -148,9 +148,9 @@ def lead_of_shares(
     lead = (right - together * whole) / whole.sum()
     lead -= (other_right - together * other_whole) / other_whole.sum()
     totals = np.maximum(whole / whole.sum(), other_whole / other_whole.sum())
-    there = totals > 0
-    scale = FINE * np.count_nonzero(there)
-    return np.asarray(scale * lead[there], dtype=np.float64), scale * totals[there]
+    counted = totals > 0
+    scale = FINE * np.count_nonzero(counted)
+    return np.asarray(scale * lead[counted], dtype=np.float64), scale * totals[counted]
 
 
 def find_width(totals: NDArray[np.float64]) -> float:

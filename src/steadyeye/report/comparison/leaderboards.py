@@ -20,7 +20,13 @@ from steadyeye.core.stats.paired import (
 )
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Evaluated, Result, results_html
-from steadyeye.report.comparison.metric_wording import amount, format_ends, name_metric
+from steadyeye.report.comparison.metric_wording import (
+    amount,
+    format_ends,
+    name_metric,
+    place_metric,
+    say_own_objects,
+)
 
 ALPHA = 0.05
 
@@ -175,14 +181,6 @@ def _standing(entry: RankedModel, pairs: Sequence[ModelPair], models: int) -> St
     return Standing(1 + better, (1 + higher, models - lower), entry.model, entry.result, tied)
 
 
-FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy", "blink_rate")
-"""The metrics that a comparison is told by, the first that is there."""
-OF_OWN_OBJECTS = frozenset(
-    {"blink_rate", "flicker_rate", "class_change_rate", "confidence_swing", "box_jitter"}
-)
-"""The metrics of the objects that each detector itself finds."""
-
-
 @dataclass(frozen=True)
 class Boards:
     """The leaderboards of models on the same samples, the most telling metric first.
@@ -223,7 +221,7 @@ def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
     if any(not np.array_equal(table.ids, tables[0].ids) for table in tables):
         return None
     names = list(dict.fromkeys(name for model in evaluated for name in model.bound_metrics))
-    names.sort(key=lambda name: _place(name.partition("(")[0]))
+    names.sort(key=place_metric)
     incomparable = [name for name in names if not_ranked(name, evaluated)]
     comparable = (name for name in names if name not in incomparable)
     ranked = tuple(filter(None, (_board(name, evaluated) for name in comparable)))
@@ -232,7 +230,7 @@ def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
         *(not_ranked(name, evaluated) for name in incomparable),
         *filter(None, (_name_missing(board, evaluated) for board in ranked)),
         *_chances(evaluated),
-        *_name_own_objects(ranked),
+        *say_own_objects([board.metric for board in ranked]),
     )
     return Boards(tables[0].data, ranked, int(lost.sum()), unlike) if ranked else None
 
@@ -265,18 +263,6 @@ def _name_missing(board: Leaderboard, evaluated: Sequence[Evaluated]) -> str:
         return ""
     title = name_metric(board.metric)
     return f"{title[:1].upper()}{title[1:]} has no value for {', '.join(missing)}."
-
-
-def _name_own_objects(ranked: Sequence[Leaderboard]) -> tuple[str, ...]:
-    """That metrics are of the objects that each detector itself finds, where any is ranked."""
-    of_own = {board.metric for board in ranked if board.metric.partition("(")[0] in OF_OWN_OBJECTS}
-    if not of_own:
-        return ()
-    names = list_texts(sorted(map(name_metric, of_own)))
-    return (
-        f"{names[:1].upper()}{names[1:]}: each detector is measured on the objects that it finds "
-        "itself, so one that misses the difficult objects altogether may look better.",
-    )
 
 
 def _chances(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
@@ -330,10 +316,6 @@ def _entry(name: str, model: Evaluated, table: Predictions) -> RankedModel:
     # another table than the results are of: some model lacks samples that this one predicted
     result = model.results[name] if table is model.predictions else bound.metric(table)
     return RankedModel(table.model, result, bound.outcomes(table))
-
-
-def _place(metric: str) -> int:
-    return FIRST.index(metric) if metric in FIRST else len(FIRST)
 
 
 MOST = 4

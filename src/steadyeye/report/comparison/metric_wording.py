@@ -1,6 +1,9 @@
 """Metrics and their differences as prose has them."""
 
 import re
+from collections.abc import Iterable
+
+from steadyeye.core.errors import list_texts
 
 CALLED = {
     **{"mce": "mCE", "relative_mce": "relative mCE", "map": "mAP", "mar": "mAR"},
@@ -11,6 +14,13 @@ CALLED = {
     "random_neighbour": "random-neighbour accuracy",
 }
 """Metrics whose words are not those of their names."""
+
+FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy", "blink_rate")
+"""The metrics that a comparison is told by, the first that is there."""
+OF_OBJECTS = frozenset(
+    {"blink_rate", "flicker_rate", "class_change_rate", "confidence_swing", "box_jitter"}
+)
+"""The metrics of the objects that each detector itself finds."""
 
 COCO = "IoU 0.50:0.95"
 OF_SWEEPS = frozenset({"mpc", "rpc", "map_failure_points"})
@@ -32,6 +42,24 @@ def name_metric(metric: str) -> str:
     more = [_say_parameter(*item) for item in parameters.items() if item not in usual]
     more = [*([f"{size} objects"] if size else []), *more]
     return f"{title} ({', '.join(more)})" if more else title
+
+
+def place_metric(metric: str) -> int:
+    """The place of a metric in a comparison, from 0; that of all others is the last."""
+    name = metric.partition("(")[0]
+    return FIRST.index(name) if name in FIRST else len(FIRST)
+
+
+def say_own_objects(metrics: Iterable[str]) -> list[str]:
+    """What is to be known of metrics of each detector's own objects, where any is among them."""
+    names = sorted({name_metric(name) for name in metrics if name.partition("(")[0] in OF_OBJECTS})
+    if not names:
+        return []
+    text = list_texts(names)
+    return [
+        f"{text[:1].upper()}{text[1:]}: each detector is measured on the objects that it finds "
+        "itself, so one that misses the difficult objects altogether may look better."
+    ]
 
 
 def _say_parameter(parameter: str, value: str) -> str:
