@@ -32,7 +32,7 @@ from steadyeye.explain.saliency import (
 )
 from steadyeye.report import build
 from steadyeye.report.analyses.attribution import attribution
-from steadyeye.report.pictures import draw_heat
+from steadyeye.report.overlays import draw_heat
 from steadyeye.runner.collect import tables
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent

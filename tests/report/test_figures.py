@@ -16,7 +16,7 @@ from steadyeye.core.types import Evaluated
 from steadyeye.report.analyses.failure_strips import failure_strips
 from steadyeye.report.analyses.unstable_clips import unstable_clips
 from steadyeye.report.charts.specs import DASHES, PALETTE, SHAPES, draw_crossed, lines
-from steadyeye.report.pictures import COLOURS, FONT, INK, LETTERS, draw_marks, enlarge, label_places
+from steadyeye.report.overlays import COLOURS, FONT, INK, LETTERS, draw_marks, enlarge, label_places
 from steadyeye.report.sections import sections
 from steadyeye.runner.collect import results
 
