@@ -46,16 +46,20 @@ def say_bound(study: LabelStudy) -> str:
     return f"{study.question.name} of these {say_sets(study)} is {_say_most(study)}"
 
 
+MISSED = "an object may be missed in any image"
+
+
 def _say_most(study: LabelStudy) -> str:
     if study.countable == len(study.sets) and not study.checks:
-        return f"between {percent(0)} and {percent(1)} before any label is collected"
+        text = f"between {percent(0)} and {percent(1)} before any label is collected"
+        return f"{text}: {MISSED}" if study.question.metric == "image_error_rate" else text
     share = percent(study.countable / len(study.sets))
     why = {
         "pm_k": f"only {share} have one prediction on all frames",
         "drop": f"only {share} have several predictions",
         "accuracy": f"{share} have a prediction",
         "false_positive_rate": f"only {share} have a detection above the score",
-        "image_error_rate": "an object may be missed in any image",
+        "image_error_rate": MISSED,
     }[study.question.metric]
     if study.checks:
         others = f"{len(study.checks):,} of the other {number_of(study.exempt, 'set')}"
