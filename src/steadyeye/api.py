@@ -337,8 +337,8 @@ def ls(kind: str) -> Mapping[str, str]:
 
     Example, of one operator:
 
-        >>> ls("operators")["jpeg_compression"]
-        'The image as JPEG of quality 25 … 7, its colours at half the sides (deterministic, global)'
+        >>> ls("operators")["elastic_transform"]
+        'Pixels displaced by a smooth random field, scaled by 12.5 … 30 (stochastic, global)'
     """
     kinds = ("analyses", "metrics", "models", "operators", "probes", "sources")
     if kind not in kinds:

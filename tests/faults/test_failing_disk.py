@@ -12,7 +12,7 @@ import pytest
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage import files, sha256sums
 from steadyeye.data.annotations import review_set
-from steadyeye.review.interchange import formats
+from steadyeye.review.interchange import formats as export_formats
 
 BY_NAME = faulty_commands.BY_NAME
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
@@ -76,7 +76,7 @@ def test_temporary_files_of_a_killed_process_are_removed_and_open_ones_stay(tmp_
 
 def export(out, text, formats=("set", "pmsets")):
     """An export in both formats, whose files all hold a text."""
-    with formats.stage_export(out, formats) as part:
+    with export_formats.stage_export(out, formats) as part:
         if "set" in formats:
             (part / "set.json").write_text(text)
         if "pmsets" in formats:
@@ -124,7 +124,7 @@ def test_an_export_that_is_whole_is_not_written_over(tmp_path):
     before = read(out)
     with pytest.raises(UsageError, match="holds a set already"):
         export(out, "second", ["set"])
-    with pytest.raises(ZeroDivisionError), formats.stage_export(out, ["pmsets"]) as part:
+    with pytest.raises(ZeroDivisionError), export_formats.stage_export(out, ["pmsets"]) as part:
         (part / "new.json").write_text(str(1 // 0))
     assert read(out) == before
     export(out, "second", ["pmsets"])
@@ -140,16 +140,16 @@ def test_the_remains_of_a_killed_export_next_to_a_complete_one_are_removed(tmp_p
     out = tmp_path / "out"
     export(out, "first", ["set"])
     before = read(out)
-    (out / formats.PART / "images").mkdir(parents=True)
-    (out / formats.PART / "images" / "a.jpg").write_bytes(b"half")
+    (out / export_formats.PART / "images").mkdir(parents=True)
+    (out / export_formats.PART / "images" / "a.jpg").write_bytes(b"half")
     with pytest.raises(UsageError, match="holds a set already"):
         export(out, "second", ["set"])
     assert read(out) == before
-    assert not (out / formats.PART).exists()
+    assert not (out / export_formats.PART).exists()
 
 
 def test_a_stopped_export_leaves_no_folder_that_was_not_there(tmp_path):
-    with pytest.raises(KeyboardInterrupt), formats.stage_export(tmp_path / "out", ["set"]):
+    with pytest.raises(KeyboardInterrupt), export_formats.stage_export(tmp_path / "out", ["set"]):
         raise KeyboardInterrupt
     assert not list(tmp_path.iterdir())
 

@@ -137,7 +137,7 @@ def test_dir_lists_the_public_names_and_metrics(run):
 def test_a_metric_of_a_run_tells_what_it_is(run):
     help_text = pydoc.plain(pydoc.render_doc(run.pm_k))
     assert "pm_k(k: int | None = None)" in help_text
-    assert "every frame within ±k is right" in help_text
+    assert "a right prediction on every frame within ±k" in help_text
     assert "predictions" not in inspect.signature(run.pm_k).parameters
     with pytest.raises(AttributeError, match=r"a run has no 'pmk'.*did you mean 'pm_k'"):
         run.pmk  # noqa: B018

@@ -141,7 +141,7 @@ def test_videos_of_one_name_in_two_folders_are_no_set(tmp_path):
     [
         (("--model", "efficientnet_lite0"), "has no classes that a --model could name"),
         (("--class-map", "map.csv"), "--class-map is for a --model; give both or neither"),
-        (("--boxes", "b.json", "--images", ".", "--classes", "cat"), "nor --classes beside"),
+        (("--boxes", "b.json", "--images", ".", "--classes", "cat"), "neither videos nor --class"),
     ],
 )
 def test_class_lists_that_cannot_be_compared_are_refused_in_one_line(tmp_path, words, message):
