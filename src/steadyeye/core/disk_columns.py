@@ -177,7 +177,7 @@ MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 
 
 def give_arrays_own_pages() -> None:
-    """Has every array of `LARGE` bytes or more given back as it is freed.
+    """Has every array of `OWN_PAGES` bytes or more given back as it is freed.
 
     Left to itself, glibc raises that size up to 32 MB with each array that is freed, and holds the
     smaller ones for others, which parts of a job that follow each other do not need.

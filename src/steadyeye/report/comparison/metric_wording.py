@@ -1,4 +1,4 @@
-"""Metrics and their differences as prose has them."""
+"""Metrics and their differences as prose has them, and the order in which they come."""
 
 import re
 from collections.abc import Iterable
