@@ -6,20 +6,14 @@ import numpy as np
 import pytest
 
 from steadyeye.core.stats.paired import difference, prepare_outcomes
-from steadyeye.core.stats.trials import Statistic, Trials
+from steadyeye.core.stats.trials import Trials, share_statistic
 
 
 def share(right, whole, videos=None, block=1):
     """The outcomes of a model: how much counts in each image, and how much there is."""
     right, whole = (np.asarray(part, dtype=np.float64) for part in (right, whole))
     names = np.arange(len(right)).astype(str) if videos is None else videos
-
-    def resample(weights):
-        return (weights @ right) / (weights @ whole)
-
-    value = right.sum() / whole.sum() if whole.sum() else np.nan
-    parts = (right, whole)
-    return prepare_outcomes(Statistic(value, names, resample, None, parts=parts, block=block))
+    return prepare_outcomes(share_statistic((right, whole), names, None, block))
 
 
 def simulate(rng, videos, rates):

@@ -46,6 +46,23 @@ class Statistic:
     block: int = 1
 
 
+def share_statistic(
+    parts: tuple[NDArray[np.float64], NDArray[np.float64]],
+    videos: NDArray[np.str_],
+    interval: Callable[[], Interval],
+    block: int = 1,
+) -> Statistic:
+    """The statistic of a share of what a model itself finds; `parts` and the rest as there."""
+    right, whole = parts
+
+    def resample(weights: NDArray[np.float32]) -> NDArray[np.float64]:
+        with np.errstate(invalid="ignore"):
+            return np.asarray((weights @ right) / (weights @ whole), dtype=np.float64)
+
+    value = float(right.sum() / whole.sum()) if whole.sum() else float("nan")
+    return Statistic(value, videos, resample, interval, parts=parts, block=block)
+
+
 Outcomes: TypeAlias = Trials | Statistic
 
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])

@@ -22,7 +22,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import WITHIN, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import CellTrials, Interval, proportions
-from steadyeye.core.stats.trials import Statistic
+from steadyeye.core.stats.trials import Statistic, share_statistic
 from steadyeye.core.types import Result
 from steadyeye.metrics.detection.frame_ap import Frames, frames, ious, select_counted_rows
 from steadyeye.metrics.detection.matching import IOUS
@@ -228,13 +228,5 @@ def statistic(predictions: Predictions, ratio: Ratio, score: float, iou: float) 
     """What models are compared by on a ratio at one score."""
     check_score(score)
     some = rank_predictions(predictions, iou).select_from(score)
-    wins, totals = ratio(count_by_image(some))
-
-    def resample(weights: NDArray[np.float32]) -> Floats:
-        with np.errstate(invalid="ignore"):
-            return np.asarray((weights @ wins) / (weights @ totals), dtype=np.float64)
-
-    value = float(wins.sum() / totals.sum()) if totals.sum() else float("nan")
-    return Statistic(
-        value, some.videos, resample, lambda: find_interval(some, ratio), parts=(wins, totals)
-    )
+    parts = ratio(count_by_image(some))
+    return share_statistic(parts, some.videos, lambda: find_interval(some, ratio))

@@ -12,7 +12,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.stats.intervals import Interval
-from steadyeye.core.stats.trials import Statistic
+from steadyeye.core.stats.trials import Statistic, share_statistic
 from steadyeye.core.types import Result
 from steadyeye.metrics.sequences.tracklets import (
     DETECTED,
@@ -103,18 +103,11 @@ def compare_values(values: Values) -> Callable[..., Statistic]:
             np.bincount(rows, weights, minlength=n)[frames].astype(np.float64)
             for weights in (own, None)
         )
-
-        def resample(weights: NDArray[np.float32]) -> NDArray[np.float64]:
-            with np.errstate(invalid="ignore"):
-                return np.asarray((weights @ sums) / (weights @ totals), dtype=np.float64)
-
-        return Statistic(
-            float(sums.sum() / totals.sum()) if totals.sum() else float("nan"),
+        return share_statistic(
+            (sums, totals),
             predictions.clusters[0][predictions.clusters[1][frames]],
-            resample,
             lambda: measure(predictions, rows, own),
-            parts=(sums, totals),
-            block=block_bootstrap.length(len(frames)),
+            block_bootstrap.length(len(frames)),
         )
 
     return outcomes
