@@ -5,11 +5,13 @@
     python tools/check_installs.py --demo .venv            # every check
     python tools/check_installs.py --demo .venv core hf    # of some extras
     python tools/check_installs.py --demo .venv --lowest   # on the lowest versions declared
+    python tools/check_installs.py --demo .venv --newest   # on those that pip takes today
     python tools/check_installs.py --demo .venv --python 3.13 --python 3.14 core
 
 `--demo`: an environment in which `make demo` ran; its packaged video is the input. Every check: all
-extras, those of `LOWEST` on the lowest versions, and core on each of `PYTHONS`; a Python that is
-not on this machine is said and left out. Prints a table of times and sizes, and ends with 1 where
+extras on the versions of constraints.txt, those of `LOWEST` on the lowest versions, and core on
+each of `PYTHONS` on the newest, as `pip install steadyeye` takes them; a Python that is not on this
+machine is said and left out. Prints a table of times and sizes, and ends with 1 where
 an extra does not do its main job, or the core install grew.
 
 Two checks run at a time, each in a place of its own. Packages are shared between the environments
@@ -35,6 +37,12 @@ from install_jobs import JOBS, ROOT, Environment, Inputs, JobError, execute
 CONSTRAINTS = ROOT / "constraints.txt"
 LOWEST = ("core", "review", "s3", "gcs", "hub")
 PYTHONS = ("3.12", "3.13", "3.14")
+VERSIONS: Mapping[str, tuple[str, ...]] = {
+    "pinned": ("--constraint", str(CONSTRAINTS)),
+    "lowest": ("--resolution", "lowest-direct"),
+    "newest": ("--upgrade",),
+}
+"""Which versions of the dependencies are installed, by the options of uv."""
 AT_A_TIME = 2
 LARGEST = 920  # MB of the core install, 898 with the versions of constraints.txt
 # PyPI's wheel of torchvision is a CUDA build, which does not import over the CPU build of torch
@@ -44,11 +52,11 @@ SIGNS = (TORCHVISION, "operator torchvision::nms does not exist")  # ours, and t
 
 @dataclass(frozen=True)
 class Check:
-    """An extra that does its main job on `python`, on the lowest versions if `lowest`."""
+    """An extra that does its main job on `python`; `versions`: of `VERSIONS`."""
 
     name: str
     python: Path
-    lowest: bool = False
+    versions: str = "pinned"
 
 
 def main() -> int:
@@ -56,6 +64,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--demo", type=Path, required=True, help="an environment after make demo")
     parser.add_argument("--lowest", action="store_true", help="on the lowest declared versions")
+    parser.add_argument("--newest", action="store_true", help="on the newest versions there are")
     parser.add_argument("--python", action="append", help="3.13, say; the demo's if left out")
     parser.add_argument("extras", nargs="*", choices=[*JOBS, []], help="which; all if left out")
     arguments = parser.parse_args()
@@ -77,14 +86,18 @@ def main() -> int:
 def list_checks(arguments: argparse.Namespace, demo: Path) -> list[Check]:
     """The checks that the arguments ask for."""
     extras = arguments.extras or list(JOBS)
+    versions = "newest" if arguments.newest else "pinned"
     if arguments.python:
-        return [Check(name, python) for python in find_pythons(arguments.python) for name in extras]
+        pythons = find_pythons(arguments.python)
+        return [Check(name, python, versions) for python in pythons for name in extras]
     if arguments.lowest:
-        return [Check(name, demo, lowest=True) for name in arguments.extras or LOWEST]
+        return [Check(name, demo, "lowest") for name in arguments.extras or LOWEST]
+    if arguments.newest:
+        return [Check(name, demo, versions) for name in extras]
     checks = [Check(name, demo) for name in extras]
     if not arguments.extras:
-        checks += [Check(name, demo, lowest=True) for name in LOWEST]
-        checks += [Check("core", python) for python in find_pythons(PYTHONS)]
+        checks += [Check(name, demo, "lowest") for name in LOWEST]
+        checks += [Check("core", python, "newest") for python in find_pythons(PYTHONS)]
     return checks
 
 
@@ -118,10 +131,8 @@ def run_check(check: Check, inputs: Inputs, places: "SimpleQueue[Path]") -> bool
     environment.work.mkdir(parents=True)
     outcome, size, times = "ok", 0, [time.monotonic()]
     try:
-        lowest = ["--resolution", "lowest-direct"]
-        versions = lowest if check.lowest else ["--constraint", CONSTRAINTS]
         wheel = f"{inputs.wheel}[{check.name}]" if check.name != "core" else inputs.wheel
-        install(environment, check.python, home, [wheel, *versions])
+        install(environment, check.python, home, [wheel, *VERSIONS[check.versions]])
         times.append(time.monotonic())
         size = megabytes(home)
         if check.name == "core" and size > LARGEST:
@@ -138,9 +149,9 @@ def run_check(check: Check, inputs: Inputs, places: "SimpleQueue[Path]") -> bool
         f"{step} {after - before:5.1f} s"
         for step, before, after in zip(("install", "job"), times, times[1:], strict=False)
     )
-    label = "lowest" if check.lowest else check.python.resolve().name
+    label = f"{check.python.resolve().name} {check.versions}"
     # one call, so that two rows do not mix
-    print(f"{check.name:8} {label:10} {size:6,} MB  {steps}  {outcome}\n", end="", flush=True)
+    print(f"{check.name:8} {label:17} {size:6,} MB  {steps}  {outcome}\n", end="", flush=True)
     return not outcome.startswith("FAILED")
 
 
@@ -149,7 +160,7 @@ def compiled(check: Check, place: Path) -> Mapping[str, str]:
 
     Both know a module by its path, time and size. Versions that differ get folders of their own.
     """
-    folder = place / ("lowest" if check.lowest else "pinned")
+    folder = place / check.versions
     return {"PYTHONPYCACHEPREFIX": str(folder / "python"), "NUMBA_CACHE_DIR": str(folder / "numba")}
 
 
