@@ -1,14 +1,18 @@
 """Classifiers trained further: heads of every library, both losses, and folders read back."""
 
+import os
 import shutil
+import signal
 
 import numpy as np
 import pytest
 import torch
 import toy_networks
 from forged_records import forge_record
+from gpu_marks import on_a_gpu
 from tiny_vit import save_vit
 from toy_classifiers import NET, build_examples, noise
+from toy_training import RecordingWatcher
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
@@ -18,9 +22,13 @@ from steadyeye.data.images import image_file
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.models.finetuned.heads import heads, with_head
 from steadyeye.models.runtimes import uninitialised
+from steadyeye.training import checkpoint
 from steadyeye.training.augmentation import mirror_images
+from steadyeye.training.batches import Lesson
 from steadyeye.training.classification import FEWEST, Learning, classification
 from steadyeye.training.dataset import examples
+from steadyeye.training.hyperparameters import Course
+from steadyeye.training.loop import train
 
 LITE0 = "efficientnet_lite0(runtime='torch')"
 SEQUENCES = {"blackswan": "swan", "car-shadow": "car", "dog": "dog", "goat": "goat"}
@@ -123,6 +131,42 @@ def test_lite0_overfits_16_frames_and_is_read_back(lite0, davis, tmp_path):
     assert fast.recipe["runtime"] == "onnx", fast.recipe
     np.testing.assert_allclose(fast(images), expected, atol=1e-4)
     assert fast.cacheable
+
+
+class InterruptAfter(RecordingWatcher):
+    """Presses Ctrl-C in the step after so many."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps = steps
+
+    def show_loss(self, name, loss):
+        super().show_loss(name, loss)
+        self.steps -= 1
+        if not self.steps:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@on_a_gpu
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_a_gpu_repeats_a_training_and_one_that_was_interrupted(precision, lite0, davis, tmp_path):
+    course = Course(epochs=2, batch=4, rate=1e-3, every=1, precision=precision)
+
+    def trained(name, watcher):
+        task = classification(lite0, LITE0, davis)
+        return train(Lesson(task, davis, davis), course, tmp_path / name, watcher)
+
+    histories = [trained(name, RecordingWatcher()) for name in ("first", "again")]
+    with pytest.raises(KeyboardInterrupt):
+        trained("interrupted", InterruptAfter(5))
+    histories.append(trained("interrupted", RecordingWatcher()))
+    assert histories[0].losses == histories[1].losses == histories[2].losses
+    last = [
+        checkpoint.read(checkpoint.path(tmp_path / name, 8)).module
+        for name in ("first", "again", "interrupted")
+    ]
+    for name, value in last[0].items():
+        assert all(torch.equal(value, other[name]) for other in last[1:]), name
 
 
 def features(module, batch):

@@ -370,7 +370,9 @@ def test_the_threads_of_torch_are_those_it_began_with(tmp_path):
 @pytest.mark.slow
 def test_two_processes_train_as_one(tmp_path):
     port = socket.create_server(("127.0.0.1", 0))
-    together = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "ACCELERATE_USE_CPU": "1"}
+    # accelerate waits on the GPU of each process, even where they train on the processor
+    on_processor = {"ACCELERATE_USE_CPU": "1", "CUDA_VISIBLE_DEVICES": ""}
+    together = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", **on_processor}
     together["MASTER_PORT"] = str(port.getsockname()[1])
     port.close()
     for name in ("two", "one"):
@@ -380,9 +382,8 @@ def test_two_processes_train_as_one(tmp_path):
         start(tmp_path / "two", *plain, **together, RANK=str(i), LOCAL_RANK=str(i))
         for i in range(2)
     ]
-    for rank in ranks:
-        _, errors = rank.communicate()
-        assert rank.returncode == 0, errors
+    errors = [rank.communicate()[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], "\n".join(errors)
     toy_training.main(tmp_path / "one", plain=True)
     two_ranks, one_rank = (
         json.loads((tmp_path / folder / "history.json").read_text()) for folder in ("two", "one")

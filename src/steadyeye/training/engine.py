@@ -2,6 +2,7 @@
 
 import copy
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -15,6 +16,7 @@ from torch import Tensor, nn, optim
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
+from steadyeye.models.runtimes.devices import exact
 from steadyeye.training.checkpoint import State
 from steadyeye.training.hyperparameters import Course
 
@@ -139,11 +141,32 @@ def surroundings() -> Iterator[None]:
     """Torch's random state and number of threads are afterwards what they were."""
     before = torch.get_num_threads()
     devices = range(torch.cuda.device_count())
-    with torch.random.fork_rng(devices=list(devices)):
+    with torch.random.fork_rng(devices=list(devices)), _repeatable():
         try:
             yield
         finally:
             torch.set_num_threads(before)
+
+
+@contextmanager
+def _repeatable() -> Iterator[None]:
+    """A block in which a GPU repeats its bits, by each operator that has an algorithm for it."""
+    if not torch.cuda.is_available():
+        yield
+        return
+    exact()
+    # what cuBLAS asks for; it is read where the first of its handles is made
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled()
+    only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        with warnings.catch_warnings():
+            # an operator without such an algorithm: the last bits may differ, as the guide says
+            warnings.filterwarnings("ignore", ".*deterministic", UserWarning)
+            yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=only_warned)
 
 
 def first() -> bool:

@@ -194,6 +194,28 @@ def test_torchvision_detectors_answer_as_the_library_does(
         assert (detections.boxes.max(axis=0)[2:] <= photo.shape[1::-1]).all()
 
 
+@on_a_gpu
+@pytest.mark.parametrize("name", [SSD, "fasterrcnn_resnet50_fpn", "retinanet_resnet50_fpn_v2"])
+def test_torchvision_detectors_on_a_gpu_find_what_they_find_on_the_processor(
+    name, tmp_path, photos, torchvision
+):
+    module = spread(torchvision.models.get_model(name, weights_backbone=None))
+    torch.save(module.state_dict(), tmp_path / "random.pth")
+    on_gpu, on_processor = (
+        build("torchvision", name=name, checkpoint=str(tmp_path / "random.pth"), runtime=runtime)
+        for runtime in ("cuda", "torch")
+    )
+    assert on_gpu.fingerprint != on_processor.fingerprint
+    answers = on_gpu(photos), on_processor(photos), on_gpu(photos)
+    for detections, expected, again in zip(*answers, strict=True):
+        # random weights have scores that nearly tie, so the last objects of the list may differ
+        first = min(len(detections), len(expected), 20)
+        assert first > 0
+        np.testing.assert_allclose(detections.scores[:first], expected.scores[:first], atol=1e-3)
+        np.testing.assert_array_equal(again.scores, detections.scores)
+        np.testing.assert_array_equal(again.boxes, detections.boxes)
+
+
 def test_torchvision_detectors_answer_in_the_classes_of_coco(photos):
     model = build("torchvision", name=SSD, weights=None)
     assert model.classes.names[:2] == ("person", "bicycle")

@@ -246,6 +246,22 @@ def test_a_gpu_scores_as_the_processor_does(name, photos):
 
 
 @on_a_gpu
+@pytest.mark.parametrize(("precision", "largest"), [("bf16", 0.5), ("fp16", 0.05)])
+def test_half_precision_on_a_gpu_is_near_fp32(precision, largest, photos):
+    spec = "efficientnet_lite0(runtime='cuda', precision='{}')"
+    half = plugins.build("models", parse(spec.format(precision)))
+    whole = plugins.build("models", parse(spec.format("fp32")))
+    assert half.recipe["precision"] == precision
+    assert half.fingerprint != whole.fingerprint
+    pictures = [*photos.values()]
+    scores, expected = half(pictures), whole(pictures)
+    assert scores.dtype == np.float32
+    assert 0 < np.abs(scores - expected).max() < largest
+    assert (scores.argmax(axis=1) == expected.argmax(axis=1)).all()
+    np.testing.assert_array_equal(half(pictures), scores)
+
+
+@on_a_gpu
 def test_threads_on_a_gpu_do_not_mix_their_images():
     on_gpu = model(toy_networks.seeded(toy_networks.Forgetful), "cuda")
     parts = [IMAGES[i : i + 3] for i in range(9)]
