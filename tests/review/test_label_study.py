@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 from review_toys import make_url
 
 from steadyeye import testing
@@ -40,6 +41,7 @@ from steadyeye.review.studies.study_folder import (
 )
 from steadyeye.review.studies.study_items import StudyItems
 from steadyeye.review.studies.study_summary import describe_study
+from steadyeye.review.web.app import build_app
 from steadyeye.review.workflow import decisions, queue
 from steadyeye.review.workflow.decisions import Rules, Submission
 
@@ -141,6 +143,24 @@ class Study:
         with self.db.reading() as c:
             export_formats(c, self.folder, self.plan, out, names=["labels"], partial=False)
         return {name: (out / name).read_bytes() for name in ("labels.csv", "study.json")}
+
+
+@pytest.mark.slow
+def test_pictures_that_another_server_of_a_study_made_are_sent(tmp_path):
+    """Else its reviewers see none, once the other server is ahead."""
+    review = Study(tmp_path / "study", "pm_k(k=2) >= 30%")
+    with review.db.writing() as c:
+        token = people.add_reviewer(c, "r1")
+    app = build_app(review.folder, review.db, ["testserver"], live=review.live)
+    review.open()  # the other server
+    session = TestClient(app)
+    session.post("/sign-in", json={"token": token})
+    while review.live.items.add_needed():
+        continue
+    pictures = {strip.image for strip in review.live.items.strips.values()}
+    assert len(pictures) > 4
+    assert {session.get(f"/images/{name}").status_code for name in pictures} == {200}
+    assert session.get(f"/images/{'0' * 64}.jpg").status_code == 404
 
 
 @pytest.mark.slow

@@ -26,9 +26,16 @@ def test_kappa_of_all_pairs_is_that_of_scikit_learn(people, words):
         assert kappa[i, j] == pytest.approx(cohen_kappa_score(verdicts[i, both], verdicts[j, both]))
 
 
-def test_one_verdict_for_everything_is_agreement():
-    kappa, _ = agreement.measure_kappa(np.zeros((2, 6), int), 1)
-    assert kappa[0, 1] == 1
+@pytest.mark.slow
+def test_agreement_on_one_verdict_for_everything_is_undefined(tmp_path):
+    """Two who accept all without looking would else have the best kappa."""
+    draw([source(4)], tmp_path / "set", Sampling("set", {}, CLASSES))
+    toy_review = Review(review_set.read(tmp_path / "set"), 2, stages={"pairs": 2})
+    for number in (0, 1):
+        toy_review.everything("pairs", lambda p: YES, number)
+    with toy_review.db.reading() as c:
+        (measured,) = measure_agreement(c, ["pairs"])
+    assert (measured.n, measured.alpha, measured.kappa) == (16, None, {})
 
 
 @pytest.fixture

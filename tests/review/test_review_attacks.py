@@ -534,7 +534,9 @@ def test_a_file_that_hangs_the_decoder_is_given_up(tmp_path):
     spec = Spec("frames", {"path": str(folder), "k": 1})
     with pytest.raises(UsageError, match="gave no frame for 5 s; leave the file out"):
         write_set(
-            read_frames([spec], tmp_path, nothing, 5), tmp_path / "set", Sampling("set", {}, None)
+            read_frames([spec], tmp_path, nothing, [], 5),
+            tmp_path / "set",
+            Sampling("set", {}, None),
         )
     assert not (tmp_path / "set" / "set.json").exists()
 
@@ -562,8 +564,8 @@ def test_a_decoder_that_is_killed_is_begun_once_more(kills, tmp_path):
                 killed.append(process.pid)
 
     if kills == 1:
-        whole = [frame.row for frame in read_frames([spec], tmp_path / "whole", nothing)]
-        again = [frame.row for frame in read_frames([spec], tmp_path / "set", begin)]
+        whole = [frame.row for frame in read_frames([spec], tmp_path / "whole", nothing, [])]
+        again = [frame.row for frame in read_frames([spec], tmp_path / "set", begin, [])]
         assert again == whole
         assert began == [("clip", len(whole))]
     else:
@@ -571,7 +573,7 @@ def test_a_decoder_that_is_killed_is_begun_once_more(kills, tmp_path):
             r"decodes frames\(.*\) ended twice, by signal 9, after \d+ frames?; if memory ran out"
         )
         with pytest.raises(UsageError, match=words):
-            list(read_frames([spec], tmp_path / "set", begin))
+            list(read_frames([spec], tmp_path / "set", begin, []))
     assert len(killed) == kills
     assert not list(tmp_path.rglob(".*.tmp"))
 
@@ -612,7 +614,7 @@ def test_a_sampling_that_ends_leaves_nothing_half_written(tmp_path):
 
     spec = Spec("frames", {"path": str(folder), "k": 1, "anchors": "all"})
     with pytest.raises(EndedError):
-        list(read_frames([spec], tmp_path / "set", lambda name, rows: end))
+        list(read_frames([spec], tmp_path / "set", lambda name, rows: end, []))
     assert not list(stored.rglob(".*.tmp"))
 
 

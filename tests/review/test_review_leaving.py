@@ -129,3 +129,60 @@ def test_the_page_that_revokes_a_link_ends_the_wait(review):
     url = f"/reviewers/{review.who(2).id}/revoke"
     assert session.post(url, json={}, headers=headers).status_code == 200
     assert joint(review) == ("done", 2, True)
+
+
+def test_an_item_that_a_reviewer_did_not_answer_in_time_is_theirs_again(review):
+    """Else no review with a doubted pair ends once somebody was away from an open page."""
+    served = review.next("joint", 2)
+    review.wait(120)
+    for number in (0, 1):
+        review.everything("joint", lambda payload: YES, number)
+    assert joint(review) == ("open", 3, None)
+    assert review.next("joint", 2) == served
+    assert review.everything("joint", lambda payload: YES, 2) == [served[0].payload]
+    assert joint(review) == ("done", 3, True)
+
+
+@pytest.mark.parametrize("votes", [1, 2])
+def test_items_that_nobody_answered_in_time_are_asked_again(folder, votes):
+    review = Review(folder, 2, stages={"pairs": votes})
+    review.next("pairs", 1, 2)
+    review.wait(120)
+    review.next("pairs", 0, 4)
+    review.wait(120)
+    for number in (0, 1, 0):
+        review.everything("pairs", lambda payload: YES, number)
+        with review.db.reading() as c:
+            assert check_counts(c, review.plan) == []
+    assert {verdict.accepted for verdict in review.verdicts().values()} == {True}
+
+
+def test_a_decision_that_is_taken_back_late_can_be_made_again(folder):
+    review = Review(folder, 2, stages={"pairs": 2})
+    decision = review.say(review.next("pairs", 0)[0], YES)
+    review.everything("pairs", lambda payload: YES, 1)
+    review.undo(decision)
+    review.wait(120)
+    assert review.next("pairs", 1) == []
+    assert len(review.everything("pairs", lambda payload: YES, 0)) == 4
+
+
+@pytest.mark.parametrize("stages", [{"pairs": 1}, {"pairs": 3, "joint": 0}])
+def test_what_a_reviewer_was_given_before_leaving_goes_to_others(folder, stages):
+    """One who comes back is asked again, unless others were."""
+    review = Review(folder, 2, stages=stages)
+    if stages["pairs"] == 1:
+        review.everything("pairs", lambda payload: NO)
+        stage = "joint"
+    else:
+        stage = "pairs"
+    review.next(stage, 1, 4)
+    leave(review, 1)
+    with review.db.writing() as c:
+        people.add_reviewer(c, "r2", joint=review.plan.joint)
+    assert len(review.everything(stage, lambda payload: YES, 2)) == 4
+    review.everything(stage, lambda payload: YES, 0)
+    come_back(review, 1)
+    assert len(review.next(stage, 1, 4)) == (4 if stage == "pairs" else 0)
+    with review.db.reading() as c:
+        assert check_counts(c, review.plan) == []

@@ -15,7 +15,7 @@ from steadyeye.review import database
 from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.protocol import reviewers, votes
 from steadyeye.review.results import status
-from steadyeye.review.workflow import decisions, remaining
+from steadyeye.review.workflow import decisions, queue, remaining
 from steadyeye.review.workflow.decisions import RefusedError
 from steadyeye.review.workflow.quality import set_gold
 
@@ -163,12 +163,23 @@ def test_an_answer_must_be_ones_own_and_allowed(folder):
 
 
 def test_items_not_answered_in_time_are_assigned_to_others(folder):
-    review = Review(folder, reviewers=2, stages={"pairs": 1}, minutes=0)
+    review = Review(folder, reviewers=2, stages={"pairs": 1})
     served = review.next("pairs", 0, most=8)
     assert len(served) == 8
+    review.wait(31)
     assert len(review.next("pairs", 1, most=8)) == 8
     review.say(served[0], YES, 0)
     assert review.next("pairs", 0) == []
+
+
+def test_without_time_an_item_is_shown_once_a_page(folder):
+    review = Review(folder, reviewers=2, stages={"pairs": 1}, minutes=0)
+    for number in (0, 1, 0):
+        served = review.next("pairs", number, most=10)
+        assert len({item.assignment for item in served}) == len(served) == 8
+    nothing = {"lacks": lambda payload: True}
+    with review.db.writing() as c:
+        assert queue.serve_items(c, review.plan, review.who(1), "pairs", **nothing) == []
 
 
 def test_items_assigned_while_the_clock_was_ahead_are_assigned_to_others_too(folder):

@@ -80,6 +80,24 @@ def test_a_list_that_is_given_names_the_same_frames(sources, tmp_path, class_nam
     assert [tuple(names) for names in labels(out).values()] == expected
 
 
+def test_what_must_be_known_of_the_videos_is_said_and_goes_with_the_set(tmp_path):
+    """An interval over copies of a video is too narrow; else nobody would hear of it any more."""
+    for name in ("a.mp4", "b.mp4", "c.mp4"):
+        (tmp_path / "videos").mkdir(exist_ok=True)
+        shutil.copy(video_paths.resolve_path(CLIP), tmp_path / "videos" / name)
+    (tmp_path / "labels.csv").write_text("video,labels\na.mp4,dog\nb.mp4,dog\n")
+    words = ("--labels", tmp_path / "labels.csv", "--k", "1", "--out", tmp_path / "set")
+    done = steadyeye("sample", tmp_path / "videos", *words, "--quiet")
+    notes = (
+        "1 of 3 videos left out: no labels, first 'c.mp4'",
+        "1 of 2 videos with the same content as another, first 'b.mp4' as 'a.mp4'; intervals "
+        "treat them as different videos",
+    )
+    assert done.stderr == "".join(f"note: {note}\n" for note in notes)
+    source = plugins.build("sources", Spec("reviewed", {"root": str(tmp_path / "set")}))
+    assert source.notes == ("2 pm-sets with 4 neighbours", *notes)
+
+
 def test_a_list_without_a_label_that_occurs_is_refused_before_anything_is_stored(sources, tmp_path):
     out = tmp_path / "set"
     message = refused("sample", "--data", sources[0], "--classes", "dog,cat", "--out", str(out))

@@ -143,13 +143,16 @@ def _sample_frames(
     models.warn(merged)
     # data is drawn as its spec says, whatever the flags for videos
     drawn_from = {**(sampling if videos else {}), **({"data": list(data)} if data else {})}
-    how = Sampling(out.name, drawn_from, merged)
+    notes: list[str] = []
+    how = Sampling(out.name, drawn_from, merged, notes)
     with watching(form) as watcher:
         stored = (
-            relabel_frames(read_frames([spec], out, watcher.begin), own)
+            relabel_frames(read_frames([spec], out, watcher.begin, notes), own)
             for spec, own in zip([*specs, *others], places, strict=True)
         )
         frames = write_set(chain.from_iterable(stored), out, how)
+    for note in notes:
+        say(f"note: {note}", to=progress_console)
     show(f"{out}: {number_of(frames, 'frame')}; next: steadyeye review {quote_word(str(out))}")
 
 

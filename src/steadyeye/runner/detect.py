@@ -45,7 +45,7 @@ def build_rows_of_table(task: Task, items: Sequence[InferenceItem], table: BoxTa
         answers=_derive_answers(samples, _drop_unmapped(competing)) | _summarize_scores(images),
         top=top[:, None],
         top_scores=top_scores[:, None],
-        boxes=[sample.boxes or EMPTY for sample in samples],
+        boxes=[EMPTY if (own := sample.boxes) is None else own for sample in samples],
         detections=_drop_unmapped(in_data),
         # the size that was seen goes before the one that the annotations say
         sizes=[item.size or item.sample.size or (0, 0) for item in items],

@@ -4,12 +4,18 @@ import cv2
 import numpy as np
 import pytest
 
+import steadyeye as se
 from steadyeye.core.errors import UsageError
 from steadyeye.data.images.image_file import encode
 from steadyeye.data.sources.davis_tracks import davis_tracks
 from steadyeye.data.sources.mot_tracks import mot_tracks
 
 FRAMES, HEIGHT, WIDTH = 4, 60, 100
+
+
+def find_nothing(images):
+    """A detector of no boxes."""
+    return [(np.zeros((0, 4)), [], [])] * len(images)
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +97,21 @@ def test_invalid_sequences_are_refused(root, tmp_path):
             mot_tracks(str(root))
     finally:
         info.write_text(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "source", ["mot_tracks(root='{}', fps=25)", "mot(root='{}', anchors='all', k=1)"]
+)
+def test_tracks_are_kept_where_a_frame_shows_no_object(source, tmp_path):
+    """The run could not be read any more; of a short one the tracks were lost."""
+    (tmp_path / "walk/img1").mkdir(parents=True)
+    (tmp_path / "walk/gt").mkdir()
+    for frame in range(40):
+        image = np.zeros((HEIGHT, WIDTH, 3), dtype=np.uint8)
+        (tmp_path / f"walk/img1/{frame + 1:06}.png").write_bytes(encode(image, ".png"))
+    lines = [f"{frame + 1},7,1,1,20,20,1,1,1" for frame in range(40) if frame != 5]
+    (tmp_path / "walk/gt/gt.txt").write_text("\n".join(lines))
+    run = se.evaluate(find_nothing, source.format(tmp_path), classes="coco", out=tmp_path / "run")
+    assert set(run.predictions.boxes.track) == {7}
+    assert 5 not in run.predictions.tags["frame"][run.predictions.boxes.image]

@@ -94,6 +94,7 @@ class _Manifest(msgspec.Struct):
     classes: _ClassList | None = None
     category_ids: list[int] | None = None
     sources: list[dict[str, Any]] | None = None
+    notes: list[str] = []
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +125,11 @@ class SetFolder:
     def class_names(self) -> tuple[str, ...]:
         """The names of the classes; none where nothing is labelled."""
         return tuple(self.classes.names) if self.classes else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must be known of the videos that it was sampled from."""
+        return tuple(self.content.get("notes", ()))
 
     @cached_property
     def images(self) -> frozenset[str]:

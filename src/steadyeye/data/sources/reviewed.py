@@ -65,7 +65,7 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         sample=sample,
         image_files=lambda member: [locate(member)],
         absent=absentees(locate),
-        notes=(*set_notes(members), *_review_notes(folder, rows, len(accepted))),
+        notes=(*set_notes(members), *folder.notes, *_review_notes(folder, rows, len(accepted))),
     )
 
 

@@ -34,6 +34,10 @@ def cut(choice: str, labels: VideoLabels, find: Callable[[], tuple[int, ...]]) -
     return replace(labels, cuts=find()) if choice == "detect" and not labels.cuts else labels
 
 
+UNNAMED = "no scene cuts named"
+"""What a note on videos begins with whose cuts nobody knows."""
+
+
 def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
     """What a reader must know of the cuts: how many were found, or that none are known."""
     if choice == "detect":
@@ -43,7 +47,7 @@ def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
     if not blind:
         return ()
     return (
-        f"no scene cuts named in {len(blind):,} of {number_of(len(videos), 'video')}, so "
+        f"{UNNAMED} in {len(blind):,} of {number_of(len(videos), 'video')}, so "
         "neighbours may lie across one; cuts='detect' finds them",
     )
 

@@ -35,7 +35,7 @@ def _read_box(number: int, box: Any, classes: Sequence[str]) -> Mapping[str, Any
         or not all(isinstance(c, int | float) and not isinstance(c, bool) for c in corners)
         or not (0 <= corners[0] < corners[2] < 1e6 and 0 <= corners[1] < corners[3] < 1e6)
     ):
-        raise UsageError(f"box {number} is {corners}; give x0 < x1 and y0 < y1 in pixels")
+        raise UsageError(f"box {number} is {corners}; give 0 ≤ x0 < x1 and 0 ≤ y0 < y1 in pixels")
     if box["label"] not in classes:
         raise unknown("class", str(box["label"]), classes)
     tidy = {"box": [round(float(c), 2) for c in corners], "label": box["label"]}

@@ -35,7 +35,8 @@ class Agreement:
     """How far reviewers agree in a stage.
 
     `alpha`: Krippendorff's, nominal; None where it is undefined. `n`: items with two answers or
-    more. `kappa`: Cohen's and the items shared, of each two reviewers who share enough.
+    more. `kappa`: Cohen's and the items shared, of each two reviewers who share enough, where it is
+    defined.
     """
 
     stage: str
@@ -71,7 +72,7 @@ def _measure_stage(stage: str, answers: Answers, names: Mapping[int, str]) -> Ag
         (first, second): (float(kappa[i, j]), int(n[i, j]))
         for place, (first, i) in enumerate(people)
         for second, j in people[place + 1 :]
-        if n[i, j] >= FEWEST
+        if n[i, j] >= FEWEST and np.isfinite(kappa[i, j])
     }
     return Agreement(stage, None if alpha is None else float(alpha), shared.shape[1], pairs)
 
@@ -83,8 +84,8 @@ def measure_kappa(
 
     `verdicts`: (r, items) from 0 to `words` - 1, or -1: none. Cohen, "A Coefficient of Agreement
     for Nominal Scales", 1960; all pairs at once, where `sklearn.metrics.cohen_kappa_score` takes
-    seconds for fifty reviewers. 1 where both give one verdict to everything: nothing is left to
-    agree on beyond chance. NaN where they share nothing.
+    seconds for fifty reviewers. NaN where they share nothing, or both give one verdict to
+    everything: chance agrees as far, and 0 of 0 is left, as for Krippendorff's alpha.
     """
     present = (verdicts >= 0).astype(float)
     n = present @ present.T
@@ -96,7 +97,7 @@ def measure_kappa(
         expected += shares * shares.T
     with np.errstate(invalid="ignore", divide="ignore"):
         agreed, expected = agreed / n, expected / n**2
-        return np.where(expected == 1, 1.0, (agreed - expected) / (1 - expected)), n
+        return (agreed - expected) / (1 - expected), n
 
 
 def _read_answers(connection: Connection) -> Mapping[str, Answers]:

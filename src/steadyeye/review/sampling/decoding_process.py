@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -18,6 +19,9 @@ from steadyeye.core.format import number_of
 from steadyeye.core.spec import Spec
 from steadyeye.core.stop_signals import STOPS
 from steadyeye.core.storage.files import clear_folder, remove_temporaries
+from steadyeye.core.types import Source
+from steadyeye.data.video.pm_set_source import FrameSets, set_notes
+from steadyeye.data.video.shot_detection import UNNAMED
 from steadyeye.review.sampling.sampling import StoredFrame, store_frames
 
 Begin: TypeAlias = Callable[[str, int], Callable[[int], None]]
@@ -31,28 +35,37 @@ class DecoderEndedError(Exception):
     """The process that decodes ended before it said that all was sent; its text says how."""
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """How many frames a source has, and what must be known of it."""
+
+    frames: int
+    notes: Sequence[str]
+
+
 def read_frames(
-    specs: Sequence[Spec], out: Path, begin: Begin, seconds: float = SECONDS
+    specs: Sequence[Spec], out: Path, begin: Begin, notes: list[str], seconds: float = SECONDS
 ) -> Iterator[StoredFrame]:
     """The stored frames of the sources that `specs` name, one source after the other.
 
     `begin`: called with the name and the number of frames of each; what it returns, with how many
-    more are done. A process that decodes and is killed, or crashes, is begun once more.
-    Raises `UsageError` where it ends again, where one frame takes longer than `seconds`, and
-    whatever the source does.
+    more are done. `notes`: is given what must be known of the sources. A process that decodes and
+    is killed, or crashes, is begun once more. Raises `UsageError` where it ends again, where one
+    frame takes longer than `seconds`, and whatever the source does.
     """
     for spec in specs:
         advance: Callable[[int], None] | None = None
         for message in _decode_again(spec, out, seconds):
-            if isinstance(message, int):
-                advance = begin(Path(str(spec.kwargs.get("path", spec))).name, message)
+            if isinstance(message, Beginning):
+                advance = begin(Path(str(spec.kwargs.get("path", spec))).name, message.frames)
+                notes += [note for note in message.notes if note not in notes]
                 continue
             assert advance, "the number of frames comes before them"
             advance(1)
             yield message
 
 
-def _decode_again(spec: Spec, out: Path, seconds: float) -> Iterator[int | StoredFrame]:
+def _decode_again(spec: Spec, out: Path, seconds: float) -> Iterator[Beginning | StoredFrame]:
     """What `_decode` gives, from a second process where the first ended; nothing comes twice."""
     passed_on = 0
     for is_last in (False, True):
@@ -70,8 +83,8 @@ def _decode_again(spec: Spec, out: Path, seconds: float) -> Iterator[int | Store
                 ) from None
 
 
-def _decode(spec: Spec, out: Path, seconds: float) -> Iterator[int | StoredFrame]:
-    """The number of frames of a source, then each, from a process of its own.
+def _decode(spec: Spec, out: Path, seconds: float) -> Iterator[Beginning | StoredFrame]:
+    """The beginning of a source, then each of its frames, from a process of its own.
 
     Raises `DecoderEndedError`, and `UsageError` as `read_frames`.
     """
@@ -118,7 +131,7 @@ def _kill(process: BaseProcess) -> None:
     process.join()
 
 
-def _receive(spec: Spec, receiver: Connection, seconds: float) -> Iterator[int | StoredFrame]:
+def _receive(spec: Spec, receiver: Connection, seconds: float) -> Iterator[Beginning | StoredFrame]:
     """What the process sends. Raises `EOFError` where it ended, also within a message."""
     while True:
         if not receiver.poll(seconds):
@@ -149,10 +162,19 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
+def _list_notes(source: Source) -> Sequence[str]:
+    """What must be known of a source, but for what is counted again of the reviewed set.
+
+    Where a scene cut lies is seen in the frames.
+    """
+    sets = set_notes(source.members) if isinstance(source, FrameSets) else ()
+    return [n for n in source.notes if n not in sets and not n.startswith(UNNAMED)]
+
+
 def _send_all(spec: Spec, out: Path, sender: Connection) -> None:
     try:
         source = plugins.build("sources", spec)
-        sender.send(len(source))
+        sender.send(Beginning(len(source), _list_notes(source)))
         for frame in store_frames(source, out):
             sender.send(frame)
     except UsageError as error:

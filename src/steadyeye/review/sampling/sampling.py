@@ -37,11 +37,15 @@ JUMP = 30.0  # grey levels between consecutive thumbnails: a scene cut
 
 @dataclass(frozen=True)
 class Sampling:
-    """The name of a set, and how it was drawn, as its manifest records it."""
+    """The name of a set, and how it was drawn, as its manifest records it.
+
+    `notes`: what must be known of its sources, complete once their frames are read.
+    """
 
     name: str
     parameters: Mapping[str, Any]
     classes: Classes | None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,7 @@ def write_set(frames: Iterable[StoredFrame], out: Path, how: Sampling) -> int:
         "kind": "frames",
         "classes": _record_classes(classes) if classes else None,
         "drawn": dict(how.parameters),
+        "notes": list(how.notes),
         "provenance": provenance(),
     }
     # set.json is not listed: people write into it how the set is to be reviewed

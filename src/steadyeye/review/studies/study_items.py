@@ -43,7 +43,7 @@ logger = logging.getLogger("uvicorn.error")
 class StudyItems:
     """The items of a study in a folder. `order`: the sets, in the order in which they are asked.
 
-    `images`: the names of all pictures. `faults`: set → why it has no pictures. `scenes`: set →
+    `images`: names of pictures. `faults`: set → why it has no pictures. `scenes`: set →
     those of its scene, where one label does for a scene. `of_images`: whether all classes of single
     images are asked for. `pending`: sets whose pictures are there, and whose items are not.
     """
@@ -105,6 +105,15 @@ class StudyItems:
             self._make(name)
         self._add_pending()
         return len(names)
+
+    def has_image(self, name: str) -> bool:
+        """Whether a picture is of the study; another server of it may have made it."""
+        if name not in self.images:
+            query = select(items.c.payload).where(items.c.stage == STAGE)
+            with self.database.reading() as connection:
+                for payload in connection.execute(query).scalars():
+                    self.images.update([payload["image"], *(f["image"] for f in payload["strip"])])
+        return name in self.images
 
     def _has_pictures(self, strip: FilmStrip) -> bool:
         return all(image_path(self.root, name).is_file() for name in _list_images(strip))

@@ -175,8 +175,10 @@ def _add_pages(app: FastAPI) -> None:
     def send_image(name: str, request: Request, reviewer: Who) -> Response:
         folder: SetFolder = request.app.state.folder
         live = get_study(request)
-        images = live.items.images if live else folder.images
-        if not IMAGE.fullmatch(name) or name not in images:
+        known = IMAGE.fullmatch(name) and (
+            live.items.has_image(name) if live else name in folder.images
+        )
+        if not known:
             raise HTTPException(404, "this set has no such image")
         headers = {"Cache-Control": "private, max-age=31536000, immutable"}
         content = request.app.state.pictures.read(name)

@@ -1,15 +1,16 @@
-"""Reviewers who leave and come back, and what waits for them in the stages where everybody votes.
+"""Reviewers who leave and come back, and what waits for them.
 
-Whose link was revoked is not waited for: the votes that they gave stand, and those who have a link
-decide with them.
+Whose link was revoked is not waited for: the votes that they gave stand, those who have a link
+decide with them, and what they were given and did not answer goes to others.
 """
 
 from sqlalchemy import Connection, select
 
-from steadyeye.review.database import items
+from steadyeye.review.database import assignments, items, reviewers
 from steadyeye.review.protocol.reviewers import renew_token, require_present, revoke_link
 from steadyeye.review.protocol.stages import ReviewPlan
 from steadyeye.review.workflow.decisions import refresh_item
+from steadyeye.review.workflow.queue import release_items
 
 
 def end_link(connection: Connection, plan: ReviewPlan, name: str) -> None:
@@ -18,6 +19,8 @@ def end_link(connection: Connection, plan: ReviewPlan, name: str) -> None:
     Raises `UsageError` for a name that nobody has.
     """
     revoke_link(connection, name)
+    own = select(reviewers.c.id).where(reviewers.c.name == name).scalar_subquery()
+    release_items(connection, assignments.c.reviewer == own)
     _wait_for_present(connection, plan)
 
 

@@ -238,22 +238,25 @@ def serve_items(
 ) -> list[ServedItem]:
     """Up to `most` items for a reviewer: first what they were given and did not answer.
 
-    A paused reviewer gets none. No item is ever given twice to the same reviewer. What `lacks`
-    says cannot be shown is kept for later.
+    A paused reviewer gets none. An item that they did not answer in time is theirs to answer again
+    while others have not. What `lacks` says cannot be shown is kept for later.
     """
     if stage not in plan.votes:
         raise unknown("stage", stage, plan.votes)
     lock_reviewer(connection, reviewer)
     if reviewer.paused:
         return []
-    served = [
-        item for item in _list_unanswered(connection, reviewer, stage) if not lacks(item.payload)
-    ][:most]
+    unanswered = _list_unanswered(connection, reviewer, stage)
+    served = [item for item in unanswered if not lacks(item.payload)][:most]
+    assignment_ids = {item.assignment for item in unanswered}
     while len(served) < most:
         row = _pick(connection, plan, reviewer, stage)
         if row is None:
             break
         assignment, nonce = assign_item(connection, row.id, reviewer)
+        if assignment in assignment_ids:
+            break  # where the plan gives no time, it is late already
+        assignment_ids.add(assignment)
         if not lacks(row.payload):
             served.append(ServedItem(assignment, nonce, row.stage, hide_source(row.payload)))
     return served
@@ -287,11 +290,12 @@ def _pick(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: s
         gold = connection.execute(_select_new(reviewer, known)).first()
         if gold:
             return gold
+    late = (assignments.c.stage == stage, *are_late(plan.minutes))
     if plan.key_frames or stage == "labels":
         # who takes a video over begins where it was left; a study waits for the first set of all
-        _release(connection, stage, plan.minutes)
+        release_items(connection, *late)
     row = _find_free(connection, plan, reviewer, stage)
-    if row is None and _release(connection, stage, plan.minutes):
+    if row is None and release_items(connection, *late):
         row = _find_free(connection, plan, reviewer, stage)
     return row
 
@@ -337,7 +341,16 @@ def _select_new(reviewer: Reviewer, condition: ColumnElement[bool]) -> Any:
 def assign_item(
     connection: Connection, item: int, reviewer: Reviewer, *, answered: bool = False
 ) -> tuple[int, str]:
-    """The id and the nonce of an assignment, by which an item is given to a reviewer."""
+    """The id and the nonce of an assignment, by which an item is given to a reviewer.
+
+    Of one that was released it is the same again.
+    """
+    count_assigned(connection, item, 1)
+    before = (assignments.c.item == item) & (assignments.c.reviewer == reviewer.id)
+    change = update(assignments).where(before).values(made_at=time.time(), released=False)
+    again = connection.execute(change.returning(assignments.c.id, assignments.c.nonce)).first()
+    if again is not None:
+        return again.id, again.nonce
     nonce = secrets.token_hex(16)
     same = items.c.id == item
     values = {
@@ -349,9 +362,7 @@ def assign_item(
         "position": select(items.c.position).where(same).scalar_subquery(),
     }
     query = insert(assignments).values(**values, answered=answered, released=False)
-    assignment = connection.execute(query.returning(assignments.c.id)).scalar_one()
-    count_assigned(connection, item, 1)
-    return int(assignment), nonce
+    return int(connection.execute(query.returning(assignments.c.id)).scalar_one()), nonce
 
 
 def count_assigned(connection: Connection, item: int, change: int) -> None:
@@ -360,16 +371,19 @@ def count_assigned(connection: Connection, item: int, change: int) -> None:
     connection.execute(query.values(assigned=items.c.assigned + change))
 
 
-def _release(connection: Connection, stage: str, minutes: float) -> int:
-    """How many items were given out long ago and never answered; others may now have them."""
-    late: Sequence[Any] = connection.execute(
+def release_items(connection: Connection, *conditions: ColumnElement[bool]) -> int:
+    """How many items that were given out and not answered others may have from now on.
+
+    `conditions`: which assignments end.
+    """
+    ended: Sequence[Any] = connection.execute(
         select(assignments.c.id, assignments.c.item)
         .join(items, items.c.id == assignments.c.item)
-        .where(assignments.c.stage == stage, *are_late(minutes))
+        .where(~assignments.c.answered, ~assignments.c.released, *conditions)
         .with_for_update(skip_locked=True)
     ).all()
-    for row in late:
+    for row in ended:
         change = update(assignments).where(assignments.c.id == row.id)
         connection.execute(change.values(released=True))
         count_assigned(connection, row.item, -1)
-    return len(late)
+    return len(ended)

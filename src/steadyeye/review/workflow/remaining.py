@@ -73,12 +73,22 @@ def count_free(connection: Connection, reviewer: Reviewer) -> Counter[str]:
     query = select(items.c.stage, func.count()).where(others).group_by(items.c.stage)
     for stage, n in connection.execute(query):
         free[stage] -= n
+    # theirs that they did not answer in time are free for them as for others
+    lapsed = (
+        select(items.c.stage, func.count())
+        .join(assignments, assignments.c.item == items.c.id)
+        .where(assignments.c.reviewer == reviewer.id, ~assignments.c.answered)
+        .where(assignments.c.released, items.c.free)
+        .group_by(items.c.stage)
+    )
+    for stage, n in connection.execute(lapsed):
+        free[stage] += n
     return free
 
 
 def _is_own(reviewer: Reviewer) -> ColumnElement[bool]:
     own = (assignments.c.item == items.c.id) & (assignments.c.reviewer == reviewer.id)
-    return exists().where(own)
+    return exists().where(own & ~assignments.c.released)
 
 
 def may_answer(reviewer: Reviewer) -> tuple[ColumnElement[bool], ...]:
