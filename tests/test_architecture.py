@@ -1,15 +1,21 @@
 """The house of DESIGN.md: arrows point down only, files and functions stay small."""
 
 import ast
+import sys
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from steadyeye.core import plugins
 
-SOURCE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
+sys.path.insert(0, str(ROOT / "tools"))
+
+import measure_house
+
+SOURCE = ROOT / "src" / "steadyeye"
 # a package may import those on lower floors and itself; plugins import nothing of their own floor
 FLOORS = [
     {"core"},
@@ -56,11 +62,15 @@ APART = tuple(name for name in INSIDE if name not in ("report", "runner"))
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
 PLUGINS = ("sources", "models", "metrics", "analyses", "operators", "probes")
 FILES = sorted(file for file in SOURCE.rglob("*.py") if file.parent != SOURCE or file.stem == "api")
+FOLDERS = sorted({file.parent for file in FILES})
+in_each_folder = pytest.mark.parametrize(
+    "folder", FOLDERS, ids=lambda folder: folder.relative_to(SOURCE).as_posix()
+)
 
 
 @cache
 def imported(file: Path) -> set[str]:
-    tree = ast.parse(file.read_text())
+    tree = measure_house.parse(file)
     modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -70,19 +80,21 @@ def imported(file: Path) -> set[str]:
     return {module for module in modules if module.startswith("steadyeye.")}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
-def test_packages_import_only_packages_below_them(file):
-    package = file.relative_to(SOURCE).parts[0].removesuffix(".py")
-    for module in imported(file):
-        target = module.split(".")[1]
-        if target not in FLOOR:
-            continue
-        assert FLOOR[target] < FLOOR[package] or target == package, f"{file} imports {module}"
-        if file.parent in map(plugins.folder, PLUGINS):
-            sibling = SOURCE.joinpath(*module.split(".")[1:]).with_suffix(".py")
-            assert sibling.parent != file.parent or not sibling.is_file(), (
-                f"the plugin {file} imports its sibling {module}"
-            )
+@in_each_folder
+def test_packages_import_only_packages_below_them(folder):
+    of_plugins = folder in map(plugins.folder, PLUGINS)
+    for file in (file for file in FILES if file.parent == folder):
+        package = measure_house.package_of(SOURCE, file)
+        for module in imported(file):
+            target = module.split(".")[1]
+            if target not in FLOOR:
+                continue
+            assert FLOOR[target] < FLOOR[package] or target == package, f"{file} imports {module}"
+            if of_plugins:
+                sibling = SOURCE.joinpath(*module.split(".")[1:]).with_suffix(".py")
+                assert sibling.parent != folder or not sibling.is_file(), (
+                    f"the plugin {file} imports its sibling {module}"
+                )
 
 
 def test_every_package_has_a_floor():
@@ -90,16 +102,16 @@ def test_every_package_has_a_floor():
     assert packages <= set(FLOOR)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
-def test_files_and_functions_stay_small(file):
-    text = file.read_text()
-    assert len(text.splitlines()) <= 400
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            described = ast.get_docstring(node) is not None
-            documented = node.body[0].end_lineno - node.body[0].lineno + 1 if described else 0
-            lines = node.end_lineno - node.lineno + 1 - documented
-            assert lines <= 45, f"{node.name} in {file} has {lines} lines without its docstring"
+@in_each_folder
+def test_files_and_functions_stay_small(folder):
+    for file in (file for file in FILES if file.parent == folder):
+        assert len(measure_house.read(file).splitlines()) <= 400, file
+        for node in ast.walk(measure_house.parse(file)):
+            if isinstance(node, ast.FunctionDef):
+                described = ast.get_docstring(node) is not None
+                documented = node.body[0].end_lineno - node.body[0].lineno + 1 if described else 0
+                lines = node.end_lineno - node.lineno + 1 - documented
+                assert lines <= 45, f"{node.name} in {file} has {lines} lines without its docstring"
 
 
 @pytest.mark.parametrize("kind", PLUGINS)
@@ -108,7 +120,7 @@ def test_every_plugin_has_one_line_and_is_named_as_its_file(kind):
     assert described
     for name, line in described.items():
         assert line, f"{kind}/{name}.py has no docstring"
-        tree = ast.parse((plugins.folder(kind) / f"{name}.py").read_text())
+        tree = measure_house.parse(plugins.folder(kind) / f"{name}.py")
         top = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
         assert name in top, f"{kind}/{name}.py defines no '{name}'"
 

@@ -3,7 +3,6 @@
 import ast
 import sys
 from collections import defaultdict
-from functools import cache
 
 import pytest
 from conftest import ROOT
@@ -57,12 +56,11 @@ PACKAGES = sorted(file.stem for file in SOURCE.iterdir() if file.suffix == ".py"
 PACKAGES = [name for name in PACKAGES if not name.startswith("__")]
 
 
-@cache
 def trees(package):
     """The parsed files of a package, or of a module at the root."""
     path = SOURCE / package
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
-    return {str(file.relative_to(SOURCE)): ast.parse(file.read_text()) for file in files}
+    return {str(file.relative_to(SOURCE)): measure_house.parse(file) for file in files}
 
 
 def read_names(tree):
@@ -121,7 +119,7 @@ def test_no_name_outside_the_package_is_a_word_that_says_nothing(folder):
     places = [
         place
         for file, path in paths.items()
-        for place in find_banned(file, ast.parse(path.read_text()))
+        for place in find_banned(file, measure_house.parse(path))
     ]
     assert not places, "\n".join(places)
 

@@ -146,7 +146,7 @@ def list_folders() -> Iterator[tuple[str, str]]:
         file = folder / "__init__.py"
         name = folder.relative_to(SOURCE).as_posix()
         if file.is_file():
-            docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+            docstring = ast.get_docstring(measure_house.parse(file)) or ""
             yield name, docstring.partition("\n")[0]
         # what is left of a folder that is no more holds nothing but compiled files
         elif folder.name != "__pycache__" and any(path.is_file() for path in folder.iterdir()):

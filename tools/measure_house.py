@@ -14,6 +14,7 @@ given without them, too.
 
 import argparse
 import ast
+import gc
 import re
 import sys
 from collections import Counter, defaultdict
@@ -231,7 +232,14 @@ def read(file: Path) -> str:
 @cache
 def parse(file: Path) -> ast.Module:
     """The syntax tree of a file."""
-    return ast.parse(read(file))
+    # trees stay to the end: searches for garbage would go through all of them again and again
+    is_on = gc.isenabled()
+    gc.disable()
+    tree = ast.parse(read(file))
+    gc.freeze()
+    if is_on:
+        gc.enable()
+    return tree
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from steadyeye.review.database import audits, items
 from steadyeye.review.protocol.stages import Outcome, ReviewPlan
@@ -30,6 +30,10 @@ APART = 2  # frames between two pairs of a batch, in the first or in the last fr
 ROUNDS = ((0.97, 0.03), (0.99, 0.02))
 """How sure the forecast must be of what is audited, and the risk, of the first audit and of a
 second where the first fails; after that everything is asked. The promise holds with 95 %."""
+
+_PAIRS = (items.c.stage == "pairs") & (items.c.block == bindparam("block"))
+_LOCK_BLOCK = select(items.c.id).where(_PAIRS).order_by(items.c.id).limit(1).with_for_update()
+_UNANSWERED = select(func.count()).where(_PAIRS, items.c.state == "open", items.c.gold.is_(None))
 
 
 @dataclass(frozen=True)
@@ -230,16 +234,13 @@ def list_states(connection: Connection) -> Mapping[str, str]:
 
 def _is_answered(connection: Connection, block: str) -> bool:
     """Whether nothing of a block is left to be answered; two decisions at once take turns."""
-    pairs = (items.c.stage == "pairs") & (items.c.block == block)
-    first = select(items.c.id).where(pairs).order_by(items.c.id).limit(1).with_for_update()
-    connection.execute(first)
-    unanswered = pairs & (items.c.state == "open") & items.c.gold.is_(None)
-    return not connection.execute(select(func.count()).where(unanswered)).scalar_one()
+    connection.execute(_LOCK_BLOCK, {"block": block})
+    return not connection.execute(_UNANSWERED, {"block": block}).scalar_one()
 
 
 def _group_twins(connection: Connection, block: str, plan: ReviewPlan) -> Sequence[Twins] | None:
     """The pairs of a block under anchors that were accepted; None while one is not decided."""
-    votes = find_votes(connection, block=block)
+    votes = find_votes(connection, "block", block)
     outcomes: dict[str, dict[str, Outcome | None]] = {"anchors": {}, "joint": {}}
     pairs = []
     query = select(items).where(items.c.block == block).order_by(items.c.position, items.c.id)

@@ -24,9 +24,9 @@ from steadyeye.review.protocol.objects import CRITERIA
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import DRAWN, STAGES, list_labels
 from steadyeye.review.protocol.votes import STANDS, add_decisions, find_standing
+from steadyeye.review.workflow.assignments import assign_item, count_assigned
 from steadyeye.review.workflow.decisions import Rules, refresh_item
 from steadyeye.review.workflow.quality import judge_reviewer
-from steadyeye.review.workflow.queue import assign_item, count_assigned
 
 
 @dataclass(frozen=True)

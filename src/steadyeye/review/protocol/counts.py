@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from steadyeye.review.database import (
     item_counts,
@@ -23,6 +23,13 @@ from steadyeye.review.protocol.votes import find_votes, settle_item
 
 OFTEN = 500  # decisions, after which counts are compacted: each adds some ten rows
 REASON = 200  # characters of a reason that are stored
+CHANGE_ITEM = update(items).where(items.c.id == bindparam("of"))
+"""The statement that gives columns of an item, whose id is `of`, other values."""
+_REVIEWER_COUNTS = (
+    select(reviewer_counts.c.stage, reviewer_counts.c.what, func.sum(reviewer_counts.c.n))
+    .where(reviewer_counts.c.reviewer == bindparam("reviewer"))
+    .group_by(reviewer_counts.c.stage, reviewer_counts.c.what)
+)
 SPARED = ("mirrored", "implied", "beyond", "bulk")
 """The states of pairs that are spared."""
 
@@ -81,9 +88,8 @@ def read_free_counts(connection: Connection) -> Mapping[str, int]:
 
 def read_reviewer_counts(connection: Connection, reviewer: int) -> Mapping[tuple[str, str], int]:
     """(stage, what) → items of a reviewer; `what` as in `review/count_tables.py`."""
-    keys = reviewer_counts.c.stage, reviewer_counts.c.what
-    own = select(*keys, func.sum(reviewer_counts.c.n)).where(reviewer_counts.c.reviewer == reviewer)
-    return {(row[0], row[1]): int(row[2]) for row in connection.execute(own.group_by(*keys))}
+    rows = connection.execute(_REVIEWER_COUNTS, {"reviewer": reviewer})
+    return {(row.stage, row.what): int(row[2]) for row in rows}
 
 
 def read_pace_counts(connection: Connection) -> Mapping[int, Mapping[str, Mapping[int, int]]]:
@@ -120,6 +126,12 @@ _COLUMNS = (
     items.c.payload,
     *(items.c.needed, items.c.parent, items.c.verdict, items.c.reason, items.c.changed),
 )
+_PAIR = select(*_COLUMNS).where(
+    items.c.stage.in_(("pairs", "joint")), items.c.key == bindparam("key")
+)
+_UNIT = select(*_COLUMNS).where(
+    items.c.stage == bindparam("stage"), items.c.unit == bindparam("unit")
+)
 
 
 def write_verdict(connection: Connection, row: Any, outcome: Outcome | None) -> None:
@@ -138,14 +150,13 @@ def write_pair(connection: Connection, key: str) -> None:
 
     Of a pair that is doubted that is its joint verification, which counts for nothing else.
     """
-    both = items.c.stage.in_(("pairs", "joint")) & (items.c.key == key)
-    rows = {row.stage: row for row in connection.execute(select(*_COLUMNS).where(both))}
+    rows = {row.stage: row for row in connection.execute(_PAIR, {"key": key})}
     pair, joint = rows["pairs"], rows.get("joint")
-    outcome = _settle(connection, pair)
+    outcome = settle(connection, pair)
     doubted = outcome is not None and outcome.accepted is None
     verified = None
     if doubted and joint is not None and joint.gold is None and joint.state in ("open", "done"):
-        verified = _settle(connection, joint)
+        verified = settle(connection, joint)
     _write(connection, pair, verified if doubted and verified is not None else outcome)
     if joint is not None:
         _write(connection, joint, verified, parent=pair.parent)
@@ -153,9 +164,8 @@ def write_pair(connection: Connection, key: str) -> None:
 
 def write_parents(connection: Connection, stage: str, unit: str) -> None:
     """Writes what was decided of an anchor, or an image's objects, to what hangs on it."""
-    own = (items.c.stage == stage) & (items.c.unit == unit)
-    rows = connection.execute(select(*_COLUMNS).where(own)).all()
-    outcomes = [_settle(connection, row) for row in rows]
+    rows = connection.execute(_UNIT, {"stage": stage, "unit": unit}).all()
+    outcomes = [settle(connection, row) for row in rows]
     if stage == "anchors":
         stages: Sequence[str] = ("pairs", "joint")
         parent = _word_verdict(outcomes[0]) or "undecided"
@@ -167,8 +177,9 @@ def write_parents(connection: Connection, stage: str, unit: str) -> None:
     connection.execute(update(items).where(below).values(parent=parent))
 
 
-def _settle(connection: Connection, row: Any) -> Outcome | None:
-    return settle_item(row, find_votes(connection, item=row.id).get(row.id, ()))
+def settle(connection: Connection, row: Any) -> Outcome | None:
+    """The outcome of an item, a row of `items`, by the decisions on it that stand."""
+    return settle_item(row, find_votes(connection, "item", row.id).get(row.id, ()))
 
 
 def _word_verdict(outcome: Outcome | None) -> str:
@@ -190,5 +201,5 @@ def _write(
     values = (verdict, reason, changed, parent or row.parent)
     if values != (row.verdict, row.reason, row.changed, row.parent):
         names = ("verdict", "reason", "changed", "parent")
-        change = update(items).where(items.c.id == row.id)
-        connection.execute(change.values(dict(zip(names, values, strict=True))))
+        change = {"of": row.id, **dict(zip(names, values, strict=True))}
+        connection.execute(CHANGE_ITEM, change)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from steadyeye.core.errors import UsageError
@@ -36,6 +36,18 @@ class Reviewer:
 
 REVIEWER_COLUMNS = (reviewers.c.id, reviewers.c.name, reviewers.c.admin, reviewers.c.paused)
 """What a `Reviewer` is made of."""
+
+# not for their row's key, which every item that they must not answer refers to
+_LOCK_REVIEWER = (
+    select(reviewers.c.id)
+    .where(reviewers.c.id == bindparam("reviewer"))
+    .with_for_update(key_share=True)
+)
+_LOCK_UNIT = select(
+    func.pg_advisory_xact_lock(
+        func.hashtext(select(items.c.unit).where(items.c.id == bindparam("item")).scalar_subquery())
+    )
+)
 
 
 def add_reviewer(
@@ -177,9 +189,7 @@ def pause_reviewer(connection: Connection, reviewer: int, why: str) -> None:
 def lock_reviewer(connection: Connection, reviewer: Reviewer) -> None:
     """Makes two requests of one reviewer wait for each other; SQLite has one writer anyway."""
     if connection.dialect.name != "sqlite":
-        mine = select(reviewers.c.id).where(reviewers.c.id == reviewer.id)
-        # not for their row's key, which every item that they must not answer refers to
-        connection.execute(mine.with_for_update(key_share=True))
+        connection.execute(_LOCK_REVIEWER, {"reviewer": reviewer.id})
 
 
 def lock_unit(connection: Connection, item: int) -> None:
@@ -188,8 +198,7 @@ def lock_unit(connection: Connection, item: int) -> None:
     What decides one of them hangs on the others.
     """
     if connection.dialect.name != "sqlite":
-        unit = select(items.c.unit).where(items.c.id == item).scalar_subquery()
-        connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(unit))))
+        connection.execute(_LOCK_UNIT, {"item": item})
 
 
 def require_present(connection: Connection, joint: Sequence[str], item: int | None = None) -> None:

@@ -7,9 +7,9 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 from sqlalchemy.sql import ColumnElement
 
 from steadyeye import __version__
@@ -36,6 +36,29 @@ STANDS: ColumnElement[bool] = (decisions.c.kind != "undo") & ~(
     .exists()
 )
 """The condition for decisions that stand."""
+
+# what a decision takes is built once: to build it anew takes longer than to run it
+_ADD = insert(decisions).returning(decisions.c.id, sort_by_parameter_order=True)
+_LAST = (
+    select(decisions)
+    .where(decisions.c.item == bindparam("item"), decisions.c.reviewer == bindparam("reviewer"))
+    .order_by(decisions.c.id.desc())
+    .limit(1)
+)
+_VOTES = (
+    select(decisions.c.item, decisions.c.reviewer, decisions.c.answer)
+    .where(STANDS)
+    .order_by(decisions.c.id)
+)
+_VOTES_OF = {
+    "item": _VOTES.where(decisions.c.item == bindparam("item")),
+    "block": _VOTES.where(
+        decisions.c.item.in_(select(items.c.id).where(items.c.block == bindparam("block")))
+    ),
+    "stage": _VOTES.join(items, items.c.id == decisions.c.item).where(
+        items.c.stage == bindparam("stage")
+    ),
+}
 
 Votes: TypeAlias = Sequence[tuple[int, Answer]]
 """(reviewer, answer) of each decision on an item that stands, in the order they were made."""
@@ -65,8 +88,7 @@ def add_decisions(
     ]
     if not tidy:
         return []
-    query = insert(decisions).returning(decisions.c.id, sort_by_parameter_order=True)
-    return list(connection.execute(query, tidy).scalars())
+    return list(connection.execute(_ADD, tidy).scalars())
 
 
 def _clip_seconds(seconds: float) -> float:
@@ -75,28 +97,16 @@ def _clip_seconds(seconds: float) -> float:
 
 def find_standing(connection: Connection, item: int, reviewer: int) -> Any:
     """The decision of a reviewer on an item that stands, as a row of `decisions`; None: none."""
-    own = (decisions.c.item == item) & (decisions.c.reviewer == reviewer)
-    query = select(decisions).where(own).order_by(decisions.c.id.desc()).limit(1)
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_LAST, {"item": item, "reviewer": reviewer}).one_or_none()
     return row if row is not None and row.kind != "undo" else None
 
 
 def find_votes(
-    connection: Connection,
-    stage: str | None = None,
-    item: int | None = None,
-    block: str | None = None,
+    connection: Connection, of: Literal["item", "block", "stage"], value: int | str
 ) -> Mapping[int, Votes]:
-    """Item → the decisions on it that stand, of a stage, of an item, or of a block."""
-    query = select(decisions.c.item, decisions.c.reviewer, decisions.c.answer).where(STANDS)
-    if item is not None:
-        query = query.where(decisions.c.item == item)
-    if block is not None:
-        query = query.where(decisions.c.item.in_(select(items.c.id).where(items.c.block == block)))
-    if stage is not None:
-        query = query.join(items, items.c.id == decisions.c.item).where(items.c.stage == stage)
+    """Item → the decisions on it that stand, of the item, block or stage that `value` names."""
     votes: dict[int, list[tuple[int, Answer]]] = defaultdict(list)
-    for row in connection.execute(query.order_by(decisions.c.id)):
+    for row in connection.execute(_VOTES_OF[of], {of: value}):
         votes[row.item].append((row.reviewer, row.answer))
     return votes
 
@@ -116,7 +126,7 @@ def settle_item(row: Any, votes: Votes) -> Outcome | None:
 
 def settle_stage(connection: Connection, stage: str) -> Mapping[str, Outcome | None]:
     """Key → outcome of every item of a stage that is or was open."""
-    votes = find_votes(connection, stage=stage)
+    votes = find_votes(connection, "stage", stage)
     rows = connection.execute(select(items).where(items.c.stage == stage).order_by(items.c.id))
     return {row.key: settle_item(row, votes.get(row.id, ())) for row in rows}
 

@@ -24,7 +24,7 @@ from steadyeye.review.protocol.stages import DRAWN, Outcome, ReviewPlan
 from steadyeye.review.protocol.votes import settle_stage
 from steadyeye.review.results.verdicts import BoxVerdict
 from steadyeye.review.workflow import quality
-from steadyeye.review.workflow.remaining import are_late, count_left, may_answer
+from steadyeye.review.workflow.remaining import MAY_ANSWER, are_late, count_left
 from steadyeye.review.workflow.sequences import find_busy_videos, is_free
 
 Settled: TypeAlias = Mapping[str, Outcome]
@@ -130,13 +130,13 @@ def _recount_left(
     stages = list(connection.execute(assigned).scalars())
     for stage in plan.votes:
         free = select(items.c.stage).where(
-            *may_answer(reviewer),
+            *MAY_ANSWER,
             items.c.stage == stage,
             items.c.gold.is_(None),
             items.c.assigned - late < items.c.needed,
             is_free(find_busy_videos(connection, plan, reviewer, stage)),
         )
-        stages += connection.execute(free).scalars()
+        stages += connection.execute(free, {"reviewer": reviewer.id}).scalars()
     return Counter(stages)
 
 

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.bulk import skip_pairs
 from steadyeye.review.database import assignments, decisions, items
 from steadyeye.review.protocol.counts import (
+    CHANGE_ITEM,
     OFTEN,
     compact_counts,
+    settle,
     write_pair,
     write_parents,
     write_verdict,
@@ -45,14 +47,34 @@ from steadyeye.review.protocol.votes import (
     settle_item,
 )
 from steadyeye.review.sampling.image_store import read_size
+from steadyeye.review.workflow.assignments import count_assigned
 from steadyeye.review.workflow.quality import judge_reviewer, write_marks
 from steadyeye.review.workflow.queue import (
     Item,
     close_item,
-    count_assigned,
     move_items,
     open_item,
 )
+
+_OWN = (
+    assignments.c.id == bindparam("assignment"),
+    assignments.c.reviewer == bindparam("reviewer"),
+)
+_FIND_ITEM = select(assignments.c.item).where(*_OWN)
+_FIND_ASSIGNED = (
+    select(
+        *(assignments.c.item, assignments.c.nonce, assignments.c.released),
+        *(items.c.stage, items.c.state, items.c.gold),
+    )
+    .join(items, items.c.id == assignments.c.item)
+    .where(*_OWN)
+    .with_for_update(of=items)
+)
+_MARK_ANSWERED = update(assignments).where(
+    assignments.c.item == bindparam("of"), assignments.c.reviewer == bindparam("whose")
+)
+_BY_KEY = select(decisions).where(decisions.c.key == bindparam("key"))
+_ITEM = select(items).where(items.c.id == bindparam("item"))
 
 
 class RefusedError(UsageError):
@@ -126,7 +148,7 @@ def decide(
     answer = dict(STAGES[row.stage].check(submission.answer, rules.classes))
     if row.stage in DRAWN:
         answer = _cut_boxes(connection, rules, row.item, answer)
-    before = _find_by_key(connection, submission.key)
+    before = connection.execute(_BY_KEY, {"key": submission.key}).one_or_none()
     if before is not None:
         if (before.reviewer, before.item, before.answer) != (reviewer.id, row.item, answer):
             raise RefusedError("this request was used for another decision; reload the page")
@@ -165,11 +187,12 @@ def undo(
     stand any more.
     """
     lock_reviewer(connection, reviewer)
-    before = _find_by_key(connection, key)
+    before = connection.execute(_BY_KEY, {"key": key}).one_or_none()
     if before is not None:
         if before.reviewer != reviewer.id or before.replaces != decision:
             raise RefusedError("this request was used for another decision; reload the page")
-        return Decision(before.id, _find_stage(connection, before.item), reviewer)
+        stage = connection.execute(_ITEM, {"item": before.item}).one().stage
+        return Decision(before.id, stage, reviewer)
     own = (decisions.c.id == decision) & (decisions.c.reviewer == reviewer.id)
     item = connection.execute(select(decisions.c.item).where(own)).scalar()
     standing = find_standing(connection, item, reviewer.id) if item is not None else None
@@ -178,7 +201,7 @@ def undo(
     lock_unit(connection, item)
     values = {"item": item, "key": key, "kind": "undo", "answer": {}, "replaces": decision}
     added = _record(connection, rules, reviewer, values)
-    row = connection.execute(select(items.c.stage, items.c.known).where(items.c.id == item)).one()
+    row = connection.execute(_ITEM, {"item": item}).one()
     if row.known:
         write_marks(connection, reviewer.id)
     return Decision(added, row.stage, reviewer)
@@ -188,8 +211,7 @@ def _cut_boxes(
     connection: Connection, rules: Rules, item: int, answer: Mapping[str, Any]
 ) -> dict[str, Any]:
     """An answer with its boxes cut to the image of their item, where its size is known."""
-    query = select(items.c.payload).where(items.c.id == item)
-    size = rules.find_size(connection.execute(query).scalar_one()["image"])
+    size = rules.find_size(connection.execute(_ITEM, {"item": item}).one().payload["image"])
     return {"boxes": answer["boxes"] if size is None else cut_boxes(answer["boxes"], size)}
 
 
@@ -206,9 +228,9 @@ def _record(
     """The id of a decision that is added, with all that follows from it."""
     row = {**values, "reviewer": reviewer.id}
     (decision,) = add_decisions(connection, [row], rules.version)
-    own = (assignments.c.item == row["item"]) & (assignments.c.reviewer == reviewer.id)
-    change = update(assignments).where(own)
-    connection.execute(change.values(answered=row["kind"] == "answer", released=False))
+    own = {"of": row["item"], "whose": reviewer.id}
+    mark = {"answered": row["kind"] == "answer", "released": False}
+    connection.execute(_MARK_ANSWERED, {**own, **mark})
     refresh_item(connection, row["item"], rules.plan)
     if decision % OFTEN == 0:
         compact_counts(connection)
@@ -217,35 +239,14 @@ def _record(
 
 def _find_assigned(connection: Connection, reviewer: Reviewer, submission: Submission) -> Any:
     """The item of an assignment, if it is this reviewer's; locked until the transaction ends."""
-    own = (assignments.c.id == submission.assignment) & (assignments.c.reviewer == reviewer.id)
-    item = connection.execute(select(assignments.c.item).where(own)).scalar()
+    own = {"assignment": submission.assignment, "reviewer": reviewer.id}
+    item = connection.execute(_FIND_ITEM, own).scalar()
     if item is not None:
         lock_unit(connection, item)
-    row = connection.execute(
-        select(
-            assignments.c.item,
-            assignments.c.nonce,
-            assignments.c.released,
-            items.c.stage,
-            items.c.state,
-            items.c.gold,
-        )
-        .join(items, items.c.id == assignments.c.item)
-        .where(own)
-        .with_for_update(of=items)
-    ).one_or_none()
+    row = connection.execute(_FIND_ASSIGNED, own).one_or_none()
     if row is None or not secrets.compare_digest(row.nonce.encode(), submission.nonce.encode()):
         raise RefusedError("this item was not assigned to you; reload the page to go on")
     return row
-
-
-def _find_stage(connection: Connection, item: int) -> str:
-    query = select(items.c.stage).where(items.c.id == item)
-    return str(connection.execute(query).scalar_one())
-
-
-def _find_by_key(connection: Connection, key: str) -> Any:
-    return connection.execute(select(decisions).where(decisions.c.key == key)).one_or_none()
 
 
 def refresh_item(connection: Connection, item: int, plan: ReviewPlan) -> None:
@@ -253,13 +254,12 @@ def refresh_item(connection: Connection, item: int, plan: ReviewPlan) -> None:
 
     Called in the transaction of every decision; calling it twice changes nothing more.
     """
-    row = connection.execute(select(items).where(items.c.id == item)).one()
-    votes = find_votes(connection, item=item).get(item, ())
+    row = connection.execute(_ITEM, {"item": item}).one()
+    votes = find_votes(connection, "item", item).get(item, ())
     outcome = settle_item(row, votes)
     if row.gold is None:
         state = _find_state(row, outcome)
-        change = update(items).where(items.c.id == item)
-        connection.execute(change.values(decided=len(votes), state=state))
+        connection.execute(CHANGE_ITEM, {"of": item, "decided": len(votes), "state": state})
         if row.state == "done" != state and row.stage in plan.joint:
             # others may have come since it was done
             require_present(connection, [row.stage], item)
@@ -301,8 +301,8 @@ def _after_anchor(
         own = (items.c.stage == "pairs") & (items.c.unit == row.key)
         for pair in connection.execute(select(items.c.id, items.c.payload).where(own)).all():
             if pair.payload["labels"] != labels:
-                change = update(items).where(items.c.id == pair.id)
-                connection.execute(change.values(payload={**pair.payload, "labels": labels}))
+                payload = {**pair.payload, "labels": labels}
+                connection.execute(CHANGE_ITEM, {"of": pair.id, "payload": payload})
     if row.block is not None:
         skip_pairs.advance(connection, row.block, plan)
 
@@ -337,7 +337,7 @@ def _after_object(
     """An image's boxes are drawn once all its objects are settled, and one of them is confirmed."""
     own = (items.c.stage == "classification") & (items.c.unit == row.unit)
     objects = [
-        (other.payload, settle_item(other, find_votes(connection, item=other.id).get(other.id, ())))
+        (other.payload, settle(connection, other))
         for other in connection.execute(select(items).where(own).order_by(items.c.id)).all()
     ]
     settled = [(payload, outcome) for payload, outcome in objects if outcome is not None]
@@ -374,7 +374,7 @@ def _suggest_boxes(
             suggested if item.stage == "boxes" else drop_rejected(item.payload["boxes"], rejected)
         )
         payload = {**item.payload, "boxes": boxes, "rejected": rejected}
-        connection.execute(update(items).where(items.c.id == item.id).values(payload=payload))
+        connection.execute(CHANGE_ITEM, {"of": item.id, "payload": payload})
 
 
 def _after_boxes(

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, select
 from steadyeye.review.database import assignments, items, reviewers
 from steadyeye.review.protocol.reviewers import renew_token, require_present, revoke_link
 from steadyeye.review.protocol.stages import ReviewPlan
+from steadyeye.review.workflow.assignments import release_items
 from steadyeye.review.workflow.decisions import refresh_item
-from steadyeye.review.workflow.queue import release_items
 
 
 def end_link(connection: Connection, plan: ReviewPlan, name: str) -> None:

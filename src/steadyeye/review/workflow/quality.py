@@ -183,8 +183,7 @@ def set_gold(connection: Connection, stage: str, key: str, answer: Mapping[str, 
             f"set.json: review.gold.answers.{stage}: no item '{shorten(key)}' in this stage; give "
             "an id of the set that is reviewed (no neighbour across a scene cut)"
         )
-    change = update(items).where(items.c.id == item)
-    connection.execute(change.values(gold=dict(answer), state="open"))
+    connection.execute(counts.CHANGE_ITEM, {"of": item, "gold": dict(answer), "state": "open"})
     if stage in ("anchors", "classification"):
         unit = connection.execute(select(items.c.unit).where(items.c.id == item)).scalar_one()
         counts.write_parents(connection, stage, unit)

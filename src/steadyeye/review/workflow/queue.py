@@ -4,14 +4,11 @@ Items are those of the set, and those that follow from answers.
 """
 
 import hashlib
-import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, text, update
-from sqlalchemy.sql import ColumnElement
+from sqlalchemy import Connection, bindparam, insert, select, text, update
 
 from steadyeye.core.errors import unknown
 from steadyeye.core.seeds import stream
@@ -22,12 +19,45 @@ from steadyeye.review.protocol import counts
 from steadyeye.review.protocol.objects import describe_object, hide_source
 from steadyeye.review.protocol.reviewers import Reviewer, count_reviewers, lock_reviewer
 from steadyeye.review.protocol.stages import ReviewPlan, list_gold
+from steadyeye.review.workflow.assignments import assign_item, release_items
 from steadyeye.review.workflow.quality import set_gold
-from steadyeye.review.workflow.remaining import are_late, count_free, may_answer, was_in_quiz
+from steadyeye.review.workflow.remaining import (
+    NEW_AFTER,
+    NEW_BEFORE,
+    NEW_FREE,
+    NEW_GOLD,
+    are_late,
+    count_free,
+)
 from steadyeye.review.workflow.same_set import check_same_set, make_fingerprint, was_added
 from steadyeye.review.workflow.sequences import find_videos, prefer_video
 
 Payload = Mapping[str, Any]
+
+_MOVE = update(items).where(
+    items.c.stage == bindparam("of"),
+    items.c.unit == bindparam("below"),
+    items.c.state == bindparam("before"),
+)
+_CLOSE = (
+    update(items)
+    .where(items.c.stage == bindparam("of"), items.c.key == bindparam("named"))
+    .where(items.c.state.in_(("open", "waiting")))
+    .values(state="withdrawn")
+)
+_UNANSWERED = (
+    select(assignments.c.id, assignments.c.nonce, assignments.c.item)
+    .where(assignments.c.reviewer == bindparam("reviewer"))
+    .where(~assignments.c.answered, ~assignments.c.released)
+    .order_by(assignments.c.id)
+)
+_LAST_PLACE = (
+    select(assignments.c.position)
+    .where(assignments.c.reviewer == bindparam("reviewer"))
+    .where(assignments.c.stage == bindparam("stage"))
+    .order_by(assignments.c.id.desc())
+    .limit(1)
+)
 
 BLOCK = 100  # anchors whose pairs are forecast together: what a forecast costs grows as their cube
 
@@ -191,8 +221,8 @@ def _place_item(item: Item, seed: int) -> int:
 
 def move_items(connection: Connection, stage: str, unit: str, states: tuple[str, str]) -> None:
     """Moves the items of a unit from one state to another; those in neither are left alone."""
-    movable = (items.c.stage == stage) & (items.c.unit == unit) & (items.c.state == states[0])
-    connection.execute(update(items).where(movable).values(state=states[1]))
+    change = {"of": stage, "below": unit, "before": states[0], "state": states[1]}
+    connection.execute(_MOVE, change)
 
 
 def open_item(connection: Connection, item: Item, plan: ReviewPlan) -> None:
@@ -208,9 +238,7 @@ def open_item(connection: Connection, item: Item, plan: ReviewPlan) -> None:
 
 def close_item(connection: Connection, stage: str, key: str) -> None:
     """Withdraws an item that nobody need decide any more; one that is done stays so."""
-    same = (items.c.stage == stage) & (items.c.key == key)
-    pending = same & items.c.state.in_(("open", "waiting"))
-    connection.execute(update(items).where(pending).values(state="withdrawn"))
+    connection.execute(_CLOSE, {"of": stage, "named": key})
 
 
 @dataclass(frozen=True)
@@ -264,12 +292,7 @@ def serve_items(
 
 def _list_unanswered(connection: Connection, reviewer: Reviewer, stage: str) -> list[ServedItem]:
     # in two steps: few are open, whatever a database's planner believes of a table that has grown
-    assigned = connection.execute(
-        select(assignments.c.id, assignments.c.nonce, assignments.c.item)
-        .where(assignments.c.reviewer == reviewer.id)
-        .where(~assignments.c.answered, ~assignments.c.released)
-        .order_by(assignments.c.id)
-    ).all()
+    assigned = connection.execute(_UNANSWERED, {"reviewer": reviewer.id}).all()
     query = select(items.c.id, items.c.stage, items.c.payload).where(
         items.c.id.in_([row.item for row in assigned]),
         items.c.stage == stage,
@@ -286,8 +309,7 @@ def _list_unanswered(connection: Connection, reviewer: Reviewer, stage: str) -> 
 def _pick(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> Any:
     """The next item of a reviewer, as a row of `items`; None: nothing waits for them."""
     if _is_gold_turn(connection, plan, reviewer, stage):
-        known = (items.c.stage == stage) & items.c.known & ~was_in_quiz(reviewer)
-        gold = connection.execute(_select_new(reviewer, known)).first()
+        gold = connection.execute(NEW_GOLD, {"reviewer": reviewer.id, "stage": stage}).first()
         if gold:
             return gold
     late = (assignments.c.stage == stage, *are_late(plan.minutes))
@@ -313,77 +335,14 @@ def _find_free(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, sta
 
     Whatever they were given themselves lies before it, mostly, and is not looked at again.
     """
-    free = (items.c.stage == stage) & items.c.free
+    who = {"reviewer": reviewer.id, "stage": stage}
     if plan.key_frames:
-        query = prefer_video(connection, plan, reviewer, stage, _select_new(reviewer, free))
-        return connection.execute(query).first()
-    own = (assignments.c.reviewer == reviewer.id) & (assignments.c.stage == stage)
-    last = select(assignments.c.position).where(own).order_by(assignments.c.id.desc()).limit(1)
-    place = connection.execute(last).scalar()
+        query = prefer_video(connection, plan, reviewer, stage, NEW_FREE)
+        return connection.execute(query, who).first()
+    place = connection.execute(_LAST_PLACE, who).scalar()
     if place is None or stage == "labels":  # where the order of the study counts
-        return connection.execute(_select_new(reviewer, free)).first()
-    after, before = items.c.position > place, items.c.position <= place
-    row = connection.execute(_select_new(reviewer, free & after)).first()
+        return connection.execute(NEW_FREE, who).first()
+    row = connection.execute(NEW_AFTER, {**who, "place": place}).first()
     if row is None and count_free(connection, reviewer).get(stage):
-        row = connection.execute(_select_new(reviewer, free & before)).first()
+        row = connection.execute(NEW_BEFORE, {**who, "place": place}).first()
     return row
-
-
-def _select_new(reviewer: Reviewer, condition: ColumnElement[bool]) -> Any:
-    """The query for the first of some items that a reviewer may be given."""
-    query = (
-        select(items).where(condition, *may_answer(reviewer)).order_by(items.c.position).limit(1)
-    )
-    # PostgreSQL: two reviewers at once never wait for, or get, the same row
-    return query.with_for_update(skip_locked=True)
-
-
-def assign_item(
-    connection: Connection, item: int, reviewer: Reviewer, *, answered: bool = False
-) -> tuple[int, str]:
-    """The id and the nonce of an assignment, by which an item is given to a reviewer.
-
-    Of one that was released it is the same again.
-    """
-    count_assigned(connection, item, 1)
-    before = (assignments.c.item == item) & (assignments.c.reviewer == reviewer.id)
-    change = update(assignments).where(before).values(made_at=time.time(), released=False)
-    again = connection.execute(change.returning(assignments.c.id, assignments.c.nonce)).first()
-    if again is not None:
-        return again.id, again.nonce
-    nonce = secrets.token_hex(16)
-    same = items.c.id == item
-    values = {
-        "item": item,
-        "reviewer": reviewer.id,
-        "nonce": nonce,
-        "made_at": time.time(),
-        "stage": select(items.c.stage).where(same).scalar_subquery(),
-        "position": select(items.c.position).where(same).scalar_subquery(),
-    }
-    query = insert(assignments).values(**values, answered=answered, released=False)
-    return int(connection.execute(query.returning(assignments.c.id)).scalar_one()), nonce
-
-
-def count_assigned(connection: Connection, item: int, change: int) -> None:
-    """Adds to the number of reviewers to whom an item is given."""
-    query = update(items).where(items.c.id == item)
-    connection.execute(query.values(assigned=items.c.assigned + change))
-
-
-def release_items(connection: Connection, *conditions: ColumnElement[bool]) -> int:
-    """How many items that were given out and not answered others may have from now on.
-
-    `conditions`: which assignments end.
-    """
-    ended: Sequence[Any] = connection.execute(
-        select(assignments.c.id, assignments.c.item)
-        .join(items, items.c.id == assignments.c.item)
-        .where(~assignments.c.answered, ~assignments.c.released, *conditions)
-        .with_for_update(skip_locked=True)
-    ).all()
-    for row in ended:
-        change = update(assignments).where(assignments.c.id == row.id)
-        connection.execute(change.values(released=True))
-        count_assigned(connection, row.item, -1)
-    return len(ended)

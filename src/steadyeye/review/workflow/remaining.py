@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, exists, func, or_, select
+from sqlalchemy import Connection, bindparam, exists, func, or_, select
 from sqlalchemy.sql import ColumnElement
 
 from steadyeye.review.database import assignments, items, quiz_answers
@@ -11,6 +11,53 @@ from steadyeye.review.protocol import counts
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import ReviewPlan
 from steadyeye.review.workflow.sequences import find_busy_videos, was_within
+
+_IS_OWN = exists().where(
+    assignments.c.item == items.c.id,
+    assignments.c.reviewer == bindparam("reviewer"),
+    ~assignments.c.released,
+)
+MAY_ANSWER = (
+    items.c.state == "open",
+    ~_IS_OWN,
+    or_(items.c.not_for.is_(None), items.c.not_for != bindparam("reviewer")),
+)
+"""The conditions for an item that is open, and new to the `reviewer` of a statement, who may
+answer it."""
+# PostgreSQL: two reviewers at once never wait for, or get, the same row
+_NEW = (
+    select(items)
+    .where(items.c.stage == bindparam("stage"), *MAY_ANSWER)
+    .order_by(items.c.position)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+NEW_GOLD = _NEW.where(
+    items.c.known,
+    # nobody is asked what a quiz showed them the answer of
+    ~exists().where(
+        quiz_answers.c.item == items.c.id, quiz_answers.c.reviewer == bindparam("reviewer")
+    ),
+)
+NEW_FREE = _NEW.where(items.c.free)
+NEW_AFTER = NEW_FREE.where(items.c.position > bindparam("place"))
+NEW_BEFORE = NEW_FREE.where(items.c.position <= bindparam("place"))
+"""The statements for the first item of a `stage` that a `reviewer` may be given: a gold question;
+one that is free; and one that is free after a `place`, or up to it."""
+
+_FREE_BUT_FORBIDDEN = (
+    select(items.c.stage, func.count())
+    .where(items.c.not_for == bindparam("reviewer"), items.c.free, ~_IS_OWN)
+    .group_by(items.c.stage)
+)
+# what a reviewer did not answer in time is free for them as for others
+_LAPSED = (
+    select(items.c.stage, func.count())
+    .join(assignments, assignments.c.item == items.c.id)
+    .where(assignments.c.reviewer == bindparam("reviewer"), ~assignments.c.answered)
+    .where(assignments.c.released, items.c.free)
+    .group_by(items.c.stage)
+)
 
 
 def are_late(minutes: float) -> tuple[ColumnElement[bool], ...]:
@@ -20,11 +67,11 @@ def are_late(minutes: float) -> tuple[ColumnElement[bool], ...]:
 
 def count_left(connection: Connection, plan: ReviewPlan, reviewer: Reviewer) -> Mapping[str, int]:
     """Stage → how many items wait for a reviewer: given to them, or free for them."""
-    left = count_free(connection, reviewer)
+    left, who = count_free(connection, reviewer), {"reviewer": reviewer.id}
     assigned = (
         select(items.c.stage, func.count())
         .join(assignments, assignments.c.item == items.c.id)
-        .where(assignments.c.reviewer == reviewer.id, ~assignments.c.answered)
+        .where(assignments.c.reviewer == bindparam("reviewer"), ~assignments.c.answered)
         .where(~assignments.c.released, items.c.state.in_(("open", "done")))
         .group_by(items.c.stage)
     )
@@ -34,18 +81,18 @@ def count_left(connection: Connection, plan: ReviewPlan, reviewer: Reviewer) -> 
     more = (
         select(items.c.stage, func.count())
         .join(overdue, overdue.c.item == items.c.id)
-        .where(items.c.state == "open", ~items.c.known, ~items.c.free, *may_answer(reviewer))
+        .where(items.c.state == "open", ~items.c.known, ~items.c.free, *MAY_ANSWER)
         .where(items.c.assigned - overdue.c.n < items.c.needed)
         .group_by(items.c.stage)
     )
     busy = _list_busy(connection, plan, reviewer)
     if busy is not None:
         more = more.where(~busy)
-        taken = select(items.c.stage, func.count()).where(items.c.free, busy, *may_answer(reviewer))
-        for stage, n in connection.execute(taken.group_by(items.c.stage)):
+        taken = select(items.c.stage, func.count()).where(items.c.free, busy, *MAY_ANSWER)
+        for stage, n in connection.execute(taken.group_by(items.c.stage), who):
             left[stage] -= n
     for query in (assigned, more):
-        for stage, n in connection.execute(query):
+        for stage, n in connection.execute(query, who):
             left[stage] += n
     return left
 
@@ -69,35 +116,8 @@ def count_free(connection: Connection, reviewer: Reviewer) -> Counter[str]:
     for (stage, kind), n in counts.read_reviewer_counts(connection, reviewer.id).items():
         if kind == "free":
             free[stage] -= n
-    others = (items.c.not_for == reviewer.id) & items.c.free & ~_is_own(reviewer)
-    query = select(items.c.stage, func.count()).where(others).group_by(items.c.stage)
-    for stage, n in connection.execute(query):
+    for stage, n in connection.execute(_FREE_BUT_FORBIDDEN, {"reviewer": reviewer.id}):
         free[stage] -= n
-    # theirs that they did not answer in time are free for them as for others
-    lapsed = (
-        select(items.c.stage, func.count())
-        .join(assignments, assignments.c.item == items.c.id)
-        .where(assignments.c.reviewer == reviewer.id, ~assignments.c.answered)
-        .where(assignments.c.released, items.c.free)
-        .group_by(items.c.stage)
-    )
-    for stage, n in connection.execute(lapsed):
+    for stage, n in connection.execute(_LAPSED, {"reviewer": reviewer.id}):
         free[stage] += n
     return free
-
-
-def _is_own(reviewer: Reviewer) -> ColumnElement[bool]:
-    own = (assignments.c.item == items.c.id) & (assignments.c.reviewer == reviewer.id)
-    return exists().where(own & ~assignments.c.released)
-
-
-def may_answer(reviewer: Reviewer) -> tuple[ColumnElement[bool], ...]:
-    """The conditions for an item that is open, and new to a reviewer who may answer it."""
-    allowed = or_(items.c.not_for.is_(None), items.c.not_for != reviewer.id)
-    return items.c.state == "open", ~_is_own(reviewer), allowed
-
-
-def was_in_quiz(reviewer: Reviewer) -> ColumnElement[bool]:
-    """The condition for gold questions whose answer a reviewer was shown."""
-    same = (quiz_answers.c.item == items.c.id) & (quiz_answers.c.reviewer == reviewer.id)
-    return exists().where(same)
