@@ -21,7 +21,7 @@ from steadyeye.core.types import Detector, Image, Model
 from steadyeye.metrics.sequences.tracklets import APART
 from steadyeye.runner.infer import describe_box_fault
 from steadyeye.watch.frame_ring import FrameRing
-from steadyeye.watch.frames import Feed, FeedMark, FrameCounts, is_live, redact
+from steadyeye.watch.frames import Feed, FeedMark, FrameCounts, is_live, read_clock, redact
 from steadyeye.watch.measures import (
     OF_DETECTORS,
     Answer,
@@ -47,6 +47,10 @@ SHOWN = 12
 SPARSE = (
     f"frames are more than {APART:g} s apart, too far to follow objects: blink_rate and "
     "class_change_rate are not measured"
+)
+DAMAGED = (
+    "more than 1 % of the frames are damaged and left out; of a stream also those after a lost "
+    "frame, up to the next key frame"
 )
 RECENT = 10.0
 """Seconds whose frames make the rate of frames."""
@@ -89,7 +93,8 @@ class Watch:
         self._has_alert = False
         self._stages = stages(model)  # type: ignore[arg-type]
         self._tick = 0.0
-        self._is_sparse = self._said_sparse = False
+        self._is_sparse = False
+        self._said: set[str] = set()
         self._status = ""
         self._is_over = False
         self._block_began: float | None = None
@@ -141,7 +146,7 @@ class Watch:
             if self._ends_at_alert:
                 return
         self._times.append(time.monotonic())
-        now = datetime.now(UTC)
+        now = _read_date()
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
         self.ring.hold(frame.number, frame.seconds, stamp, frame.image, frame.size)
         events = self.observer.add(
@@ -216,7 +221,7 @@ class Watch:
             "measure": promise.measure,
             "last_block": value,
             "period": estimate,
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "time": _read_date().isoformat(timespec="milliseconds"),
             "source": redact(self.settings.source),
             "model": self.model.name,
             "frames": [n for n in self.ring.names if promise.measure in n][-5:],
@@ -234,7 +239,7 @@ class Watch:
         if time.monotonic() < self._tick + TICK:
             return
         self._tick = time.monotonic()
-        self._say_sparse()
+        self._say_notes()
         # the end of a file is seen by that of the command
         silent = self.feed.status.startswith(("reading", "ended"))
         if self.feed.status != self._status and not silent:
@@ -242,15 +247,22 @@ class Watch:
             self.say(self._status)
         self.latest = self.describe()
 
-    def _say_sparse(self) -> None:
-        """Says once that objects cannot be followed."""
-        if self._is_sparse and not self._said_sparse:
-            self._said_sparse = True
-            self.say(SPARSE)
+    def _list_notes(self) -> list[str]:
+        """What is not measured now, and why."""
+        counts = self.memory.counts
+        notes = {SPARSE: self._is_sparse, DAMAGED: counts.damaged > counts.received / 100}
+        return [note for note, applies in notes.items() if applies]
+
+    def _say_notes(self) -> None:
+        """Says each note once."""
+        for note in self._list_notes():
+            if note not in self._said:
+                self._said.add(note)
+                self.say(note)
 
     def _say_unmeasured(self) -> None:
         """Says at the end which promises no block has a value of: nothing is known of them."""
-        self._say_sparse()
+        self._say_notes()
         for watched in self.memory.watched:
             if watched.promise.measure not in self.memory.series:
                 self.say(f"not measured: {watched.promise} (no block has a value)")
@@ -265,8 +277,8 @@ class Watch:
             "kind": "detector" if detects(self.model) else "classifier",
             "status": self.feed.status,
             "is_over": self._is_over,
-            "time": time.time(),
-            "notes": [SPARSE] if self._is_sparse else [],
+            "time": read_clock(),
+            "notes": self._list_notes(),
             "block": settings.block,
             "period": settings.period,
             "days": settings.days,
@@ -293,6 +305,10 @@ class Watch:
         self.memory.mark = mark
         self.memory.observer = self.observer.record() if self._goes_on else None
         write_memory(self.memory, self.settings, self.model, self.out, counts)
+
+
+def _read_date() -> datetime:
+    return datetime.fromtimestamp(read_clock(), UTC)
 
 
 def _check_promises(settings: WatchSettings, model: Model | Detector) -> None:
