@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ TICK = 1.0
 class Watch:
     """A watch under way. `latest`: what is shown of it, replaced as a whole from time to time.
 
-    `say`: prints a line.
+    `start`: the same when it began, or went on. `say`: prints a line.
     """
 
     def __init__(
@@ -95,12 +96,13 @@ class Watch:
         self._tick = 0.0
         self._is_sparse = False
         self._said: set[str] = set()
+        self._fault = ""
         self._status = ""
         self._is_over = False
         self._block_began: float | None = None
         self._began = time.monotonic()
         self._times: deque[float] = deque()
-        self.latest = self.describe()
+        self.start = self.latest = self.describe()
 
     @property
     def was_broken(self) -> bool:
@@ -154,7 +156,8 @@ class Watch:
         )
         for event in events:
             if self._is_wanted(event.measure):
-                self.ring.store(event, {"time": now.isoformat(timespec="milliseconds")})
+                more = {"time": now.isoformat(timespec="milliseconds")}
+                self._write(partial(self.ring.store, event, more))
         memory.processed += 1
         self._block_began = frame.seconds // self.settings.block * self.settings.block
 
@@ -239,7 +242,7 @@ class Watch:
         if time.monotonic() < self._tick + TICK:
             return
         self._tick = time.monotonic()
-        self._say_notes()
+        self.say_notes()
         # the end of a file is seen by that of the command
         silent = self.feed.status.startswith(("reading", "ended"))
         if self.feed.status != self._status and not silent:
@@ -248,12 +251,18 @@ class Watch:
         self.latest = self.describe()
 
     def _list_notes(self) -> list[str]:
-        """What is not measured now, and why."""
-        counts = self.memory.counts
-        notes = {SPARSE: self._is_sparse, DAMAGED: counts.damaged > counts.received / 100}
+        """What is not measured, written or sent now, and why."""
+        counts, webhooks = self.memory.counts, self.webhooks
+        notes = {
+            SPARSE: self._is_sparse,
+            DAMAGED: counts.damaged > counts.received / 100,
+            self._fault: self._fault,
+            f"{number_of(webhooks.failed, 'post')} of alerts did not arrive; the last error was of "
+            f"{webhooks.last_error}": webhooks.failed,
+        }
         return [note for note, applies in notes.items() if applies]
 
-    def _say_notes(self) -> None:
+    def say_notes(self) -> None:
         """Says each note once."""
         for note in self._list_notes():
             if note not in self._said:
@@ -262,7 +271,7 @@ class Watch:
 
     def _say_unmeasured(self) -> None:
         """Says at the end which promises no block has a value of: nothing is known of them."""
-        self._say_notes()
+        self.say_notes()
         for watched in self.memory.watched:
             if watched.promise.measure not in self.memory.series:
                 self.say(f"not measured: {watched.promise} (no block has a value)")
@@ -304,7 +313,17 @@ class Watch:
         """Writes the state, in which the frames of `counts` are."""
         self.memory.mark = mark
         self.memory.observer = self.observer.record() if self._goes_on else None
-        write_memory(self.memory, self.settings, self.model, self.out, counts)
+        self._write(partial(write_memory, self.memory, self.settings, self.model, self.out, counts))
+
+    def _write(self, write: Callable[[], object]) -> None:
+        """Writes to the folder. Of what is live the watch goes on where that cannot be."""
+        try:
+            write()
+            self._fault = ""
+        except UsageError as error:
+            if self._goes_on:
+                raise
+            self._fault = f"{str(error).partition(';')[0]}; the watch goes on without"
 
 
 def _read_date() -> datetime:
