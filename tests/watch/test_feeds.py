@@ -22,8 +22,9 @@ from steadyeye.data.images.image_file import encode
 from steadyeye.data.video.video_index import decode_in_order, open_video, picture_stream
 from steadyeye.watch import file_feeds, stream_feed
 from steadyeye.watch.feeds import check_source, open_feed
-from steadyeye.watch.frames import FrameCounts, Thinning, convert, redact
+from steadyeye.watch.frames import FeedMark, FrameCounts, Thinning, convert, redact
 from steadyeye.watch.stream_feed import StreamClock
+from steadyeye.watch.stream_pictures import read_camera
 
 
 def take_all(feed, most=1_000):
@@ -245,6 +246,48 @@ def test_a_file_that_is_being_written_is_waited_for(tmp_path, monkeypatch):
     assert names_of(feed, 1) == [7]
 
 
+def test_what_is_no_file_in_a_folder_is_passed_over(tmp_path, soon):
+    """A link to itself ended the watch, and a pipe held it up for ever."""
+    (tmp_path / "loop.png").symlink_to("loop.png")
+    (tmp_path / "nowhere.png").symlink_to("gone.png")
+    (tmp_path / "folder.png").mkdir()
+    os.mkfifo(tmp_path / "pipe.png")
+    counts = FrameCounts()
+    feed = open_feed(str(tmp_path), counts, None)
+    put(tmp_path, "b.png", 3)
+    assert names_of(feed, 1) == [3]
+    assert counts == FrameCounts(received=1)
+
+
+def test_a_folder_that_is_away_is_read_again_when_it_is_back(tmp_path, soon):
+    folder, away = tmp_path / "folder", tmp_path / "away"
+    folder.mkdir()
+    put(folder, "a.png", 1)
+    feed = open_feed(str(folder), FrameCounts(), None)
+    assert names_of(feed, 1) == [1]
+    folder.rename(away)
+    assert feed.take(0.2) is None
+    assert feed.status == "cannot read the folder (No such file or directory); it is tried again"
+    away.rename(folder)
+    put(folder, "b.png", 2)
+    assert names_of(feed, 1) == [2], "the other was taken before"
+
+
+def test_files_that_come_while_the_clock_is_behind_are_taken(tmp_path, soon):
+    """They are older than the last one before the restart, which ended what is done with."""
+    put(tmp_path, "a.png", 1)
+    done = (time.time_ns() + 3_600_000_000_000, "x.png")
+    feed = open_feed(str(tmp_path), FrameCounts(), None, FeedMark(done=done))
+    assert names_of(feed, 0) == []
+    put(tmp_path, "b.png", 2)
+    old = tmp_path / "old"
+    old.mkdir()
+    put(old, "c.png", 3)
+    (tmp_path / "c.png").symlink_to(old / "c.png")
+    assert names_of(feed, 2) == [2, 3]
+    assert feed.mark.done == done
+
+
 def test_videos_in_a_folder_are_scenes_of_their_own(tmp_path, soon):
     first = write(tmp_path / "x.mp4", "libx264", count=6)
     shutil.copy(first, tmp_path / "y.mp4")
@@ -444,10 +487,11 @@ def test_a_stream_without_pictures_is_tried_again(tmp_path, soon):
 def test_a_camera_is_read_by_opencv_at_the_time_of_the_clock(tmp_path):
     """No camera is here: OpenCV reads a file in its place, through the same calls."""
     clip = write(tmp_path / "a.mp4", "libx264", count=3)
-    pictures = stream_feed.read_camera(str(clip))
-    own, image = next(pictures)
-    assert own is None
-    assert np.abs(image().astype(int) - picture(0)).mean() < 30
+    pictures = read_camera(str(clip))
+    first = next(pictures)
+    assert first.seconds is None
+    assert first.size == (96, 64)
+    assert np.abs(first.image().astype(int) - picture(0)).mean() < 30
     pictures.close()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from base64 import b64decode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import cv2
@@ -341,6 +342,7 @@ class Receiver(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.bodies.append((self.path, self.headers["Content-Type"], json.loads(body)))
+        self.server.logins.append(self.headers["Authorization"])
         code = self.server.codes.pop(0) if self.server.codes else 200
         self.send_response(code)
         if code == 302:
@@ -354,7 +356,7 @@ class Receiver(BaseHTTPRequestHandler):
 @pytest.fixture
 def receiver():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    server.bodies, server.codes = [], []
+    server.bodies, server.codes, server.logins = [], [], []
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield server
     server.shutdown()
@@ -375,6 +377,15 @@ def test_an_event_arrives_as_json(receiver):
         ("/hook?key=1", "application/json", {"event": "broken", "what": "é"})
     ]
     assert (hooks.sent, hooks.failed) == (1, 0)
+
+
+def test_a_name_and_a_password_in_the_address_are_sent(receiver):
+    """They were taken for a part of the host's name, so that nothing arrived."""
+    hooks = Webhooks([f"http://me:p%40ss@127.0.0.1:{receiver.server_port}/hook"], waits=())
+    hooks.post({"event": "broken"})
+    hooks.close(20)
+    assert (hooks.sent, hooks.failed) == (1, 0)
+    assert b64decode(receiver.logins[0].removeprefix("Basic ")) == b"me:p@ss"
 
 
 def test_an_event_is_tried_a_few_times_and_then_given_up(receiver):

@@ -296,7 +296,8 @@ def test_metrics_are_read_by_the_parser_of_prometheus(finished_watch):
 def test_names_with_quotes_are_escaped_in_metrics(finished_watch):
     from steadyeye.watch.watch_metrics import write_metrics
 
-    text = write_metrics({**finished_watch.latest, "source": 'a "b"\\\nc'})
+    state = {**finished_watch.latest, "source": 'a "b"\\\nc'}
+    text = write_metrics(state, finished_watch.start)
     (info,) = (f for f in parser.text_string_to_metric_families(text) if f.type == "info")
     assert info.samples[0].labels["source"] == 'a "b"\\\nc'
 

@@ -185,6 +185,7 @@ def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> b
             _say_at(f"metrics: {server.address_of(stack.enter_context(endpoint))}metrics")
         _say_at(f"watching {watched.latest['source']} with {model.name}; stored in {folder}")
         watched.run()
+    watched.say_notes()
     _say_result(watched)
     return watched.was_broken
 

@@ -1,5 +1,6 @@
 """Frames of a video file, and of a folder that fills with pictures and videos."""
 
+import os
 import time
 from collections.abc import Generator
 from contextlib import suppress
@@ -7,6 +8,7 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import repeat
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import av
@@ -25,6 +27,9 @@ from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning
 
 POLL = 0.5
 """Seconds from one look into a folder to the next; a file that grew meanwhile is still written."""
+LOOKING = 0.1
+"""The share of its time that a feed looks into a folder of very many files, at most."""
+TAKEN = frozenset((*SUFFIXES, *VIDEOS))
 AHEAD = 2
 """Frames of a video file that are decoded ahead."""
 
@@ -139,7 +144,7 @@ class FolderFeed:
         self.is_over = False
         self.status = "waiting for files"
         self._start = mark
-        self._done = mark.done
+        self._done = self._file = mark.done
         thinned.due = mark.due
         self._stamps: dict[str, tuple[int, int]] = {}
         self._taken: dict[str, tuple[int, int]] = {}
@@ -147,7 +152,8 @@ class FolderFeed:
         self._video: FileFeed | None = None
         self._before_video = 0
         self._scene = mark.scene
-        self._looked = -np.inf
+        self._next_look = -np.inf
+        self._has_looked = False
 
     def take(self, seconds: float) -> LiveFrame | None:
         """The next frame; None where no file came."""
@@ -171,15 +177,16 @@ class FolderFeed:
         if not self._waiting:
             self._look()
         if not self._waiting:
-            self.status = "waiting for files"
             return None
-        self._done = changed, name = self._waiting.pop(0)
+        self._file = self._waiting.pop(0)
+        name = self._file[1]
+        self._done = max(self._done, self._file)
         self._taken[name] = self._stamps[name]
         self.status = f"reading, {number_of(len(self._waiting), 'file')} waiting"
         path = self.folder / name
         if path.suffix.lower() in VIDEOS:
             self._scene += 1
-            skipped = self._start.frames if self._start.video == (changed, name) else 0
+            skipped = self._start.frames if self._start.video == self._file else 0
             self._before_video = self.counts.received - skipped
             self._video = FileFeed(path, self.counts, Thinning(self.thinned.rate), skipped)
             return self._next_of_video()
@@ -211,24 +218,26 @@ class FolderFeed:
             self._video = None
             self._scene += 1
             return None
-        self.mark = replace(self.mark, video=self._done, frames=frame.number)
+        self.mark = replace(self.mark, video=self._file, frames=frame.number)
         number = self._before_video + frame.number
         return LiveFrame(number, began + frame.seconds, self._scene, frame.image)
 
     def _look(self) -> None:
         """Lists the files that came and are whole, those that came first first."""
-        if time.monotonic() < self._looked + POLL:
+        began = time.monotonic()
+        if began < self._next_look:
             return
-        self._looked = time.monotonic()
-        stamps: dict[str, tuple[int, int]] = {}
-        for entry in self.folder.iterdir():
-            if entry.suffix.lower() not in (*SUFFIXES, *VIDEOS):
-                continue
-            with suppress(FileNotFoundError):  # it went meanwhile
-                stat = entry.stat()
-                # nobody sets the time of this change; renaming a file into the folder is one
-                if (stat.st_ctime_ns, entry.name) > self._start.done:
-                    stamps[entry.name] = (stat.st_ctime_ns, stat.st_size)
+        self._next_look = began + POLL
+        try:
+            stamps = _read_stamps(self.folder)
+        except OSError as error:
+            self.status = f"cannot read the folder ({error.strerror}); it is tried again"
+            return
+        self._next_look = max(self._next_look, began + (time.monotonic() - began) / LOOKING)
+        if not self._has_looked:
+            self._has_looked = True
+            # what comes from now on is new, also while the clock is behind
+            self._taken = {n: at for n, at in stamps.items() if self._was_done((at[0], n))}
         # names that went are forgotten, so that memory is that of the folder
         self._taken = {name: at for name, at in self._taken.items() if name in stamps}
         # files may have changed at one time of a coarse clock
@@ -238,3 +247,26 @@ class FolderFeed:
             if self._stamps.get(name) == stamp and self._taken.get(name) != stamp
         )
         self._stamps = stamps
+        self.status = "waiting for files"
+
+    def _was_done(self, file: tuple[int, str]) -> bool:
+        """Whether a file was done with when the watch began."""
+        return file <= self._start.done and file != self._start.video
+
+
+def _read_stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """When each picture and video in a folder changed, in nanoseconds, and how long it is."""
+    stamps = {}
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if os.path.splitext(entry.name)[1].lower() not in TAKEN:
+                continue
+            with suppress(OSError):  # it went meanwhile, or is a link to nothing
+                status = entry.stat()
+                changed = status.st_ctime_ns
+                if entry.is_symlink():
+                    changed = max(changed, entry.stat(follow_symlinks=False).st_ctime_ns)
+                # nobody sets the time of this change; renaming a file into the folder is one
+                if S_ISREG(status.st_mode):
+                    stamps[entry.name] = (changed, status.st_size)
+    return stamps

@@ -1,6 +1,7 @@
 """Frames as they come, from whatever source, and what became of them."""
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from steadyeye.data.video.decoder import Matrix, to_rgb
 
 ADDRESSES = ("rtsp", "rtsps", "http", "https")
 CAMERA = re.compile(r"/dev/video\d+")
+_CLOCK_START = time.time() - time.monotonic()
 
 
 @dataclass
@@ -108,6 +110,11 @@ class Feed(Protocol):
     def close(self) -> None:
         """Ends what reads it."""
         ...
+
+
+def read_clock() -> float:
+    """Unix time by a clock that nobody sets: what the machine's said at first, and since then."""
+    return _CLOCK_START + time.monotonic()
 
 
 def is_live(source: str) -> bool:

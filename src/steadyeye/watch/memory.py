@@ -1,6 +1,5 @@
 """What a watch knows, in memory and in its state file, so that a restart goes on."""
 
-import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,7 +10,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import encode_record, read_checked, write_file
 from steadyeye.core.types import Detector, Model
-from steadyeye.watch.frames import FeedMark, FrameCounts, is_live, redact
+from steadyeye.watch.frames import FeedMark, FrameCounts, is_live, read_clock, redact
 from steadyeye.watch.measures import MEASURES
 from steadyeye.watch.promises import Promise, Watched, watch_promise
 from steadyeye.watch.reference import Reference
@@ -153,7 +152,7 @@ def read_memory(settings: WatchSettings, model: Model | Detector, out: Path) -> 
     Raises `UsageError` where it was of another source or model, or its file is damaged.
     """
     watched = tuple(watch_promise(promise, settings.every) for promise in settings.promises)
-    fresh = Memory(began=time.time(), reference=Reference(settings.reference), watched=watched)
+    fresh = Memory(began=read_clock(), reference=Reference(settings.reference), watched=watched)
     try:
         record = read_checked(out / STATE)
     except FileNotFoundError:

@@ -111,7 +111,8 @@ def answer_page(watch: Watch, path: str) -> Content | None:
 
 def answer_metrics(watch: Watch, path: str) -> Content | None:
     """The metrics at `/metrics`."""
-    return (CONTENT_TYPE, write_metrics(watch.latest).encode()) if path == "/metrics" else None
+    text = write_metrics(watch.latest, watch.start) if path == "/metrics" else None
+    return (CONTENT_TYPE, text.encode()) if text else None
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from steadyeye.core.types import Detector, Image, Model
 from steadyeye.metrics.sequences.tracklets import APART
 from steadyeye.runner.infer import describe_box_fault
 from steadyeye.watch.frame_ring import FrameRing
-from steadyeye.watch.frames import Feed, FeedMark, FrameCounts, is_live, redact
+from steadyeye.watch.frames import Feed, FeedMark, FrameCounts, is_live, read_clock, redact
 from steadyeye.watch.measures import (
     OF_DETECTORS,
     Answer,
@@ -48,6 +49,10 @@ SPARSE = (
     f"frames are more than {APART:g} s apart, too far to follow objects: blink_rate and "
     "class_change_rate are not measured"
 )
+DAMAGED = (
+    "more than 1 % of the frames are damaged and left out; of a stream also those after a lost "
+    "frame, up to the next key frame"
+)
 RECENT = 10.0
 """Seconds whose frames make the rate of frames."""
 TICK = 1.0
@@ -57,7 +62,7 @@ TICK = 1.0
 class Watch:
     """A watch under way. `latest`: what is shown of it, replaced as a whole from time to time.
 
-    `say`: prints a line.
+    `start`: the same when it began, or went on. `say`: prints a line.
     """
 
     def __init__(
@@ -89,13 +94,15 @@ class Watch:
         self._has_alert = False
         self._stages = stages(model)  # type: ignore[arg-type]
         self._tick = 0.0
-        self._is_sparse = self._said_sparse = False
+        self._is_sparse = False
+        self._said: set[str] = set()
+        self._fault = ""
         self._status = ""
         self._is_over = False
         self._block_began: float | None = None
         self._began = time.monotonic()
         self._times: deque[float] = deque()
-        self.latest = self.describe()
+        self.start = self.latest = self.describe()
 
     @property
     def was_broken(self) -> bool:
@@ -141,7 +148,7 @@ class Watch:
             if self._ends_at_alert:
                 return
         self._times.append(time.monotonic())
-        now = datetime.now(UTC)
+        now = _read_date()
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
         self.ring.hold(frame.number, frame.seconds, stamp, frame.image, frame.size)
         events = self.observer.add(
@@ -149,7 +156,8 @@ class Watch:
         )
         for event in events:
             if self._is_wanted(event.measure):
-                self.ring.store(event, {"time": now.isoformat(timespec="milliseconds")})
+                more = {"time": now.isoformat(timespec="milliseconds")}
+                self._write(partial(self.ring.store, event, more))
         memory.processed += 1
         self._block_began = frame.seconds // self.settings.block * self.settings.block
 
@@ -216,7 +224,7 @@ class Watch:
             "measure": promise.measure,
             "last_block": value,
             "period": estimate,
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "time": _read_date().isoformat(timespec="milliseconds"),
             "source": redact(self.settings.source),
             "model": self.model.name,
             "frames": [n for n in self.ring.names if promise.measure in n][-5:],
@@ -234,7 +242,7 @@ class Watch:
         if time.monotonic() < self._tick + TICK:
             return
         self._tick = time.monotonic()
-        self._say_sparse()
+        self.say_notes()
         # the end of a file is seen by that of the command
         silent = self.feed.status.startswith(("reading", "ended"))
         if self.feed.status != self._status and not silent:
@@ -242,15 +250,28 @@ class Watch:
             self.say(self._status)
         self.latest = self.describe()
 
-    def _say_sparse(self) -> None:
-        """Says once that objects cannot be followed."""
-        if self._is_sparse and not self._said_sparse:
-            self._said_sparse = True
-            self.say(SPARSE)
+    def _list_notes(self) -> list[str]:
+        """What is not measured, written or sent now, and why."""
+        counts, webhooks = self.memory.counts, self.webhooks
+        notes = {
+            SPARSE: self._is_sparse,
+            DAMAGED: counts.damaged > counts.received / 100,
+            self._fault: self._fault,
+            f"{number_of(webhooks.failed, 'post')} of alerts did not arrive; the last error was of "
+            f"{webhooks.last_error}": webhooks.failed,
+        }
+        return [note for note, applies in notes.items() if applies]
+
+    def say_notes(self) -> None:
+        """Says each note once."""
+        for note in self._list_notes():
+            if note not in self._said:
+                self._said.add(note)
+                self.say(note)
 
     def _say_unmeasured(self) -> None:
         """Says at the end which promises no block has a value of: nothing is known of them."""
-        self._say_sparse()
+        self.say_notes()
         for watched in self.memory.watched:
             if watched.promise.measure not in self.memory.series:
                 self.say(f"not measured: {watched.promise} (no block has a value)")
@@ -265,8 +286,8 @@ class Watch:
             "kind": "detector" if detects(self.model) else "classifier",
             "status": self.feed.status,
             "is_over": self._is_over,
-            "time": time.time(),
-            "notes": [SPARSE] if self._is_sparse else [],
+            "time": read_clock(),
+            "notes": self._list_notes(),
             "block": settings.block,
             "period": settings.period,
             "days": settings.days,
@@ -292,7 +313,21 @@ class Watch:
         """Writes the state, in which the frames of `counts` are."""
         self.memory.mark = mark
         self.memory.observer = self.observer.record() if self._goes_on else None
-        write_memory(self.memory, self.settings, self.model, self.out, counts)
+        self._write(partial(write_memory, self.memory, self.settings, self.model, self.out, counts))
+
+    def _write(self, write: Callable[[], object]) -> None:
+        """Writes to the folder. Of what is live the watch goes on where that cannot be."""
+        try:
+            write()
+            self._fault = ""
+        except UsageError as error:
+            if self._goes_on:
+                raise
+            self._fault = f"{str(error).partition(';')[0]}; the watch goes on without"
+
+
+def _read_date() -> datetime:
+    return datetime.fromtimestamp(read_clock(), UTC)
 
 
 def _check_promises(settings: WatchSettings, model: Model | Detector) -> None:

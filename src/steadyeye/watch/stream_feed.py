@@ -4,17 +4,13 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from threading import Condition, Event, Thread
-from typing import Any
 from urllib.parse import urlsplit
 
 import av
-import numpy as np
 
 from steadyeye.core.errors import SampleError, one_line
-from steadyeye.core.types import Image
-from steadyeye.data.video.decoder import follow_matrix
-from steadyeye.data.video.video_index import picture_stream
-from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning, convert
+from steadyeye.watch.frames import FeedMark, FrameCounts, LiveFrame, Thinning, read_clock
+from steadyeye.watch.stream_pictures import StreamPicture, read_address, read_camera
 
 TIMEOUT = {"rtsp": 10.0, "rtsps": 10.0, "http": 30.0, "https": 30.0}
 """Seconds without data after which a stream counts as lost; HLS comes a segment at a time."""
@@ -24,9 +20,6 @@ STEADY = 10.0
 """Seconds a stream has to last for the next wait to be the first one again."""
 EARLY = 5.0
 """Seconds by which a frame may come early before the clock of the stream is set anew."""
-
-Picture = tuple[float | None, Callable[[], Image]]
-"""Seconds by the stream's own clock, None where it says none; and the pixels on call."""
 
 
 class StreamFeed:
@@ -45,14 +38,16 @@ class StreamFeed:
         scheme = urlsplit(source).scheme
         # segments come in bursts: their frames are given out when they are due
         self._paced = scheme in ("http", "https")
-        self._connect: Callable[[], Iterator[Picture]] = (
+        self._connect: Callable[[], Iterator[StreamPicture | None]] = (
             partial(read_address, source, TIMEOUT[scheme])
             if scheme
             else partial(read_camera, source)
         )
         self._clock = StreamClock(self._paced)
         self._scene = 0
-        self._lost: float | None = None
+        self._size = (0, 0)
+        self._is_lost = False
+        self._seen = time.monotonic()
         self._newest: LiveFrame | None = None
         self._arrival = Condition()
         self._stop = Event()
@@ -85,11 +80,10 @@ class StreamFeed:
                     return
                 if time.monotonic() > began + STEADY:
                     wait = FIRST_WAIT
-                if self._lost is None:
+                if not self._is_lost:
                     self.counts.lost_streams += 1
-                else:
-                    self.counts.seconds_down += time.monotonic() - self._lost
-                self._lost = time.monotonic()
+                self._is_lost = True
+                self._count_seconds_down()
                 self.status = f"no stream: {reason}; it is opened again in {wait:g} s"
                 self._clock.forget()
                 self._scene += 1
@@ -104,37 +98,51 @@ class StreamFeed:
     def _read_until_lost(self) -> str:
         """Why the stream ended."""
         try:
-            for own, image in self._connect():
+            for picture in self._connect():
                 self._end_outage()
                 self.counts.received += 1
-                if self._offer(own, image):
+                if picture is None:
+                    self.counts.damaged += 1
+                    self._scene += 1
+                else:
+                    self._offer(picture)
+                if self._stop.is_set():
                     return ""
         except (av.FFmpegError, OSError, SampleError) as error:
             return one_line(error)
         return "it ended"
 
     def _end_outage(self) -> None:
-        if self._lost is not None:
-            self.counts.seconds_down += time.monotonic() - self._lost
-            self._lost = None
+        if self._is_lost:
+            self._count_seconds_down()
+            self._is_lost = False
+        self._seen = time.monotonic()
         self.status = "connected"
 
-    def _offer(self, own: float | None, image: Callable[[], Image]) -> bool:
-        """Puts a frame where `take` finds it, at its time; whether the feed is to end."""
-        seconds, wait, is_cut = self._clock.read(own, time.time())
-        self._scene += is_cut
+    def _count_seconds_down(self) -> None:
+        """Counts the time since the last picture, or since it was counted last."""
+        now = time.monotonic()
+        self.counts.seconds_down += now - self._seen
+        self._seen = now
+
+    def _offer(self, picture: StreamPicture) -> None:
+        """Puts a frame where `take` finds it, at its time."""
+        seconds, wait, is_cut = self._clock.read(picture.seconds, read_clock())
+        # boxes of another size lie elsewhere
+        self._scene += is_cut or picture.size != self._size
+        self._size = picture.size
         if not self.thinned.takes(seconds):
             self.counts.thinned += 1
             # also what is passed over is waited for, or the stream would be read in bursts
-            return self._stop.wait(wait) if wait else self._stop.is_set()
-        if wait and self._stop.wait(wait):
-            return True
-        frame = LiveFrame(self.counts.received - 1, seconds, self._scene, image)
+            self._stop.wait(wait)
+            return
+        if self._stop.wait(wait):
+            return
+        frame = LiveFrame(self.counts.received - 1, seconds, self._scene, picture.image)
         with self._arrival:
             self.counts.left_out += self._newest is not None
             self._newest = frame
             self._arrival.notify()
-        return self._stop.is_set()
 
 
 class StreamClock:
@@ -146,6 +154,7 @@ class StreamClock:
     def __init__(self, paced: bool) -> None:
         self.paced = paced
         self.origin: float | None = None
+        self.last_own = 0.0
         self.last = 0.0
 
     def forget(self) -> None:
@@ -158,56 +167,26 @@ class StreamClock:
         `own`: what the stream says, None as of the first frame after it was opened. Of several
         frames their seconds always rise.
         """
-        if own is None:
-            due = now
-        elif self.origin is None or not self.paced:
-            # the frame that came with the least delay sets the clock
-            origin = now - own
-            is_near = self.origin is not None and abs(origin - self.origin) < EARLY
-            self.origin = min(origin, self.origin) if is_near and self.origin else origin
-            due = self.origin + own
-        else:
-            due = self.origin + own
-            if not now <= due < now + EARLY:
-                # a segment that came late: all behind it is as late, and no burst
-                self.origin, due = now - own, now
+        due = now if own is None else self._date(own, now)
         is_cut = bool(self.last) and abs(due - self.last) > EARLY
         due = due if due > self.last or is_cut else self.last + 0.001
         self.last = due
         return due, max(due - now, 0.0) if self.paced else 0.0, is_cut
 
-
-def read_address(address: str, timeout: float) -> Iterator[Picture]:
-    """The pictures of a stream, RTSP over TCP. Raises what PyAV does where it is lost."""
-    options = {"rtsp_transport": "tcp"} if address.startswith("rtsp") else {}
-    with av.open(address, timeout=(timeout, timeout), options=options) as container:
-        stream = picture_stream(container)
-        if stream is None:
-            raise SampleError("it holds no pictures")
-        # the times of a camera's single JPEGs are made up by FFmpeg: 25 a second
-        has_clock = container.format.name != "mpjpeg"
-        matrix = None
-        for native in container.decode(stream):
-            matrix = follow_matrix(native, matrix)
-            if not native.is_corrupt:
-                yield native.time if has_clock else None, partial(convert, native, matrix)
-
-
-def read_camera(path: str) -> Iterator[Picture]:
-    """The pictures of a camera of this machine, by OpenCV: PyAV's wheels have no V4L2."""
-    import cv2
-
-    camera = cv2.VideoCapture(path)
-    try:
-        while True:
-            read, picture = camera.read()
-            if not read:
-                raise SampleError(f"'{path}' gives no pictures")
-            yield None, partial(_swap_channels, picture)
-    finally:
-        camera.release()
-
-
-def _swap_channels(picture: Any) -> Image:
-    """RGB of OpenCV's BGR."""
-    return np.ascontiguousarray(picture[..., ::-1], dtype=np.uint8)
+    def _date(self, own: float, now: float) -> float:
+        """When a frame was taken of which the stream says a time of its own."""
+        if own < self.last_own:
+            self.forget()  # the stream set its clock
+        due = expected = None if self.origin is None else self.origin + own
+        if due is None or abs(due - now) >= EARLY:
+            due = max(now, self.last)
+        elif self.paced:
+            # a segment that came late: all behind it is as late, and no burst
+            due = max(due, now)
+        else:
+            # the frame that came with the least delay sets the clock
+            due = min(due, now)
+        if due != expected:
+            self.origin = due - own
+        self.last_own = own
+        return due

@@ -8,16 +8,20 @@ from steadyeye.core.open_metrics import Family, write_families
 FRAMES = ("received", "processed", "left_out", "thinned", "damaged", "failed")
 
 
-def write_metrics(state: Mapping[str, Any]) -> str:
-    """The text of what `Watch.describe` gives."""
+def write_metrics(state: Mapping[str, Any], start: Mapping[str, Any]) -> str:
+    """The text of what `Watch.describe` gives.
+
+    `start`: what it gave when the process began, from which counters count: of a restart Prometheus
+    takes a counter that is lower than before as one that began at 0.
+    """
     about = {"source": state["source"], "model": state["model"]}
     families: list[Family] = [
         ("steadyeye_watch", "info", "What is watched.", [("_info", about, 1)]),
         ("steadyeye_up", "gauge", "1 while frames can come.", [("", {}, int(_is_up(state)))]),
         ("steadyeye_frame_rate", "gauge", "Frames a second.", [("", {}, state["rate"])]),
-        *_counts(state),
+        *_counts(state, start),
         *_measures(state["measures"]),
-        *_promises(state["promises"]),
+        *_promises(state["promises"], start["promises"]),
     ]
     return write_families(families)
 
@@ -28,9 +32,10 @@ def _is_up(state: Mapping[str, Any]) -> bool:
     return is_reading and not state["is_over"]
 
 
-def _counts(state: Mapping[str, Any]) -> list[Family]:
+def _counts(state: Mapping[str, Any], start: Mapping[str, Any]) -> list[Family]:
     """What became of frames, the stream, the stored frames and the posts."""
-    counts, frames, posts = state["counts"], state["frames"], state["webhooks"]
+    counts = {name: value - start["counts"][name] for name, value in state["counts"].items()}
+    frames, posts = state["frames"], state["webhooks"]
     by_state = [("_total", {"state": name}, counts[name]) for name in FRAMES]
     by_arrival = [("_total", {"state": name}, posts[name]) for name in ("sent", "failed")]
     lost, down = counts["lost_streams"], counts["seconds_down"]
@@ -69,11 +74,16 @@ def _measures(measures: Mapping[str, Any]) -> list[Family]:
 
 
 def _promises(
-    promises: Sequence[Mapping[str, Any]],
+    promises: Sequence[Mapping[str, Any]], start: Sequence[Mapping[str, Any]]
 ) -> list[Family]:
+    # the same promises in the same order
+    promises = [
+        {**now, "alerts": now["broken"] - before["broken"]}
+        for now, before in zip(promises, start, strict=True)
+    ]
     parts = (
         ("steadyeye_promise_broken", "gauge", "1 while it is broken.", "", "is_broken"),
-        ("steadyeye_alerts", "counter", "How often it was broken.", "_total", "broken"),
+        ("steadyeye_alerts", "counter", "How often it was broken.", "_total", "alerts"),
         ("steadyeye_evidence", "gauge", "Share of what it takes to change.", "", "evidence"),
     )
     return [

@@ -1,13 +1,14 @@
 """Events posted as JSON to the addresses that the user gives, and to no other."""
 
 import json
+from base64 import b64encode
 from collections import deque
 from collections.abc import Mapping, Sequence
 from threading import Condition, Thread
 from time import monotonic
 from typing import Any
 from urllib.error import URLError
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from steadyeye.core.errors import UsageError
@@ -77,6 +78,8 @@ class Webhooks:
             self._events.clear()
             self._over = True
             self._change.notify_all()
+        if self._thread is not None:
+            self._thread.join(1)  # what it gives up counts
 
     def _run(self) -> None:
         while True:
@@ -96,8 +99,7 @@ class Webhooks:
     def _send(self, address: str, content: bytes) -> bool:
         for wait in (*self.waits, None):
             try:
-                request = Request(address, content, {"Content-Type": "application/json"})  # noqa: S310
-                with self._opener.open(request, timeout=TIMEOUT):
+                with self._opener.open(_make_request(address, content), timeout=TIMEOUT):
                     return True
             except (OSError, ValueError) as error:
                 reason = error.reason if isinstance(error, URLError) else error
@@ -110,3 +112,13 @@ class Webhooks:
         """Waits before the next try; whether all is over meanwhile."""
         with self._change:
             return self._change.wait_for(lambda: self._over, seconds)
+
+
+def _make_request(address: str, content: bytes) -> Request:
+    """A post; name and password in the address are sent as a header, which `urllib` does not do."""
+    parts = urlsplit(address)
+    login, _, host = parts.netloc.rpartition("@")
+    headers = {"Content-Type": "application/json"}
+    if login:
+        headers["Authorization"] = f"Basic {b64encode(unquote(login).encode()).decode()}"
+    return Request(parts._replace(netloc=host).geturl(), content, headers)  # noqa: S310

@@ -30,16 +30,47 @@ LASTING = frozenset({19, 47, 147})
 
 
 @dataclass
-class _H264:
-    """H.264: a decoder can start at a packet whose slices are all of an IDR picture.
+class PictureNumbers:
+    """The numbers of H.264's pictures, by which references that are missing show (7.4.3).
 
-    `number_bits`: the bits of a picture's number, by which references that are missing show.
+    `bits`: of a number.
     """
+
+    bits: int
+    last: int = -1
+
+    def follow(self, unit: bytes, start: bool) -> bool:
+        """Whether all references came that lie between a picture and the one before.
+
+        `unit`: a slice of the picture. `start`: whether it is an IDR picture.
+        """
+        bits = Bits(payload(unit[:24], 1))
+        _skip(bits, "uuu")
+        number, before = bits.number(self.bits), self.last
+        if unit[0] & 0x60 or start:
+            self.last = number
+        return start or before < 0 or number in (before, (before + 1) % (1 << self.bits))
+
+
+def picture_numbers(unit: bytes) -> PictureNumbers | None:
+    """Those of the pictures of an H.264 sequence parameter set.
+
+    None where they do not say what is missing: pictures may be left out, or it is not read here.
+    """
+    try:
+        bits, _, has_gaps = _sequence(Bits(payload(unit, 1)))
+    except (UnprovenError, ValueError):
+        return None
+    return None if has_gaps else PictureNumbers(bits)
+
+
+@dataclass
+class _H264:
+    """H.264: a decoder can start at a packet whose slices are all of an IDR picture."""
 
     length: int
     sets: frozenset[bytes]
-    number_bits: int
-    last: int = -1
+    numbers: PictureNumbers
 
     def __call__(self, packet: bytes) -> bool:
         slices = []
@@ -56,21 +87,11 @@ class _H264:
         if sum(unit[1] >> 7 for unit in slices) != 1:
             raise UnprovenError("its packets are not one picture each")
         start = all(unit[0] & 31 == 5 for unit in slices)
-        self._follow(slices[0], start)
-        return start
-
-    def _follow(self, unit: bytes, start: bool) -> None:
-        """Raises `UnprovenError` where a reference before a picture is missing (7.4.3)."""
-        bits = Bits(payload(unit[:24], 1))
-        _skip(bits, "uuu")
-        number = bits.number(self.number_bits)
-        if self.last < 0 and not start:
+        if self.numbers.last < 0 and not start:
             raise UnprovenError("it does not begin with a key frame")
-        following = (self.last + 1) % (1 << self.number_bits)
-        if not start and number not in (self.last, following):
+        if not self.numbers.follow(slices[0], start):
             raise UnprovenError("frames are missing that later frames refer to")
-        if unit[0] & 0x60 or start:
-            self.last = number
+        return start
 
 
 def h264(extradata: bytes) -> Examiner:
@@ -79,17 +100,17 @@ def h264(extradata: bytes) -> Examiner:
     known = {_sequence(Bits(payload(unit, 1))) for unit in sets if unit[0] & 31 == 7}
     if len(known) != 1:
         raise UnprovenError("its header does not say how it was coded")
-    number_bits, reorder = known.pop()
-    return Examiner(_H264(length, frozenset(sets), number_bits), reorder)
+    number_bits, reorder, _ = known.pop()
+    return Examiner(_H264(length, frozenset(sets), PictureNumbers(number_bits)), reorder)
 
 
 HIGH = frozenset({100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135})
 
 
-def _sequence(bits: Bits) -> tuple[int, int]:
-    """The bits of a picture's number, and how far pictures are reordered (7.3.2.1.1).
+def _sequence(bits: Bits) -> tuple[int, int, bool]:
+    """The bits of a picture's number, how far pictures are reordered, whether some are left out.
 
-    The latter is 0 where it is not said. Raises `UnprovenError` for fields and for 4:4:4.
+    See 7.3.2.1.1; 0 where it is not said how far. Raises `UnprovenError` for fields and for 4:4:4.
     """
     profile = bits.number(8)
     bits.number(16)
@@ -111,13 +132,15 @@ def _sequence(bits: Bits) -> tuple[int, int]:
     elif order == 1:
         _skip(bits, "1uu")
         _skip(bits, "u" * bits.golomb())
-    _skip(bits, "u1uu")
+    bits.golomb()
+    has_gaps = bits.flag()
+    _skip(bits, "uu")
     if not bits.flag():
         raise UnprovenError("it is interlaced")
     bits.flag()
     if bits.flag():
         _skip(bits, "uuuu")
-    return number_bits, _reorder_of_usability(bits) if bits.flag() else 0
+    return number_bits, _reorder_of_usability(bits) if bits.flag() else 0, has_gaps
 
 
 def _reorder_of_usability(bits: Bits) -> int:

@@ -1,0 +1,145 @@
+"""Streams that lose packets: a frame that is measured is one that was sent."""
+
+import random
+import time
+
+import numpy as np
+import pytest
+from encoded import damage, of_two_sizes, rewrite, write
+from test_feeds import Camera, collect, file_server
+
+from steadyeye.data.video.bitstream import units
+from steadyeye.data.video.video_index import open_video, picture_stream
+from steadyeye.watch import stream_feed
+from steadyeye.watch.feeds import open_feed
+from steadyeye.watch.frames import FrameCounts, convert
+from steadyeye.watch.stream_feed import StreamClock
+from steadyeye.watch.stream_pictures import read_address
+
+
+def read_stream(folder, name):
+    """The pictures of a file as a stream: their pixels, None of each that is damaged."""
+    with file_server(folder) as port:
+        pictures = list(read_address(f"http://127.0.0.1:{port}/{name}", 30))
+    return [picture and picture.image() for picture in pictures]
+
+
+def decode(path):
+    with open_video(path) as container:
+        return [convert(native, None) for native in container.decode(picture_stream(container))]
+
+
+def write_clip(path, codec="libx264", options=()):
+    options = {"sc_threshold": "0", **dict(options)}
+    return write(path, codec, count=60, group=20, size=(192, 128), options=options)
+
+
+def is_reference(packet):
+    """Whether others refer to a picture of H.264, by its `nal_ref_idc`."""
+    return units(bytes(packet), 4)[-1][0] & 0x60
+
+
+def same(sent, got):
+    return got is not None and np.array_equal(sent, got)
+
+
+@pytest.mark.parametrize("options", [(), [("slices", "4")]])
+def test_frames_behind_a_lost_one_are_damaged_up_to_the_next_key_frame(tmp_path, options):
+    """The decoder of H.264 goes on with the picture before in its place, and says nothing."""
+    whole = write_clip(tmp_path / "a.mp4", options=[("bf", "0"), *options])
+    rewrite(whole, tmp_path / "live.ts", lambda n, packet: None if n in (7, 43) else packet)
+    sent, got = decode(whole), read_stream(tmp_path, "live.ts")
+    sent = [image for n, image in enumerate(sent) if n not in (7, 43)]
+    is_whole = [*[True] * 7, *[False] * 12, *[True] * 23, *[False] * 16]
+    assert [image is not None for image in got] == is_whole
+    assert all(same(*pair) for pair in zip(sent, got, strict=True) if pair[1] is not None)
+
+
+def test_frames_behind_a_damaged_one_are_damaged_and_the_stream_goes_on(tmp_path):
+    """The decoder marks the first one alone; one that it could not decode ended the stream."""
+    whole = write_clip(tmp_path / "a.mp4", options=[("bf", "0")])
+    broken = damage(whole, tmp_path / "b.mp4", (27, 40))
+    rewrite(broken, tmp_path / "live.ts", lambda n, packet: packet)
+    sent, got = decode(whole), read_stream(tmp_path, "live.ts")
+    assert [image is not None for image in got[:41]] == [*[True] * 27, *[False] * 14]
+    assert all(same(*pair) for pair in zip(sent[:27], got[:27], strict=True))
+    assert not any(image is not None for image in got[41:]), "the key frame 40 was damaged"
+    with file_server(tmp_path) as port:
+        counts = FrameCounts()
+        feed = open_feed(f"http://127.0.0.1:{port}/live.ts", counts, None)
+        collect(feed, until=lambda: counts.received >= 30 or counts.lost_streams)
+        feed.close()
+    assert (counts.lost_streams, counts.damaged > 0) == (0, True)
+
+
+@pytest.mark.parametrize("codec", ["libx264", "libx265", "mpeg2video"])
+def test_no_frame_of_a_lossy_stream_is_another_than_was_sent(tmp_path, codec):
+    """A transport stream loses packets behind the first picture, each with a piece of one."""
+    options = {"libx265": [("x265-params", "bframes=0:log-level=none")]}
+    clip = write_clip(tmp_path / "a.ts", codec, options.get(codec, [("bf", "0")]))
+    sent, content, rng = decode(clip), clip.read_bytes(), random.Random(3)
+    parts = [content[at : at + 188] for at in range(0, len(content), 188)]
+    received = [part for n, part in enumerate(parts) if n < 80 or rng.random() > 0.005]
+    (tmp_path / "live.ts").write_bytes(b"".join(received))
+    got = [image for image in read_stream(tmp_path, "live.ts") if image is not None]
+    assert len(received) < len(parts)
+    assert 5 < len(got) < 60
+    assert all(any(same(image, other) for other in sent) for image in got)
+
+
+def test_pictures_that_may_be_left_out_are_no_loss(tmp_path):
+    """Those that no other refers to: a server leaves them out where a network is slow."""
+    whole = write_clip(tmp_path / "a.mp4", options=[("bf", "1"), ("x264-params", "b-pyramid=none")])
+    rewrite(whole, tmp_path / "live.ts", lambda n, packet: packet if is_reference(packet) else None)
+    sent, got = decode(whole), read_stream(tmp_path, "live.ts")
+    assert 20 < len(got) < 50
+    assert all(any(same(image, other) for other in sent) for image in got)
+
+
+def test_boxes_of_frames_of_another_size_are_not_compared(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream_feed, "FIRST_WAIT", 60)
+    of_two_sizes(tmp_path / "live.ts", "libx264", {"bf": "0"})
+    with file_server(tmp_path) as port:
+        counts = FrameCounts()
+        feed = open_feed(f"http://127.0.0.1:{port}/live.ts", counts, None)
+        frames = collect(feed, until=lambda: counts.lost_streams)
+        feed.close()
+    scenes = {(frame.scene, frame.image().shape) for frame in frames}
+    assert len(scenes) == len({scene for scene, _ in scenes}) == 2
+
+
+@pytest.mark.slow
+def test_the_clock_of_the_machine_may_be_set_while_a_stream_is_read(monkeypatch):
+    """Seconds went back by an hour, and blocks and periods were in no order."""
+    read, behind = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: read() - behind[0])
+    with file_server(".", handler=Camera) as port:
+        counts = FrameCounts()
+        feed = open_feed(f"http://127.0.0.1:{port}/", counts, None)
+        seconds, began = [], time.monotonic()
+        for behind[0] in (0.0, 3_600.0, -3_600.0):
+            most = counts.received + 30
+            seconds += [
+                frame.seconds for frame in collect(feed, lambda most=most: counts.received >= most)
+            ]
+        feed.close()
+    assert np.diff(seconds).min() > 0
+    assert np.ptp(seconds) < time.monotonic() - began
+
+
+@pytest.mark.parametrize("step", [-3600.0, -3.0, -0.5, 3.0, 3600.0])
+@pytest.mark.parametrize("paced", [False, True])
+def test_frames_keep_their_distance_where_a_camera_sets_its_clock(step, paced):
+    """Behind a step back of seconds they were a millisecond apart, until it was made up for."""
+    clock = StreamClock(paced)
+    burst = 50 if paced else 1  # frames that come at once
+    seconds = []
+    for n in range(200):
+        own = n / 25 + (step if n >= 120 else 0) + 10_000
+        seconds.append(clock.read(own, 5_000 + n // burst * burst / 25)[0])
+    # a burst that begins with a step forward has the frames before it still to come
+    apart = np.diff(seconds)
+    assert apart.min() > 0
+    near = np.isclose(apart, 1 / 25, atol=1e-6)
+    assert (~near).sum() <= 3
+    assert apart[~near].max(initial=0) < 5.1
