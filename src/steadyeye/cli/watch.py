@@ -163,7 +163,7 @@ def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> b
     from steadyeye.watch.session import Watch
     from steadyeye.watch.webhook import Webhooks
 
-    webhooks = Webhooks(options.webhook or ())
+    webhooks = Webhooks(options.webhook or (), _say_at)
     model = _build_model(settings)
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:

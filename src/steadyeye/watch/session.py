@@ -75,7 +75,7 @@ class Watch:
         self.memory = read_memory(settings, model, out)
         self.memory.starts += 1
         self.ring = FrameRing(out / "frames", settings.keep)
-        self.webhooks = Webhooks(())
+        self.webhooks = Webhooks((), say)
         self.feed = feed(self.memory)
         self.observer = Observer(
             self.names, settings.block, self.memory.reference, self.feed.has_timestamps
