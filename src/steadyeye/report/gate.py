@@ -119,7 +119,7 @@ def _needs_study(item: Requirement, table: Predictions) -> bool:
     """Whether labels that a table does not have are needed to tell a requirement."""
     if item.spec.name in OF_IMAGES:
         return True
-    return "truth" in lacks(metric(item.spec), table.columns) and not table.truth.any()
+    return lacks(metric(item.spec), table.columns) == ["truth"] and not table.truth.any()
 
 
 def _check_requirement(table: Predictions, required: Requirement, least: int) -> GateVerdict:
