@@ -14,7 +14,7 @@ from steadyeye.data.images import image_file
 from steadyeye.data.images.exif import read_time
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
 from steadyeye.data.video.frame_folders import absentees, sampler
-from steadyeye.data.video.paths import list_files, resolve_path
+from steadyeye.data.video.paths import list_files, resolve_path, unread_notes
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
 
 WAYS = ("folder", "time", "column", "similarity")
@@ -79,6 +79,7 @@ def photo_bursts(
             f"sets of photos by {by}",
             *note,
             *_left_out(len(photos) - len(members)),
+            *unread_notes(root, image_file.SUFFIXES),
         ),
     )
 
