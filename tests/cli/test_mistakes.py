@@ -21,7 +21,7 @@ MISTAKES = [
     ((*CLIP, "--metrics", "pm_k(10)"), "arguments must be named"),
     ((*CLIP, "--metrics", "accuracy"), "leave the metric out or give labels"),
     ((*CLIP, "--workers", "-1"), "or 0 for one per core"),
-    ((*CLIP, "--workers", "two"), "'--workers'"),
+    ((*CLIP, "--workers", "two"), "--workers two: give a whole number"),
     ((*CLIP, "--batch", "-5"), "give 1 or more, or 0 for the default"),
     ((*CLIP, "--engine", "rya"), "did you mean 'ray'?"),
     ((*CLIP, "--engine", "local(process=2)"), "did you mean 'processes'?"),

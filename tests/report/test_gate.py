@@ -108,7 +108,9 @@ def test_an_invalid_requirement_is_refused(text, why):
 def test_an_incomplete_gate_is_refused():
     accuracy_bounds = requirements(["accuracy >= 0.5", "accuracy >= 50%", "accuracy <= 0.9"])
     assert len(accuracy_bounds) == 2
-    assert tolerance(accuracy_bounds, None, "2%", True) == Tolerance((Spec("accuracy"),), 0.02)
+    assert tolerance(accuracy_bounds, None, "2%", True) == Tolerance(
+        (Spec("accuracy"),), 0.02, is_percent=True
+    )
     for arguments, why in [
         (((), None, None, False), "no requirement given"),
         ((accuracy_bounds, None, None, True), "give --max-drop"),
@@ -269,6 +271,17 @@ def test_a_metric_that_does_not_apply_says_in_words_what_it_needs(table_, text, 
 
 
 # ---------------------------------------------------------------- against a base
+
+
+def test_a_drop_of_ranks_is_no_percentage():
+    predictions = sweep({"blur": BLUR, "fog": FOG})
+    limits = [tolerance((), "degraded_rank", text, against=True) for text in ("2", "2%", "0.02")]
+    (verdict,) = gate([predictions], (), [predictions], limits[0])
+    assert "at most 2.00 ranks worse" in verdict.requirement
+    assert verdict.why == "3 samples are too few for an interval; more are needed"
+    gate([predictions], (), [predictions], limits[2])
+    with pytest.raises(UsageError, match=r"--max-drop 2%: degraded_rank is no share; write its"):
+        gate([predictions], (), [predictions], limits[1])
 
 
 def against(new, old, drop, *specs):
