@@ -278,7 +278,7 @@ def test_a_drop_of_ranks_is_no_percentage():
     limits = [tolerance((), "degraded_rank", text, against=True) for text in ("2", "2%", "0.02")]
     (verdict,) = gate([predictions], (), [predictions], limits[0])
     assert "at most 2.00 ranks worse" in verdict.requirement
-    assert verdict.why == "3 samples are too few for an interval; more are needed"
+    assert verdict.why == "4 samples are too few for an interval; more are needed"
     gate([predictions], (), [predictions], limits[2])
     with pytest.raises(UsageError, match=r"--max-drop 2%: degraded_rank is no share; write its"):
         gate([predictions], (), [predictions], limits[1])
