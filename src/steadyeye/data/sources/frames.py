@@ -54,12 +54,8 @@ def frames(
         for member in draw(name, len(paths), labels_of[name], how)
     )
     check_anchors(members, how)
-    lengths = {name: len(paths) for name, paths in videos.items()}
-    left_out = (
-        *unlabelled_notes(list(folders), list(videos)),
-        *known.notes(folders),
-        *unread_notes(root, image_file.SUFFIXES),
-    )
+    unlabelled = unlabelled_notes(list(folders), list(videos))
+    left_out = (*unlabelled, *known.notes(folders), *unread_notes(root, image_file.SUFFIXES))
 
     def locate(member: Member) -> Place:
         return videos[member.video][member.frame]
@@ -75,5 +71,9 @@ def frames(
         sample=sampler(locate),
         image_files=lambda member: [locate(member)],
         absent=absentees(locate),
-        notes=(*draw_notes(members, lengths, how), *left_out, *shots.notes(cuts, labels_of)),
+        notes=(
+            *draw_notes(members, {name: len(paths) for name, paths in videos.items()}, how),
+            *left_out,
+            *shots.notes(cuts, labels_of),
+        ),
     )

@@ -78,8 +78,7 @@ def photo_bursts(
             *set_notes(members),
             f"sets of photos by {by}",
             *note,
-            *_left_out(len(photos) - len(members)),
-            *unread_notes(root, image_file.SUFFIXES),
+            *_left_out(root, len(photos) - len(members)),
         ),
     )
 
@@ -93,8 +92,9 @@ def _list_members(sets: "Sets", truth: Mapping[str, Labels]) -> tuple[Member, ..
     )
 
 
-def _left_out(alone: int) -> tuple[str, ...]:
-    return (f"{number_of(alone, 'photo')} left out: in no set of two or more",) if alone else ()
+def _left_out(root: Place, alone: int) -> list[str]:
+    notes = [f"{number_of(alone, 'photo')} left out: in no set of two or more"] if alone else []
+    return [*notes, *unread_notes(root, image_file.SUFFIXES)]
 
 
 Sets = dict[str, list[str]]
