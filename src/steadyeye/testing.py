@@ -406,7 +406,8 @@ def example_tracks(frames: int = 120, seed: int = 0, late: int = 0) -> Predictio
         scores = np.where(weak, 0.3, 0.8) + 0.1 * rng.random(3)
         labels = np.where(rng.random(3) < 0.02, 1, [0, 2, 0]).astype(np.int32)
         answers.append(Detections((corners + noise)[present], labels[present], scores[present]))
-    return replace(table, raw_detections=detection_table(answers))
+    columns = (*table.columns, "detections")
+    return replace(table, raw_detections=detection_table(answers), columns=columns)
 
 
 def _example_objects(frame: int) -> NDArray[np.float64]:
@@ -425,7 +426,7 @@ def example_true_tracks(frames: int = 120, seed: int = 0) -> Predictions:
     """
     table = example_tracks(frames, seed)
     truth = [boxes(_example_objects(frame), [0, 2], track=[0, 1]) for frame in table.tags["frame"]]
-    columns = (*table.columns, "truth", "boxes", "detections", "tracks")
+    columns = (*table.columns, "truth", "boxes", "tracks")
     labels = np.tile([True, False, True], (len(table), 1))
     return replace(
         table,

@@ -112,6 +112,19 @@ def test_the_tries_of_a_hub_that_cannot_be_reached_are_not_printed():
     assert (done.stdout, done.stderr) == ("", "")
 
 
+@pytest.mark.slow
+def test_the_delegate_of_litert_is_not_printed(test_data):
+    pytest.importorskip("ai_edge_litert")
+    path = str(test_data / "models" / "mobilenet_v2_1.0_224_quant.tflite")
+    lines = (
+        "from steadyeye.models.runtimes.litert_network import LiteRtNetwork",
+        f"print(LiteRtNetwork({path!r}).width)",
+    )
+    command = [sys.executable, "-c", "; ".join(lines)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("1001\n", "")
+
+
 MODEL = """
 import logging
 import warnings
@@ -150,4 +163,4 @@ def test_a_run_tells_our_lines_and_what_failed(folder):
     (counted,) = (line for line in lines if line.startswith("classify@images: 14/14"))
     assert counted.endswith("8 errors")
     assert lines == {warning, counted, "it failed"}
-    assert "8 of 14 samples of images were not predicted" in done.stdout
+    assert "8 of 14 samples of images not predicted" in done.stdout

@@ -65,6 +65,18 @@ def cell(explanation):
     return explanation.out / "cells" / "detector@data+blind_spots"
 
 
+@pytest.mark.parametrize("of", ["truth", "images", "detections"])
+def test_data_without_mistakes_have_blind_spots_too(toy, tmp_path, of):
+    _, reference, model = toy
+    clean = toys.write(tmp_path, "clean", ["red", "green"] * 8, 3)
+    done = explain_toy((clean, reference, model), tmp_path / "run", f", of='{of}'")
+    table = read(tmp_path / "run" / "cells" / "detector@clean+blind_spots")
+    assert (np.asarray(table.tags["set"]) == "data").sum() == 16
+    assert not np.asarray(table.tags["cause"], dtype=bool).any()
+    build.write_explanation(done)
+    assert done.headline[0].startswith("detector is wrong in 0.0\u202f% of 16 detections")
+
+
 def test_every_confident_detection_of_both_sets_is_a_vector(whole):
     table = read(cell(whole))
     assert len(table) == 36 + 40

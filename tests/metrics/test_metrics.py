@@ -69,7 +69,7 @@ def test_random_tables_over_the_released_metadata(release, near):
 def test_the_set_without_neighbours_is_reported(release):
     predictions = as_predictions(release, random_table(release, 0))
     assert (
-        "1 of 1,109 sets have no neighbour and count as their anchor alone"
+        "1 of 1,109 sets without a neighbour, of which the anchor alone counts"
         in pm_k(predictions).notes
     )
 
@@ -112,7 +112,9 @@ def test_the_released_scorer_draws_what_a_random_neighbour_expects(release):
     exact = [np.mean([right[f] for f in near] if near else [right[a]]) for a, near in sets.items()]
     assert result.value == pytest.approx(np.mean(exact), abs=1e-12)
     assert result.n == 1109
-    assert "1 of 1,109 sets have no neighbour and count as their anchor alone" in result.notes[0]
+    assert (
+        "1 of 1,109 sets without a neighbour, of which the anchor alone counts" in result.notes[0]
+    )
     weights = np.zeros((1, 1109), dtype=np.float32)
     weights[0, :3] = 1
     (few,) = statistic(predictions).resampled(weights)

@@ -225,6 +225,13 @@ def test_invalid_saved_detections_are_counted(folder, change, message):
     assert "\n" not in str(error.value)
 
 
+def test_true_boxes_in_place_of_detections_are_named_as_such(tmp_path):
+    content = {"images": [{"id": 1}], "annotations": [], "categories": []}
+    (tmp_path / "instances.json").write_text(json.dumps(content))
+    with pytest.raises(UsageError, match=r"instances\.json' holds the true boxes of a COCO data"):
+        saved_scores.load(tmp_path / "instances.json", None)
+
+
 def test_detections_that_are_no_json_are_to_be_converted(tmp_path):
     file = tmp_path / "det.txt"
     file.write_text("1,-1,10,10,20,20,0.9,-1,-1,-1\n")

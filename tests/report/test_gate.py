@@ -37,7 +37,7 @@ from steadyeye.report.gate import (
 from steadyeye.report.gate_verdict import write_metrics
 from steadyeye.report.sample_size import to_show
 from steadyeye.runner.collect import ask
-from steadyeye.testing import example_corruptions, example_video
+from steadyeye.testing import example_corruptions, example_tracks, example_video
 
 
 def anchors(right, model="m", videos=None, **names):
@@ -108,7 +108,9 @@ def test_an_invalid_requirement_is_refused(text, why):
 def test_an_incomplete_gate_is_refused():
     accuracy_bounds = requirements(["accuracy >= 0.5", "accuracy >= 50%", "accuracy <= 0.9"])
     assert len(accuracy_bounds) == 2
-    assert tolerance(accuracy_bounds, None, "2%", True) == Tolerance((Spec("accuracy"),), 0.02)
+    assert tolerance(accuracy_bounds, None, "2%", True) == Tolerance(
+        (Spec("accuracy"),), 0.02, is_percent=True
+    )
     for arguments, why in [
         (((), None, None, False), "no requirement given"),
         ((accuracy_bounds, None, None, True), "give --max-drop"),
@@ -247,11 +249,39 @@ def test_every_cell_is_judged_and_must_have_the_metric():
         ("a", HOLDS),
         ("b", FAILS),
     ]
-    with pytest.raises(UsageError, match="map needs boxes, detections: it does not apply to a"):
+    with pytest.raises(UsageError, match="map needs true boxes and a detector: it does not apply"):
         gate(cells, requirements(["map >= 0.5"]))
 
 
+@pytest.mark.parametrize(
+    ("table_", "text", "why"),
+    [
+        (example_video(), "blink_rate <= 5%", "blink_rate needs a detector: it"),
+        (share(9, 10), "blink_rate <= 5%", "needs a detector and videos frame by frame: it"),
+        (example_video(), "degraded_rank <= 5", "needs labels and a sweep of degraded images: it"),
+        (example_video(), "pm_k >= 5%", "needs labels and sets of neighbouring frames: it"),
+        (example_tracks(), "map >= 5%", "map needs true boxes: it"),
+        (example_tracks(), "idf1 >= 5%", "idf1 needs true tracks of objects: it"),
+        (example_corruptions(4), "flip_rate <= 5%", "needs videos or sets of frames: it"),
+    ],
+)
+def test_a_metric_that_does_not_apply_says_in_words_what_it_needs(table_, text, why):
+    with pytest.raises(UsageError, match=why):
+        judged(table_, text)
+
+
 # ---------------------------------------------------------------- against a base
+
+
+def test_a_drop_of_ranks_is_no_percentage():
+    predictions = sweep({"blur": BLUR, "fog": FOG})
+    limits = [tolerance((), "degraded_rank", text, against=True) for text in ("2", "2%", "0.02")]
+    (verdict,) = gate([predictions], (), [predictions], limits[0])
+    assert "at most 2.00 ranks worse" in verdict.requirement
+    assert verdict.why == "4 samples are too few for an interval; more are needed"
+    gate([predictions], (), [predictions], limits[2])
+    with pytest.raises(UsageError, match=r"--max-drop 2%: degraded_rank is no share; write its"):
+        gate([predictions], (), [predictions], limits[1])
 
 
 def against(new, old, drop, *specs):
@@ -520,7 +550,7 @@ def test_the_gate_against_a_base(runs, tmp_path):
     ("words", "why"),
     [
         (["--require", "pmk >= 0.5"], "did you mean 'pm_k'"),
-        (["--require", "map >= 0.5"], "map needs boxes, detections"),
+        (["--require", "map >= 0.5"], "map needs true boxes and a detector"),
         (["--require", "pm_k(k=99) >= 0.5"], "choose k from 0 to 10"),
         (["--require", "accuracy >= 85"], "write 0.85 or 85%"),
         ([], "no requirement given"),

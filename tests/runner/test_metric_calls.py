@@ -40,7 +40,7 @@ WRONG_OF_SETS = (
     ("pm_k", {"k": True}, f"pm_k(k=True): {WHOLE}"),
     ("pm_k", {"kk": 1}, "no parameter of pm_k named 'kk'; did you mean 'k'?"),
     ("self_consistency", {"k": 0}, "give 1 or more"),
-    ("map", {}, "map needs boxes, detections: it does not apply to"),
+    ("map", {}, "map needs true boxes and a detector: it does not apply to"),
 )
 
 

@@ -198,7 +198,7 @@ def test_a_corrupt_jpeg_stops_the_run_or_is_recorded(davis, tmp_path):
     assert np.isnan(predictions.scores[failed]).all()
     assert not np.isnan(predictions.scores[~failed]).any()
     warnings = document([tmp_path / "skip"]).warnings
-    counted = f"{failed.sum()} of {len(predictions)} samples of frames were not predicted"
+    counted = f"{failed.sum()} of {len(predictions)} samples of frames not predicted"
     assert counted in warnings[0]
     assert {v.parent.name for v in victims} >= set(predictions.tags["video"][failed])
 

@@ -71,7 +71,7 @@ def test_doubles_are_counted_as_pair_by_pair(monkeypatch, piece, seed):
     more = len(rows) - len(set(rows))
     (note,) = saved_boxes.doubles(entries, grouping)
     assert more > 0
-    assert note.startswith(f"{more} of 200 detections are in the file twice")
+    assert note.startswith(f"{more} of 200 detections in the file twice")
 
 
 def is_refused_as_corners(sides, image, sizes):

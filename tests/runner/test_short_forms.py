@@ -72,7 +72,17 @@ def test_short_forms_of_onnx_files_are_expanded(work_folder):
     assert expand_model("ten.onnx") == "onnx(path='ten.onnx', classes='ten.txt')"
     wide = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 1000))
     export(work_folder / "wide.onnx", wide)
-    assert expand_model("wide.onnx") == "onnx(path='wide.onnx', classes='imagenet1k')"
+    assert expand_model("wide.onnx") == "onnx(path='wide.onnx')"
+    write_video(work_folder / "clip.mp4")
+    data, out = "every_frame(path='clip.mp4')", work_folder / "run"
+    run = evaluate("onnx(path='wide.onnx')", data, out=str(out))
+    note = "wide: its 1,000 outputs are taken for the classes of ImageNet-1k"
+    assert note in " ".join(run.predictions.notes)
+    run.report(str(work_folder / "report.md"))
+    assert note in (work_folder / "report.md").read_text()
+    (work_folder / "wide.txt").write_text("\n".join(map(str, range(1000))))
+    run = evaluate(expand_model("wide.onnx"), data, out=str(work_folder / "other"))
+    assert note not in " ".join(run.predictions.notes)
     (work_folder / "broken.onnx").write_bytes(b"no network")
     with pytest.raises(UsageError, match=r"cannot load 'broken\.onnx'"):
         expand_model("broken.onnx")

@@ -13,6 +13,7 @@ from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
 from steadyeye.metrics.covariates.pm_set_measures import frame, luma
 from steadyeye.watch.frame_ring import FrameRing, read_size
+from steadyeye.watch.frames import redact
 from steadyeye.watch.measures import (
     Answer,
     FrameEvent,
@@ -365,23 +366,24 @@ def receiver():
 
 def post(server, codes, waits=(0.0, 0.0)):
     server.codes = list(codes)
-    hooks = Webhooks([f"http://127.0.0.1:{server.server_port}/hook?key=1"], waits)
+    lines = []
+    hooks = Webhooks([f"http://127.0.0.1:{server.server_port}/hook?key=1"], lines.append, waits)
     hooks.post({"event": "broken", "what": "é"})
     hooks.close(20)
-    return hooks
+    return hooks, lines
 
 
 def test_an_event_arrives_as_json(receiver):
-    hooks = post(receiver, [])
+    hooks, lines = post(receiver, [])
     assert receiver.bodies == [
         ("/hook?key=1", "application/json", {"event": "broken", "what": "é"})
     ]
-    assert (hooks.sent, hooks.failed) == (1, 0)
+    assert (hooks.sent, hooks.failed, lines) == (1, 0, [])
 
 
 def test_a_name_and_a_password_in_the_address_are_sent(receiver):
     """They were taken for a part of the host's name, so that nothing arrived."""
-    hooks = Webhooks([f"http://me:p%40ss@127.0.0.1:{receiver.server_port}/hook"], waits=())
+    hooks = Webhooks([f"http://me:p%40ss@127.0.0.1:{receiver.server_port}/hook"], print, waits=())
     hooks.post({"event": "broken"})
     hooks.close(20)
     assert (hooks.sent, hooks.failed) == (1, 0)
@@ -389,24 +391,33 @@ def test_a_name_and_a_password_in_the_address_are_sent(receiver):
 
 
 def test_an_event_is_tried_a_few_times_and_then_given_up(receiver):
-    assert (post(receiver, [500, 503]).sent, len(receiver.bodies)) == (1, 3)
-    hooks = post(receiver, [500] * 9)
+    hooks, lines = post(receiver, [500, 503])
+    assert (hooks.sent, len(receiver.bodies), lines) == (1, 3, [])
+    hooks, lines = post(receiver, [500] * 9)
     assert (hooks.failed, len(receiver.bodies)) == (1, 6)
-    assert "key" not in hooks.last_error
+    reason = "tried 3 times: HTTP Error 500: Internal Server Error"
+    assert lines == [
+        f"alert not delivered to {redact(hooks.addresses[0])}, {reason}",
+        "1 of 1 post not delivered",
+    ]
+    assert "key" not in lines[0]
 
 
 def test_an_address_that_sends_elsewhere_is_not_followed(receiver):
-    hooks = post(receiver, [302] * 3)
+    hooks, _ = post(receiver, [302] * 3)
     assert {path for path, _, _ in receiver.bodies} == {"/hook?key=1"}
     assert hooks.failed == 1
 
 
 def test_an_address_that_nobody_answers_at_holds_nothing_up():
-    hooks = Webhooks(["http://127.0.0.1:9/none"], waits=(60.0,))
+    lines = []
+    hooks = Webhooks(["http://127.0.0.1:9/none"], lines.append, waits=(60.0,))
     for number in range(150):
         hooks.post({"number": number})
     hooks.close(0.2)
-    assert hooks.failed >= 149
+    assert hooks.failed == 150
+    assert "tried once: [Errno 111] Connection refused" in lines[0]
+    assert lines[1:] == ["150 of 150 posts not delivered"]
     for address in ("ftp://x/y", "file:///etc/passwd", "http://", "x"):
         with pytest.raises(UsageError, match="is no address to post to"):
-            Webhooks([address])
+            Webhooks([address], lines.append)

@@ -339,6 +339,7 @@ def check_given_once(commands: Mapping[str, Any], arguments: Sequence[str]) -> N
 
 
 TEXT = (str, list[str])
+NUMBERS = {int: "a whole number", float: "a number"}
 
 
 def keep_text(command: Any) -> None:
@@ -351,13 +352,14 @@ def keep_text(command: Any) -> None:
         kind = getattr(parameter, "type_descriptor", None)
         if kind is not None and not kind.parameter_info.parser:
             convert = parameter.process_value
-            parameter.process_value = partial(_take, parameter, kind.annotation in TEXT, convert)
+            parameter.process_value = partial(_take, parameter, kind, convert)
 
 
-def _take(parameter: Any, is_text: bool, convert: Any, context: Any, value: Any) -> Any:
+def _take(parameter: Any, kind: Any, convert: Any, context: Any, value: Any) -> Any:
     """The value of an option: as given if it is text, or if it may be left out and was.
 
-    `convert`: what Typer does with any other value, and with one that is missing.
+    `kind`: Typer's description of its type. `convert`: what Typer does with any other value, and
+    with one that is missing. Raises `UsageError` for what is empty, or not the number it must be.
     """
     several = parameter.multiple or parameter.nargs != 1
     texts = value if several and isinstance(value, list | tuple) else [value]
@@ -366,8 +368,21 @@ def _take(parameter: Any, is_text: bool, convert: Any, context: Any, value: Any)
         raise UsageError(f"{parameter.opts[0]} is empty; give a value, or leave it out")
     if value is None and not parameter.required:
         taken: Any = () if several else None
-    elif is_text and texts and all(isinstance(text, str) for text in texts):
+    elif kind.annotation in TEXT and texts and all(isinstance(text, str) for text in texts):
         taken = list(texts) if several else value
+    elif kind.annotation in NUMBERS and value is not None:
+        try:
+            return convert(context, value)
+        except typer.BadParameter as error:
+            raise UsageError(f"{parameter.opts[0]} {value}: give {_say_number(kind)}") from error
     else:
         return convert(context, value)
     return parameter.callback(context, parameter, taken) if parameter.callback else taken
+
+
+def _say_number(kind: Any) -> str:
+    """What an option of numbers takes: `a whole number from 0 to 65,535`."""
+    least, most = kind.parameter_info.min, kind.parameter_info.max
+    if most is not None:
+        return f"{NUMBERS[kind.annotation]} from {least:,g} to {most:,g}"
+    return NUMBERS[kind.annotation] + ("" if least is None else f" of {least:,g} or more")

@@ -125,7 +125,7 @@ class Bars(_CellWatcher):
 
     def report_resumed(self, name: str, finished: int, shards: int) -> None:
         """Says what an earlier run had finished."""
-        self.say(f"{name}: {finished} of {number_of(shards, 'shard')} were already done")
+        self.say(f"{name}: {finished} of {number_of(shards, 'shard')} already done")
 
     def say(self, line: str) -> None:
         """Prints a line above the bars."""

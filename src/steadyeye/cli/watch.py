@@ -163,7 +163,7 @@ def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> b
     from steadyeye.watch.session import Watch
     from steadyeye.watch.webhook import Webhooks
 
-    webhooks = Webhooks(options.webhook or ())
+    webhooks = Webhooks(options.webhook or (), _say_at)
     model = _build_model(settings)
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -185,7 +185,6 @@ def _watch(settings: "WatchSettings", folder: Path, options: ServerOptions) -> b
             _say_at(f"metrics: {server.address_of(stack.enter_context(endpoint))}metrics")
         _say_at(f"watching {watched.latest['source']} with {model.name}; stored in {folder}")
         watched.run()
-    watched.say_notes()
     _say_result(watched)
     return watched.was_broken
 

@@ -55,14 +55,12 @@ class ExplainedPair:
     def _read(self, task_: Task) -> Predictions:
         return read(place(self.asking.job.out) / "cells" / task_.folder)
 
-    def subject(self) -> Subject | None:
-        """What the probes are made of; None where nothing is to be explained."""
+    def subject(self) -> Subject:
+        """What the probes are made of."""
         how, seed = self.asking, self.asking.job.seed
         predictions = self._read(self.base)
         control = self._read(self.reference) if self.reference else None
         chosen_targets = targets(predictions, control, how.score, how.limit, seed)
-        if not any(target.cause for target in chosen_targets):
-            return None
         model = lower_threshold(self.base.model)  # type: ignore[arg-type]
         source = self.reference.source if self.reference else None
         sealed = partial(self._seal_probe, model)
@@ -200,8 +198,8 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     """Evaluates the data, then every probe of the mistakes found; stopped, it goes on.
 
     Where one probe cannot be made, the others are, and the headline says why. Raises `UsageError`
-    where no model makes a confident mistake, where no probe can be made, and where the folder holds
-    another explanation.
+    where no model makes a confident mistake, unless a probe compares the data with the reference,
+    where no probe can be made, and where the folder holds another explanation.
     """
     plan, how = explanation.plan, explanation.how
     out = place(plan.job.out)
@@ -213,14 +211,7 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     with hold_run(out) as claim, closing_store(store, watcher.say):
         cells = Cells(plan.job, out, engine, claim, watcher)
         explained_pairs = _pairs(explanation, store, cells)
-        subjects = [
-            (pair, subject) for pair in explained_pairs if (subject := pair.subject()) is not None
-        ]
-        if not subjects:
-            raise UsageError(
-                f"no model makes a mistake with a score above {how.score:g} on this data; lower "
-                "--score or give other data"
-            )
+        subjects = [(pair, pair.subject()) for pair in explained_pairs]
         tasks, refusals = _run_probes(subjects, list(filter(None, explanation.probes.values())))
         sources |= {probe_task.source.fingerprint: probe_task.source for probe_task in tasks}
         _write_record(out, how, before, [probe_task.folder for probe_task in tasks])
@@ -240,8 +231,16 @@ def _run_probes(
 ) -> tuple[list[Task], tuple[str, ...]]:
     """The tasks of all probes, their cells sealed, and a line on each that cannot be made."""
     tasks, refusals = [], []
+    # what compares the data with a reference explains no single mistake
+    always = [s for s in specs if "reference" in read_needs(plugins.load("probes", s.name))]
+    wrong = {pair for pair, subject in subjects if any(t.cause for t in subject.targets)}
+    if not wrong and not always:
+        raise UsageError(
+            f"no model makes a mistake with a score above {subjects[0][1].score:g} on this data; "
+            "lower --score or give other data"
+        )
     for pair, subject in subjects:
-        for spec in specs:
+        for spec in specs if pair in wrong else always:
             try:
                 tasks.append(pair.run_probe(subject, spec))
             except ProbeError as error:

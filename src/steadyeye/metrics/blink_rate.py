@@ -7,7 +7,7 @@ from steadyeye.metrics.sequences.object_steadiness import compare_values, count_
 from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
-@needs("group", "scene", "frame", "seconds", when=can_follow)
+@needs("detections", "group", "scene", "frame", "seconds", when=can_follow)
 @compare_by(compare_values(find_lost), lower=True)
 def blink_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of an object's frames, from its first to its last detection, without a detection.

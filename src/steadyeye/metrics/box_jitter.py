@@ -7,7 +7,7 @@ from steadyeye.metrics.sequences.object_steadiness import compare_values, find_m
 from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
-@needs("group", "scene", "frame", "seconds", when=can_follow)
+@needs("detections", "group", "scene", "frame", "seconds", when=can_follow)
 @compare_by(compare_values(find_moves), lower=True)
 def box_jitter(predictions: Predictions, score: float = SCORE) -> Result:
     """The mean distance of a box's centre from its smoothed path, as a share of √area.

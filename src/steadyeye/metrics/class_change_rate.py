@@ -11,7 +11,7 @@ from steadyeye.metrics.sequences.object_steadiness import (
 from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
-@needs("group", "scene", "frame", "seconds", when=can_follow)
+@needs("detections", "group", "scene", "frame", "seconds", when=can_follow)
 @compare_by(compare_values(find_class_changes), lower=True)
 def class_change_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of consecutive detections of one object whose classes differ; n counts pairs.

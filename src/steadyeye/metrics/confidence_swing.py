@@ -11,7 +11,7 @@ from steadyeye.metrics.sequences.object_steadiness import (
 from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
-@needs("group", "scene", "frame", "seconds", when=can_follow)
+@needs("detections", "group", "scene", "frame", "seconds", when=can_follow)
 @compare_by(compare_values(find_swings), lower=True)
 def confidence_swing(predictions: Predictions, score: float = SCORE) -> Result:
     """The mean |Δ score| of an object between neighbouring frames, 0…1; n counts pairs.

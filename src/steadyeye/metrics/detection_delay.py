@@ -6,7 +6,7 @@ from steadyeye.metrics.sequences.first_detections import measure_delay
 from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
-@needs("group", "scene", "frame", "seconds", when=can_follow)
+@needs("detections", "group", "scene", "frame", "seconds", when=can_follow)
 def detection_delay(predictions: Predictions, score: float = SCORE) -> Result:
     """The median time from the first box of 0.1 at an object's place to its first detection.
 

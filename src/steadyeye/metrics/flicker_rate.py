@@ -11,7 +11,7 @@ from steadyeye.metrics.sequences.object_steadiness import (
 from steadyeye.metrics.sequences.tracklets import SCORE, can_follow
 
 
-@needs("group", "scene", "frame", "seconds", when=can_follow)
+@needs("detections", "group", "scene", "frame", "seconds", when=can_follow)
 @compare_by(compare_values(find_flickers), lower=True)
 def flicker_rate(predictions: Predictions, score: float = SCORE) -> Result:
     """The share of objects that are detected in at most two consecutive frames, and never again.

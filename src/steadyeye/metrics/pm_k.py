@@ -61,8 +61,8 @@ def _notes(sets: PmSets) -> tuple[str, ...]:
     empty = int((sets.neighbours == 0).sum())
     if empty:
         notes.append(
-            f"{empty} of {number_of(len(sets), 'set')} have no neighbour and count as their anchor "
-            "alone"
+            f"{empty:,} of {number_of(len(sets), 'set')} without a neighbour, of which the anchor "
+            "alone counts"
         )
     if sets.lost_anchors:
         notes.append(

@@ -65,6 +65,6 @@ def _notes(share: NDArray[np.float64], lone: NDArray[np.bool_]) -> tuple[str, ..
         return ()
     released = float(np.where(lone, 1.0, share).mean())
     return (
-        f"{int(lone.sum())} of {number_of(len(lone), 'set')} have no neighbour and count as their "
-        f"anchor alone; the released scorer counts them as right, which gives {released:.4f}",
+        f"{int(lone.sum()):,} of {number_of(len(lone), 'set')} without a neighbour, of which the "
+        f"anchor alone counts; the released scorer counts these as right: {released:.4f}",
     )

@@ -131,6 +131,12 @@ def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:
     return read_arrow(path, content)
 
 
+def _list_columns(stored: Sequence[str], boxes: CellBoxes) -> tuple[str, ...]:
+    """The columns of a cell; detections are one also where there are no true boxes."""
+    detections = () if boxes.raw_detections is None else ("detections",)
+    return tuple(dict.fromkeys((*stored, *detections)))
+
+
 def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
     """The predictions of a cell; `table`: its columns that are not of boxes."""
     ids = _read_texts(table["id"])
@@ -147,7 +153,7 @@ def _predictions(cell: Cell, table: pa.Table, boxes: CellBoxes) -> Predictions:
         data=identity["data"]["name"],
         classes=tuple(identity["classes"]),
         model_classes=tuple(identity["model"]["classes"]),
-        columns=tuple(identity["data"]["columns"]),
+        columns=_list_columns(identity["data"]["columns"], boxes),
         ids=ids,
         groups=_read_texts(table["group"]),
         truth=membership(table["truth"], len(identity["classes"])),

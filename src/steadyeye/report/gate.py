@@ -36,10 +36,14 @@ REACH = {
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The metrics on which a model may be worse than its base by at most `drop`."""
+    """The metrics on which a model may be worse than its base by at most `drop`.
+
+    `is_percent`: whether that was written with %.
+    """
 
     specs: tuple[Spec, ...]
     drop: float
+    is_percent: bool = False
 
 
 def requirement(text: str) -> Requirement:
@@ -83,7 +87,7 @@ def tolerance(
         raise UsageError("--against needs metrics; give --metrics or --require")
     for spec in specs:
         metric(spec)
-    return Tolerance(tuple(specs), parse_number(drop))
+    return Tolerance(tuple(specs), parse_number(drop), drop.strip().endswith("%"))
 
 
 def gate(
@@ -111,7 +115,7 @@ def gate(
                 verdicts.append(_check_requirement(table, item, least))
         if tolerance is not None:
             pair = common([table, _base(table, tables, base)])
-            verdicts += [_check_drop(pair, spec, tolerance.drop, least) for spec in tolerance.specs]
+            verdicts += [_check_drop(pair, spec, tolerance, least) for spec in tolerance.specs]
     return tuple(verdicts)
 
 
@@ -119,7 +123,7 @@ def _needs_study(item: Requirement, table: Predictions) -> bool:
     """Whether labels that a table does not have are needed to tell a requirement."""
     if item.spec.name in OF_IMAGES:
         return True
-    return "truth" in lacks(metric(item.spec), table.columns) and not table.truth.any()
+    return lacks(metric(item.spec), table.columns) == ["truth"] and not table.truth.any()
 
 
 def _check_requirement(table: Predictions, required: Requirement, least: int) -> GateVerdict:
@@ -167,9 +171,11 @@ def _check_reach(required: Requirement, result: Result) -> None:
         raise UsageError(f"'{required}': {kind}; write {number / 100:g} or {number:g}%")
 
 
-def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> GateVerdict:
-    """The verdict on a model being worse than its base by no more than `drop`."""
-    new, old = pair
+def _check_drop(
+    pair: Sequence[Predictions], spec: Spec, allowance: Tolerance, least: int
+) -> GateVerdict:
+    """The verdict on a model being worse than its base by no more than is allowed."""
+    (new, old), drop = pair, allowance.drop
     result = _result(new, spec)
     unlike = _unlike(result, _result(old, spec), old)
     if unlike and not ask(spec).judged:
@@ -178,7 +184,11 @@ def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int
             f"{result.classes or 0:,}: with fewer classes a prediction changes less often; leave "
             f"{spec} out of --metrics"
         )
-    if result.unit != "rank" and drop > 1:
+    if result.unit not in REACH and allowance.is_percent:
+        raise UsageError(
+            f"--max-drop {100 * drop:g}%: {spec.name} is no share; write its number without %"
+        )
+    if result.unit in REACH and drop > 1:
         raise UsageError(
             f"--max-drop {drop:g}: shares are in 0…1; write {drop / 100:g} or {drop:g}%"
         )

@@ -339,7 +339,7 @@ def build_costs(costs: Sequence[ModelCost], results: int) -> Section:
         return Section(title=title, topic=Topic.COMPARED, place=50, text=(text,))
     lacking = results - len({(cost.model, cost.data) for cost in costs})
     missing = (
-        f" {lacking} of {number_of(results, 'result')} have no time on record: their predictions "
+        f" {lacking} of {number_of(results, 'result')} without a time on record: their predictions "
         "came from the cache, from files, or from a run that was resumed."
         if lacking > 0
         else ""

@@ -97,6 +97,8 @@ def _scale_sample(factor: float, several: int, n: int) -> str:
     if several == 1:
         return _describe_needed(math.ceil(factor * n), "samples", n, one_video=True)
     noun = "videos" if several < n else "samples"
+    if not math.isfinite(factor):
+        return f"{several:,} {noun} are too few for an interval; more are needed"
     return _describe_needed(math.ceil(factor * several), noun, several, one_video=False)
 
 

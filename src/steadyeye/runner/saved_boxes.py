@@ -115,7 +115,7 @@ def doubles(entries: SavedEntries, of_sample: Grouping) -> tuple[str, ...]:
     if not more:
         return ()
     return (
-        f"{more:,} of {number_of(len(entries), 'detection')} are in the file twice; each counts, "
+        f"{more:,} of {number_of(len(entries), 'detection')} in the file twice; each counts, "
         "as a false positive if the other one found the object",
     )
 

@@ -75,10 +75,8 @@ def _way_notes(words: str, ways: Sequence[tuple[str, NDArray[np.int32]]]) -> tup
         return ()
     own, plain = (dict(ways)[key] for key in (words, "image_id"))
     other = int(((plain >= 0) & (plain != own)).sum())
-    more = (
-        f"; {other:,} of their image_id values are ids of other images in the data" if other else ""
-    )
-    return (f"{len(own):,} detections are matched to images by {words}{more}",)
+    more = f"; as ids, {other:,} of them would be of other images" if other else ""
+    return (f"{number_of(len(own), 'detection')} matched to images by {words}{more}",)
 
 
 def _lack_notes(sample: NDArray[np.int32], source: Source) -> tuple[str, ...]:

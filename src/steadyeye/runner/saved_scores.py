@@ -56,6 +56,11 @@ def load(path: Place, classes: Classes | None) -> SavedPredictions:
     answers = parse_json(text, f"the predictions '{path}'", lambda pairs: _once(path, pairs))
     if not isinstance(answers, dict) or not answers:
         raise UsageError(f"'{path}' must be a JSON object, sample id → scores, index or class name")
+    if {"images", "annotations"} <= answers.keys():
+        raise UsageError(
+            f"'{path}' holds the true boxes of a COCO data set, not detections; give it as --data "
+            "\"coco(annotations='…')\", and a list of {image_id, category_id, bbox, score} here"
+        )
     mark = fingerprint(text)
     return SavedPredictions(path.stem, classes, mark, {"saved predictions": path.name}, answers)
 

@@ -213,9 +213,11 @@ def _onnx_spec(path: Path) -> str:
     width = session.described_outputs[0].shape[-1:]
     if width != (None,) and is_classifier(session):
         names = read_names(session.metadata)
-        # the file names them itself
-        known = {} if len(names) == width[0] != IMAGENET else {"classes": _class_file(path, *width)}
-        return str(Spec("onnx", {"path": str(path), **known}))
+        beside = _beside(path, *width)
+        # the file names them itself, or they are taken for ImageNet-1k's, which the run says
+        known = not beside and width[0] in (len(names), IMAGENET)
+        classes = {} if known else {"classes": _class_file(path, *width)}
+        return str(Spec("onnx", {"path": str(path), **classes}))
     return _detector_spec(path, session)
 
 

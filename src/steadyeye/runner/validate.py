@@ -23,6 +23,30 @@ from steadyeye.runner.task import NO_ACCURACY, Task, distinct, task
 
 Outcome = TypeVar("Outcome")
 
+NEEDED = {
+    "truth": "labels",
+    "boxes": "true boxes",
+    "detections": "a detector",
+    "tracks": "true tracks of objects",
+    "group": "videos or sets of frames",
+    "frame": "videos or sets of frames",
+    "offset": "sets of neighbouring frames",
+    "scene": "videos frame by frame",
+    "seconds": "videos frame by frame",
+    "operator": "a sweep of degraded images",
+    "level": "a sweep of degraded images",
+    "profile": "a sweep of every level",
+}
+"""Column → what predictions need so that they have it."""
+
+IMPLIED = {
+    "tracks": ("boxes", "group", "frame"),
+    "offset": ("group", "frame"),
+    "scene": ("group", "frame"),
+    "operator": ("profile",),
+}
+"""Column → those that all predictions with it have."""
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -132,8 +156,16 @@ def check_fits(spec: Spec, table: Predictions, cure: str) -> Metric:
     if readable(plugin, columns):
         return plugin
     missing = lacks(plugin, columns)
-    reason = f"needs {', '.join(missing)}" if missing else "is no metric of degraded images"
+    reason = f"needs {_say_needed(missing)}" if missing else "is no metric of degraded images"
     raise UsageError(f"{spec} {reason}: it does not apply to {table.model} on {table.data}; {cure}")
+
+
+def _say_needed(missing: Sequence[str]) -> str:
+    """What is needed for columns that are missing: `true boxes and a detector`."""
+    implied = {name for other in missing for name in IMPLIED.get(other, ())}
+    names = [name for name in missing if name not in implied]
+    *first, last = dict.fromkeys(NEEDED.get(name, f"the column '{name}'") for name in names)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def available(columns: Sequence[str]) -> tuple[Spec, ...]:
@@ -186,9 +218,10 @@ def _metric(
         if job.operators and not missing and not readable(plugin, columns):
             raise UsageError(f"{spec.name} is no metric of degraded images; leave it out")
         if missing:
+            cure = " or give labels" if "truth" in missing else ""
             raise UsageError(
-                f"{spec.name} needs {', '.join(missing)}, which '{text}' does not have; "
-                "leave the metric out or give labels"
+                f"{spec.name} needs {_say_needed(missing)}: it does not apply to '{text}'; leave "
+                f"the metric out{cure}"
             )
 
 

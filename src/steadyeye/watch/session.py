@@ -80,7 +80,7 @@ class Watch:
         self.memory = read_memory(settings, model, out)
         self.memory.starts += 1
         self.ring = FrameRing(out / "frames", settings.keep)
-        self.webhooks = Webhooks(())
+        self.webhooks = Webhooks((), say)
         self.feed = feed(self.memory)
         self.observer = Observer(
             self.names, settings.block, self.memory.reference, self.feed.has_timestamps
@@ -251,14 +251,12 @@ class Watch:
         self.latest = self.describe()
 
     def _list_notes(self) -> list[str]:
-        """What is not measured, written or sent now, and why."""
-        counts, webhooks = self.memory.counts, self.webhooks
+        """What is not measured or written now, and why."""
+        counts = self.memory.counts
         notes = {
             SPARSE: self._is_sparse,
             DAMAGED: counts.damaged > counts.received / 100,
             self._fault: self._fault,
-            f"{number_of(webhooks.failed, 'post')} of alerts did not arrive; the last error was of "
-            f"{webhooks.last_error}": webhooks.failed,
         }
         return [note for note, applies in notes.items() if applies]
 

@@ -3,7 +3,7 @@
 import json
 from base64 import b64encode
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Condition, Thread
 from time import monotonic
 from typing import Any
@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.watch.frames import redact
 
 TIMEOUT = 5.0
@@ -32,10 +33,16 @@ class _NoRedirects(HTTPRedirectHandler):
 class Webhooks:
     """Posts events in a thread of its own, so that a slow address holds up no frame.
 
-    `failed`: events that were given up. Raises `UsageError` for what is no http(s) address.
+    `say`: prints a line; of each event that is given up, and of their number at the end.
+    `failed`: that number. Raises `UsageError` for what is no http(s) address.
     """
 
-    def __init__(self, addresses: Sequence[str], waits: Sequence[float] = WAITS) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        say: Callable[[str], None],
+        waits: Sequence[float] = WAITS,
+    ) -> None:
         for address in addresses:
             parts = urlsplit(address)
             if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -43,9 +50,8 @@ class Webhooks:
                     f"'{redact(address)}' is no address to post to; give one that begins with "
                     "http:// or https://"
                 )
-        self.addresses, self.waits = tuple(addresses), tuple(waits)
+        self.addresses, self.say, self.waits = tuple(addresses), say, tuple(waits)
         self.sent = self.failed = 0
-        self.last_error = ""
         self._opener = build_opener(_NoRedirects)
         self._events: deque[tuple[str, bytes]] = deque()
         self._change = Condition()
@@ -78,8 +84,9 @@ class Webhooks:
             self._events.clear()
             self._over = True
             self._change.notify_all()
-        if self._thread is not None:
-            self._thread.join(1)  # what it gives up counts
+            self._change.wait_for(lambda: not self._busy, 1)
+        if self.failed:
+            self.say(f"{self.failed} of {number_of(self.failed + self.sent, 'post')} not delivered")
 
     def _run(self) -> None:
         while True:
@@ -97,14 +104,15 @@ class Webhooks:
                 self._change.notify_all()
 
     def _send(self, address: str, content: bytes) -> bool:
-        for wait in (*self.waits, None):
+        for tries, wait in enumerate((*self.waits, None), 1):
             try:
                 with self._opener.open(_make_request(address, content), timeout=TIMEOUT):
                     return True
             except (OSError, ValueError) as error:
-                reason = error.reason if isinstance(error, URLError) else error
-                self.last_error = f"{redact(address)}: {reason}"
-            if wait is not None and self._wait(wait):
+                reason = error.reason if type(error) is URLError else error
+            if wait is None or self._wait(wait):
+                times = "once" if tries == 1 else f"{tries} times"
+                self.say(f"alert not delivered to {redact(address)}, tried {times}: {reason}")
                 break
         return False
 

@@ -122,9 +122,7 @@ def test_a_repeated_annotation_counts_once_as_by_pycocotools(tmp_path):
     assert mean_ap(table).value != pytest.approx(
         reference(tmp_path, twice, draw_detections(once)), abs=1e-3
     )
-    assert any(
-        note.startswith("12 of 42 annotations are in the file twice") for note in table.notes
-    )
+    assert any(note.startswith("12 of 42 annotations in the file twice") for note in table.notes)
 
 
 def test_two_objects_in_one_box_stay_two_where_their_masks_differ(tmp_path):
@@ -213,7 +211,7 @@ def test_names_are_read_without_the_blanks_around_them_and_a_bom_is_none(tmp_pat
 def test_images_that_are_one_file_are_noted(tmp_path):
     same = [*IMAGES, {"id": 4, "file_name": "001.jpg"}]
     notes = coco(write_truth(tmp_path, images=same)).notes
-    assert any("1 image files are listed more than once" in note for note in notes)
+    assert any("1 image file listed more than once" in note for note in notes)
 
 
 def test_a_repeated_image_is_refused(tmp_path):
@@ -261,7 +259,7 @@ def test_a_polygon_of_yolo_counts_as_the_box_around_it(yolo):
 def test_a_repeated_line_of_yolo_counts_once(yolo):
     source = yolo("0 .5 .5 .2 .2\n0 .5 .5 .2 .2\n1 .5 .5 .2 .2\n")
     assert source[0].boxes.labels.tolist() == [0, 1]
-    assert any(note.startswith("1 of 3 boxes are in the file twice") for note in source.notes)
+    assert any(note.startswith("1 of 3 boxes in the file twice") for note in source.notes)
 
 
 def test_numbers_of_yolo_names_decide_not_their_order(yolo):
@@ -307,12 +305,12 @@ def test_voc_reads_names_without_blanks_and_objects_once(tmp_path):
     source = voc(tmp_path)
     assert source.classes.names == ("sofa",)
     assert source[0].boxes.boxes.tolist() == [[0, 0, 9, 9], [1, 0, 9, 9]]
-    assert any(note.startswith("1 of 3 boxes are in the file twice") for note in source.notes)
+    assert any(note.startswith("1 of 3 boxes in the file twice") for note in source.notes)
 
 
 def test_voc_that_counts_from_zero_is_noted(tmp_path):
     xml(tmp_path, "a", ("sofa", 0, 3, 9, 9), ("sofa", 1, 1, 9, 9))
-    assert any(note.startswith("1 of 2 boxes have xmin or ymin 0") for note in voc(tmp_path).notes)
+    assert any(note.startswith("1 of 2 boxes with xmin or ymin 0") for note in voc(tmp_path).notes)
 
 
 def test_images_of_voc_without_a_file_are_counted(tmp_path):
@@ -387,7 +385,7 @@ def test_boxes_of_a_csv_count_once_and_lose_blanks(tmp_path):
     boxes = box_file.read(str(tmp_path / "boxes.csv"))
     assert boxes.classes.names == ("car",)
     assert boxes.at("a.mp4", 0).crowd.tolist() == [False, True]
-    assert boxes.notes(["a.mp4"])[0].startswith("1 of 3 boxes are in the file twice")
+    assert boxes.notes(["a.mp4"])[0].startswith("1 of 3 boxes in the file twice")
 
 
 def test_a_crowd_that_is_neither_is_refused(tmp_path):
@@ -470,7 +468,7 @@ def test_predictions_of_ultralytics_are_read_as_they_are_meant(yolo_data, first,
     assert mean_ap(table).value == 1
     if first != 1:
         assert any("read as counted from 1" in note for note in table.notes)
-    assert any("are matched to images by" in note for note in table.notes)
+    assert any("matched to images by" in note for note in table.notes)
 
 
 def test_ids_that_are_numbers_of_other_files_do_not_mislead(yolo_data):
@@ -483,7 +481,7 @@ def test_ids_that_are_numbers_of_other_files_do_not_mislead(yolo_data):
     table = score(folder, spec, ultralytics(images, annotations))
     assert mean_ap(table).value == 1
     note = next(note for note in table.notes if "matched to images by file_name" in note)
-    assert "32 of their image_id values are ids of other images" in note
+    assert "as ids, 32 of them would be of other images" in note
 
 
 def test_results_of_coco_stay_what_they_are_as_by_pycocotools(yolo_data):
@@ -589,7 +587,7 @@ def test_images_without_a_detection_and_detections_that_stand_twice_are_noted(yo
     table = score(folder, as_coco(folder, images, annotations, 1), [*entries[4:], entries[-1]])
     notes = "\n".join(table.notes)
     assert "no detection in the file for 1 of 8 images, first '1'" in notes
-    assert "1 of 29 detections are in the file twice; each counts" in notes
+    assert "1 of 29 detections in the file twice; each counts" in notes
 
 
 @pytest.mark.parametrize(

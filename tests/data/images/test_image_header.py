@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 from PIL import Image as Pillow
+from PIL import ImageOps
 
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.data.images import image_file, image_header
@@ -231,3 +232,20 @@ def test_bytes_packed_a_thousandfold_are_not_kept():
     before = read_peak()
     image_file.strip_png_chunks(cut)
     assert read_peak() - before < 2**26
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "TIFF"])
+def test_pixels_are_read_as_stored_and_a_tiff_file_as_it_is_turned(form, turn, tmp_path):
+    pixels = np.zeros((40, 60, 3), np.uint8)
+    pixels[:20, :30], pixels[20:, 30:], pixels[:20, 30:] = (250, 0, 0), (0, 0, 250), (0, 250, 0)
+    exif = Pillow.Exif()
+    exif[0x0112] = turn
+    path = tmp_path / f"x.{form.lower()}"
+    options = {"lossless": True} if form == "WEBP" else {"quality": 100, "subsampling": 0}
+    Pillow.fromarray(pixels).save(path, form, exif=exif, **({} if form == "TIFF" else options))
+    turned = np.asarray(ImageOps.exif_transpose(Pillow.open(path)))
+    read = image_file.read(path)
+    expected = turned if form == "TIFF" else pixels
+    assert image_file.size(path) == read.shape[:2] == expected.shape[:2]
+    assert np.abs(read.astype(int) - expected).max() < 12

@@ -199,7 +199,7 @@ def test_absent_images_are_missing_or_left_out(folder):
     assert source[1].boxes.boxes.tolist() == [[7.5, 0, 15, 20]]
     assert read_verified(source, "0b") == {*NAMES} - {"Dog", "Human head"}
     assert source.notes[-2:] == (
-        "1 of 3 listed images are not there, left out",
+        "1 of 3 listed images left out: not there",
         "1 image of the folder not listed, left out, first 'e5'",
     )
 
@@ -314,7 +314,7 @@ def test_a_repeated_box_counts_once(folder, monkeypatch):
             assert own_boxes == list(distinct[id_])
         total = sum(map(len, distinct.values()))
         assert total < 400
-        assert f"{400 - total} of 400 boxes are in the file twice" in source.notes[-1]
+        assert f"{400 - total} of 400 boxes in the file twice" in source.notes[-1]
 
 
 def test_a_packed_file_and_other_blocks_are_the_same_data(folder, monkeypatch):

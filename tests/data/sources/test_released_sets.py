@@ -191,7 +191,7 @@ def test_the_last_review_of_a_pair_holds_and_keys_may_have_folders(metadata):
     )
     sets = sets_of(ytbb_robust(str(metadata.parent), sets=[name, other]))
     assert {name: set(sets[name]), other: set(sets[other])} == {name: {0, 1}, other: {0, 2}}
-    assert "2,167 kept anchors have no reviewed pair" in " ".join(
+    assert "2,167 kept anchors without a reviewed pair" in " ".join(
         ytbb_robust(str(metadata.parent)).notes
     )
 

@@ -169,7 +169,7 @@ def test_a_part_that_is_reviewed_says_so(tmp_path):
         export_set(c, folder, review.plan, tmp_path / "out", partial=True)
     part = reviewed(root=str(tmp_path / "out"))
     assert (part.name, len(part)) == ("setB, partly reviewed", 3)
-    assert "7 of 10 frames are not decided yet" in " ".join(part.notes)
+    assert "7 of 10 frames not decided yet" in " ".join(part.notes)
     assert reviewed(root=str(tmp_path / "set")).name == "setB"
     every = reviewed(root=str(tmp_path / "out"), review=False)
     assert (every.name, len(every)) == ("setB, unreviewed", 10)

@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from tiny_files import write_video
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
@@ -33,17 +34,50 @@ def test_image_folder_names_classes_by_folder(photos):
 
 
 @pytest.mark.parametrize(
-    ("names", "are"), [(["a.gif"], "1 image is"), (["b.HEIC", "a.gif"], "2 images are")]
+    ("names", "count"), [(["a.gif"], "1 file"), (["b.HEIC", "a.gif"], "2 files")]
 )
-def test_photos_of_a_kind_that_is_not_read_are_in_the_notes(photos, names, are):
+def test_photos_of_a_kind_that_is_not_read_are_in_the_notes(photos, names, count):
     assert len(build(f"image_folder(root='{photos}')").notes) == 1
     for name in names:
         (photos / "parrot" / name).write_bytes(b"GIF89a")
     source = build(f"image_folder(root='{photos}')")
     assert len(source) == 3
     assert source.notes[1] == (
-        f"{are} left out, first 'parrot/a.gif': the format is not read; convert to JPEG or PNG"
+        f"{count} left out, first 'parrot/a.gif': no image by its name; convert what is one to "
+        "JPEG or PNG"
     )
+
+
+@pytest.mark.parametrize("kind", ["every_frame(path='{}')", "video(path='{}', anchors=1, k=1)"])
+def test_files_beside_videos_that_are_none_are_in_the_notes(kind, tmp_path):
+    write_video(tmp_path / "clip.mp4")
+    note = "left out, first"
+    assert note not in " ".join(build(kind.format(tmp_path)).notes)
+    for name in ("b.gif", "notes.txt", "clip.json", ".DS_Store", "LICENSE"):
+        (tmp_path / name).write_bytes(b"GIF89a")
+    notes = build(kind.format(tmp_path)).notes
+    assert notes[-1] == (
+        "2 files left out, first 'b.gif': no video by its name; convert what is one to MP4"
+    )
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "every_frame(path='{}', fps=25)",
+        "frames(path='{}', anchors=1, k=1)",
+        "photo_bursts(path='{}', by='folder')",
+    ],
+)
+def test_files_beside_frames_that_are_no_images_are_in_the_notes(kind, photos):
+    for number in range(4):
+        shutil.copy(photos / "owl.jpg", photos / "parrot" / f"owl{number}.jpg")
+    for path in (photos / "owl.jpg", photos / "parrot" / "parrot.jpg"):
+        path.unlink()
+    shutil.rmtree(photos / "n07697537")
+    (photos / "parrot" / "owl4.heic").write_bytes(b"")
+    notes = build(kind.format(photos)).notes
+    assert any(note.startswith("1 file left out, first 'parrot/owl4.heic'") for note in notes)
 
 
 def test_image_folder_takes_a_class_list_by_name_or_wordnet_id(photos):

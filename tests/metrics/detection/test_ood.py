@@ -36,7 +36,7 @@ OF_BOXES = [
     (kind, name)
     for kind in ("metrics", "analyses")
     for name in plugins.names(kind)
-    if "detections" in (plugins.declaration(kind, name).columns or ())
+    if {"boxes", "detections"} <= {*(plugins.declaration(kind, name).columns or ())}
 ]
 ABOUT_OOD = ("confusion_pairs", "map_without_ood", "published_nao")
 

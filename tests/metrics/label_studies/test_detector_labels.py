@@ -301,7 +301,7 @@ def test_images_without_a_prediction_are_left_out_and_reported():
     assert study.notes == ("2 images left out: no prediction",)
     assert len(study.sets) == len(study.candidates) == 8
     truth = write_truth(table, shows)
-    with pytest.raises(UsageError, match=r"2 of 10 labels are of sets that street does not have"):
+    with pytest.raises(UsageError, match=r"street does not have the sets of 2 of 10 labels"):
         judge(study, truth)
     rows = [row for row in range(10) if row not in (3, 4)]
     wrong = np.array(list_wrong("image_error_rate", shows, detects, 0.5))[rows].sum()

@@ -5,6 +5,8 @@ Weights are random: nothing is downloaded.
 
 import importlib
 import json
+import socketserver
+import threading
 
 import numpy as np
 import pytest
@@ -96,6 +98,35 @@ def test_a_torchvision_of_another_torch_is_reported_in_one_line(monkeypatch):
         with pytest.raises(UsageError, match="needs a torchvision built for this torch") as error:
             imports.library(name)
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "options"),
+    [
+        ("hf", {"name": "microsoft/resnet-50"}),
+        ("timm", {"name": "resnet10t"}),
+        ("zero_shot", {"name": "openai/clip-vit-base-patch32", "classes": "imagenet1k"}),
+        ("zero_shot_detector", {"name": "google/owlvit-base-patch32", "classes": "coco"}),
+    ],
+)
+def test_a_hub_that_hangs_up_is_asked_twice_and_not_for_each_file(
+    plugin, options, tmp_path, monkeypatch
+):
+    calls = []
+
+    class HangUp(socketserver.BaseRequestHandler):
+        def handle(self):
+            calls.append(self.client_address)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), HangUp) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", url)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+        with pytest.raises(UsageError, match=f"cannot reach {url} for '.*{options['name']}"):
+            build(plugin, **options)
+        server.shutdown()
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize("mode", ["squash", "center", "border"])

@@ -538,7 +538,7 @@ def test_samples_that_one_model_could_not_predict_are_left_out_for_all():
     assert {b.metric: b.standings[0].result.n for b in leaderboards.boards}["accuracy"] == 2
     first, second = common([whole.predictions, broken.predictions])
     assert first.valid.tolist() == second.valid.tolist() == broken.predictions.valid.tolist()
-    assert "2 samples without a prediction from every model" in " ".join(
+    assert "2 samples left out of this comparison: no prediction" in " ".join(
         comparison([whole, broken]).text
     )
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from steadyeye.core.errors import unknown
 from steadyeye.core.plugins import not_installed
+from steadyeye.core.storage.hub import check_hub
 from steadyeye.core.storage.retry import StorageError, no_bucket, retry_request
 
 BUFFER = 1 << 20  # bytes a request when a file is read piece by piece
@@ -250,6 +251,8 @@ class Remote:
 
     def _ask(self, verb: str, action: Callable[[Any], Result]) -> Result:
         store = filesystem(self.url)
+        if self.url.startswith("hf://"):
+            check_hub(store.endpoint)
         return retry_request(lambda: action(store), f"{verb} '{self.url}'")
 
     def _in_bucket(self, verb: str, action: Callable[[Any], Result]) -> Result:

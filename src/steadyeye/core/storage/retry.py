@@ -37,25 +37,24 @@ class StorageError(UsageError):
     """A store that does not answer, refuses, or is gone: no fault of any one sample."""
 
 
-def retry_request(action: Callable[[], Result], doing: str) -> Result:
-    """The result of `action`, tried up to 8 times with growing pauses where a fault may pass.
+def retry_request(action: Callable[[], Result], doing: str, tries: int = TRIES) -> Result:
+    """The result of `action`, tried `tries` times with growing pauses where a fault may pass.
 
     `doing`: such as "read 's3://bucket/key'", for the error. Raises `FileNotFoundError` and
     `FileExistsError` as they are, and `StorageError` for a store that refuses (at once) or that
     does not answer (after the last try).
     """
-    for turn in range(TRIES):
+    for turn in range(tries):
         try:
             return action()
         except Exception as error:
             if not is_transient(error):
                 raise _translate_error(doing, error) from error
             last = error
-        if turn + 1 < TRIES:
+        if turn + 1 < tries:
             time.sleep(draw_pause(turn))
     raise StorageError(
-        f"cannot {doing}: {describe_error(last)}, {TRIES} times over; "
-        f"when the store answers: {AGAIN}"
+        f"cannot {doing}: {describe_error(last)}, {tries} times over; when it answers: {AGAIN}"
     ) from last
 
 

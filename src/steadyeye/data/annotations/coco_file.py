@@ -170,7 +170,7 @@ def _repeats(more: int, total: int) -> tuple[str, ...]:
     if not more:
         return ()
     return (
-        f"{more:,} of {total:,} annotations are in the file twice, with the same "
+        f"{more:,} of {number_of(total, 'annotation')} in the file twice, with the same "
         "image, class, box and mask; each counts once",
     )
 
@@ -181,7 +181,7 @@ def _same_files(images: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     if not twice:
         return ()
     return (
-        f"{len(twice):,} image files are listed more than once under different ids, first "
+        f"{number_of(len(twice), 'image file')} listed more than once under different ids, first "
         f"'{twice[0]}'; each is judged by the boxes of its own id alone",
     )
 

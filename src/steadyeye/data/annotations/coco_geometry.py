@@ -52,7 +52,7 @@ def repeats(more: int, of: int) -> tuple[str, ...]:
     if not more:
         return ()
     return (
-        f"{more:,} of {number_of(of, 'box')} are in the file twice, with the same image, class "
+        f"{more:,} of {number_of(of, 'box')} in the file twice, with the same image, class "
         "and corners; each counts once",
     )
 

@@ -136,7 +136,8 @@ class ImageFile:
 def read(path: Place) -> Image:
     """The image in a file, (h, w, 3) uint8 RGB; EXIF rotation is not applied, as in training code.
 
-    Raises `SampleError` for a file that is missing, truncated or no image.
+    That of a TIFF or AVIF file is, as every decoder applies it. Raises `SampleError` for a file
+    that is missing, truncated or no image.
     """
     return decode(read_content(path), str(path))
 

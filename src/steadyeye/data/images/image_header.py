@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from types import MappingProxyType
 
+from steadyeye.data.images.exif import ORIENTATION, UPRIGHT
+
 MAGIC = MappingProxyType(
     {
         "TIFF": re.compile(rb"II\*\x00|MM\x00\*|II\+\x00|MM\x00\+"),
@@ -113,13 +115,17 @@ def _read_pnm(data: bytes) -> tuple[int, int] | None:
 
 def _read_tiff(data: bytes) -> tuple[int, int] | None:
     tags = _read_tiff_tags(data)
-    is_whole = {TIFF_WIDTH, TIFF_HEIGHT} <= tags.keys()
-    return (tags[TIFF_HEIGHT], tags[TIFF_WIDTH]) if is_whole else None
+    if not {TIFF_WIDTH, TIFF_HEIGHT} <= tags.keys():
+        return None
+    # every decoder turns a TIFF file as its tag says, from 5 on by a quarter
+    is_turned = tags.get(ORIENTATION, UPRIGHT) > 4
+    height, width = tags[TIFF_HEIGHT], tags[TIFF_WIDTH]
+    return (width, height) if is_turned else (height, width)
 
 
 def _read_tiff_tags(data: bytes) -> dict[int, int]:
-    """The sides of the first picture and of its tiles, by their tags; it is the one decoded."""
-    sides = (TIFF_WIDTH, TIFF_HEIGHT, TILE_WIDTH, TILE_HEIGHT)
+    """The sides of the first picture and of its tiles, and how it is turned, by their tags."""
+    sides = (TIFF_WIDTH, TIFF_HEIGHT, TILE_WIDTH, TILE_HEIGHT, ORIENTATION)
     values: dict[int, int] = {}
     for tag, number, inside in _list_tiff_tags(data):
         if tag in sides and number:

@@ -17,7 +17,7 @@ from steadyeye.data.images import image_file
 from steadyeye.data.video import decoder, label_sidecar, shot_detection
 from steadyeye.data.video.decoder import UNSEEN, Frame
 from steadyeye.data.video.frame_folders import list_frame_folders
-from steadyeye.data.video.paths import VIDEOS, holds, list_files, resolve_path
+from steadyeye.data.video.paths import VIDEOS, holds, list_files, resolve_path, unread_notes
 from steadyeye.data.video.video_names import check_names, name_video
 from steadyeye.data.video.video_notes import video_notes
 
@@ -187,7 +187,7 @@ def every_frame(
         fingerprint=fingerprint("every_frame", *marks, str(step)),
         clips=clips,
         step=step,
-        reading=video_notes(videos),
+        reading=(*video_notes(videos), *unread_notes(root, VIDEOS)),
     )
 
 
@@ -227,6 +227,7 @@ def _of_images(root: Place, step: int, cuts: str, fps: float | None) -> WholeCli
         fingerprint=fingerprint("every_frame", *marks, str(step), str(fps)),
         clips=clips,
         step=step,
+        reading=unread_notes(root, image_file.SUFFIXES),
         absent=lacking,
     )
 

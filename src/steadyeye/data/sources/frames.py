@@ -4,10 +4,11 @@ from functools import partial
 
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
+from steadyeye.data.images import image_file
 from steadyeye.data.video import label_sidecar
 from steadyeye.data.video import shot_detection as shots
 from steadyeye.data.video.frame_folders import absentees, list_frame_folders, sampler
-from steadyeye.data.video.paths import resolve_path
+from steadyeye.data.video.paths import resolve_path, unread_notes
 from steadyeye.data.video.pm_set_source import (
     COLUMNS,
     Drawing,
@@ -53,8 +54,8 @@ def frames(
         for member in draw(name, len(paths), labels_of[name], how)
     )
     check_anchors(members, how)
-    lengths = {name: len(paths) for name, paths in videos.items()}
-    left_out = (*unlabelled_notes(list(folders), list(videos)), *known.notes(folders))
+    unlabelled = unlabelled_notes(list(folders), list(videos))
+    left_out = (*unlabelled, *known.notes(folders), *unread_notes(root, image_file.SUFFIXES))
 
     def locate(member: Member) -> Place:
         return videos[member.video][member.frame]
@@ -70,5 +71,9 @@ def frames(
         sample=sampler(locate),
         image_files=lambda member: [locate(member)],
         absent=absentees(locate),
-        notes=(*draw_notes(members, lengths, how), *left_out, *shots.notes(cuts, labels_of)),
+        notes=(
+            *draw_notes(members, {name: len(paths) for name, paths in videos.items()}, how),
+            *left_out,
+            *shots.notes(cuts, labels_of),
+        ),
     )

@@ -125,13 +125,13 @@ def hf_dataset(
 ) -> _Rows:
     """An image data set in the hub's layout of Parquet files, on a disk, on `hf://` or in a store.
 
-    `path`: a folder such as `hf://datasets/cifar10`. `split`: the files `SPLIT-*.parquet` or those
-    in a folder of that name. `image`, `label`: columns; without a label column, or with None,
-    nothing is labelled. `classes`: a known list or a file; the names that the dataset keeps of its
-    labels otherwise. A sample's id is the split and its row. Raises `UsageError` for a split or a
-    column that is not there.
+    `path`: a folder such as `hf://datasets/uoft-cs/cifar10`. `split`: the files `SPLIT-*.parquet`
+    or those in a folder of that name. `image`, `label`: columns; without a label column, or with
+    None, nothing is labelled. `classes`: a known list or a file; the names that the dataset keeps
+    of its labels otherwise. A sample's id is the split and its row. Raises `UsageError` for a split
+    or a column that is not there.
 
-    Example: `hf_dataset(path='hf://datasets/cifar10', split='test', image='img')`
+    Example: `hf_dataset(path='hf://datasets/uoft-cs/cifar10', split='test', image='img')`
     """
     root = resolve_path(path)
     paths = _of_split(root, split)

@@ -7,16 +7,11 @@ from steadyeye.core.errors import unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.files import Place, find_missing, relative_path, walk_files
+from steadyeye.core.storage.files import Place, find_missing, relative_path
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file
-from steadyeye.data.video.paths import list_files, resolve_path
-
-OTHERS = frozenset(
-    {".gif", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".dng", ".cr2", ".nef", ".arw"}
-)
-"""Formats of cameras and phones that are not read."""
+from steadyeye.data.video.paths import list_files, resolve_path, unread_notes
 
 
 @source_in_short
@@ -77,24 +72,8 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
         truths=truths,
         notes=(
             f"{number_of(len(paths), 'image')} in {len(listed_names)} class folders",
-            *_unread(base),
+            *unread_notes(base, image_file.SUFFIXES),
         ),
-    )
-
-
-def _unread(folder: Place) -> tuple[str, ...]:
-    """A note on the images of kinds that are not read, where there are any."""
-    others = sorted(
-        relative_path(f, folder).as_posix()
-        for f in walk_files(folder)
-        if f.suffix.lower() in OTHERS
-    )
-    if not others:
-        return ()
-    are = "images are" if len(others) > 1 else "image is"
-    return (
-        f"{len(others):,} {are} left out, first '{others[0]}': the format is not read; "
-        "convert to JPEG or PNG",
     )
 
 

@@ -243,9 +243,7 @@ def _present(table: ImageTable, folder: ImageFolder | None) -> tuple[ImageTable,
             "the folder of these images"
         )
     foreign = names.filter(pc.invert(pc.is_in(names, value_set=table.ids)))
-    texts = [
-        f"{int((~is_present).sum()):,} of {len(table):,} listed images are not there, left out"
-    ]
+    texts = [f"{int((~is_present).sum()):,} of {len(table):,} listed images left out: not there"]
     if len(foreign):
         texts.append(
             f"{number_of(len(foreign), 'image')} of the folder not listed, left out, first "

@@ -14,7 +14,7 @@ from steadyeye.data.images import image_file
 from steadyeye.data.images.exif import read_time
 from steadyeye.data.images.near_duplicates import find_near_duplicates, make_view
 from steadyeye.data.video.frame_folders import absentees, sampler
-from steadyeye.data.video.paths import list_files, resolve_path
+from steadyeye.data.video.paths import list_files, resolve_path, unread_notes
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
 
 WAYS = ("folder", "time", "column", "similarity")
@@ -78,7 +78,7 @@ def photo_bursts(
             *set_notes(members),
             f"sets of photos by {by}",
             *note,
-            *_left_out(len(photos) - len(members)),
+            *_left_out(root, len(photos) - len(members)),
         ),
     )
 
@@ -92,8 +92,9 @@ def _list_members(sets: "Sets", truth: Mapping[str, Labels]) -> tuple[Member, ..
     )
 
 
-def _left_out(alone: int) -> tuple[str, ...]:
-    return (f"{number_of(alone, 'photo')} left out: in no set of two or more",) if alone else ()
+def _left_out(root: Place, alone: int) -> list[str]:
+    notes = [f"{number_of(alone, 'photo')} left out: in no set of two or more"] if alone else []
+    return [*notes, *unread_notes(root, image_file.SUFFIXES)]
 
 
 Sets = dict[str, list[str]]

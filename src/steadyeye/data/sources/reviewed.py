@@ -137,11 +137,11 @@ def _review_notes(
     texts = [*_note_missing_sums(folder.root)]
     if left:
         texts.append(
-            f"{left:,} of {number_of(len(rows), 'frame')} of {folder.root.name} were not accepted"
+            f"{left:,} of {number_of(len(rows), 'frame')} of {folder.root.name} not accepted"
         )
     if undecided:
         texts.append(
-            f"{undecided:,} of {number_of(len(rows), 'frame')} are not decided yet and count as "
+            f"{undecided:,} of {number_of(len(rows), 'frame')} not decided yet, counted as "
             "not accepted; the fewer neighbours count, the higher is pm-k"
         )
     if changed and not left:

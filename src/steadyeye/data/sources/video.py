@@ -11,7 +11,7 @@ from steadyeye.core.types import Classes, Sample, Tag
 from steadyeye.data.annotations import box_file
 from steadyeye.data.video import decoder, label_sidecar
 from steadyeye.data.video import shot_detection as shots
-from steadyeye.data.video.paths import VIDEOS, list_files, resolve_path
+from steadyeye.data.video.paths import VIDEOS, list_files, resolve_path, unread_notes
 from steadyeye.data.video.pm_set_source import (
     COLUMNS,
     Drawing,
@@ -116,6 +116,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
             *known.labels.notes(files),
             *shots.notes(cuts, labels_of),
             *video_notes(videos),
+            *unread_notes(root, VIDEOS),
             *_box_notes(known, videos, members),
         ),
     )

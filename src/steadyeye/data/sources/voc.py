@@ -108,7 +108,7 @@ def _from_zero(files: list[tuple[str, Size, list[Object]]]) -> tuple[str, ...]:
     if not zero:
         return ()
     return (
-        f"{zero:,} of {number_of(len(sides), 'box')} have xmin or ymin 0, but VOC counts pixels "
+        f"{zero:,} of {number_of(len(sides), 'box')} with xmin or ymin 0, but VOC counts pixels "
         "from 1: if these files count from 0, all boxes are a pixel too far left and up",
     )
 

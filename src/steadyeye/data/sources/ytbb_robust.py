@@ -208,7 +208,11 @@ def _review_notes(
         f"{text}{good - len(accepted):,} dropped in the review of pairs, {len(accepted):,} kept",
         f"{number_of(len(pairs), 'pair')} reviewed: {pairs.accepted_of(owners):,} of kept anchors "
         "accepted",
-        *((f"{lone:,} kept anchors have no reviewed pair and count alone",) if lone else ()),
+        *(
+            (f"{number_of(lone, 'kept anchor')} without a reviewed pair, counted alone",)
+            if lone
+            else ()
+        ),
     )
 
 

@@ -6,13 +6,17 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from steadyeye.core.errors import UsageError, shorten
-from steadyeye.core.storage.files import URL, Place, place, walk_files
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.files import URL, Place, place, relative_path, walk_files
 
 VIDEOS = frozenset(
     {".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"}
     | {".3gp", ".asf", ".flv", ".m2ts", ".mts", ".mxf", ".ogv", ".vob", ".wmv"}
 )
 """How files of videos end, in small letters."""
+
+ANNOTATIONS = frozenset({".csv", ".json", ".md", ".toml", ".xml", ".yaml", ".yml"})
+"""Endings of files that describe images and videos, which lie beside these."""
 
 At = TypeVar("At", bound=Place)
 
@@ -71,6 +75,27 @@ def list_files(path: At, suffixes: frozenset[str]) -> list[At]:
             f"the folder '{path}' holds no file ending in {kinds}; give a folder that does"
         )
     return matching
+
+
+def unread_notes(folder: Place, suffixes: frozenset[str]) -> tuple[str, ...]:
+    """A note on the files below a folder that `list_files` leaves out, where there are any.
+
+    Hidden files, annotations and names without an ending do not count.
+    """
+    names = (relative_path(file, folder) for file in walk_files(folder) if folder.is_dir())
+    others = sorted(
+        name.as_posix()
+        for name in names
+        if name.suffix
+        and name.suffix.lower() not in suffixes | ANNOTATIONS
+        and not any(part.startswith(".") for part in name.parts)
+    )
+    if not others:
+        return ()
+    why = "no image by its name; convert what is one to JPEG or PNG"
+    if suffixes == VIDEOS:
+        why = "no video by its name; convert what is one to MP4"
+    return (f"{number_of(len(others), 'file')} left out, first '{others[0]}': {why}",)
 
 
 def holds(path: Place, suffixes: frozenset[str]) -> bool:

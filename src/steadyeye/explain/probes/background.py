@@ -158,9 +158,7 @@ def _masks(
             f"of {subject.model.name} has a mask in '{subject.source.name}'; give "
             "background(masks=…) a segmentation model, or 'grabcut' to guess masks from the boxes"
         )
-    notes = [
-        f"{len(without):,} of {number_of(len(objects), 'detection')} have no mask and are left out"
-    ]
+    notes = [f"{len(without):,} of {number_of(len(objects), 'detection')} left out: no mask"]
     return mask_of, notes if without else []
 
 

@@ -120,8 +120,8 @@ def check_known(study: LabelStudy | DifferenceStudy, labels: Labels) -> None:
     strangers = sorted(set(labels) - set(study.sets))
     if strangers:
         raise UsageError(
-            f"{len(strangers):,} of {len(labels):,} labels are of sets that {study.data} does not "
-            f"have, first '{strangers[0]}'; give the labels of this data"
+            f"{study.data} does not have the sets of {len(strangers):,} of {len(labels):,} labels, "
+            f"first '{strangers[0]}'; give the labels of this data"
         )
 
 

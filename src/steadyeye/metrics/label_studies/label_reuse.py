@@ -294,5 +294,6 @@ def say_reuse(result: ReuseResult) -> str:
         return text
     lack = result.apart - result.apart_labels
     own = f"{result.apart_labels:,} labelled" if result.apart_labels else "none labelled"
-    stratum = f"{number_of(result.apart, 'set')} that it did not ask about are a new stratum"
+    nouns = "set that it did not ask about is", "sets that it did not ask about are"
+    stratum = f"{number_of(result.apart, *nouns)} a new stratum"
     return f"{text}; {stratum}, {own}" if lack else f"{text}; {stratum}, all labelled"

@@ -178,7 +178,7 @@ def count_flickers(predictions: Predictions, score: float) -> Result:
     objects = link(predictions, score)
     estimate = measure(predictions, *find_flickers(predictions, score))
     cut = int((objects.starts | objects.ends).sum())
-    note = f"{number_of(cut, 'object')} cut off by the beginning or end of a scene are left out"
+    note = f"{number_of(cut, 'object')} left out, cut off by the beginning or end of a scene"
     notes = ((note,) if cut else ()) + note_sparse(predictions)
     return Result.of(rename("flicker_rate", score), estimate, notes=notes)
 

@@ -10,7 +10,7 @@ from steadyeye.models.detectors.network_detector import DetectorOptions, network
 from steadyeye.models.detectors.toolbox_exports import in_pixels
 from steadyeye.models.runtimes.classifier import classifier, read_recipe
 from steadyeye.models.runtimes.litert_network import LiteRtNetwork
-from steadyeye.models.runtimes.network import read_classes, read_input_axes
+from steadyeye.models.runtimes.network import note_assumed_classes, read_classes, read_input_axes
 from steadyeye.models.runtimes.probe_images import with_output
 
 PACKAGES = ("ai_edge_litert",)
@@ -51,4 +51,5 @@ def litert(
         defaults["output"] = "probabilities"
     settings = with_output(read_recipe(recipe, **defaults), recipe, network, path)
     extra = {**network.record, "first_output": network.first}
+    extra |= note_assumed_classes(classes, chosen)
     return classifier(Path(path).stem, chosen, settings, network, network.content, extra)

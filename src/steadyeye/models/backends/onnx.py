@@ -8,7 +8,7 @@ from typing import Any
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Model
 from steadyeye.models.runtimes.classifier import classifier, read_recipe
-from steadyeye.models.runtimes.network import read_classes, read_input_axes
+from steadyeye.models.runtimes.network import note_assumed_classes, read_classes, read_input_axes
 from steadyeye.models.runtimes.onnx_files import list_contents
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import with_output
@@ -44,9 +44,10 @@ def onnx(
         axes |= {**ULTRALYTICS, "resize": min(axes["size"])}
     declared = read_recipe(recipe, **axes)
     settings = with_output(declared, recipe, session, path)
-    extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}
     width = session.described_outputs[0].shape[-1]
     names = read_classes(classes, width, path, session.metadata)
+    extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}
+    extra |= note_assumed_classes(classes, names)
     model = classifier(file.stem, names, settings, session, _weights(file), extra)
     return replace(model, most=session.most(settings.shape), device=session.device)
 

@@ -7,7 +7,7 @@ from steadyeye.core.types import Detector, Model
 from steadyeye.models.detectors.network_detector import DetectorOptions, network_detector
 from steadyeye.models.detectors.toolbox_exports import is_classifier
 from steadyeye.models.runtimes.classifier import classifier, read_recipe
-from steadyeye.models.runtimes.network import read_classes, read_input_axes
+from steadyeye.models.runtimes.network import note_assumed_classes, read_classes, read_input_axes
 from steadyeye.models.runtimes.openvino_network import OpenVinoNetwork
 from steadyeye.models.runtimes.probe_images import with_output
 
@@ -45,4 +45,5 @@ def openvino(
     declared = read_recipe(recipe, **read_input_axes(network.input_shape, path))
     settings = with_output(declared, recipe, network, path)
     name = network.file.stem
-    return classifier(name, names, settings, network, network.content, network.record)
+    extra = {**network.record, **note_assumed_classes(classes, names)}
+    return classifier(name, names, settings, network, network.content, extra)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.imports import library
+from steadyeye.core.storage.hub import check_download
 from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.runtimes.classifier import Recipe
@@ -42,6 +43,7 @@ def zero_shot(
     Example: `zero_shot(name='openai/clip-vit-base-patch32', classes='imagenet1k')`
     """
     names, templates = read(classes), list_templates(prompts)
+    check_download(name)
     try:
         processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil", **OWN_CODE)
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, **OWN_CODE)

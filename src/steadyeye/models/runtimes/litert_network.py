@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, one_line
 from steadyeye.core.seeds import fingerprint
+from steadyeye.models.runtimes.native_output import STDERR, silence
 from steadyeye.models.runtimes.network import Output
 from steadyeye.models.runtimes.onnx_files import read_content
 
@@ -38,7 +39,8 @@ class LiteRtNetwork:
         self.first = first
         self._content = read_content(Path(path).expanduser())
         self._local = threading.local()
-        interpreter = self._interpreter()
+        with silence(STDERR):  # the first one of a process prints that it has a delegate
+            interpreter = self._interpreter()
         inputs = interpreter.get_input_details()
         if len(inputs) != 1:
             raise UsageError(f"'{path}' has {len(inputs)} inputs; a model takes images")

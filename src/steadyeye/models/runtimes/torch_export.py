@@ -2,11 +2,8 @@
 
 import inspect
 import json
-import os
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import cache_home, temporary_folder, write_lightly
 from steadyeye.core.storage.text_files import read_json
 from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.runtimes.native_output import STDOUT, silence
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.models.runtimes.torch_module import TorchModule, one_thread
@@ -31,7 +29,6 @@ TOLERANCE = 1e-3
 
 PROBES = 4
 
-STDOUT = 1  # the descriptor, which C++ writes to as well
 
 EXPORTERS = {"TorchScript exporter": False, "dynamo exporter": True}
 """Name → `dynamo`. The first takes 0.4 s, the second 4.3 s (EfficientNet-Lite0)."""
@@ -139,7 +136,8 @@ def _compare_outputs(
 def _onnx(module: nn.Module, example: torch.Tensor, dynamo: bool) -> bytes:
     """The module as an ONNX model for one image a call; tracing may freeze the batch size."""
     options: dict[str, Any] = {"external_data": False, "verbose": False} if dynamo else {}
-    with temporary_folder() as folder, warnings.catch_warnings(), one_thread(), _silence():
+    # torch's tracer prints what it cannot export: its log is on whatever is asked for
+    with temporary_folder() as folder, warnings.catch_warnings(), one_thread(), silence(STDOUT):
         # tracers warn about every constant they bake in; the comparison is what counts
         warnings.simplefilter("ignore")
         path = folder / "model.onnx"
@@ -153,27 +151,6 @@ def _onnx(module: nn.Module, example: torch.Tensor, dynamo: bool) -> bytes:
             **options,
         )
         return path.read_bytes()
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Keeps off stdout what torch's tracer prints of a module that it cannot export.
-
-    Its log is on whatever is asked for (`setup_onnx_logging` of torch 2.7 and later), and written
-    by C++.
-    """
-    try:
-        before = os.dup(STDOUT)
-    except OSError:  # there is none
-        yield
-        return
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), STDOUT)
-        yield
-    finally:
-        os.dup2(before, STDOUT)
-        os.close(before)
 
 
 def _source(module: nn.Module) -> str:

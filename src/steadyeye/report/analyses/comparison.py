@@ -81,8 +81,8 @@ def _caveats(compared: Boards) -> tuple[str, ...]:
         lines.append("These results hold within this one video only.")
     if compared.left_out:
         lines.append(
-            f"{number_of(compared.left_out, 'sample')} without a prediction from every model are "
-            "left out of this comparison."
+            f"{number_of(compared.left_out, 'sample')} left out of this comparison: no "
+            "prediction from every model."
         )
     return tuple(lines)
 

@@ -263,8 +263,8 @@ def _not_predicted(model: Evaluated) -> str:
         return ""
     return (
         f"{model.predictions.model}: {len(errors):,} of "
-        f"{number_of(len(model.predictions), 'sample')} of {model.predictions.data} were not "
-        f"predicted and are left out; the first: {errors[0]}."
+        f"{number_of(len(model.predictions), 'sample')} of {model.predictions.data} not "
+        f"predicted and left out; the first: {errors[0]}."
     )
 
 

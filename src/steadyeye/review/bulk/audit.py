@@ -264,7 +264,7 @@ def _ask_sample(connection: Connection, row: Any) -> str:
     skip_pairs.open_spared(connection, _filter_implied(connection, sample))
     return (
         f"audit {row.id}, step {row.step + 1}: {len(sample):,} of "
-        f"{number_of(len(row.pool), 'pair')}, drawn at random, were added to the review; run again "
+        f"{number_of(len(row.pool), 'pair')}, drawn at random, added to the review; run again "
         "once they are decided"
     )
 
@@ -273,7 +273,7 @@ def _judge_sample(connection: Connection, plan: ReviewPlan, row: Any) -> str:
     audit = measure_audit(connection, row)
     if audit.decided < audit.size:
         return (
-            f"audit {row.id} waits: {audit.decided:,} of {audit.size:,} are decided; "
+            f"audit {row.id} waits: {audit.decided:,} of {audit.size:,} decided; "
             f"{_describe_unsettled(connection)}; run again once all are"
         )
     says = judge_step(audit.wrong, row.step, row.sizes, len(row.pool))
@@ -282,7 +282,7 @@ def _judge_sample(connection: Connection, plan: ReviewPlan, row: Any) -> str:
     change = update(audits).where(audits.c.id == row.id)
     if says == "more":
         connection.execute(change.values(step=row.step + 1, wrong=audit.wrong))
-        return f"{audit.wrong} of {audit.size:,} were wrong; " + _ask_sample(
+        return f"{audit.wrong} of {audit.size:,} wrong; " + _ask_sample(
             connection, find_latest(connection)
         )
     state = f"{says}ed"
@@ -295,7 +295,7 @@ def _judge_sample(connection: Connection, plan: ReviewPlan, row: Any) -> str:
         )
     skip_pairs.advance_all(connection, plan)
     return (
-        f"audit {row.id} failed: {audit.wrong} of {audit.size:,} were wrong; nothing is "
+        f"audit {row.id} failed: {audit.wrong} of {audit.size:,} wrong; nothing is "
         "accepted in bulk, and more pairs are reviewed; run again once they are decided"
     )
 
@@ -303,7 +303,7 @@ def _judge_sample(connection: Connection, plan: ReviewPlan, row: Any) -> str:
 def _describe_passed(connection: Connection, row: Any) -> str:
     audit = measure_audit(connection, row)
     bound = (
-        f"{audit.wrong} of {audit.size:,} were wrong, so at most {audit.left:,} "
+        f"{audit.wrong} of {audit.size:,} wrong, so at most {audit.left:,} "
         f"({100 * audit.share:.2f} %) of the {audit.accepted:,} accepted neighbours are wrong, "
         "with 95 % confidence"
     )

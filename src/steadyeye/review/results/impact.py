@@ -61,9 +61,9 @@ def measure_impact(
     absent = [id_ for id_ in verdicts if id_ not in ids]
     if absent:
         raise UsageError(
-            f"{len(absent):,} of {number_of(len(verdicts), 'frame')} of {folder.name} are not in "
-            f"the run of {predictions.model}, first '{absent[0]}'; evaluate reviewed(root=…, "
-            "review=False)"
+            f"the run of {predictions.model} lacks {len(absent):,} of "
+            f"{number_of(len(verdicts), 'frame')} of {folder.name}, first '{absent[0]}'; evaluate "
+            "reviewed(root=…, review=False)"
         )
     rows = folder.frames.to_pylist()
     sampled = {r["id"] for r in rows if plan.across_cuts or not r["across_cut"]}
