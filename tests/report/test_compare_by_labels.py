@@ -181,7 +181,7 @@ def test_two_models_of_one_name_are_distinguished_by_their_runs(runs):
         (("label", "good", "poor", "--strata", "class"), "does not go with two runs"),
         (
             ("label", "good", "poor", "--decide", REQUIRED),
-            "is for one run, and two runs are compared by pm-k",
+            "is for one run; leave it out to compare two runs by pm-k",
         ),
         (("label", "good", "poor"), "state it with --premise constant-class"),
         (
@@ -197,7 +197,7 @@ def test_two_models_of_one_name_are_distinguished_by_their_runs(runs):
         ),
         (
             ("compare", "good", "poor", "--labels", "labels", "--metrics", "drop(k=1)"),
-            "the difference in drop(k=1) cannot be found from few labels",
+            "the difference in drop(k=1) cannot be estimated from few labels",
         ),
         (
             ("compare", "good", "poor", "--labels", "labels", "--metrics", "pm_k, accuracy"),

@@ -140,8 +140,14 @@ def test_videos_of_one_name_in_two_folders_are_no_set(tmp_path):
     ("words", "message"),
     [
         (("--model", "efficientnet_lite0"), "has no classes that a --model could name"),
-        (("--class-map", "map.csv"), "--class-map is for a --model; give both or neither"),
-        (("--boxes", "b.json", "--images", ".", "--classes", "cat"), "neither videos nor --class"),
+        (
+            ("--class-map", "map.csv"),
+            "--class-map is for a --model; give --model too, or leave it out",
+        ),
+        (
+            ("--boxes", "b.json", "--images", ".", "--classes", "cat"),
+            "and no videos, --data or --class",
+        ),
     ],
 )
 def test_class_lists_that_cannot_be_compared_are_refused_in_one_line(tmp_path, words, message):
@@ -208,7 +214,7 @@ def test_a_sampled_set_is_not_read_with_other_class_names(bicycles, tmp_path):
     # a class more, for people to label with, changes no label
     content["classes"] = {"names": [*names, "cat"]}
     path.write_text(json.dumps(content))
-    assert "not reviewed yet" in refused("review-status", str(out))
+    assert "has no review yet" in refused("review-status", str(out))
 
 
 # --- lists

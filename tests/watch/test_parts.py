@@ -210,8 +210,8 @@ def test_promises_that_differ_are_written_differently():
     [
         ("blink_rate", "is no promise; write a measure, <= or >=, and a share"),
         ("blink_rat <= 5%", "no measure named 'blink_rat'; did you mean 'blink_rate'?"),
-        ("blink_rate <= 0%", "give a share between 0 % and 100 %"),
-        ("blink_rate <= 200%", "give a share between 0 % and 100 %"),
+        ("blink_rate <= 0%", "give a share above 0 % and below 100 %"),
+        ("blink_rate <= 200%", "give a share above 0 % and below 100 %"),
         ("blink_rate <= 1.2.3%", "is no number"),
     ],
 )

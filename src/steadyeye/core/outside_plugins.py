@@ -121,7 +121,7 @@ def load(plugin: Outside, title: str) -> Callable[..., Any]:
     function: Callable[..., Any] = vars(module)[plugin.object]
     if not callable(function):
         raise UsageError(
-            f"{title} in {plugin.origin}: '{plugin.object}' is no function; make it one"
+            f"{title} in {plugin.origin}: '{plugin.object}' is no function; define it as a function"
         )
     return function
 

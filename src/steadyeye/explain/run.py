@@ -174,7 +174,9 @@ def check(job: Job, how: Explaining) -> Explanation:
     probes = [_probe(spec, how.reference) for spec in specs]
     probe_names = [probe.name for probe in probes if probe]
     if twice := [name for name in probe_names if probe_names.count(name) > 1]:
-        raise UsageError(f"the probe '{twice[0]}' is given twice; explain into two folders")
+        raise UsageError(
+            f"the probe '{twice[0]}' is given twice; run explain twice, with a different --out each"
+        )
     plan = check_job(job)
     for planned in plan.tasks:
         if not detects(planned.model):
@@ -260,7 +262,9 @@ def _probe(spec: Spec, reference: str | None) -> Spec | None:
     # a path names an analysis; the probe for it is named by probe='…'
     if "probe" not in spec.kwargs and name not in plugins.names("probes"):
         if rest:
-            raise UsageError(f"{spec.name} has no probe of its name; leave out its arguments")
+            raise UsageError(
+                f"the analysis {spec.name} has no probe of its own; leave out its arguments"
+            )
         return None
     probe = Spec(str(name), rest)
     plugin = plugins.load("probes", probe.name)

@@ -71,8 +71,8 @@ def log_run(
             except Exception as error:
                 reason = " ".join(str(error).split())[:300]
                 raise UsageError(
-                    f"{name} did not take {logged.name}: {type(error).__name__}: {reason}; the run "
-                    "is finished, give the same command again"
+                    f"{name} cannot log {logged.name}: {type(error).__name__}: {reason}; the run "
+                    "is finished, repeat the command to log it"
                 ) from error
     return lines
 

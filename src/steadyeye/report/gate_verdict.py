@@ -63,18 +63,22 @@ def write_metrics(verdicts: Sequence[GateVerdict]) -> str:
     parts: tuple[tuple[str, str, list[float | None]], ...] = (
         (
             "holds",
-            "1 if it is shown to hold.",
+            "1 if the data show that the requirement holds.",
             [float(v.outcome == HOLDS) for v in series.values()],
         ),
-        ("open", "1 if more data must tell.", [float(v.outcome == OPEN) for v in series.values()]),
+        (
+            "open",
+            "1 if the data are too few to decide.",
+            [float(v.outcome == OPEN) for v in series.values()],
+        ),
         ("value", "The value.", [v.value for v in series.values()]),
         ("low", "Lower 95 % bound.", [v.low for v in series.values()]),
         ("high", "Upper 95 % bound.", [v.high for v in series.values()]),
-        ("samples", "What the value is over.", [float(v.n) for v in series.values()]),
+        ("samples", "Number of cases behind the value.", [float(v.n) for v in series.values()]),
     )
     ends = [v.videos for v in series.values()]
     if any(ends):
-        about = "95 % bound for videos like these, no part of what holds."
+        about = "95 % bound for videos like these; the verdict does not use it."
         parts += (
             ("videos_low", f"Lower {about}", [share.low if share else None for share in ends]),
             ("videos_high", f"Upper {about}", [share.high if share else None for share in ends]),

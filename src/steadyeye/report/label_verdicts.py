@@ -57,8 +57,8 @@ def judge_labels(tables: Sequence[Predictions], folder: Place, least: int = 0) -
     record, labels = labelled.record, labelled.labels
     if record.question.share is None:
         raise UsageError(
-            f"'{folder / STUDY}' measures {record.question} and requires no number of it; collect "
-            f'labels with `steadyeye label --decide "{record.question} >= 70%"`, say'
+            f"'{folder / STUDY}' measures {record.question} without a required value; collect "
+            f'labels for one with `steadyeye label --decide "{record.question} >= 70%"`'
         )
     planned_for = [t for t in tables if (t.model, t.data) == (record.model, record.data)]
     candidates = planned_for or list(tables)
@@ -81,7 +81,7 @@ def _find_other_model(record: StudyRecord, tables: Sequence[Predictions]) -> Pre
         models = ", ".join(table.model for table in same)
         raise UsageError(
             f"the labels were collected for {record.model}, and the run has several models: "
-            f"{models}; give a run of one"
+            f"{models}; give a run of one model"
         )
     return (same or list(tables))[0]
 
@@ -96,7 +96,7 @@ def judge_without_labels(
     """
     text = str(required)
     of_images = required.spec.name in OF_IMAGES
-    lacking = "the labels of a study" if of_images else f"labels, which {table.data} has not"
+    lacking = "the labels of a study" if of_images else f"labels, which {table.data} does not have"
     needs = f"{text} needs {lacking}"
     if required.spec.name not in METRICS:
         raise UsageError(f"{needs}; label the data")
@@ -107,7 +107,7 @@ def judge_without_labels(
     if result.holds is None:
         raise UsageError(
             f"{needs}: without them {say_bound(study)}; label a few sets with `steadyeye label "
-            "--decide`, and give what they show with --labels"
+            "--decide`, and give their folder with --labels"
         )
     return _word_verdict(study, result, 0)
 

@@ -110,7 +110,10 @@ def render_card(card: Card, picture: str, name: str) -> str:
 
 
 FILES = ("results.json", "index.html", "results.csv")
-RANKED_BY = "1 + the number of clearly better models; ranks left open, for all models at once"
+RANKED_BY = (
+    "1 + the number of clearly better models; in brackets: ranks that the data leave open, for "
+    "all models at once"
+)
 
 
 def build_document(site: LeaderboardSite, out: Place | None = None) -> Document:
@@ -231,7 +234,8 @@ def check_folder(out: Place) -> None:
     replaced = [name for name in FILES if (out / name).is_file()]
     if replaced and not _is_leaderboard(out / FILES[0]):
         raise UsageError(
-            f"'{out}' holds '{replaced[0]}', which no leaderboard has written; choose another --out"
+            f"'{out}' holds '{replaced[0]}', which is no file of a leaderboard; choose another "
+            "--out"
         )
 
 

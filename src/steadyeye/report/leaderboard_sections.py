@@ -259,8 +259,8 @@ def _describe_line(lines: DataLines) -> tuple[str, ...]:
         parts.append(lines.left_out)
     elif lines.published is not None and not lines.is_same_set:
         parts.append(
-            f"The published models were measured on {lines.published.title}, which is other data: "
-            "their line is a yardstick."
+            f"The published models were measured on {lines.published.title}, which is other "
+            "data: their line is only a comparison."
         )
     return tuple(parts)
 
@@ -329,17 +329,17 @@ def _describe_coefficients(
 
 
 def build_costs(costs: Sequence[ModelCost], results: int) -> Section:
-    """What the models cost to run; `results`: pairs of a model and a data set on the board."""
-    title = "What the models cost to run"
+    """Inference time of the models; `results`: pairs of a model and a data set on the board."""
+    title = "Inference time of the models"
     if not costs:
         text = (
-            "No speed is on record for these runs: their predictions came from the cache or from "
-            "files. Run with --no-cache to record it."
+            "These runs recorded no times: their predictions came from the cache or from files. "
+            "Run with --no-cache to record times."
         )
         return Section(title=title, topic=Topic.COMPARED, place=50, text=(text,))
     lacking = results - len({(cost.model, cost.data) for cost in costs})
     missing = (
-        f" {lacking} of {number_of(results, 'result')} have no time on record: their predictions "
+        f" {lacking} of {number_of(results, 'result')} have no recorded time: their predictions "
         "came from the cache, from files, or from a run that was resumed."
         if lacking > 0
         else ""

@@ -44,7 +44,7 @@ def render_card(evaluated: Sequence[Evaluated]) -> str:
     return "\n".join(
         [
             f"---\n{front}---\n",
-            "## How steady it is\n",
+            "## Steadiness\n",
             "| model | data | metric | value | 95 % interval | n |",
             "|---|---|---|---|---|---|",
             *(f"| {' | '.join(map(_escape, row))} |" for row in rows),

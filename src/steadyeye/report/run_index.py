@@ -215,7 +215,7 @@ def _read_mined(folder: Place, run: ListedRun) -> ListedRun:
         return replace(run, reason="candidates.json is damaged; run `steadyeye mine` again")
     run = replace(run, models=tuple(models), data=tuple(data))
     if not run.report:
-        again = "no report yet; the same command goes on with it"
+        again = "no report yet; run the same command again to finish it"
         return replace(run, state=UNFINISHED, reason=again)
     several = "" if count == 1 else "s"
     return replace(run, state=FINISHED, reason=f"{count:,} confident mistake{several}")
@@ -255,7 +255,7 @@ def _state(folder: Place, record: Mapping[str, Any], files: Files) -> tuple[str,
     if record.get("kind") == "finetune":
         if {"weights.pt", "model.json"} <= files.names(folder):
             return FINISHED, ""
-        return UNFINISHED, "the training is not finished; the same command goes on with it"
+        return UNFINISHED, "the training is not finished; run the same command again to finish it"
     done = total = begun = sealed = 0
     for name in record["cells"]:
         rounds = record.get("rounds", {}).get(name, [name])
@@ -269,14 +269,14 @@ def _state(folder: Place, record: Mapping[str, Any], files: Files) -> tuple[str,
     cells = len(record["cells"])
     if sealed < cells:
         later = (
-            f", {cells - begun} of {number_of(cells, 'model')} × data not begun"
+            f", {cells - begun} of {number_of(cells, 'model')} × data not started"
             if begun < cells
             else ""
         )
-        again = "the same command goes on with it"
+        again = "run the same command again to finish it"
         return UNFINISHED, f"{done:,} of {number_of(total, 'shard')}{later}; {again}"
     if not is_protected(folder / "run.json"):
-        return OLDER, "of an earlier version, whose records bear no checksum"
+        return OLDER, "written by an earlier version, whose records have no checksum"
     return FINISHED, ""
 
 
@@ -309,7 +309,10 @@ def _rows(path: Place) -> tuple[tuple[RunRow, ...], str]:
     except FileNotFoundError:
         return (), ""
     except MALFORMED:
-        return (), "results.json is damaged; `steadyeye report RUN --out RUN/results.json` mends it"
+        return (
+            (),
+            "results.json is damaged; `steadyeye report RUN --out RUN/results.json` writes it",
+        )
 
 
 def _row(content: Mapping[str, Any]) -> RunRow:
@@ -343,7 +346,7 @@ def _line(error: BaseException) -> str:
         return f"'{error.filename}' cannot be read: {error.strerror}"
     if isinstance(error, UsageError):
         return " ".join(str(error).split())
-    return f"run.json is not as any version writes it ({type(error).__name__}); {RUN}"
+    return f"run.json does not have the form of a run ({type(error).__name__}); {RUN}"
 
 
 def read_last_time(folder: Place) -> float | None:

@@ -151,7 +151,9 @@ def _bind_server(root: Place, port: int | None, folder: Path) -> RunServer:
 def _inside(root: Place, path: Place) -> Place:
     """The path, which must not lead out of `root` by a link; a store has none."""
     if isinstance(path, Path) and not path.resolve().is_relative_to(str(root)):
-        raise UsageError(f"'{path.name}' of this run is a link out of the folder; it is not shown")
+        raise UsageError(
+            f"'{path.name}' of this run is a link to a file outside the folder; it is not shown"
+        )
     return path
 
 

@@ -115,7 +115,7 @@ def describe_place(url: URL, reason: str, detail: str) -> str:
     """A database and what is the matter with it, for whoever runs it."""
     address = url.render_as_string(hide_password=True)
     more = f" ({detail})" if detail else ""
-    return f"the database '{address}': {reason}{more}; mend that and run the same command again"
+    return f"the database '{address}': {reason}{more}; correct that and run the same command again"
 
 
 def _first_line(error: BaseException) -> str:
@@ -159,7 +159,9 @@ class DatabaseFile:
     def check(self) -> None:
         """Raises `UnavailableError` where it, or the log beside it, was deleted or replaced."""
         if self._read_state() != self.state:
-            raise UnavailableError(MOVED, f"'{self.path}' is not the file of the start any more")
+            raise UnavailableError(
+                MOVED, f"'{self.path}' is no longer the file that the server opened"
+            )
 
     def _read_state(self) -> tuple[Inode, Inode, bytes]:
         """The inodes of the file and its log, and the random number that the file begins with.

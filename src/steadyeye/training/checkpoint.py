@@ -66,13 +66,13 @@ def latest(folder: Path, say: Callable[[str], None]) -> State | None:
             return read(file)
         except UsageError as error:
             remove(file)
-            before = f"going on from {files[-1].name}" if files else "starting again"
+            before = f"continuing from {files[-1].name}" if files else "starting again"
             say(f"{error}; {before}")
     return None
 
 
 def read(file: Path) -> State:
-    """The checkpoint in a file. Raises `UsageError` where it is not what was written."""
+    """The checkpoint in a file. Raises `UsageError` where it was changed after it was written."""
     try:
         recorded = _digest(file).read_text("ascii", errors="replace").partition(" ")[0]
         with file.open("rb") as stream:
@@ -80,7 +80,7 @@ def read(file: Path) -> State:
     except FileNotFoundError:
         raise UsageError(f"the checkpoint '{file}' was not finished") from None
     if recorded != actual:
-        raise UsageError(f"the checkpoint '{file}' is not what was written")
+        raise UsageError(f"the checkpoint '{file}' was changed after it was written")
     return State(**load_content(file))
 
 

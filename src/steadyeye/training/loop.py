@@ -109,7 +109,7 @@ class _Training:
         history = metrics_log.read(state.history)
         self.losses = list(history.losses)
         if not history.ended:
-            self.watcher.say(f"going on after step {state.step:,} of {self.steps.total:,}")
+            self.watcher.say(f"continuing after step {state.step:,} of {self.steps.total:,}")
         return history
 
     def _begin(self, start: Mapping[str, float | None] | None) -> History:
@@ -199,9 +199,7 @@ class _Training:
         step = max(step, 0)
         ids = [self.lesson.learn.items[i].id for i in self.steps.batch(step)]
         file = checkpoint.last_good(self.folder)
-        state = (
-            f"the last good checkpoint is kept: {file}" if file else "there is no checkpoint yet"
-        )
+        state = f"the last good checkpoint is {file}" if file else "there is no checkpoint yet"
         return DivergedError(
             f"{fault} in epoch {step // self.steps.epoch + 1}, step {step + 1:,}; {state}; "
             f"lower --lr, or look at the batch: {', '.join(ids)}"

@@ -74,7 +74,11 @@ def summarize(
 
 def _beside(both: Beside) -> Section:
     """The base as it was given and the trained model, on the same held examples."""
-    tables = () if both.gain is None else (table("Before and after", [_name_models(both.gain)]),)
+    tables = (
+        ()
+        if both.gain is None
+        else (table("Before and after training", [_name_models(both.gain)]),)
+    )
     return Section(
         topic=Topic.TRAINING,
         place=0,
@@ -114,9 +118,9 @@ def _ending(record: Mapping[str, Any], went: History) -> str:
     best, recipe = went.best, record["recipe"]
     text = f"Training ended because {went.ended or 'it was stopped'}. "
     if best is None:
-        return text + "No weights were kept."
+        return text + "No weights were stored."
     text += (
-        f"The kept weights are those after step {best.step:,} of {went.step:,} (epoch "
+        f"The stored weights are those after step {best.step:,} of {went.step:,} (epoch "
         f"{best.epoch:.4g}), with the best {name_measure(went.criterion)} on the held-out data; "
         f"{recipe['optimizer']}, learning rate {_rates(went)}, batches of {recipe['batch']}, "
         f"{recipe['precision']}."
@@ -158,7 +162,7 @@ def _table(went: History) -> Table:
         "loss",
         *(f"held-out {name_measure(n)}" for n in names),
     )
-    return Table("All rounds; ● marks the kept weights", header, tuple(rows))
+    return Table("All rounds; ● marks the stored weights", header, tuple(rows))
 
 
 def _row(judged_round: TrainingRound, names: Sequence[str], best: bool) -> tuple[str, ...]:
@@ -345,11 +349,7 @@ def _best_mark(went: History) -> list[dict[str, Any]]:
 
 
 def _describe_best(went: History) -> str:
-    return (
-        ""
-        if went.best is None
-        else f" Dashed: the weights that were kept, step {went.best.step:,}."
-    )
+    return "" if went.best is None else f" Dashed: the stored weights, step {went.best.step:,}."
 
 
 def curve(losses: Sequence[float], of: str) -> list[dict[str, Any]]:

@@ -302,7 +302,9 @@ def write_training_record(out: Path, content: Mapping[str, Any]) -> dict[str, An
         if "search" in before:
             run = {**run, "search": before["search"]}
     elif any(out.glob("*.json")):
-        raise UsageError(f"'{out}' holds something else; choose another --out")
+        raise UsageError(
+            f"'{out}' holds other files than those of a training; choose another --out"
+        )
     if first():
         write_record(path, run)
     return run

@@ -71,11 +71,14 @@ class FileFeed:
         try:
             container = open_video(self.path)
         except av.FFmpegError as error:
-            raise UsageError(f"cannot read the video '{self.path}': {error.strerror}") from error
+            raise UsageError(
+                f"cannot read the video '{self.path}': {error.strerror}; give a video that "
+                "FFmpeg reads"
+            ) from error
         with container:
             stream = picture_stream(container)
             if stream is None:
-                raise UsageError(f"'{self.path}' holds no pictures; give a video")
+                raise UsageError(f"'{self.path}' has no video stream; give a video")
             # a forked process that frees a decoder waits for its threads, which only the parent has
             stream.thread_type = "NONE"
             clock, reformatter, matrix = _Clock(container, stream), VideoReformatter(), None

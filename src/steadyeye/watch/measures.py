@@ -19,12 +19,12 @@ from steadyeye.watch.live_objects import LiveObjects, ObjectCounts
 from steadyeye.watch.reference import Reference
 
 MEASURES: Mapping[str, str] = {
-    "flip_rate": "Share of consecutive frames whose top-1 class changes",
-    "blink_rate": "Share of an object's frames, first to last, in which it is not found",
-    "class_change_rate": "Share of an object's neighbouring detections that differ in class",
+    "flip_rate": "Share of pairs of consecutive frames whose top-1 class changes",
+    "blink_rate": "Share of an object's frames, first to last, in which it is not detected",
+    "class_change_rate": "Share of an object's consecutive detections whose classes differ",
     "confidence": "Mean confidence of predictions, or mean score of detections",
     "confidence_drift": "Share of frames with a confidence outside the reference range",
-    "input_drift": "Share of frames outside the reference range of light, contrast or sharpness",
+    "input_drift": "Share of frames outside the reference brightness, contrast or sharpness",
 }
 """What a watch measures, each 0…1."""
 OF_DETECTORS = ("blink_rate", "class_change_rate")

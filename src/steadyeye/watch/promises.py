@@ -111,7 +111,7 @@ def read_promise(text: str) -> Promise:
         ) from None
     if not 0 < limit < 1:
         raise UsageError(
-            f"'{shorten(text)}': give a share between 0 % and 100 %, without these, such as 5%; "
-            "nothing can be shown to be exactly at an end"
+            f"the limit of '{shorten(text)}' is {number}{per_cent or ''}; give a share above 0 % "
+            "and below 100 %, such as 5%"
         )
     return Promise(measure, sign.startswith("<"), limit)

@@ -90,7 +90,7 @@ class StreamFeed:
                 else:
                     self.counts.seconds_down += time.monotonic() - self._lost
                 self._lost = time.monotonic()
-                self.status = f"no stream: {reason}; it is opened again in {wait:g} s"
+                self.status = f"no stream: {reason}; the next try is in {wait:g} s"
                 self._clock.forget()
                 self._scene += 1
                 if self._stop.wait(wait):
@@ -183,7 +183,7 @@ def read_address(address: str, timeout: float) -> Iterator[Picture]:
     with av.open(address, timeout=(timeout, timeout), options=options) as container:
         stream = picture_stream(container)
         if stream is None:
-            raise SampleError("it holds no pictures")
+            raise SampleError("the address has no video stream")
         # the times of a camera's single JPEGs are made up by FFmpeg: 25 a second
         has_clock = container.format.name != "mpjpeg"
         matrix = None
@@ -202,7 +202,7 @@ def read_camera(path: str) -> Iterator[Picture]:
         while True:
             read, picture = camera.read()
             if not read:
-                raise SampleError(f"'{path}' gives no pictures")
+                raise SampleError(f"the camera '{path}' sends no frames")
             yield None, partial(_swap_channels, picture)
     finally:
         camera.release()

@@ -12,9 +12,14 @@ def write_metrics(state: Mapping[str, Any]) -> str:
     """The text of what `Watch.describe` gives."""
     about = {"source": state["source"], "model": state["model"]}
     families: list[Family] = [
-        ("steadyeye_watch", "info", "What is watched.", [("_info", about, 1)]),
-        ("steadyeye_up", "gauge", "1 while frames can come.", [("", {}, int(_is_up(state)))]),
-        ("steadyeye_frame_rate", "gauge", "Frames a second.", [("", {}, state["rate"])]),
+        ("steadyeye_watch", "info", "Source and model of the watch.", [("_info", about, 1)]),
+        (
+            "steadyeye_up",
+            "gauge",
+            "1 while the source can deliver frames.",
+            [("", {}, int(_is_up(state)))],
+        ),
+        ("steadyeye_frame_rate", "gauge", "Frames per second.", [("", {}, state["rate"])]),
         *_counts(state),
         *_measures(state["measures"]),
         *_promises(state["promises"]),
@@ -35,12 +40,17 @@ def _counts(state: Mapping[str, Any]) -> list[Family]:
     by_arrival = [("_total", {"state": name}, posts[name]) for name in ("sent", "failed")]
     lost, down = counts["lost_streams"], counts["seconds_down"]
     return [
-        ("steadyeye_frames", "counter", "Frames by what became of them.", by_state),
-        ("steadyeye_streams_lost", "counter", "Streams that were lost.", [("_total", {}, lost)]),
-        ("steadyeye_down_seconds", "counter", "Seconds without stream.", [("_total", {}, down)]),
+        ("steadyeye_frames", "counter", "Frames by their state.", by_state),
+        ("steadyeye_streams_lost", "counter", "Losses of the stream.", [("_total", {}, lost)]),
+        ("steadyeye_down_seconds", "counter", "Seconds without a stream.", [("_total", {}, down)]),
         ("steadyeye_stored_frames", "gauge", "Stored frames.", [("", {}, frames["number"])]),
-        ("steadyeye_stored_bytes", "gauge", "Bytes of these.", [("", {}, frames["bytes"])]),
-        ("steadyeye_webhook_posts", "counter", "Posts by whether they arrived.", by_arrival),
+        (
+            "steadyeye_stored_bytes",
+            "gauge",
+            "Bytes of the stored frames.",
+            [("", {}, frames["bytes"])],
+        ),
+        ("steadyeye_webhook_posts", "counter", "Webhook posts by outcome.", by_arrival),
     ]
 
 
@@ -48,9 +58,9 @@ def _measures(measures: Mapping[str, Any]) -> list[Family]:
     """A gauge each for the value, its bounds and its blocks."""
     about = {
         "value": "Mean of the blocks, 0 to 1.",
-        "low": "Lower 95 % bound, which holds at any time.",
-        "high": "Upper 95 % bound, which holds at any time.",
-        "n": "Blocks.",
+        "low": "Lower end of the 95 % interval, valid at any time.",
+        "high": "Upper end of the 95 % interval, valid at any time.",
+        "n": "Number of blocks.",
     }
     names = {"value": "steadyeye_measure", "n": "steadyeye_measure_blocks"}
     return [
@@ -72,9 +82,15 @@ def _promises(
     promises: Sequence[Mapping[str, Any]],
 ) -> list[Family]:
     parts = (
-        ("steadyeye_promise_broken", "gauge", "1 while it is broken.", "", "is_broken"),
-        ("steadyeye_alerts", "counter", "How often it was broken.", "_total", "broken"),
-        ("steadyeye_evidence", "gauge", "Share of what it takes to change.", "", "evidence"),
+        ("steadyeye_promise_broken", "gauge", "1 while the promise is broken.", "", "is_broken"),
+        ("steadyeye_alerts", "counter", "Times the promise was broken.", "_total", "broken"),
+        (
+            "steadyeye_evidence",
+            "gauge",
+            "Evidence for the next alert, as a share of what the alert needs.",
+            "",
+            "evidence",
+        ),
     )
     return [
         (

@@ -209,7 +209,7 @@ def test_a_file_larger_than_any_picture_is_not_read(tmp_path):
     path = tmp_path / "a.png"
     with path.open("wb") as file:
         file.truncate(2**31)
-    with pytest.raises(SampleError, match="larger than any image that is read"):
+    with pytest.raises(SampleError, match="larger than the largest image that is read"):
         image_file.read(path)
 
 

@@ -152,7 +152,7 @@ def test_invalid_tars_are_refused(packed, tmp_path):
         assert "\n" not in str(error.value)
     with tarfile.open(tmp_path / "packed.tar", "w:gz") as archive:
         archive.add(first, "x.jpg")
-    with pytest.raises(UsageError, match="a compressed one is to be unpacked"):
+    with pytest.raises(UsageError, match="or unpack a compressed one"):
         build(f"webdataset(urls='{tmp_path}/packed.tar')")
     tar(tmp_path / "bare.tar", [("1.cls", b"dark")])
     with pytest.raises(UsageError, match="1 sample without an image, first '1'"):

@@ -420,7 +420,7 @@ def short(images):
         ("not_numbers", "1 NaN boxes"),
         ("too_sure", "1 scores outside 0…1, first 1.5"),
         ("unknown_class", "1 class numbers outside its classes, first 80"),
-        ("short", "returns what are no detections"),
+        ("short", "does not return detections"),
     ],
 )
 def test_invalid_detections_are_refused_in_one_line(tiny, tmp_path, function, message):

@@ -185,7 +185,7 @@ def test_checks_of_the_premise_from_another_study_are_reported(collect):
     assert shared
     text = say_result(served.study, result)
     assert f"and 8 checks, {len(shared)} of them collected for A" in text
-    assert say_left(served).endswith("can neither count nor are among the checks")
+    assert say_left(served).endswith("cannot count and are not among the checks")
     with pytest.raises(UsageError, match="give them to `steadyeye label --labels`"):
         judge_other_model(collect(old, {}).record, b, {})
 

@@ -254,7 +254,7 @@ def test_one_label_a_scene_serves_another_model(to_record):
 @pytest.mark.parametrize(
     ("text", "metric", "message"),
     [
-        ("drop(k=2)", "", "a difference is found of pm_k alone"),
+        ("drop(k=2)", "", "a difference needs labels of pm_k"),
         ("accuracy", "", "collected for accuracy"),
         ("pm_k(k=2)", "pm_k(k=1)", r"collected for pm_k\(k=2\), not for pm_k\(k=1\)"),
         ("pm_k(k=2)", "accuracy", "the difference in accuracy cannot be found from few labels"),

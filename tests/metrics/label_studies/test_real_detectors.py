@@ -116,8 +116,8 @@ def test_the_gate_reads_the_labels_of_a_study(runs, pictures, metric, tmp_path):
         assert f"{metric}(score={SCORE}) <= " in text
         other = steadyeye("gate", "FastestDet", "--labels", tmp_path / "labels", cwd=runs)
         assert other.returncode in (0, 1), other.stderr
-        assert "collected for yolox_nano serve" in " ".join(other.stdout.split())
-    assert "of pm_k alone" in refused(
+        assert "collected for yolox_nano are used" in " ".join(other.stdout.split())
+    assert "a difference needs labels of pm_k" in refused(
         "compare", "yolox_nano", "FastestDet", "--labels", tmp_path / "labels", cwd=runs
     )
 

@@ -253,8 +253,8 @@ def test_steady_motion_at_an_uneven_frame_rate_is_no_jitter():
     assert result.value == pytest.approx(0, abs=1e-12)
     assert result.n == 2 * sum(even) > 0
     assert result.notes == (
-        f"{2 * (len(even) - sum(even))} frames left out: those around are not equally far apart in "
-        "time",
+        f"{2 * (len(even) - sum(even))} frames left out: their neighbours are not equally far "
+        "apart in time",
     )
 
 

@@ -663,7 +663,7 @@ def test_compare_from_the_command_line(saved_runs):
     assert "Paired differences" in page
     assert page.index("Paired differences") < page.index("### All numbers")
     assert "The frames that break a model" not in page
-    commands = page.partition("## How to reproduce it")[2].strip("`\n ").splitlines()
+    commands = page.partition("## How to reproduce the report")[2].strip("`\n ").splitlines()
     assert sum(line.startswith("steadyeye score ") for line in commands) == 3
     assert commands[-1] == (
         'steadyeye compare good close poor --metrics "pm_k(k=10), accuracy" --out c.html '

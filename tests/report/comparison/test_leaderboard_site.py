@@ -136,7 +136,7 @@ def test_costs_are_what_the_logs_say(folders, site):
 def tell_times(board):
     """The section on costs: its text, and the model and data of each row."""
     section = build_document(board).sections
-    (costs,) = [part for part in section if part.title == "What the models cost to run"]
+    (costs,) = [part for part in section if part.title == "Inference time of the models"]
     return costs.text[0], [row[:2] for row in costs.tables[0].rows]
 
 
@@ -150,11 +150,11 @@ def test_times_on_two_data_sets_of_one_name_are_distinguished(folders, tmp_path)
             se.evaluate(classifier(name, LIMITS[name]), data, out=runs[-1], cache="off")
     text, rows = tell_times(build_site(runs))
     assert rows == [("middle", "a"), ("middle", "a #2"), ("high", "a"), ("high", "a #2")]
-    assert "no time on record" not in text
+    assert "no recorded time" not in text
     (runs[1] / "log.jsonl").unlink()
     text, rows = tell_times(build_site(runs))
     assert rows == [("middle", "a"), ("high", "a"), ("high", "a #2")]
-    assert "1 of 4 results have no time on record" in text
+    assert "1 of 4 results have no recorded time" in text
 
 
 def test_times_are_of_results_on_the_board_by_their_names_there(folders, tmp_path, monkeypatch):
@@ -167,7 +167,7 @@ def test_times_are_of_results_on_the_board_by_their_names_there(folders, tmp_pat
     monkeypatch.setattr(leaderboard_site, "read_costs", lambda r: [*read_costs(r), other_cost])
     text, rows = tell_times(build_site(runs))
     assert rows == [("twice (first)", "a"), ("twice (second)", "a"), ("once", "a")]
-    assert "no time on record" not in text
+    assert "no recorded time" not in text
 
 
 def test_no_speed_is_made_up(folders, tmp_path):

@@ -55,7 +55,7 @@ def blind_spots(
     if of not in LISTINGS:
         raise unknown("kind of region", of, LISTINGS)
     if most < 1:
-        raise UsageError(f"blind_spots(most={most}): embed at least one region")
+        raise UsageError(f"blind_spots(most={most}): give at least 1 region")
     sets = (("reference", subject.reference_predictions), ("data", subject.predictions))
     regions = tuple(
         (name == "reference", region)

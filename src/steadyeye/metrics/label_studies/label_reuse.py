@@ -289,10 +289,10 @@ def name_method(sample: LabelSample, pools: Sequence[Pool]) -> str:
 def say_reuse(result: ReuseResult) -> str:
     """How many labels of the other model serve, and how many sets are a stratum of their own."""
     serve = f"{result.labels:,} of {number_of(result.collected, 'label')}"
-    text = f"{serve} collected for {result.collected_for} serve"
+    text = f"{serve} collected for {result.collected_for} are used"
     if not result.apart:
         return text
     lack = result.apart - result.apart_labels
     own = f"{result.apart_labels:,} labelled" if result.apart_labels else "none labelled"
-    stratum = f"{number_of(result.apart, 'set')} that it did not ask about are a new stratum"
+    stratum = f"{number_of(result.apart, 'set')} outside that study are a new stratum"
     return f"{text}; {stratum}, {own}" if lack else f"{text}; {stratum}, all labelled"

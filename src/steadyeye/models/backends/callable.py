@@ -22,6 +22,8 @@ def callable(
     """
     function = attribute(path)
     if not builtins.callable(function):
-        raise UsageError(f"'{path}' is a {type(function).__name__}, not a function; name one")
+        raise UsageError(
+            f"'{path}' is a {type(function).__name__}, not a function; give the path of a function"
+        )
     name = path.rpartition(":")[2]
     return FunctionClassifier(function, read(classes) if classes else None, size, name)

@@ -30,7 +30,9 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
     """
     function = attribute(path)
     if not builtins.callable(function):
-        raise UsageError(f"'{path}' is a {type(function).__name__}, not a function; name one")
+        raise UsageError(
+            f"'{path}' is a {type(function).__name__}, not a function; give the path of a function"
+        )
     name = path.rpartition(":")[2]
     names = read(classes)
     recipe: dict[str, Any] = {"runtime": "python", "precision": "as returned"}

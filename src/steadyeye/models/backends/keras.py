@@ -47,9 +47,9 @@ def keras(
     """
     execution = Execution(runtime, precision)
     if runtime == "cuda":
-        raise UsageError("a Keras model runs on the processor here; export it to ONNX for a GPU")
+        raise UsageError("Keras models run on the CPU only; export the model to ONNX for a GPU")
     if keras_library.config.backend() != "torch":
-        raise UsageError("keras runs on another backend here; set KERAS_BACKEND=torch")
+        raise UsageError("Keras uses another backend than PyTorch; set KERAS_BACKEND=torch")
     if not {"mean", "std"} <= set(recipe):
         raise UsageError("the recipe of a Keras model needs mean and std, such as 127.5 and 127.5")
     if not path.endswith(".keras"):

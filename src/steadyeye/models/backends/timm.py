@@ -75,8 +75,9 @@ def _preprocessing(config: dict[str, Any]) -> Preprocessing:
         resize = scaled[0]
     else:
         raise UsageError(
-            f"timm prepares this model with crop_mode='{config['crop_mode']}' at {height} × {width}"
-            "; only 'squash', and 'center' of squares, are done here"
+            f"timm prepares this model with crop_mode='{config['crop_mode']}' at {height} × "
+            f"{width}; only 'squash', and 'center' of squares, are supported: export it and use "
+            "onnx(path=…, recipe=…)"
         )
     return Preprocessing((height, width), resize, mean, std, config["interpolation"])
 

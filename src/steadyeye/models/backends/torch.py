@@ -55,8 +55,8 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     network = load_module(path, allow_pickle)
     if runtime == "cuda" and isinstance(network, fx.GraphModule) and not path.startswith("py:"):
         raise UsageError(
-            f"'{path}' computes where it was exported; for a GPU give the module, TorchScript or "
-            "ONNX"
+            f"'{path}' runs on the device that it was exported for; for a GPU give the module, "
+            "TorchScript or ONNX"
         )
     if checkpoint is not None:
         network = fill(network, Path(checkpoint).expanduser())

@@ -67,7 +67,10 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
         build = _Build(name, entry, loaded, networks.Settings(_sides(size)))
         return _detector(build, own_classes, checkpoint, execution.detecting())
     if size is not None:
-        raise UsageError(f"size={size!r} is of detectors; {name} has its weights' transforms")
+        raise UsageError(
+            f"size={size!r} is for detectors; leave it out: {name} takes the transforms of its "
+            "weights"
+        )
     labels = own_classes or from_names(entry.meta["categories"])
     module = _module(name, loaded, {} if loaded else {"num_classes": len(labels)})
     if checkpoint is not None:
@@ -119,7 +122,9 @@ def _sides(size: Sequence[int] | None) -> tuple[int, int] | None:
     if size is None:
         return None
     if len(size) != 2 or not 0 < int(size[0]) <= int(size[1]):
-        raise UsageError(f"size={size!r}: give the shorter side and the longest of the other")
+        raise UsageError(
+            f"size={size!r}: give the shorter side and the most that the longer side may have"
+        )
     return int(size[0]), int(size[1])
 
 

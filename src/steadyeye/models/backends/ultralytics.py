@@ -35,7 +35,9 @@ def ultralytics(
     """
     file = Path(path).expanduser()
     if not file.is_file():
-        raise UsageError(f"there is no file '{path}'; nothing is downloaded here")
+        raise UsageError(
+            f"there is no file '{path}'; check the path: weights of Ultralytics are not downloaded"
+        )
     if file.suffix != ".yaml" and not allow_pickle:
         raise UsageError(
             f"'{path}' is a pickle, which may run code as it loads; if you trust it, add "
@@ -47,10 +49,10 @@ def ultralytics(
     except Exception as error:
         raise UsageError(f"ultralytics cannot load '{path}': {one_line(error)}") from error
     if task != "detect":
-        raise UsageError(f"'{path}' is for the task '{task}'; boxes are read of 'detect'")
+        raise UsageError(f"'{path}' is for the task '{task}'; give a model for the task 'detect'")
     names = read(classes) if classes else from_names(own)
     if len(names) != len(own):
-        raise UsageError(f"'{path}' has {len(own)} classes, not {len(names)}; correct classes")
+        raise UsageError(f"'{path}' has {len(own)} classes, not {len(names)}; correct classes=…")
     settings = {"conf": THRESHOLD, "iou": OVERLAP, "max_det": MOST, "imgsz": size}
 
     def detect(images: Sequence[Image]) -> list[tuple[Any, Any, Any]]:

@@ -47,8 +47,8 @@ def zero_shot_detector(*, name: str, classes: str, prompt: str = "{}") -> Detect
         ) from error
     if not model.config.model_type.startswith("owl"):
         raise UsageError(
-            f"'{name}' is {model.config.model_type}; OWL-ViT and OWLv2 are read here: give another "
-            "as callable_detector(path='module:function')"
+            f"'{name}' is {model.config.model_type}; only OWL-ViT and OWLv2 are supported: give "
+            "others as callable_detector(path='module:function')"
         )
 
     def detect(images: Sequence[Image]) -> list[tuple[Any, Any, Any]]:

@@ -55,7 +55,7 @@ class FunctionDetector:
             rows = [read_detections(row, self.name, self.classes) for row in answers]
         except (TypeError, ValueError) as error:
             raise UsageError(
-                f"{self.name} returns what are no detections ({error}); return (boxes, scores, "
+                f"{self.name} does not return detections ({error}); return (boxes, scores, "
                 "labels) for every image: (n, 4), (n,) and (n,)"
             ) from error
         if len(rows) != len(batch):
@@ -93,8 +93,8 @@ def read_detections(row: Any, name: str, classes: Classes) -> Detections:
     for label in boxes_row.labels:
         if isinstance(label, str) and label not in classes.names:
             raise UsageError(
-                f"{name} returns the class '{label}', which is none of its classes; give all of "
-                "them as classes=[…]"
+                f"{name} returns the class '{label}', which is not one of its classes; give all "
+                "its classes as classes=[…]"
             )
     places = [
         classes.names.index(label) if isinstance(label, str) else label

@@ -71,7 +71,7 @@ def _torchvision(name: str, checkpoint: str | None = None) -> tuple[Instances, n
     if checkpoint is not None:
         options = {"weights": None, "weights_backbone": None}
     if not name.startswith("maskrcnn"):
-        raise UsageError(f"torchvision's '{name}' gives no masks; take maskrcnn_resnet50_fpn")
+        raise UsageError(f"torchvision's '{name}' gives no masks; use maskrcnn_resnet50_fpn")
     module: nn.Module = models.get_model(name, **options)
     if checkpoint is not None:
         fill(module, Path(checkpoint).expanduser())

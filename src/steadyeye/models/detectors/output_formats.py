@@ -43,7 +43,7 @@ def recognise(network: Network, path: str, classes: int | None = None) -> Format
         sides = axes_in_words(network.input_shape)
         raise UsageError(
             f"'{path}' takes images of any size ({sides}), so that its outputs, {shapes}, do not "
-            "tell its family; write onnx_detector(path=…, decoder='…', recipe={'size': (h, w)})"
+            "show its family; write onnx_detector(path=…, decoder='…', recipe={'size': (h, w)})"
         )
     if form is None:
         raise UsageError(
@@ -59,7 +59,8 @@ def check_batch(network: Network, path: str) -> None:
     batch = network.input_shape[0] if len(network.input_shape) == 4 else 1
     if batch not in (None, 1):
         raise UsageError(
-            f"'{path}' takes {batch} images a pass; export it with a batch of 1, or a free one"
+            f"'{path}' takes batches of {batch} images only; export it with a batch size of 1, "
+            "or a dynamic one"
         )
 
 

@@ -27,8 +27,8 @@ VERSION = 1
 FILE, WEIGHTS = "model.json", "weights.pt"
 UNPROTECTED = "record"
 BARE = (
-    f"{FILE} was written by an earlier version and bears no checksum, so changes in it cannot "
-    "be detected"
+    f"{FILE} was written by an earlier version and has no checksum, so changes in it cannot be "
+    "detected"
 )
 
 CURE = "copy the folder again, or run finetune again"
@@ -154,7 +154,9 @@ def content(folder: Path) -> Mapping[str, Any]:
         raise UsageError(f"the folder '{folder}' has no {FILE}; give one that finetune wrote")
     checked = read_checked(path)
     if checked is None:
-        raise UsageError(f"'{path}' is not what was written; copy it again or run finetune again")
+        raise UsageError(
+            f"'{path}' was changed after finetune wrote it; copy it again or run finetune again"
+        )
     record = checked.content if checked.protected else {**checked.content, UNPROTECTED: BARE}
     head = _check(record, Head, path)
     if head.version > VERSION or head.kind not in RECORDS:

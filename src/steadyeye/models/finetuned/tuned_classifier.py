@@ -56,7 +56,7 @@ def buildable(record: Mapping[str, Any], module: nn.Module) -> dict[str, Any]:
     weights, as torchvision does for GoogLeNet. `module`: in eval mode, about to be trained. Raises
     `UsageError` where it cannot be built at all.
     """
-    reason = "it is another network each time"
+    reason = "every build gives another network"
     inputs = probes(recipe_of(record["recipe"]).preprocessing)
     for plain in (True, False) if without(record["build"]) else (True,):
         extended = {**record, "bare": plain}
@@ -77,7 +77,7 @@ def recipe_of(record: Mapping[str, Any]) -> Recipe:
     plain = json.loads(json.dumps(record))
     recipe = msgspec.convert(plain, Recipe)
     if json.loads(json.dumps(recipe.record())) != plain:
-        raise UsageError("its recipe has other entries than those of a recipe")
+        raise UsageError("its recipe has entries that no recipe has")
     return recipe
 
 
@@ -90,5 +90,5 @@ def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:
         raise UsageError(f"'{folder}' is built from {spec}: {error}") from error
     gradient = model.gradient if isinstance(model, Differentiable) else None
     if not isinstance(gradient, TorchGradient):
-        raise UsageError(f"'{folder}' is built from {spec}, which is no torch model any more")
+        raise UsageError(f"'{folder}' is built from {spec}, which is no longer a torch model")
     return gradient.module

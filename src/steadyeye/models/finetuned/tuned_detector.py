@@ -47,7 +47,10 @@ def _of_torchvision(
     folder, weights, origin = trained
     network = settings["network"]
     if network not in networks.names():
-        raise UsageError(f"this torchvision has no '{network}', which '{folder}' is; update it")
+        raise UsageError(
+            f"this torchvision has no network '{network}', which '{folder}' needs; update "
+            "torchvision"
+        )
     untrained = networks.network(network, len(classes), networks.settings_of(settings["settings"]))
     module = fill_from(untrained, weights, folder / checkpoint_format.WEIGHTS).eval()
     name = folder.resolve().name

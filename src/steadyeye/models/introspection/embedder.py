@@ -52,7 +52,9 @@ def embedder(model: Model, layer: str = "") -> Embedder:
         raise UsageError(f"{model.name} is a detector; embed with a classifier or a callable")
     if not isinstance(model, Classifier):
         if layer:
-            raise UsageError(f"{model.name} is a function, whose layers cannot be seen; drop layer")
+            raise UsageError(
+                f"{model.name} is a function, whose layers cannot be read; leave out layer=…"
+            )
         return _embedder(model, model, "what it returns")
     forward, name = _cut_at_layer(model, layer)
     recipe = model.settings

@@ -16,7 +16,9 @@ def cut_at_layer(forward: Any, layer: str = "") -> tuple[TorchModule, str]:
     opened and names that are not there.
     """
     if not isinstance(forward, TorchModule):
-        raise UsageError(f"a {type(forward).__name__} cannot be opened; embed with an ONNX file")
+        raise UsageError(
+            f"a {type(forward).__name__} has no layers that can be read; embed with an ONNX file"
+        )
     module = forward.module
     if isinstance(module, jit.ScriptModule | fx.GraphModule):
         raise UsageError(f"{type(module).__name__} is compiled; export it to ONNX and embed that")

@@ -41,7 +41,9 @@ class LiteRtNetwork:
         interpreter = self._interpreter()
         inputs = interpreter.get_input_details()
         if len(inputs) != 1:
-            raise UsageError(f"'{path}' has {len(inputs)} inputs; a model takes images")
+            raise UsageError(
+                f"'{path}' has {len(inputs)} inputs; give a model whose only input is the images"
+            )
         self._input, self._outputs = inputs[0], interpreter.get_output_details()
 
     def __reduce__(self) -> tuple[type["LiteRtNetwork"], tuple[str, int]]:

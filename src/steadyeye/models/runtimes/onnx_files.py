@@ -77,7 +77,7 @@ def list_entries(content: bytes, name: str) -> list[tuple[str, dict[str, str]]]:
                 elif number == EXTERNAL:
                     pair = {field: bytes(text).decode() for field, text in _fields(part)}
                     if pair.get(KEY, "") in entries:
-                        raise ValueError("a key twice, of which readers take one or the other")
+                        raise ValueError("a key stands twice")
                     entries[pair.get(KEY, "")] = pair.get(VALUE, "")
             if entries:
                 tensors.append((title, entries))
@@ -96,7 +96,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
         tag, at = _varint(message, at)
         number, wire = tag >> 3, tag & 7
         if tag >= LARGEST_TAG or not number:
-            raise ValueError("a field that no library reads alike")
+            raise ValueError("a field number that libraries read differently")
         if wire == VARINT:
             _, at = _varint(message, at)
             continue
@@ -106,7 +106,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
         elif wire in (EIGHT, FOUR):
             length = 8 if wire == EIGHT else 4
         else:
-            raise ValueError("groups, which ONNX has none of")
+            raise ValueError("a group, which ONNX does not have")
         at += length
         if at > len(message):
             raise ValueError("cut short")

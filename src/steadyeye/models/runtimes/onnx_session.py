@@ -67,7 +67,9 @@ class OnnxSession:
         images = [x for x in self._session.get_inputs() if x.name not in SIZE_INPUTS]
         if len(images) != 1:
             inputs = ", ".join(self.input_names)
-            raise UsageError(f"'{name}' takes {inputs}; a model takes one input, the images")
+            raise UsageError(
+                f"'{name}' takes {inputs}; give a model whose only input is the images"
+            )
         self._input = images[0]
         self._size_inputs = {n: make for n, make in SIZE_INPUTS.items() if n in self.input_names}
         if self._input.type not in PRECISIONS:
@@ -208,7 +210,7 @@ def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.I
             raise UsageError(f"there is no ONNX file '{model}'; check the path")
         data_files(model)
     elif list_entries(model, name):
-        raise UsageError(f"'{name}' keeps data in other files; give the file, not its bytes")
+        raise UsageError(f"'{name}' keeps its weights in other files; give its path, not its bytes")
     providers = _providers(runtime)
     missing = _load_cuda() if on_gpu else ""
     start = f"runtime='{runtime}': " if on_gpu else ""

@@ -66,7 +66,10 @@ class OpenVinoNetwork:
                 f"cannot load '{path}' into OpenVINO: {one_line(error)}; convert it again"
             ) from error
         if len(self._model.inputs) != 1:
-            raise UsageError(f"'{path}' has {len(self._model.inputs)} inputs; a model takes images")
+            raise UsageError(
+                f"'{path}' has {len(self._model.inputs)} inputs; give a model whose only input "
+                "is the images"
+            )
         self._local = threading.local()
 
     def __reduce__(self) -> tuple[type["OpenVinoNetwork"], tuple[str, str]]:
@@ -152,7 +155,9 @@ def find_file(path: str) -> Path:
     if file.is_dir():
         files = sorted(file.glob("*.xml"))
         if len(files) != 1:
-            raise UsageError(f"the folder '{path}' holds {len(files)} .xml files; name the one")
+            raise UsageError(
+                f"the folder '{path}' holds {len(files)} .xml files; give the path of one"
+            )
         file = files[0]
     if not file.is_file():
         raise UsageError(f"there is no file '{path}'; give an .xml of OpenVINO or an .onnx file")

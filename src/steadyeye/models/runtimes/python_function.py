@@ -117,8 +117,8 @@ class FunctionClassifier:
             scores = np.asarray(None)
         if scores.dtype.kind not in "fiub":
             raise UsageError(
-                f"{self.name} returns {type(returned).__name__}, not an array of numbers; of a "
-                "detector on data without boxes give callable_detector(path='…')"
+                f"{self.name} returns {type(returned).__name__}, not an array of numbers; for a "
+                "detector on data without boxes use callable_detector(path='…')"
             )
         if scores.ndim != 2 or len(scores) != len(batch):
             raise UsageError(

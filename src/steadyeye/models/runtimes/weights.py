@@ -122,14 +122,20 @@ def fill_from(module: nn.Module, weights: Mapping[str, Tensor], path: Path) -> n
     except Exception as error:
         # tensors of other kinds, as of layouts and quantised ones, each raise their own
         misfit = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
-        raise UsageError(f"'{path}' does not fit {type(module).__name__}: {misfit}") from error
+        raise UsageError(
+            f"'{path}' does not fit {type(module).__name__}: {misfit}; give the weights of this "
+            "network"
+        ) from error
     # they count the batches of training, and nothing reads them afterwards
     missing = [name for name in missing if not name.endswith(".num_batches_tracked")]
     for fault, names in (("lacks", missing), ("has no place for", unexpected)):
         if names:
             who = f"'{path}'" if fault == "lacks" else type(module).__name__
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise UsageError(f"'{path}' does not fit: {who} {fault} '{names[0]}'{more}")
+            raise UsageError(
+                f"'{path}' does not fit: {who} {fault} '{names[0]}'{more}; give the weights of "
+                "this network"
+            )
     return module
 
 

@@ -106,9 +106,9 @@ def _sentence(table: Predictions, regions: Blindness | None) -> str:
     )
     inside, outside = contents(regions, regions.chosen), contents(regions, ~regions.chosen)
     wrong = (
-        f"Of these {_share(inside)} are mistakes, of the others {_share(outside)}."
+        f"{_share(inside)} of these and {_share(outside)} of the other regions are mistakes."
         if regions.chosen.any()
-        else f"Of all regions {_share(outside)} are mistakes."
+        else f"{_share(outside)} of all regions are mistakes."
     )
     name = regions.model
     if regions.proven:
@@ -127,7 +127,9 @@ def _sentence(table: Predictions, regions: Blindness | None) -> str:
     )
     if not regions.chosen.any():
         return f"{nothing}None of {n:,} is {far}. {wrong}"
-    return f"{nothing}As a hint only: {int(regions.chosen.sum()):,} of {n:,} are {far}. {wrong}"
+    return (
+        f"{nothing}{int(regions.chosen.sum()):,} of {n:,} are {far}; this is only a hint. {wrong}"
+    )
 
 
 def _share(part: SpotContents) -> str:
@@ -144,7 +146,7 @@ def _table(regions: Blindness) -> Table:
     title = (
         "sparse in the reference data"
         if regions.proven
-        else "far from the reference data, a hint only"
+        else "far from the reference data (only a hint)"
     )
     return Table(
         caption=(

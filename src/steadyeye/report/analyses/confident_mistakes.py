@@ -98,7 +98,7 @@ def _title(counted: Sequence[Shares]) -> str:
     judged = sum(model.n_judged for model in counted)
     if not judged:
         return "No confident detection that can be checked against the labels"
-    return f"Confidently wrong: {wrong:,} of {number_of(judged, 'detection')}{several}"
+    return f"Confident mistakes: {wrong:,} of {number_of(judged, 'detection')}{several}"
 
 
 def _meaning(score: float) -> str:

@@ -54,7 +54,7 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     if not measured:
         return None
     gains = [item for _, item, _ in measured]
-    parts = tables("Before and after, under degradation", gains)
+    parts = tables("Before and after training, under degradation", gains)
     parts += tuple(_shifts(item, shifts) for _, item, shifts in measured if shifts)
     return Section(
         topic=Topic.TRAINING,

@@ -54,7 +54,7 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
             *dict.fromkeys(line for step, _ in measured for line in caveats(step)),
         ),
         method=(f"Both models are compared on the same samples. {READING}",),
-        tables=tables("Before and after", several),
+        tables=tables("Before and after training", several),
         figures=(dumbbells("gains", several),),
     )
 

@@ -70,7 +70,7 @@ def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
 
         >>> from steadyeye.testing import example_models, example_tracks
         >>> print(object_steadiness(example_models(example_tracks())).title)
-        Objects lost and found again
+        Objects lost between their first and last detection
     """
     followed = [model for model in map(_follow, evaluated) if model is not None]
     if not followed:
@@ -80,7 +80,7 @@ def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHEN,
         place=12,
-        title="Objects lost and found again",
+        title="Objects lost between their first and last detection",
         text=(
             " ".join(_describe(model) for model in followed),
             "No labels are needed: an object is a detection that is followed from frame to frame. "

@@ -88,10 +88,10 @@ def unsteady_objects(evaluated: Sequence[Evaluated]) -> Section | None:
         title="The seconds in which objects are least steady",
         text=(
             " ".join(map(_describe, models)),
-            "These are the worst seconds, not typical ones. In a film, each row of the timeline is "
-            "one object, and a cell leads to its frame. The box of a lost object marks its "
-            "expected place. Beside a box, weak means below the threshold, and renamed means "
-            "another class.",
+            "These are the worst seconds, not typical ones. In a film, each row of the "
+            "timeline is one object, and a cell leads to its frame. The box of a lost object "
+            "marks its expected place. Beside a box, weak means below the threshold, and other "
+            "class means a change of class.",
         ),
         tables=(_table(turns),),
         exhibits=tuple(_exhibit(model, second) for model, second in turns),

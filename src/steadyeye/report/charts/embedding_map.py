@@ -43,7 +43,7 @@ TOOLTIP = {
 }
 """Field → title; the tooltip draws what is titled image as one."""
 
-CHOSEN = {True: "sparse in the reference data", False: "far from the reference data, a hint"}
+CHOSEN = {True: "sparse in the reference data", False: "far from the reference data (a hint)"}
 """What a chosen region is, by whether that is beyond chance."""
 ELSEWHERE = "elsewhere"
 

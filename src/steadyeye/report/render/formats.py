@@ -28,7 +28,7 @@ def render_markdown(document: Document) -> str:
     lines += [_escape(document.left_out), ""] if document.left_out else []
     notes = _notes(document)
     lines += ["## Notes", "", *(f"- {_escape(note)}" for note in notes), ""] if notes else []
-    lines += ["## How to reproduce it", "", "```", *document.commands, "```", ""]
+    lines += ["## How to reproduce the report", "", "```", *document.commands, "```", ""]
     return "\n".join(lines)
 
 

@@ -25,7 +25,7 @@ def read_vega() -> str:
         # here, since the build loads this file without the package around it
         from steadyeye.core.errors import UsageError
 
-        problem = "this checkout was never built, and its reports lack the script that draws charts"
+        problem = "this checkout was never built, so its reports lack the script that draws charts"
         raise UsageError(f"{problem}; pip install -e .") from error
 
 

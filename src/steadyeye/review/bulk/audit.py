@@ -226,7 +226,7 @@ def list_audits(connection: Connection) -> Sequence[Mapping[str, Any]]:
 def _draw_sample(connection: Connection, plan: ReviewPlan, most: float, seed: int) -> str:
     waits = _describe_unsettled(connection)
     if waits:
-        return f"not yet: {waits}; run again once they are decided"
+        return f"the audit must wait: {waits}; run again once they are decided"
     implied = (items.c.stage == "pairs") & (items.c.state == "implied")
     query = select(items.c.id).where(implied).order_by(items.c.key)
     pool = list(connection.execute(query).scalars())
@@ -254,7 +254,7 @@ def _draw_sample(connection: Connection, plan: ReviewPlan, most: float, seed: in
         skip_pairs.advance_all(connection, plan)
         return (
             f"an audit would need {planned[0]:,} of {number_of(len(pool), 'pair')}, which saves "
-            "too little; all of them are reviewed"
+            "too little; people review all of them"
         )
     return _ask_sample(connection, find_latest(connection))
 

@@ -198,7 +198,7 @@ def import_annotations(
         for item in sorted(changed):
             refresh_item(connection, item, rules.plan)
     stray = [a.where for a in annotations.answers if a.stage not in STAGES]
-    faults += [f"{where}: of an unknown stage" for where in stray]
+    faults += [f"{where}: its stage is unknown" for where in stray]
     if faults:
         many = number_of(len(faults), "annotation")
         raise UsageError(f"'{annotations.path}': {many} cannot be taken, first {faults[0]}")
@@ -221,7 +221,10 @@ def _add_annotators(
     annotators = {name: by_name[stored] for name, stored in stored_names.items()}
     for name, person in annotators.items():
         if person.admin:
-            raise UsageError(f"'{name}' is the admin here; give --reviewer-prefix")
+            raise UsageError(
+                f"'{name}' is the admin of this review; give --reviewer-prefix to import under "
+                "another name"
+            )
         if person.paused:
             raise UsageError(f"{name} is paused: {person.paused}; let them continue first")
         people.lock_reviewer(connection, person)

@@ -215,16 +215,16 @@ def write_card(content: Mapping[str, Any], manifest: Mapping[str, Any], plan: Re
     parts = [
         f"# {info['description']}",
         _describe_set(info["statistics"]),
-        "## What is in it",
+        "## Contents",
         _build_statistics(content),
-        "## How it was made",
+        "## Review",
         _describe_making(info["reviewed"], manifest, plan),
         "## Splits",
         _describe_splits(content, plan),
         "## Use",
         _describe_use(info["statistics"]),
         "## Licence",
-        "To be filled in before this is passed on:\n\n- images: …\n- annotations: …",
+        "Fill this in before you publish the data:\n\n- images: …\n- annotations: …",
         _describe_origin(info["provenance"]),
     ]
     return "\n\n".join(parts) + "\n"
@@ -303,9 +303,10 @@ def _describe_splits(content: Mapping[str, Any], plan: ReviewPlan) -> str:
         rows.append((name, f"{share:.0%}", *numbers))
     table = _build_table(("split", "aimed at", "images", "boxes", "sources"), rows)
     return (
-        f"{table}\n\nBalanced class by class (Sechidis et al. 2011), with all images of one source "
-        "in one split: those of one folder, such as the frames of a video, and those that nearly "
-        f"equal each other. Drawn with the seed {plan.seed}; with few sources the shares are off."
+        f"{table}\n\nBalanced class by class (Sechidis et al. 2011). All images of one source "
+        "are in one split: the images of one folder, such as the frames of a video, and near "
+        f"duplicates. Random seed {plan.seed}; with few sources the shares deviate from those "
+        "intended."
     )
 
 

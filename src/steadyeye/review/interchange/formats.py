@@ -121,17 +121,19 @@ def suggest_next(name: str, out: Path, plan: ReviewPlan) -> Sequence[str]:
         lines = [f'next: steadyeye run --model … --data "{specs[name]}"{metrics}']
         if name == "coco":
             lines.insert(
-                0, f"add the licence of the images to {out}/README.md before passing it on"
+                0, f"add the licence of the images to {out}/README.md before you publish it"
             )
             if "boxes" not in plan.votes:
-                lines.insert(0, "labels are as suggested: the review had no stage boxes")
+                lines.insert(
+                    0, "the labels are the suggested ones: the review had no stage 'boxes'"
+                )
         if name == "pmsets" and (out / "metadata" / "classes.json").is_file():
             lines.append(
                 f"the classes are not VID-30: other readers need {out}/metadata/classes.json"
             )
         return lines
     if name == "labels":
-        return [f"next: keep {out} beside the run; its labels serve the next model too"]
+        return [f"next: keep {out}; studies of other models on the same data can use its labels"]
     if name == "mot":
         return [f"next: tools for MOTChallenge read {out}; its classes are the lines of labels.txt"]
     return [f"next: annotate {out}/{name}; then: steadyeye review-import SET FILE --from {name}"]

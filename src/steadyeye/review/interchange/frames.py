@@ -100,8 +100,8 @@ def export_pmsets(
         indices = sorted(folder.classes.names.index(name) for name in verdicts[row["id"]].labels)
         if labels.setdefault(file, indices) != indices:
             raise UsageError(
-                f"two anchors give the frame '{file}' other labels, and labels.json holds one "
-                "list a frame; export the format set"
+                f"two anchors give the frame '{file}' different labels, and labels.json holds "
+                "one list per frame; export the format set"
             )
         images[file] = row["image"]
         if row["offset"] != 0:

@@ -143,7 +143,7 @@ def _build_task(row: AnsweredItem, shape: Size) -> Entry:
         data["anchor"] = _make_url(payload["anchor"])
     data["labels"] = ", ".join(payload.get("labels", ())) or " or ".join(payload.get("choices", ()))
     if "duplicate_image" in payload:
-        data["labels"] += f" (nearly equals the anchor {payload['duplicate_of']})"
+        data["labels"] += f" (near duplicate of the anchor {payload['duplicate_of']})"
     suggested = _build_boxes(list_shapes(row), shape)
     return {
         "data": data,
@@ -243,7 +243,11 @@ def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Anno
                 attributed = {"completed_by": annotator, **entry}
                 annotations.append(_read_annotation(folder, task, attributed, where))
             except (UsageError, KeyError, TypeError, ValueError, AttributeError) as error:
-                fault = error if isinstance(error, UsageError) else f"not as expected, {error!r}"
+                fault = (
+                    error
+                    if isinstance(error, UsageError)
+                    else f"its form is not the expected one: {error!r}"
+                )
                 faults.append(f"{where}: {fault}")
     if faults:
         raise UsageError(f"'{path}': {len(faults):,} annotations cannot be read, first {faults[0]}")

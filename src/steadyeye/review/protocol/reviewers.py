@@ -83,8 +83,8 @@ def clean_name(name: str) -> str:
         # control, format, surrogate, private, unassigned; separators other than the blank
         if unicodedata.category(letter)[0] == "C" or (letter.isspace() and letter != " "):
             raise UsageError(
-                f"a reviewer's name cannot have the character U+{ord(letter):04X}, which is not "
-                "seen; leave it out"
+                f"a reviewer's name cannot have the character U+{ord(letter):04X}, which is "
+                "invisible; leave it out"
             )
     return name
 
@@ -230,7 +230,7 @@ def read_key(folder: Path) -> bytes:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except OSError as error:
         raise UsageError(
-            f"cannot use '{path}', the key of links: {error.strerror}; make the folder yours"
+            f"cannot use '{path}', the key of links: {error.strerror}; use a folder that you own"
         ) from error
     except ValueError:
         key = b""

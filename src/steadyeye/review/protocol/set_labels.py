@@ -42,7 +42,7 @@ def check_set_labels(answer: Mapping[str, Any], classes: Sequence[str]) -> Mappi
     barred = [name for name in names if "|" in name and name not in classes]
     if barred:
         raise UsageError(
-            f"labels={barred[0]!r}; | parts classes in label files, write another word"
+            f"labels={barred[0]!r}; label files separate classes by |, so write another word"
         )
     distinct = list({squeeze(name): name for name in reversed(names)}.values())
     if not distinct:

@@ -349,8 +349,8 @@ def _read_gold(record: Mapping[str, Any]) -> Gold:
     if "minimum" in record:
         raise UsageError(
             f"set.json: review.gold.minimum is {gold.minimum}, and review.gold.window is "
-            f"{gold.window}: nobody would ever be judged; make the window larger, or the minimum "
-            "smaller"
+            f"{gold.window}, so that no reviewer would ever be judged; make the window larger, "
+            "or the minimum smaller"
         )
     return replace(gold, minimum=gold.window)
 

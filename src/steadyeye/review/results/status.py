@@ -195,9 +195,9 @@ def describe_rest(stages: Sequence[Mapping[str, Any]], step: Mapping[str, str] |
         return ""
     if step:
         do = step["do"]
-        return f"Done: nothing is left for anybody; the admin can {do} it with review-{do}."
+        return f"Done: no item is open for anybody; the admin can {do} it with review-{do}."
     others = sum(stage["open"] for stage in stages)
-    return f"Nothing is left for you now; others still decide {number_of(others, 'item')}."
+    return f"No item is open for you now; other reviewers still decide {number_of(others, 'item')}."
 
 
 def _describe_table(counts: Counts, plan: ReviewPlan) -> Sequence[Mapping[str, Any]]:

@@ -65,8 +65,8 @@ def _decode_again(spec: Spec, out: Path, seconds: float) -> Iterator[int | Store
             if is_last:
                 raise UsageError(
                     f"the process that decodes {spec} ended twice, {ended}, after "
-                    f"{number_of(max(passed_on - 1, 0), 'frame')}; if memory ran out free some, "
-                    "else leave the file out"
+                    f"{number_of(max(passed_on - 1, 0), 'frame')}; if memory ran out, free some, "
+                    "otherwise leave the file out"
                 ) from None
 
 

@@ -209,8 +209,8 @@ def describe_unnamed(model: Model, classes: Classes, class_map: str | None = Non
     """
     if model.classes is None:
         return (
-            f"{model.name} does not say what its classes are called: its answers are taken to be "
-            f"the set's {number_of(len(classes), 'class')}, in their order"
+            f"{model.name} has no class names: its outputs are taken to be the set's "
+            f"{number_of(len(classes), 'class')}, in their order"
         )
     mapping = (
         named_map(class_map, model.classes, classes)
@@ -222,9 +222,9 @@ def describe_unnamed(model: Model, classes: Classes, class_map: str | None = Non
     unnamed = list_texts(list_unmatched(mapping), NAMED)
     cure = "with --class-map" if class_map is None else f"in {class_map}"
     return (
-        f"{model.name} cannot name {len(mapping.missing):,} of the set's "
-        f"{number_of(len(classes), 'class')}: {unnamed}; it is never "
-        f"right on frames of these alone, so leave them out, or map them {cure}"
+        f"{model.name} has no class for {len(mapping.missing):,} of the set's "
+        f"{number_of(len(classes), 'class')}: {unnamed}; on frames with no other label it is "
+        f"always wrong, so leave these out, or map the classes {cure}"
     )
 
 
@@ -248,7 +248,7 @@ def _add_classes(whole: Classes | None, source: SourceLabels) -> Classes:
             continue
         if name in names:
             raise UsageError(
-                f"'{source.name}' means something else by '{name}' than an earlier source; "
+                f"'{source.name}' defines the class '{name}' otherwise than an earlier source; "
                 "rename one of the two, or sample them separately"
             )
         names.append(name)

@@ -73,12 +73,12 @@ def _name_state(result: DifferenceResult) -> str:
 
 def _word_caption(study: DifferenceStudy) -> str:
     closes = (
-        f"The interval of {study.model} less {study.against}, in percentage points, closes in with "
+        f"The interval of {study.model} less {study.against}, in percentage points, narrows with "
         "every label"
     )
     if study.stop.target is not None:
-        return f"{closes}. Before the first it is all that the predictions allow."
-    return f"{closes}. The difference is clear once the interval leaves out the dashed line, 0."
+        return f"{closes}. Before the first label it holds every value that the predictions allow."
+    return f"{closes}. The difference is clear once the interval excludes the dashed line, 0."
 
 
 def _list_numbers(
@@ -87,7 +87,7 @@ def _list_numbers(
     """Names and values for people."""
     share, counts = result.interval, result.counts
     used = f"{counts.labelled:,} of {number_of(len(study.candidates), 'set')} that can differ"
-    more = f", {counts.later:,} more came out of turn" if counts.later else ""
+    more = f", {counts.later:,} more out of order" if counts.later else ""
     numbers = [
         ("Labels", f"{used}{more}"),
         (f"{study.question} (pp)", points(share.value)),
@@ -101,7 +101,10 @@ def _list_numbers(
 def _list_remarks(result: DifferenceResult) -> Sequence[str]:
     difference = result.difference
     alike = number_of(difference.sets - difference.differing, "set")
-    return [f"{alike} need no label: the two models cannot differ there in {difference.question}."]
+    return [
+        f"No label is needed for {alike}: there the two models cannot differ in "
+        f"{difference.question}."
+    ]
 
 
 def _find_axis(trace: Sequence[tuple[int, float, float]]) -> Mapping[str, Any]:

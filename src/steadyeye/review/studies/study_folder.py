@@ -95,8 +95,8 @@ def _check_classes(names: Sequence[str], how: Labelling) -> None:
     barred = [name for name in names if "|" in name]
     if barred:
         raise UsageError(
-            f"the class '{barred[0]}' holds |, which parts classes in label files; rename it and "
-            "run again"
+            f"the class '{barred[0]}' contains |, which separates classes in label files; rename "
+            "it and run again"
         )
     for key, labels in (how.gold or {}).items():
         for label in labels:

@@ -120,7 +120,9 @@ class StudyItems:
         except (UsageError, OSError) as error:
             self.faults = {**self.faults, name: str(error)}
             write_missing(self.root, self.faults)
-            logger.error("nobody can be asked about %s, it has no pictures: %s", name, error)
+            logger.error(
+                "nobody is asked about %s, because its pictures cannot be made: %s", name, error
+            )
             return
         if name in self.faults:
             self.faults = {key: why for key, why in self.faults.items() if key != name}

@@ -86,10 +86,10 @@ def _describe_result(result: StudyResult) -> Mapping[str, Any]:
 
 def _word_caption(study: LabelStudy) -> str:
     unit = "scene" if study.scenes else "label"
-    closes = f"The interval of {study.question.name} closes in with every {unit}"
+    closes = f"The interval of {study.question.name} narrows with every {unit}"
     if study.question.share is None:
-        return f"{closes}. Before the first it is all that the predictions allow."
-    return f"{closes}. It is decided once the whole interval lies on one side of the dashed line."
+        return f"{closes}. Before the first {unit} it holds every value that the predictions allow."
+    return f"{closes}. The study ends once all of it lies on one side of the dashed line."
 
 
 def _list_numbers(
@@ -98,7 +98,7 @@ def _list_numbers(
     """Names and values for people."""
     share, counts = result.interval, result.counts
     used = f"{counts.labelled:,} of {len(study.candidates):,} that can count"
-    why = "are of later sets" if study.earlier else "came out of turn"
+    why = "of later sets" if study.earlier else "out of order"
     more = f", {counts.later:,} more {why}" if counts.later else ""
     numbers = [
         ("Labels", f"{used}{more}"),
@@ -124,7 +124,7 @@ def list_limits(stop: StopRule, share: Interval) -> Sequence[tuple[str, str]]:
     if stop.target is not None:
         width = (share.high or 0.0) - (share.low or 0.0)
         target = f"± {100 * stop.target:g} percentage points"
-        limits.append(("Wanted", f"{target}; now ± {50 * width:.1f}"))
+        limits.append(("Target", f"{target}; now ± {50 * width:.1f}"))
     return limits
 
 
@@ -165,14 +165,14 @@ def list_people_remarks(live: LiveStudy, people: LabelCounts, unclear_as: str) -
     if people.unclear:
         unclear = number_of(people.unclear, "image" if study.question.of_images else "set")
         remarks.append(
-            f"Of {unclear} nobody could tell the class, or people disagreed: in the interval each "
-            f"may be {unclear_as}."
+            f"For {unclear} nobody could tell the class, or people disagreed: the interval "
+            f"allows each to be {unclear_as}."
         )
     if live.items.faults:
         lost = number_of(len(live.items.faults), "image" if study.question.of_images else "set")
         remarks.append(
-            f"Of {lost} no picture can be made (see the terminal), so that nobody is asked: in the "
-            f"interval each may be {unclear_as}."
+            f"No picture can be made of {lost} (see the terminal), so that nobody is asked: the "
+            f"interval allows each to be {unclear_as}."
         )
     return [*remarks, *(f"{note[0].upper()}{note[1:]}." for note in study.notes)]
 
@@ -186,14 +186,14 @@ def _list_about(videos: VideoShare, result: StudyResult) -> Sequence[str]:
 def _word_gold(people: LabelCounts) -> str:
     if not people.gold_asked:
         return (
-            "The interval takes every label to be right: no gold question was answered, so that "
-            "nothing is known of wrong labels."
+            "The interval assumes that every label is right; no gold question was answered, so "
+            "that the share of wrong labels is not known."
         )
     wrong, answered = people.gold_wrong, people.gold_asked
     ends = interval(*clopper_pearson(wrong, answered))
     return (
-        f"The interval takes every label to be right; the labels of gold questions were wrong in "
-        f"{wrong:,} of {answered:,} (95 % interval {ends})."
+        f"The interval assumes that every label is right; {wrong:,} of {answered:,} labels of "
+        f"gold questions were wrong (95 % interval {ends})."
     )
 
 
@@ -207,19 +207,19 @@ def _word_errors(study: LabelStudy, result: StudyResult, people: LabelCounts) ->
     countable = study.countable + (study.exempt if study.checks else 0)
     ends = widen_for_errors(result.interval, most, countable, len(study.sets))
     return [
-        f"With up to {percent(most)} of all labels wrong the interval of {study.question.name} is "
-        f"{interval(*ends)}."
+        f"If up to {percent(most)} of all labels are wrong, the interval of "
+        f"{study.question.name} is {interval(*ends)}."
     ]
 
 
 def _word_premise(people: LabelCounts) -> str:
     sets = number_of(people.labelled, "labelled set")
-    unsure = f", and in {people.unsure:,} people were not sure" if people.unsure else ""
+    unsure = f"; people were not sure about {people.unsure:,}" if people.unsure else ""
     if not people.changing:
-        return f"The class is on all frames of {sets}{unsure}, as the study assumes."
+        return f"As the study assumes, the class is on all frames of {sets}{unsure}."
     return (
         f"The class is not on all frames of {people.changing:,} of {sets}{unsure}. The study "
-        "assumes one class a set: with more than 1 in 100 of such sets do not rely on it."
+        "assumes one class per set; do not rely on it if more than 1 in 100 change."
     )
 
 

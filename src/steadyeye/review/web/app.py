@@ -168,7 +168,7 @@ def _add_pages(app: FastAPI) -> None:
         with get_database(request).reading() as connection:
             nearby = sequences.find_nearby(connection, reviewer.id, number)
         if nearby is None:
-            raise HTTPException(404, "you were given no such frame of a video")
+            raise HTTPException(404, "no such frame of a video was assigned to you")
         return JSONResponse(dict(nearby), headers={"Cache-Control": "no-store"})
 
     @app.get("/images/{name}")

@@ -53,9 +53,9 @@ def _split(value: Any) -> list[Any]:
     """The values directly within a value, which is checked itself."""
     if isinstance(value, str):
         if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise HTTPException(422, "the request holds a character that is none (NUL, surrogate)")
+            raise HTTPException(422, "the request holds an invalid character (NUL or a surrogate)")
     elif isinstance(value, int | float) and not (isfinite(value) and abs(value) <= LARGEST):
-        raise HTTPException(422, "the request holds a number that is too large, or none")
+        raise HTTPException(422, "the request holds a number that is too large or not finite")
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]
     return value if isinstance(value, list) else []

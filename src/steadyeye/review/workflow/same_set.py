@@ -78,8 +78,8 @@ def _check_gold(connection: Connection, plan: ReviewPlan) -> None:
     for stage, key in connection.execute(query.order_by(items.c.id)):
         if key not in plan.gold.answers.get(stage, {}):
             raise UsageError(
-                f"set.json: review.gold.answers.{stage} has no '{shorten(key)}' any more, and its "
-                "known answer holds in this review; put it back, with another answer where it was "
+                f"set.json: review.gold.answers.{stage} no longer has '{shorten(key)}', whose "
+                "known answer counts in this review; put it back, with another answer if it was "
                 "wrong"
             )
 
