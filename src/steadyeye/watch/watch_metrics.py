@@ -9,7 +9,7 @@ FRAMES = ("received", "processed", "left_out", "thinned", "damaged", "failed")
 
 
 def write_metrics(state: Mapping[str, Any]) -> str:
-    """The text of what `Watch.describe` gives."""
+    """The OpenMetrics text of the output of `Watch.describe`."""
     about = {"source": state["source"], "model": state["model"]}
     families: list[Family] = [
         ("steadyeye_watch", "info", "Source and model of the watch.", [("_info", about, 1)]),
@@ -34,7 +34,7 @@ def _is_up(state: Mapping[str, Any]) -> bool:
 
 
 def _counts(state: Mapping[str, Any]) -> list[Family]:
-    """What became of frames, the stream, the stored frames and the posts."""
+    """Families of frames, the stream, stored frames and posts."""
     counts, frames, posts = state["counts"], state["frames"], state["webhooks"]
     by_state = [("_total", {"state": name}, counts[name]) for name in FRAMES]
     by_arrival = [("_total", {"state": name}, posts[name]) for name in ("sent", "failed")]
@@ -55,7 +55,7 @@ def _counts(state: Mapping[str, Any]) -> list[Family]:
 
 
 def _measures(measures: Mapping[str, Any]) -> list[Family]:
-    """A gauge each for the value, its bounds and its blocks."""
+    """One gauge each for the value, its bounds and its number of blocks."""
     about = {
         "value": "Mean of the blocks, 0 to 1.",
         "low": "Lower end of the 95 % interval, valid at any time.",
