@@ -71,7 +71,7 @@ def run(root, *words):
 def test_earlier_labels_alone_decide_it_and_the_gate_says_the_same(root):
     words = ("label", "b", "--labels", "labels", "--decide", "pm_k(k=2) >= 20%")
     text = run(root, *words)
-    assert "labels collected for predict serve, and these sets are not asked about again" in text
+    assert "labels collected for predict are used, and nobody is asked about these sets" in text
     assert "pm_k(k=2) >= 20% holds for these 120 sets: shown after" in text
     assert "Videos like these 3: " in text
     # nobody was asked: the same command and the folder alone say it again

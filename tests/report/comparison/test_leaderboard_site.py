@@ -377,12 +377,12 @@ def test_files_of_something_else_are_not_replaced(folders, tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     (run / "results.json").write_text('{"results": []}')
-    assert "holds 'results.json', which no leaderboard has written" in refused(
+    assert "holds 'results.json', which is no file of a leaderboard" in refused(
         *words, run, cwd=tmp_path
     )
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.html").write_text("mine")
-    assert "holds 'index.html', which no leaderboard has written" in refused(
+    assert "holds 'index.html', which is no file of a leaderboard" in refused(
         *words, "docs", cwd=tmp_path
     )
     assert (tmp_path / "docs" / "index.html").read_text() == "mine"

@@ -1,4 +1,4 @@
-"""How much of what a detection rests on lies inside its box."""
+"""The share of a detection's attribution inside its box."""
 
 from collections.abc import Sequence
 
@@ -90,7 +90,7 @@ def _question(shares: Sequence[InsideShares], way: str) -> str:
 
 
 def _how(shares: InsideShares) -> str:
-    """What the maps are, with their settings."""
+    """The attribution method and its settings, in words."""
     settings = shares.predictions.probe["settings"]
     kind = method(shares.predictions)
     if kind == "integrated_gradients":
@@ -140,7 +140,7 @@ def _points(gap: Interval) -> str:
 
 
 def _caveat(shares: InsideShares) -> str:
-    """What the maps of a model must not be taken for; empty where there is nothing."""
+    """The limits of the maps of a model, in words; empty if there are none."""
     parts = []
     if shares.effects.lost:
         parts.append(

@@ -1,4 +1,4 @@
-"""Which of several models is better, as far as the data can tell."""
+"""Compares several models, with clear differences only."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ SHOWN = {True: "clear difference", False: "no clear difference"}
 def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
     """Models on the same samples: ranks for clear differences only, and all paired differences.
 
-    None for a single model, and where models did not see the same samples.
+    None for a single model, and if the models have different samples.
 
     Example, on made-up predictions:
 
@@ -172,7 +172,7 @@ def _figure(board: Leaderboard) -> Figure:
 
 
 def _layers(name: str, unit: str) -> list[dict[str, Any]]:
-    """A line a pair from end to end of its interval, a dot at the value, and where neither wins."""
+    """Per pair a line over its interval and a dot at the value, with a line at no difference."""
     y = rows_of("pair")
     ranks = unit == "rank"
     label = "format(datum.value, '~g')" if ranks else "format(datum.value * 100, '~g')"

@@ -32,8 +32,8 @@ OF_BOXES = ("map", "pm_k_map", "map_drop")
 def gains(evaluated: Sequence[Evaluated]) -> Section | None:
     """Fine-tuned models compared with their base models: accuracy, pm-k and drop.
 
-    Paired, on the same samples: those that one of the two did not predict are left out for both.
-    None where no model was trained from another one that is there.
+    Paired, on the same samples: samples that one of the two did not predict are left out for both.
+    None if no model was trained from another model of the report.
     """
     measured = [
         (step, gained) for step in steps(evaluated) if (gained := _measure_gains(step)).gains

@@ -1,4 +1,4 @@
-"""True objects: how steadily a detector finds them, by class, and what goes with losing them."""
+"""Recall of true objects by class, and measures related to losing them."""
 
 from collections.abc import Sequence
 
@@ -115,7 +115,7 @@ def _mean(values: NDArray[np.float64]) -> str:
 
 
 def _count_clusters(losses: Outcomes) -> str:
-    """What the intervals are over, and how many of them."""
+    """The units of the intervals and their number, in words."""
     return number_of(len(np.unique(losses.clusters)), "object" if losses.within else "video")
 
 

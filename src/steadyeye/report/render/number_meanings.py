@@ -1,4 +1,4 @@
-"""What the main numbers are, in a sentence each."""
+"""The meanings of the main numbers, one sentence each."""
 
 READING = (
     ("accuracy", "accuracy", "the share of images for which the prediction is a true class."),
@@ -175,4 +175,4 @@ READING = (
         "the first level at which accuracy is below a threshold.",
     ),
 )
-"""(metric it goes with, term, what it means)."""
+"""(metric, term, meaning)."""

@@ -1,4 +1,4 @@
-"""Frames decoded and stored by a process of its own, which may hang, crash or be killed."""
+"""Decodes and stores frames in a separate process, which may hang, crash or be killed."""
 
 import multiprocessing
 import os
@@ -28,18 +28,18 @@ ENDING = 10.0  # seconds that a process may take to end once it has closed its s
 
 
 class DecoderEndedError(Exception):
-    """The process that decodes ended before it said that all was sent; its text says how."""
+    """The decoding process ended before it had sent everything; the text says how."""
 
 
 def read_frames(
     specs: Sequence[Spec], out: Path, begin: Begin, seconds: float = SECONDS
 ) -> Iterator[StoredFrame]:
-    """The stored frames of the sources that `specs` name, one source after the other.
+    """The stored frames of the sources in `specs`, one source after the other.
 
-    `begin`: called with the name and the number of frames of each; what it returns, with how many
-    more are done. A process that decodes and is killed, or crashes, is begun once more.
-    Raises `UsageError` where it ends again, where one frame takes longer than `seconds`, and
-    whatever the source does.
+    `begin`: called with the name and the number of frames of each; returns a function that takes
+    the number of further finished frames. A decoding process that is killed or crashes is started
+    once more. Raises `UsageError` if it ends again, if one frame takes longer than `seconds`, and
+    the errors of the source.
     """
     for spec in specs:
         advance: Callable[[int], None] | None = None
@@ -53,7 +53,7 @@ def read_frames(
 
 
 def _decode_again(spec: Spec, out: Path, seconds: float) -> Iterator[int | StoredFrame]:
-    """What `_decode` gives, from a second process where the first ended; nothing comes twice."""
+    """The output of `_decode`, continued by a second process if the first ended; no repeats."""
     passed_on = 0
     for is_last in (False, True):
         try:
@@ -71,7 +71,7 @@ def _decode_again(spec: Spec, out: Path, seconds: float) -> Iterator[int | Store
 
 
 def _decode(spec: Spec, out: Path, seconds: float) -> Iterator[int | StoredFrame]:
-    """The number of frames of a source, then each, from a process of its own.
+    """The number of frames of a source, then each frame, from a separate process.
 
     Raises `DecoderEndedError`, and `UsageError` as `read_frames`.
     """
@@ -99,9 +99,9 @@ def _decode(spec: Spec, out: Path, seconds: float) -> Iterator[int | StoredFrame
 
 @contextmanager
 def _blocked_stops() -> Iterator[None]:
-    """Signals that stop a command wait until the block ends; a process begun in it has none.
+    """Delays stop signals until the block ends; a process that starts in it ignores them.
 
-    One of the terminal goes to all processes: the one that decodes is ended by the other.
+    A signal of the terminal goes to all processes: the decoding process is ended by its parent.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -119,7 +119,7 @@ def _kill(process: BaseProcess) -> None:
 
 
 def _receive(spec: Spec, receiver: Connection, seconds: float) -> Iterator[int | StoredFrame]:
-    """What the process sends. Raises `EOFError` where it ended, also within a message."""
+    """The next message of the process. Raises `EOFError` if it ended, also within a message."""
     while True:
         if not receiver.poll(seconds):
             raise UsageError(f"{spec} gave no frame for {seconds:.0f} s; leave the file out")
@@ -141,7 +141,7 @@ def _send_frames(spec: Spec, out: Path, sender: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process, also within a frame, once the one that began it is gone."""
+    """Ends this process, also within a frame, once its parent is gone."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "it is begun by another process"
     parent.join()

@@ -1,4 +1,4 @@
-"""A label study of two models in words and numbers: for its page and its JSON."""
+"""The summary of a label study of two models, for its page and its JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -22,11 +22,11 @@ from steadyeye.review.studies.study_summary import (
 
 
 def describe_difference(connection: Connection, live: LiveStudy) -> Mapping[str, Any]:
-    """What a study of two models shows now, every number also for programs.
+    """The current result of a study of two models, for people and programs.
 
-    As `describe_study` has it. `state`: better, worse (the first model), enough, or open. In
-    `picture` the numbers are in −1…1, `required` is 0, and `axis` the lowest and highest number of
-    the axis, with the text of the dashed line.
+    The form is that of `describe_study`. `state`: better, worse (the first model), enough, or open.
+    In `picture` the numbers are in −1…1, `required` is 0, and `axis` the lowest and highest number
+    of the axis, with the text of the dashed line.
     """
     study, result = live.study, live.judge(connection)
     assert isinstance(study, DifferenceStudy), "a study of one model has a summary of its own"
@@ -108,7 +108,7 @@ def _list_remarks(result: DifferenceResult) -> Sequence[str]:
 
 
 def _find_axis(trace: Sequence[tuple[int, float, float]]) -> Mapping[str, Any]:
-    """The axis of the picture, in tenths, 0 inside it."""
+    """The axis of the chart, in tenths, with 0 inside."""
     lowest = min(0.0, *(low for _, low, _ in trace), -0.1)
     highest = max(0.0, *(high for _, _, high in trace), 0.1)
     return {

@@ -1,6 +1,6 @@
-"""Reviewers who leave and come back, and what waits for them in the stages where everybody votes.
+"""Reviewers who leave and come back, and their votes in the stages where everybody votes.
 
-Whose link was revoked is not waited for: the votes that they gave stand, and those who have a link
+Items do not wait for reviewers whose link was revoked: their votes stand, and reviewers with a link
 decide with them.
 """
 
@@ -13,7 +13,7 @@ from steadyeye.review.workflow.decisions import refresh_item
 
 
 def end_link(connection: Connection, plan: ReviewPlan, name: str) -> None:
-    """Ends a reviewer's sessions and their link, and settles what waited for them alone.
+    """Ends a reviewer's sessions and their link, and settles items that waited only for them.
 
     Raises `UsageError` for a name that nobody has.
     """
@@ -24,7 +24,7 @@ def end_link(connection: Connection, plan: ReviewPlan, name: str) -> None:
 def renew_link(
     connection: Connection, plan: ReviewPlan, name: str, key: bytes | None = None
 ) -> str:
-    """The token of a reviewer's new link; what is open waits for them, also if they had left.
+    """The token of a reviewer's new link; open items wait for them, also if they had left.
 
     `key`: that of the set's links. Raises `UsageError` for a name that nobody has.
     """

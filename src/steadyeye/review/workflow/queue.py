@@ -1,6 +1,6 @@
-"""The items of a review, each a question, and the queue in which each reviewer gets them.
+"""The items of a review, each a question, and the queue from which each reviewer gets them.
 
-Items are those of the set, and those that follow from answers.
+Items come from the set, or follow from answers.
 """
 
 import hashlib
@@ -36,8 +36,8 @@ BLOCK = 100  # anchors whose pairs are forecast together: what a forecast costs 
 class Item:
     """An item; `key` names it within its stage, `unit` is its anchor or image.
 
-    `parent`: what was decided of that. `block`: the items that are forecast together, where pairs
-    are spared. `position`: in the order in which items are served; None: at random.
+    `parent`: the decision on that. `block`: the items that are predicted together, if pairs are
+    spared. `position`: in the order in which items are served; None: at random.
     """
 
     stage: str
@@ -52,12 +52,12 @@ class Item:
 
 
 def add_set_items(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> int:
-    """How many items of a set were not there yet; they are added.
+    """Adds the missing items of a set; returns how many.
 
     Pairs wait for their anchor where anchors are reviewed, and boxes for their objects. A frame
-    across a scene cut from its anchor is no pair, unless the plan asks for it. Items of which the
-    plan knows the answer become gold questions. Of a set and a plan that were added before nothing
-    is read but that. Raises `UsageError` where the database holds the review of another set.
+    across a scene cut from its anchor is no pair, unless the plan asks for it. Items with a known
+    answer in the plan become gold questions. If the set and the plan were added before, nothing
+    else is read. Raises `UsageError` where the database holds the review of another set.
     """
     if was_added(connection, folder, plan):
         return 0
@@ -77,7 +77,7 @@ def add_set_items(connection: Connection, folder: SetFolder, plan: ReviewPlan) -
 
 
 def list_set_items(folder: SetFolder, plan: ReviewPlan) -> Iterator[Item]:
-    """The items with which a review begins."""
+    """The first items of a review."""
     names = folder.class_names
     frames = folder.frames.to_pylist()
     anchors = {row["group"]: row for row in frames if row["offset"] == 0}
@@ -105,7 +105,7 @@ def list_set_items(folder: SetFolder, plan: ReviewPlan) -> Iterator[Item]:
 
 
 def _describe_duplicate(row: Payload, anchors: Mapping[str, Payload]) -> Payload:
-    """The earlier anchor that an anchor nearly equals, for its reviewers to see."""
+    """The earlier anchor that an anchor nearly equals, for its reviewers."""
     earlier = anchors.get(row["duplicate_of"])
     if earlier is None:
         return {}
@@ -150,11 +150,11 @@ def _list_box_items(rows: Sequence[Mapping[str, Any]], plan: ReviewPlan) -> Iter
 
 
 def add_items(connection: Connection, new: Sequence[Item], plan: ReviewPlan) -> None:
-    """Adds items, each at its place, or at one of its own in the random order of its stage.
+    """Adds items, each at its position or at a random one in its stage.
 
-    A random place depends on the plan's seed, the stage and the key alone, so that the neighbours
-    of an anchor are not seen one after the other (change blindness). Frames of a video follow each
-    other, where the plan asks for it.
+    A random position depends only on the plan's seed, the stage and the key, so that reviewers do
+    not see the neighbours of an anchor one after the other (change blindness). Frames of a video
+    follow each other if the plan asks for it.
     """
     everybody = count_reviewers(connection)
     rows = [
@@ -190,13 +190,13 @@ def _place_item(item: Item, seed: int) -> int:
 
 
 def move_items(connection: Connection, stage: str, unit: str, states: tuple[str, str]) -> None:
-    """Moves the items of a unit from one state to another; those in neither are left alone."""
+    """Moves the items of a unit from one state to another; other items are unchanged."""
     movable = (items.c.stage == stage) & (items.c.unit == unit) & (items.c.state == states[0])
     connection.execute(update(items).where(movable).values(state=states[1]))
 
 
 def open_item(connection: Connection, item: Item, plan: ReviewPlan) -> None:
-    """Opens an item, adding it where it is not there; one that is open or done stays so."""
+    """Opens an item and adds it if it is missing; an open or done item is unchanged."""
     same = (items.c.stage == item.stage) & (items.c.key == item.key)
     state = connection.execute(select(items.c.state).where(same)).scalar()
     if state is None:
@@ -207,7 +207,7 @@ def open_item(connection: Connection, item: Item, plan: ReviewPlan) -> None:
 
 
 def close_item(connection: Connection, stage: str, key: str) -> None:
-    """Withdraws an item that nobody need decide any more; one that is done stays so."""
+    """Withdraws an item that needs no decision any more; a done item is unchanged."""
     same = (items.c.stage == stage) & (items.c.key == key)
     pending = same & items.c.state.in_(("open", "waiting"))
     connection.execute(update(items).where(pending).values(state="withdrawn"))
@@ -215,9 +215,9 @@ def close_item(connection: Connection, stage: str, key: str) -> None:
 
 @dataclass(frozen=True)
 class ServedItem:
-    """An item given to a reviewer; `nonce` must come back with the answer.
+    """An item assigned to a reviewer; the answer must contain `nonce`.
 
-    `replaces`: the decision of theirs that an answer takes the place of; None: there is none.
+    `replaces`: the reviewer's decision that an answer replaces, or None.
     """
 
     assignment: int
@@ -236,10 +236,10 @@ def serve_items(
     *,
     lacks: Callable[[Payload], bool] = lambda payload: False,
 ) -> list[ServedItem]:
-    """Up to `most` items for a reviewer: first what they were given and did not answer.
+    """Up to `most` items for a reviewer: first the assigned ones without an answer.
 
-    A paused reviewer gets none. No item is ever given twice to the same reviewer. What `lacks`
-    says cannot be shown is kept for later.
+    A paused reviewer gets none. No item is assigned twice to the same reviewer. Items that `lacks`
+    reports as not showable are skipped for now.
     """
     if stage not in plan.votes:
         raise unknown("stage", stage, plan.votes)
@@ -281,7 +281,7 @@ def _list_unanswered(connection: Connection, reviewer: Reviewer, stage: str) -> 
 
 
 def _pick(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> Any:
-    """The next item of a reviewer, as a row of `items`; None: nothing waits for them."""
+    """The next item of a reviewer, a row of `items`; None if no item waits."""
     if _is_gold_turn(connection, plan, reviewer, stage):
         known = (items.c.stage == stage) & items.c.known & ~was_in_quiz(reviewer)
         gold = connection.execute(_select_new(reviewer, known)).first()
@@ -305,9 +305,9 @@ def _is_gold_turn(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, 
 
 
 def _find_free(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> Any:
-    """The first free item after the last that a reviewer was given; else of those before it.
+    """The first free item after the last one assigned to a reviewer; otherwise one before it.
 
-    Whatever they were given themselves lies before it, mostly, and is not looked at again.
+    Most of their own items are before it, and are not searched again.
     """
     free = (items.c.stage == stage) & items.c.free
     if plan.key_frames:
@@ -326,7 +326,7 @@ def _find_free(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, sta
 
 
 def _select_new(reviewer: Reviewer, condition: ColumnElement[bool]) -> Any:
-    """The query for the first of some items that a reviewer may be given."""
+    """The query for the first of some items that may be assigned to a reviewer."""
     query = (
         select(items).where(condition, *may_answer(reviewer)).order_by(items.c.position).limit(1)
     )
@@ -337,7 +337,7 @@ def _select_new(reviewer: Reviewer, condition: ColumnElement[bool]) -> Any:
 def assign_item(
     connection: Connection, item: int, reviewer: Reviewer, *, answered: bool = False
 ) -> tuple[int, str]:
-    """The id and the nonce of an assignment, by which an item is given to a reviewer."""
+    """Assigns an item to a reviewer; returns the id and the nonce of the assignment."""
     nonce = secrets.token_hex(16)
     same = items.c.id == item
     values = {
@@ -355,13 +355,13 @@ def assign_item(
 
 
 def count_assigned(connection: Connection, item: int, change: int) -> None:
-    """Adds to the number of reviewers to whom an item is given."""
+    """Changes the number of reviewers to whom an item is assigned."""
     query = update(items).where(items.c.id == item)
     connection.execute(query.values(assigned=items.c.assigned + change))
 
 
 def _release(connection: Connection, stage: str, minutes: float) -> int:
-    """How many items were given out long ago and never answered; others may now have them."""
+    """Releases assignments that were not answered in time; returns how many."""
     late: Sequence[Any] = connection.execute(
         select(assignments.c.id, assignments.c.item)
         .join(items, items.c.id == assignments.c.item)
