@@ -188,7 +188,7 @@ def test_invalid_voc_files_are_named(tmp_path, old, new, message):
         ({"image_id": 99}, "annotations of 1 image that it does not list, first image_id 99"),
         ({"category_id": 99}, "annotation 7 has category_id 99"),
         ({"bbox": None, "segmentation": {"size": [2, 2], "counts": [4]}}, "has an empty mask"),
-        ({"bbox": None, "segmentation": {"size": [2, 2], "counts": [5]}}, "runs of 5 together"),
+        ({"bbox": None, "segmentation": {"size": [2, 2], "counts": [5]}}, "runs that sum to 5"),
     ],
 )
 def test_invalid_annotations_are_named(change, message, tmp_path):

@@ -334,7 +334,7 @@ def test_labels_that_do_not_say_what_is_needed_are_refused(collect):
     assert find_seed([again]) == find_seed([again], 3) == 3
     with pytest.raises(UsageError, match="with --seed 3, not 0; leave --seed out"):
         find_seed([again], 0)
-    with pytest.raises(UsageError, match="of --seed 0 and 3; give those of one"):
+    with pytest.raises(UsageError, match="of --seed 0 and 3; give labels of one order"):
         find_seed([earlier, again])
 
 

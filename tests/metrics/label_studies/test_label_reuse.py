@@ -258,7 +258,7 @@ def test_one_label_a_scene_serves_another_model(to_record):
         ("drop(k=2)", "", "a difference needs labels of pm_k"),
         ("accuracy", "", "collected for accuracy"),
         ("pm_k(k=2)", "pm_k(k=1)", r"collected for pm_k\(k=2\), not for pm_k\(k=1\)"),
-        ("pm_k(k=2)", "accuracy", "the difference in accuracy cannot be found from few labels"),
+        ("pm_k(k=2)", "accuracy", "the difference in accuracy cannot be estimated from few labels"),
         ("pm_k(k=2)", "pm_k(k=2) >= 50%", r"has a number; give 'pm_k\(k=2\)' alone"),
         ("pm_k(k=2)", "map", "it ranks all detections"),
     ],

@@ -147,4 +147,6 @@ def test_the_plan_and_the_gate_without_labels(runs, pictures, metric):
 
 def test_map_is_refused_with_the_reason(runs):
     message = refused("plan", "yolox_nano", "--decide", "map >= 20%", cwd=runs)
-    assert "map cannot be told from few labels: it ranks all detections of all images" in message
+    assert (
+        "map cannot be estimated from few labels: it ranks all detections of all images" in message
+    )

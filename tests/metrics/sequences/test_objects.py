@@ -361,7 +361,7 @@ def test_a_scene_of_too_few_frames_a_second_is_left_out_next_to_others():
 
 
 def test_runs_without_detections_are_refused_or_have_no_value():
-    with pytest.raises(UsageError, match="no detections of example were kept"):
+    with pytest.raises(UsageError, match="no detections of example are stored"):
         blink_rate(testing.example_video())
     with pytest.raises(UsageError, match=r"score=0\.05: give a score between 0\.1 and 1"):
         blink_rate(testing.example_tracks(), score=0.05)

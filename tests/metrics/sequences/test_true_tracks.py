@@ -239,7 +239,7 @@ def test_delay_without_labels_goes_back_over_weak_boxes():
 
     result = detection_delay(film(lambda v, f: [], answers))
     assert (result.value, result.n) == (pytest.approx(0.4), 2)
-    assert result.notes == ("2 objects there from the first frame of a scene left out",)
+    assert result.notes == ("2 objects left out: present from the first frame of a scene on",)
 
 
 def test_worst_frames_of_sequences_are_those_of_pm_sets():
