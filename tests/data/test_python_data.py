@@ -241,7 +241,7 @@ def test_numbers_of_several_classes_are_no_rows():
 
 
 @pytest.mark.parametrize(("label", "classes", "words"), [
-    ([0, 1], 2, r"is \[0, 1\], one-hot or both classes; give the number"),
+    ([0, 1], 2, r"is \[0, 1\], which may be one-hot or both classes; give the number"),
     ([0, 1, 0], 4, "has a number twice, and 3 numbers for 4 classes"),
     ([0.0, 1.0], 3, "has 2 scores for 3 classes"),
     ([0.2, 0.2, 0.2], 3, "scores all classes alike"),

@@ -135,7 +135,9 @@ def test_labels_and_boxes_in_json(tmp_path):
     assert len(source[2].boxes) == 0
     tar(tmp_path / "b.tar", [("1.jpg", picture(1)), ("1.json", b'{"label": 3}')])
     assert build(f"webdataset(urls='{tmp_path}/b.tar', classes='coco')").truths[0] == (3,)
-    with pytest.raises(UsageError, match="label by number, first 3; say of what with classes="):
+    with pytest.raises(
+        UsageError, match="label by number, first 3; name their classes with classes="
+    ):
         build(f"webdataset(urls='{tmp_path}/b.tar')")
 
 

@@ -63,7 +63,8 @@ def _say_most(study: LabelStudy) -> str:
     }[study.question.metric]
     if study.checks:
         others = f"{len(study.checks):,} of the other {number_of(study.exempt, 'set')}"
-        return f"at most {share} if each shows one class on all its frames: {why}; checks cover {others}"
+        text = f"at most {share} if each shows one class on all its frames: {why}"
+        return f"{text}; checks cover {others}"
     return f"at most {share}, whatever their labels: {why}"
 
 

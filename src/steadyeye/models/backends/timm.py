@@ -34,10 +34,10 @@ def timm(
 
     `name`: as timm lists it. `runtime`: "onnx", "torch", or "cuda" on GPUs; `precision`: "fp32", in
     torch also "bf16" and "fp16". `checkpoint`: a state dict instead of the pretrained weights;
-    `classes`: what it answers in, by default ImageNet-1k (or the larger ImageNet that timm says).
-    Without either of `pretrained` and `checkpoint` the weights are random. Raises `UsageError` for
-    a name that timm does not have, weights that cannot be had, and preprocessing that is not done
-    here.
+    `classes`: its output classes, by default ImageNet-1k (or the larger ImageNet of timm's
+    configuration). Without `pretrained` and `checkpoint` the weights are random. Raises
+    `UsageError` for an unknown name, weights that cannot be downloaded, and unsupported
+    preprocessing.
 
     Example: `timm(name='resnet50.a1_in1k')`
     """

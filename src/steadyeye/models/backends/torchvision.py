@@ -41,13 +41,12 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
 
     `name`: as torchvision lists it. `runtime`: "onnx", "torch", or "cuda" on GPUs; `precision`:
     "fp32", in torch also "bf16" and "fp16". `weights`: an entry such as "IMAGENET1K_V2"; None:
-    random, with the default entry's transforms. `checkpoint`: a state dict instead; `classes`: what
-    it answers in, by default the entry's, of a detector without the background. A detector runs in
-    torch, with the library's own processing; `size`: what its images are resized to, the shorter
-    side and the longest that the other may have, (800, 1333) for most. `fasterrcnn_resnet101_fpn`
-    has weights of its backbone alone: it detects nothing before it is trained further. Raises
-    `UsageError` for a name or an entry that torchvision does not have, and for weights that cannot
-    be had or are of other classes.
+    random, with the default entry's transforms. `checkpoint`: a state dict instead; `classes`: its
+    output classes, by default the entry's, for a detector without the background. A detector runs
+    in torch, with the library's own processing; `size`: size of its resized images, the shorter
+    side and the most of the longer side, (800, 1333) for most. `fasterrcnn_resnet101_fpn` has
+    weights of its backbone only: it detects nothing before fine-tuning. Raises `UsageError` for an
+    unknown name or entry, and for weights that cannot be downloaded or have other classes.
 
     Example: `torchvision(name='resnet50', weights='IMAGENET1K_V2')`
     """
@@ -81,7 +80,7 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
 
 @dataclass(frozen=True)
 class _Build:
-    """What a detector is made of: `entry` says its classes, `loaded` the weights, None random."""
+    """The parts of a detector: `entry` has its classes, `loaded` its weights, None means random."""
 
     name: str
     entry: Any
@@ -135,7 +134,7 @@ def _module(name: str, entry: Any, options: dict[str, Any]) -> nn.Module:
 
 
 def _build_checked(name: str, entry: Any, build: Callable[[], nn.Module]) -> nn.Module:
-    """What `build` gives, once its weights are known to hold tensors alone."""
+    """The output of `build`, after a check that its weights hold only tensors."""
     try:
         if entry:
             # the builder would unpickle whatever it gets; what loads so far is tensors alone

@@ -28,8 +28,8 @@ def ultralytics(
     AGPL-3.0. `path`: the file, or a .yaml of its architecture, whose weights are then random.
     `classes`: a class file; the model's own names if left out. `size`: the longer side of its
     input. `allow_pickle`: a .pt file is a pickle, which may run code, and is loaded only with this.
-    Boxes of a score below 0.001 are left out, and those that overlap a better one of their class by
-    more than 0.7. Raises `UsageError` for other tasks than detection.
+    Boxes with a score below 0.001 are left out, and those with an IoU above 0.7 with a better one
+    of their class. Raises `UsageError` for other tasks than detection.
 
     Example: `ultralytics(path='yolo11n.pt', allow_pickle=True)`
     """

@@ -23,13 +23,13 @@ from steadyeye.models.runtimes.uninitialised import bare, without
 from steadyeye.models.runtimes.weights import fill_from
 
 SLACK = 1e-4
-"""By how much a score of the network that was built again may differ; other sums differ by less."""
+"""The largest difference of scores after building a network again; rounding causes less."""
 
 
 def read_classifier(
     folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor], execution: Execution
 ) -> Classifier:
-    """The classifier that a record and its weights make."""
+    """The classifier of a record and its weights."""
     module = network(folder, record, weights)
     if record["several"]:
         module = Independent(module).eval()
@@ -39,7 +39,7 @@ def read_classifier(
 
 
 def network(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:
-    """The trained network, in eval mode; one label or several, it gives what it was trained to."""
+    """The trained network in eval mode, for one label or several as in its training."""
     size = recipe_of(record["recipe"]).preprocessing.size
     width = len(record["classes"]["names"])
     module = logits(_architecture(folder, record["build"], record["bare"]))
@@ -51,10 +51,10 @@ def network(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tenso
 def buildable(record: Mapping[str, Any], module: nn.Module) -> dict[str, Any]:
     """The record with `bare`: whether the network can be built without the weights of its base.
 
-    It is built again from the record at once and compared on test patterns, so that no training
-    ends in a folder that cannot be read: some libraries build another network around their
-    weights, as torchvision does for GoogLeNet. `module`: in eval mode, about to be trained. Raises
-    `UsageError` where it cannot be built at all.
+    It is built from the record before the training and compared on test patterns, so that no
+    training ends in an unreadable folder: some libraries build another network around their
+    weights, as torchvision does for GoogLeNet. `module`: in eval mode, before the training. Raises
+    `UsageError` if it cannot be built at all.
     """
     reason = "every build gives another network"
     inputs = probes(recipe_of(record["recipe"]).preprocessing)
@@ -73,7 +73,7 @@ def buildable(record: Mapping[str, Any], module: nn.Module) -> dict[str, Any]:
 
 
 def recipe_of(record: Mapping[str, Any]) -> Recipe:
-    """The recipe that `Recipe.record` made plain values of. Raises an error for other values."""
+    """The recipe from the plain values of `Recipe.record`. Raises an error for other values."""
     plain = json.loads(json.dumps(record))
     recipe = msgspec.convert(plain, Recipe)
     if json.loads(json.dumps(recipe.record())) != plain:
@@ -82,7 +82,7 @@ def recipe_of(record: Mapping[str, Any]) -> Recipe:
 
 
 def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:
-    """The network that a model was built from; files that its spec names have to be there still."""
+    """The network that a model was built from; files in its spec must still exist."""
     try:
         with distrust(folder / checkpoint_format.FILE):
             model = bare(spec, weights=not plain)

@@ -22,10 +22,10 @@ from steadyeye.models.runtimes.weights import fill_from
 def read_detector(
     folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor], execution: Execution
 ) -> TorchDetector:
-    """The detector that a record and its weights make, in fp32; nothing is downloaded.
+    """The detector of a record and its weights, in fp32; nothing is downloaded.
 
-    It runs in torch: on GPUs where `execution` says so, on the processor otherwise. Raises
-    `UsageError` where the library lacks what the record names, and for another precision.
+    It runs in torch: on GPUs if `execution` says so, otherwise on the CPU. Raises `UsageError` if
+    the library lacks the network of the record, and for another precision.
     """
     runtime = execution.detecting()
     classes, name = checkpoint_format.classes_of(record), folder.resolve().name
