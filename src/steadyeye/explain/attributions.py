@@ -256,7 +256,7 @@ def measure_inside_shares(
     return InsideShares(predictions, finite, effects)
 
 
-def apart(share: Interval) -> str:
+def format_gap(share: Interval) -> str:
     """A difference in percentage points with its interval, `−12.0 (−20.1 to −4.0)`."""
     return f"{points(share.value)} ({span(share.low, share.high, 'difference')})"
 
@@ -275,13 +275,13 @@ def table(shares: InsideShares) -> Table:
                 format_share(inside),
                 format_share(mean(effects, mask, shares.area)),
                 percent(mean(effects, mask, shares.even).value),
-                apart(mean(shares.excess, mask)),
+                format_gap(mean(shares.excess, mask)),
                 inside.method,
             )
         )
     both = difference(effects)
-    cells = ("mistakes − correct detections (pp)", f"{both.n:,}", "—", apart(both), "—", "—")
-    body.append((*cells, apart(difference(shares.excess)), both.method))
+    cells = ("mistakes − correct detections (pp)", f"{both.n:,}", "—", format_gap(both), "—", "—")
+    body.append((*cells, format_gap(difference(shares.excess)), both.method))
     header = (
         "",
         "n",

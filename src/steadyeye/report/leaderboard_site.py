@@ -13,7 +13,7 @@ from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Evaluated
 from steadyeye.metrics.testbed.published_models import (
-    beside,
+    choose_published_set,
     find_released_set,
     read_published,
     why_not,
@@ -226,7 +226,7 @@ def fit_lines(models: Sequence[Evaluated]) -> DataLines | None:
         for table, sets in zip(tables, every, strict=True)
     )
     left_out = why_not(tables[0], k) or ""
-    published = None if left_out else read_published(beside(tables[0]) or "")
+    published = None if left_out else read_published(choose_published_set(tables[0]) or "")
     videos = np.asarray(every[0].videos)
     own = fit_own_lines(anchors, videos)
     is_same_set = find_released_set(tables[0]) is not None

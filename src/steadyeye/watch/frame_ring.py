@@ -55,7 +55,7 @@ class FrameRing:
         """Bytes of the pictures and their JSON files."""
         return self._total
 
-    def hold(
+    def buffer(
         self, number: int, seconds: float, stamp: str, image: Callable[[], Image], size: int
     ) -> None:
         """Keeps a frame in memory for a while, because it may have to be stored.

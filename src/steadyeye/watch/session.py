@@ -143,7 +143,7 @@ class Watch:
         self._times.append(time.monotonic())
         now = datetime.now(UTC)
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
-        self.ring.hold(frame.number, frame.seconds, stamp, frame.image, frame.size)
+        self.ring.buffer(frame.number, frame.seconds, stamp, frame.image, frame.size)
         events = self.observer.add(
             frame.number, frame.scene, frame.seconds, frame.quantities, answer
         )

@@ -282,7 +282,7 @@ def test_ranks_are_counted_from_the_pairs(site):
         for row in (r for r in site.rows if (r.data, r.metric) == (data, board.metric)):
             better = [pair for pair in board.pairs if pair.worse == row.model]
             worse = [pair for pair in board.pairs if pair.better == row.model]
-            assert row.rank == 1 + sum(pair.apart for pair in better)
+            assert row.rank == 1 + sum(pair.is_clear for pair in better)
             first = 1 + sum(pair.is_ordered for pair in better)
             assert row.open_ranks == (first, row.models - sum(pair.is_ordered for pair in worse))
             assert row.models == 1 + len(better) + len(worse)
@@ -302,7 +302,7 @@ def rank_models(shares, videos, anchors=10):
 
 def test_a_lead_that_a_rare_video_may_undo_leaves_the_ranks_open():
     small, large = rank_models((9, 10), videos=20), rank_models((1, 10), videos=20)
-    assert [pair.apart for board in (small, large) for pair in board.pairs] == [True, True]
+    assert [pair.is_clear for board in (small, large) for pair in board.pairs] == [True, True]
     assert [(s.rank, s.open_ranks) for s in small.standings] == [(1, (1, 2)), (2, (1, 2))]
     assert [(s.rank, s.open_ranks) for s in large.standings] == [(1, (1, 1)), (2, (2, 2))]
 

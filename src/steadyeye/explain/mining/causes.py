@@ -49,7 +49,7 @@ PIECE = 100_000  # detections that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class Kin:
+class Relatives:
     """The ancestors and descendants of each of n classes, without itself.
 
     Class i has `members[first[i]:first[i + 1]]`, rising; `first`: (n + 1,) int64, `members`: int64.
@@ -59,17 +59,17 @@ class Kin:
     members: NDArray[np.int64]
 
 
-def kin(parents: Parents, classes: int) -> Kin:
+def find_relatives(parents: Parents, classes: int) -> Relatives:
     """The ancestors and descendants of each of n classes; none without a hierarchy."""
     pairs = zip(ancestors(parents, classes), descendants(parents, classes), strict=True)
     near = [above | below for above, below in pairs]
     counts = [len(labels) for labels in near]
     members = [label for labels in near for label in sorted(labels)]
     first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    return Kin(np.asarray(first, dtype=np.int64), np.array(members, dtype=np.int64))
+    return Relatives(np.asarray(first, dtype=np.int64), np.array(members, dtype=np.int64))
 
 
-def stood_for(
+def find_known_classes(
     model_to_data: NDArray[np.int64], parents: Parents, classes: int
 ) -> NDArray[np.bool_]:
     """(n,) bool, the data's classes that the detector has.
@@ -85,7 +85,7 @@ def stood_for(
 
 
 def overlaps(
-    raw: BoxTable, label: NDArray[np.int64], truth: BoxTable, kin: Kin, iou: float
+    raw: BoxTable, label: NDArray[np.int64], truth: BoxTable, relatives: Relatives, iou: float
 ) -> ObjectMatches:
     """The true boxes under each of n detections of any classes.
 
@@ -106,7 +106,7 @@ def overlaps(
     row, best, own, crowd = _find_overlaps(
         (np.ascontiguousarray(raw.boxes), np.asarray(label, dtype=np.int64), first, last),
         (corners, truth.label[order].astype(np.int64), truth.crowd[order]),
-        (kin.first, kin.members),
+        (relatives.first, relatives.members),
         iou,
     )
     # −1 stays what it is
@@ -115,10 +115,10 @@ def overlaps(
 
 # no tuples within its loops: numba counts references to every array in a tuple
 @njit(nogil=True, cache=True)
-def _find_overlaps(raw: Any, truth: Any, kin: Any, limit: float) -> ObjectMatches:
+def _find_overlaps(raw: Any, truth: Any, relatives: Any, limit: float) -> ObjectMatches:
     boxes, label, first, last = raw
     corners, true_label, crowd = truth
-    kin_first, kin_members = kin
+    relatives_first, relatives_members = relatives
     n = len(label)
     row, best = np.full(n, -1, dtype=np.int64), np.zeros(n)
     own, inside = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
@@ -129,8 +129,8 @@ def _find_overlaps(raw: Any, truth: Any, kin: Any, limit: float) -> ObjectMatche
                 continue
             same = label[d] >= 0 and label[d] == true_label[t]
             if label[d] >= 0 and true_label[t] >= 0 and not same:
-                for k in range(kin_first[label[d]], kin_first[label[d] + 1]):
-                    same = same or kin_members[k] == true_label[t]
+                for k in range(relatives_first[label[d]], relatives_first[label[d] + 1]):
+                    same = same or relatives_members[k] == true_label[t]
             if crowd[t]:
                 inside[d] = inside[d] or (same and share >= HALF)
                 continue
@@ -206,9 +206,9 @@ def _judge_rows(
         else (predictions.model_to_data_class)
     )
     label = np.asarray(model_to_data[confident.label], dtype=np.int64)
-    near = kin(predictions.parents, len(predictions.classes))
+    near = find_relatives(predictions.parents, len(predictions.classes))
     best, share, own, crowd = overlaps(confident, label, truth, near, iou)
-    known = stood_for(model_to_data, predictions.parents, len(predictions.classes))
+    known = find_known_classes(model_to_data, predictions.parents, len(predictions.classes))
     # the last entry speaks of the label −1 of objects outside the classes
     foreign = ~np.append(known, False)
     object_label = np.full(len(best), OOD)

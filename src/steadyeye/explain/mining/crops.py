@@ -84,7 +84,7 @@ def farthest_first(
     return np.array(order, dtype=np.intp)
 
 
-def alike(vectors: NDArray[np.float64], kinds: NDArray[np.int64]) -> NDArray[np.intp]:
+def find_first_alike(vectors: NDArray[np.float64], kinds: NDArray[np.int64]) -> NDArray[np.intp]:
     """(n,) the first of its kind that looks the same; itself if there is none before it."""
     first = np.arange(len(vectors))
     for kind in np.unique(kinds):

@@ -20,10 +20,10 @@ from steadyeye.explain.mining.crops import (
     Embed,
     MistakeCrop,
     Place,
-    alike,
     clip_box,
     crops,
     farthest_first,
+    find_first_alike,
     novelty,
     sample,
     thumbnails,
@@ -216,7 +216,7 @@ def _join_duplicates(
     if not with_crops:
         return []
     kinds = np.unique([mistake.predicted for mistake, _ in with_crops], return_inverse=True)[1]
-    first = alike(np.array([crop.look for _, crop in with_crops]), kinds)
+    first = find_first_alike(np.array([crop.look for _, crop in with_crops]), kinds)
     joined = []
     for i in np.unique(first):
         members = [mistake for (mistake, _), to in zip(with_crops, first, strict=True) if to == i]

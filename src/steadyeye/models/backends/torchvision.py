@@ -14,7 +14,7 @@ from steadyeye.core.imports import library
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.data.classes.class_lists import from_names, read
 from steadyeye.models.detectors import torchvision_networks as networks
-from steadyeye.models.detectors.torch_detector import told_apart
+from steadyeye.models.detectors.torch_detector import make_unique
 from steadyeye.models.detectors.torchvision_detector import torchvision_detector
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.classifier import Recipe, unit_range
@@ -93,7 +93,7 @@ def _detector(
 ) -> Detector:
     # the first category is the background
     categories = networks.categories(build.name, build.entry)
-    names = own_classes.names if own_classes else told_apart(categories)[1:]
+    names = own_classes.names if own_classes else make_unique(categories)[1:]
     if build.loaded and build.name != networks.RESNET_101 and len(names) + 1 != len(categories):
         raise UsageError(
             f"these weights of {build.name} predict {number_of(len(categories) - 1, 'class')}, not "

@@ -20,7 +20,7 @@ from steadyeye.models.detectors.torch_detector import (
     THRESHOLD,
     Asking,
     TorchDetector,
-    told_apart,
+    make_unique,
     torch_detector,
 )
 from steadyeye.models.detectors.trainable import (
@@ -69,7 +69,7 @@ def hf_detector(
 
 def labels(config: Any) -> Classes:
     """The classes of a detector's configuration; repeated names are made unique."""
-    return Classes(told_apart([str(config.id2label[index]) for index in sorted(config.id2label)]))
+    return Classes(make_unique([str(config.id2label[index]) for index in sorted(config.id2label)]))
 
 
 def _fix_candidates(network: nn.Module, processor: Any, image: Image) -> FixedCandidates:

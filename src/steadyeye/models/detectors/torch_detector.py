@@ -136,7 +136,7 @@ def torch_detector(
     )
 
 
-def told_apart(names: Sequence[str]) -> tuple[str, ...]:
+def make_unique(names: Sequence[str]) -> tuple[str, ...]:
     """The names in their order; repeated names get their index as a suffix.
 
     COCO's numbers have gaps, for which both DETR's and torchvision's lists hold "N/A".

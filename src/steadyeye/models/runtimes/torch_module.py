@@ -162,7 +162,7 @@ class _Threads:
         self._inside = self._number = 0
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
+    def limit_to_one(self) -> Iterator[None]:
         """A block with one thread in this thread, nested or not."""
         depth = getattr(self._here, "depth", 0)
         if depth:
@@ -183,7 +183,7 @@ class _Threads:
                 torch.set_num_threads(self._number)
 
 
-one_thread = _Threads().hold
+one_thread = _Threads().limit_to_one
 """One torch thread in this thread; the number of other threads is unchanged."""
 
 

@@ -12,8 +12,8 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.attributions import (
     COMPLETE,
     InsideShares,
-    apart,
     attributions,
+    format_gap,
     measure_inside_shares,
     method,
     table,
@@ -135,7 +135,7 @@ def _sentence(shares: InsideShares) -> str:
 
 def _points(gap: Interval) -> str:
     """A difference in percentage points with its interval, or that there is none."""
-    number, _, ends = apart(gap).partition(" (")
+    number, _, ends = format_gap(gap).partition(" (")
     return f"{number} percentage points ({'no interval)' if ends == '—)' else ends}"
 
 

@@ -124,7 +124,7 @@ def _differences(compared: Boards) -> Table:
             format_ends(pair.difference.low, pair.difference.high, board.unit),
             probability(pair.difference.p),
             probability(pair.adjusted),
-            "yes" if pair.apart else "no",
+            "yes" if pair.is_clear else "no",
             pair.difference.method,
         )
         for board in compared.boards
@@ -151,11 +151,11 @@ def _figure(board: Leaderboard) -> Figure:
             "value": pair.difference.value,
             "low": pair.difference.low,
             "high": pair.difference.high,
-            "told": SHOWN[pair.apart],
+            "told": SHOWN[pair.is_clear],
         }
         for pair in pairs
     ]
-    wider = any(not pair.apart and pair.difference.low > 0 for pair in pairs)
+    wider = any(not pair.is_clear and pair.difference.low > 0 for pair in pairs)
     caption = f"How much better the first model of a pair is in {name}, with 95 % intervals."
     allowed = " Grey: no clear difference after the Holm adjustment." if wider else ""
     left = (

@@ -142,6 +142,6 @@ def _meaning(gained: TrainingGains) -> str:
 
 
 def _direction(change: Gain, more: str, less: str, same: str) -> str:
-    if not change.apart or change.difference is None:
+    if not change.is_clear or change.difference is None:
         return same
     return more if change.difference.value > 0 else less

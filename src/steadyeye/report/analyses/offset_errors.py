@@ -13,7 +13,7 @@ from steadyeye.core.format import format_share, interval, number_of, percent
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
-from steadyeye.core.result_lookup import alike
+from steadyeye.core.result_lookup import select_same_samples
 from steadyeye.core.stats.intervals import CellTrials, Interval, proportions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.report.charts.specs import (
@@ -76,7 +76,7 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
     lines = [_line(model.predictions.model, [model.predictions], k) for model in evaluated]
     if k == 0 or not any(share.n for line in lines for share in line.shares.values()):
         return None
-    together = [model.predictions for model in alike(evaluated)]
+    together = [model.predictions for model in select_same_samples(evaluated)]
     everyone = [_line("all models", together, k)] if len(together) > 1 else []
     before = [table.candidates for table in together if table.candidates is not None]
     if len(before) == len(together):

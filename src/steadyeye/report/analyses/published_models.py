@@ -18,7 +18,7 @@ from steadyeye.metrics.testbed.published_models import (
     SOURCE,
     K,
     PublishedModels,
-    beside,
+    choose_published_set,
     find_released_set,
     read_published,
     why_not,
@@ -69,7 +69,7 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
         if why_not(model.predictions):
             return None
     data = evaluated[0].predictions
-    models = read_published(beside(data) or "")
+    models = read_published(choose_published_set(data) or "")
     lines = [fit(models.original, models.perturbed, s, models.anchors) for s in (PROBIT, PLAIN)]
     filled = [model for model, sets in zip(evaluated, every, strict=True) if len(sets)]
     rows = _rows(filled, lines, judged=find_released_set(data) is not None)

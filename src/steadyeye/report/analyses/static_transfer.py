@@ -11,7 +11,7 @@ from steadyeye.core.claims import Claim, above, below, first
 from steadyeye.core.format import format_share, percent
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.report_types import Figure, Section, Table, Topic
-from steadyeye.core.result_lookup import alike
+from steadyeye.core.result_lookup import select_same_samples
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.stats.paired import difference, prepare_outcomes
@@ -62,7 +62,7 @@ def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
         >>> print(static_transfer(models).title)
         Do models break on the same frames?
     """
-    models = alike(evaluated)
+    models = select_same_samples(evaluated)
     if len(models) < 2:
         return None
     neighbours = _neighbours(models)

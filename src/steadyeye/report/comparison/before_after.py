@@ -18,7 +18,7 @@ from steadyeye.core.format import (
 )
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Table
-from steadyeye.core.result_lookup import alike
+from steadyeye.core.result_lookup import select_same_samples
 from steadyeye.core.stats.intervals import proportion
 from steadyeye.core.stats.multiple_testing import holm
 from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
@@ -54,7 +54,7 @@ def steps(evaluated: Sequence[Evaluated]) -> list[Step]:
     pairs: list[Step] = []
     for augmented, is_before in ((False, _is_base), (True, _is_plain_twin)):
         for after in evaluated:
-            others = alike([after, *evaluated])[1:]
+            others = select_same_samples([after, *evaluated])[1:]
             pairs += [
                 Step(before, after, augmented) for before in others if is_before(before, after)
             ][:1]
@@ -211,7 +211,7 @@ class Gain:
         return self.difference.p
 
     @property
-    def apart(self) -> bool:
+    def is_clear(self) -> bool:
         """Whether the difference is clear."""
         return self.p is not None and self.p <= ALPHA
 
@@ -260,7 +260,7 @@ def change(gained: Gain) -> str:
 
 def changes(gains: Sequence[Gain]) -> str:
     """The changes of several numbers in words; unclear ones come last."""
-    open_ones = [item.metric for item in gains if not item.apart and _may_differ(item)]
+    open_ones = [item.metric for item in gains if not item.is_clear and _may_differ(item)]
     parts = [change(item) for item in gains if item.metric not in open_ones]
     if open_ones:
         parts.append(f"no clear change in {list_texts(open_ones)}")
@@ -392,7 +392,7 @@ def _difference(gained: Gain) -> tuple[str, ...]:
     gap, n = gained.difference, f"{gained.after.n:,}"
     if gap is None:
         return "—", "—", "—", "unknown", n, "—"
-    verdict = "clear" if gained.apart else "not clear"
+    verdict = "clear" if gained.is_clear else "not clear"
     ends = f"{points(gap.low)} to {points(gap.high)}"
     p = gap.p if gained.p is None else gained.p
     return points(gap.value), ends, probability(p), verdict, n, gap.method

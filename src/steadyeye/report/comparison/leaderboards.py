@@ -45,7 +45,7 @@ class ModelPair:
     """Two models, the first being the better by its number.
 
     `difference`: by how much it is better, in the direction of better. `adjusted`: the p value
-    after Holm, over all pairs of the leaderboard. `apart`: whether the difference is clear.
+    after Holm, over all pairs of the leaderboard. `is_clear`: whether the difference is clear.
     `order_p`: the p value of equal means, `chance_of_equal_means` after Holm.
     """
 
@@ -53,7 +53,7 @@ class ModelPair:
     worse: str
     difference: Difference
     adjusted: float
-    apart: bool
+    is_clear: bool
     order_p: float
 
     @property
@@ -114,14 +114,14 @@ class Leaderboard:
         return self.standings[0].result.unit
 
     @property
-    def apart(self) -> tuple[ModelPair, ...]:
+    def clear_pairs(self) -> tuple[ModelPair, ...]:
         """The pairs with a clear difference."""
-        return tuple(pair for pair in self.pairs if pair.apart)
+        return tuple(pair for pair in self.pairs if pair.is_clear)
 
     @property
     def open_triple(self) -> tuple[str, str, str] | None:
         """Three models: first and last differ clearly, but neither from the middle one."""
-        for pair in self.apart:
+        for pair in self.clear_pairs:
             for standing in self.standings:
                 if pair.better in standing.tied and pair.worse in standing.tied:
                     return pair.better, standing.model, pair.worse
@@ -145,7 +145,9 @@ def leaderboard(
     pairs = _pairs(ranked, lower)
     standings = [_standing(entry, pairs, len(ranked)) for entry in ranked]
     standings.sort(key=lambda standing: standing.rank)
-    pairs = sorted(pairs, key=lambda pair: (not pair.apart, pair.adjusted, -pair.difference.value))
+    pairs = sorted(
+        pairs, key=lambda pair: (not pair.is_clear, pair.adjusted, -pair.difference.value)
+    )
     return Leaderboard(metric, lower, tuple(standings), tuple(pairs))
 
 
@@ -170,13 +172,13 @@ def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
 
 
 def _standing(entry: RankedModel, pairs: Sequence[ModelPair], models: int) -> Standing:
-    better = sum(pair.apart and pair.worse == entry.model for pair in pairs)
+    better = sum(pair.is_clear and pair.worse == entry.model for pair in pairs)
     higher = sum(pair.is_ordered and pair.worse == entry.model for pair in pairs)
     lower = sum(pair.is_ordered and pair.better == entry.model for pair in pairs)
     tied = tuple(
         pair.worse if pair.better == entry.model else pair.better
         for pair in pairs
-        if not pair.apart and entry.model in {pair.better, pair.worse}
+        if not pair.is_clear and entry.model in {pair.better, pair.worse}
     )
     return Standing(1 + better, (1 + higher, models - lower), entry.model, entry.result, tied)
 
@@ -325,7 +327,7 @@ MOST = 4
 def sentence(pair: ModelPair, board: Leaderboard) -> str:
     """The finding about two models, in words."""
     name = name_metric(board.metric)
-    if not pair.apart:
+    if not pair.is_clear:
         return f"no clear difference in {name} between {pair.better} and {pair.worse}"
     gap, unit = pair.difference, board.unit
     return (
@@ -336,7 +338,7 @@ def sentence(pair: ModelPair, board: Leaderboard) -> str:
 
 def finding(board: Leaderboard) -> str:
     """The finding about all pairs, in one or two sentences; clear differences come first."""
-    apart, tied = board.apart, tuple(pair for pair in board.pairs if not pair.apart)
+    apart, tied = board.clear_pairs, tuple(pair for pair in board.pairs if not pair.is_clear)
     name = name_metric(board.metric)
     if not apart and len(board.standings) > 2:
         return (
@@ -369,12 +371,12 @@ def headline(board: Leaderboard) -> str:
 def claim(board: Leaderboard) -> Claim | None:
     """The claim of a title: that pairs differ, with their adjusted p values."""
     text = _state_differences(board)
-    pairs = [above(text, pair.difference, p=pair.adjusted) for pair in board.apart]
+    pairs = [above(text, pair.difference, p=pair.adjusted) for pair in board.clear_pairs]
     return first([every(text, pairs)])
 
 
 def _state_differences(board: Leaderboard) -> str:
-    apart, name = board.apart, name_metric(board.metric)
+    apart, name = board.clear_pairs, name_metric(board.metric)
     best = board.standings[0]
     if sum(pair.better == best.model for pair in apart) == len(board.standings) - 1:
         others = "all others" if len(board.standings) > 2 else board.standings[1].model
