@@ -247,7 +247,7 @@ main()
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "line"),
-    [("typer", "steadyeye: stopped before it began"), ("steadyeye.cli.mine", LINE)],
+    [("typer", "steadyeye: stopped before it started"), ("steadyeye.cli.mine", LINE)],
 )
 def test_an_interrupt_while_a_command_loads_is_one_line(module, line):
     command = [sys.executable, "-c", WHILE_LOADING, module]

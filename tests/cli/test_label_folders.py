@@ -71,7 +71,7 @@ def run(root, *words):
 def test_earlier_labels_alone_decide_it_and_the_gate_says_the_same(root):
     words = ("label", "b", "--labels", "labels", "--decide", "pm_k(k=2) >= 20%")
     text = run(root, *words)
-    assert "labels collected for predict serve, and these sets are not asked about again" in text
+    assert "labels collected for predict are used, and nobody is asked about these sets" in text
     assert "pm_k(k=2) >= 20% holds for these 120 sets: shown after" in text
     assert "Videos like these 3: " in text
     # nobody was asked: the same command and the folder alone say it again
@@ -161,7 +161,7 @@ def test_a_gold_question_has_the_last_word(root):
     (root / "gold.csv").write_bytes(write_labels({last: ("dark",)}))
     words = ("--labels", "labels", "--gold", "gold.csv", "--decide", "pm_k(k=2) >= 20%")
     text = run(root, "label", "b", *words, "--out", "with-gold")
-    assert "1 label of sets that are gold questions: those of --gold count" in text
+    assert "1 label left out: their sets are gold questions, whose labels come from --gold" in text
     run(root, "review-export", "with-gold", "--out", "with-gold-labels")
     with open(root / "with-gold-labels" / LABELS) as file:
         exported = {row["set"] for row in csv.DictReader(file)}

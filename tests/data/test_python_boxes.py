@@ -276,7 +276,7 @@ def test_an_empty_first_row_is_boxes(row):
     # labels before scores, as torchvision orders them
     ((CORNERS, [0.9, 0.8], [0.6, 0.7]), "the label 0.6 is neither a number nor a name"),
     ((np.ones((4, 2)), [0.9, 0.8], [0, 1]), r"the shape \(4, 2\)"),
-    ((CORNERS, [0.9, 0.8], ["cat", "cow"]), r"class 'cow', which is none of its classes; give all"),
+    ((CORNERS, [0.9, 0.8], ["cat", "cow"]), r"class 'cow', which is not one of its classes; give"),
 ])  # fmt: skip
 def test_a_row_that_means_something_else_is_refused(row, words):
     with pytest.raises(UsageError, match=words):

@@ -241,7 +241,7 @@ def test_numbers_of_several_classes_are_no_rows():
 
 
 @pytest.mark.parametrize(("label", "classes", "words"), [
-    ([0, 1], 2, r"is \[0, 1\], one-hot or both classes; give the number"),
+    ([0, 1], 2, r"is \[0, 1\], which may be one-hot or both classes; give the number"),
     ([0, 1, 0], 4, "has a number twice, and 3 numbers for 4 classes"),
     ([0.0, 1.0], 3, "has 2 scores for 3 classes"),
     ([0.2, 0.2, 0.2], 3, "scores all classes alike"),
@@ -313,7 +313,7 @@ def test_operators_and_levels_are_lists_or_text():
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    ({"classes": set(NAMES)}, "classes is .*give a list of names in the order of the answers"),
+    ({"classes": set(NAMES)}, "classes is .*give a list of names in the order of the model"),
     ({"classes": {0: "cat"}}, "classes is .0: 'cat'.; give a list"),
     ({"classes": 3}, "classes is 3; give a list"),
     ({"workers": "2"}, "workers is '2', which has the wrong type"),
@@ -348,7 +348,7 @@ def test_data_that_change_are_not_evaluated(tmp_path):
         def __getitem__(self, index):
             return self.draws.random((8, 8, 3)), 0
 
-    with pytest.raises(UsageError, match="another image than before; leave random transforms out"):
+    with pytest.raises(UsageError, match="another image before; leave random transforms out"):
         se.evaluate(tell, Random())
     data = [(pixels, NAMES[label]) for pixels, label in PAIRS]
     se.evaluate(tell, data, out=tmp_path / "run")

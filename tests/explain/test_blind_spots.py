@@ -260,7 +260,7 @@ def test_invalid_arguments_of_blind_spots_are_refused_in_one_line(toy, tmp_path)
         explain_toy(toy, tmp_path / "a", ", of='boxs'")
     with pytest.raises(UsageError, match="enlarge=9: give a share from 0 to 4"):
         explain_toy(toy, tmp_path / "b", ", enlarge=9")
-    with pytest.raises(UsageError, match="embed at least one region"):
+    with pytest.raises(UsageError, match="give at least 1 region"):
         explain_toy(toy, tmp_path / "c", ", most=0")
     how = explaining.Explaining(ANALYSIS.format(more=""))
     alone = Job(models=(model,), data=(data,), out=str(tmp_path / "d"))
@@ -272,7 +272,7 @@ def test_invalid_arguments_of_blind_spots_are_refused_in_one_line(toy, tmp_path)
 def test_the_report_begins_with_the_mistakes_and_is_one_file(whole):
     page = (whole.out / "report.html").read_text()
     titles = [section.title for section in build.explanation(whole).sections]
-    assert titles[0].startswith("Confidently wrong: 12 of 36")
+    assert titles[0].startswith("Confident mistakes: 12 of 36")
     assert titles[-1] == "Blind spots: 1 region that is sparse in the reference data"
     assert page.count('"image": "data:image/jpeg') == 76
     assert "http-equiv" in page

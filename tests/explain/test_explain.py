@@ -486,7 +486,7 @@ def test_invalid_explanations_are_refused_in_one_line(toy, tmp_path):
     check_refusal(toy, tmp_path, "patch_shuffle(repeats=0)", "at least one of each")
     check_refusal(toy, tmp_path, "patch_shuffle(share=0.6)", "so that two patches fit")
     check_refusal(toy, tmp_path, "pm_curve", "needs group, offset, which its probe")
-    check_refusal(toy, tmp_path, "pm_curve(k=3)", "has no probe of its name")
+    check_refusal(toy, tmp_path, "pm_curve(k=3)", "has no probe of its own")
     check_refusal(toy, tmp_path, "patch_shuffle, patch_shuffle", "is given twice")
     check_refusal(toy, tmp_path, "patch_shuffle", "no model makes a mistake", {"score": 0.95})
     check_refusal(toy, tmp_path, "patch_shuffle", "give a confidence in 0…1", {"score": 1.5})
@@ -642,7 +642,7 @@ def test_the_command_says_what_it_found(toy, tmp_path):
     done = steadyeye(*words, "--out", tmp_path / "run", "--quiet", env=surroundings)
     assert done.returncode == 0, done.stderr
     first, wrong, pair, second, last = done.stdout.splitlines()
-    assert wrong.startswith("Confidently wrong: ")
+    assert wrong.startswith("Confident mistakes: ")
     assert pair == "Confusions: a → b, in 6 images"
     assert first.startswith("detector is wrong in 66.7 % of 18 detections")
     assert second.startswith("Shuffling patches inside the box: do confident mistakes change less")

@@ -257,4 +257,4 @@ def test_files_of_an_earlier_version_are_read_with_a_note(parts, tmp_path):
     (table,) = (table for _, table in tables([tmp_path / "run"]))
     assert any("written by an earlier version without a checksum" in note for note in table.notes)
     assert results(table)
-    assert "bears no checksum" in of_model(tmp_path / "model")[2]
+    assert "has no checksum" in of_model(tmp_path / "model")[2]

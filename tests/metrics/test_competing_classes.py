@@ -284,7 +284,7 @@ def test_check_says_how_many_compete(test_data, tmp_path):
     data = f"video(path='{clip}', labels='{path}')"
     code, output = steadyeye(*words, "--data", data, cwd=tmp_path)
     assert code == 0
-    assert "1,000 classes compete, 999 of them not named by the data" in output
+    assert "1,000 classes compete, 999 of them not in the data" in output
     code, output = steadyeye(*words, "--data", data, "--class-list", "closed", cwd=tmp_path)
     assert "1 class competes" in output
     assert "there is no accuracy" in output

@@ -112,7 +112,10 @@ def test_data_of_python_have_classes_numbered_by_their_order(pictures, tmp_path)
     assert "data of Python, which no later command can open" in message
 
 
-def test_degraded_images_are_none_that_annotations_number(pictures, tmp_path):
+def test_degraded_images_have_no_ids_in_annotations(pictures, tmp_path):
     se.evaluate(see_ants, pictures, out=tmp_path / "run", operators="jpeg", levels="0,20")
     message = refused("rows", str(tmp_path / "run"), "--out", str(tmp_path / "results.json"))
-    assert "is of changed images, which no annotations of COCO number" in message
+    assert (
+        "has predictions of degraded or edited images, which have no ids in COCO's annotations"
+        in message
+    )

@@ -108,7 +108,7 @@ def test_the_labels_of_a_model_serve_another(runs):
     assert poor.returncode == 1
     text = join_lines(poor.stdout)
     assert "pm_k(k=1) >= 50% is not certain with this much data for poor on clips" in text
-    assert "labels collected for good serve; 8 sets that it did not ask about are a" in text
+    assert "labels collected for good are used; 8 sets outside that study are a" in text
     assert "a new stratum, none labelled" in text
     assert "prior-posterior ratio, at every look, of these sets only" in text
     assert re.search(r"Videos like these \d+: .*% interval", text)
@@ -160,7 +160,7 @@ def test_a_study_of_two_runs_says_the_same_words_again(runs, tmp_path):
     assert say_difference(result.difference) in join_lines(done.stdout)
     assert "betting, at every look, of these sets only" in join_lines(done.stdout)
     assert "to label next" not in done.stdout
-    assert "measures pm_k(k=1) and requires no number" in refused(
+    assert "measures pm_k(k=1) without a required value" in refused(
         "gate", "good", "--labels", folder, cwd=runs
     )
 
@@ -181,7 +181,7 @@ def test_two_models_of_one_name_are_distinguished_by_their_runs(runs):
         (("label", "good", "poor", "--strata", "class"), "does not go with two runs"),
         (
             ("label", "good", "poor", "--decide", REQUIRED),
-            "is for one run, and two runs are compared by pm-k",
+            "is for one run; leave it out to compare two runs by pm-k",
         ),
         (("label", "good", "poor"), "state it with --premise constant-class"),
         (
@@ -197,7 +197,7 @@ def test_two_models_of_one_name_are_distinguished_by_their_runs(runs):
         ),
         (
             ("compare", "good", "poor", "--labels", "labels", "--metrics", "drop(k=1)"),
-            "the difference in drop(k=1) cannot be found from few labels",
+            "the difference in drop(k=1) cannot be estimated from few labels",
         ),
         (
             ("compare", "good", "poor", "--labels", "labels", "--metrics", "pm_k, accuracy"),

@@ -168,10 +168,12 @@ def test_the_clearest_break_stands_first_where_its_pictures_are_kept(three):
 def test_markdown_says_the_same_first(three):
     text = render_markdown(three).replace("\\", "")
     assert all(sentence in text for sentence in three.headline)
-    grid, _, rest = text.partition("## What breaks it")
+    grid, _, rest = text.partition("## Where the model fails")
     assert "| model | data | accuracy | pm-2 | drop ±2 | flip rate |" in grid
     assert "### All numbers" in rest
-    assert rest.index("## When it happens") < rest.index("## How certain the numbers are")
+    assert rest.index("## Steadiness over frames and levels") < rest.index(
+        "## How certain the numbers are"
+    )
 
 
 @pytest.fixture(params=["three", "two_sets"])

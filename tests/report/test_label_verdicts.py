@@ -115,5 +115,5 @@ def test_labels_of_another_run_or_question_are_refused(labelled, plain, tmp_path
         judge_labels([replace(other, fingerprint="another")], tmp_path)
     study = plan_study(plain, parse_question("pm_k(k=2)"), Premise("constant-class"))
     (tmp_path / "study.json").write_bytes(write_study(study))
-    with pytest.raises(UsageError, match="requires no number"):
+    with pytest.raises(UsageError, match="without a required value"):
         judge_labels([plain], tmp_path)

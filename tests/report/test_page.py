@@ -109,7 +109,7 @@ def test_the_page_asks_no_network_and_escapes_what_it_is_given(document):
     assert len(scripts) == charts(document) + 3  # Vega, the page, its viewer
     titles = "".join(page.texts)
     assert all(section.title in titles for section in document.sections)
-    assert "picture not kept" in titles
+    assert "no picture stored" in titles
 
 
 def test_same_input_same_bytes(document):
@@ -132,7 +132,7 @@ def test_csv_and_json_hold_every_number(document):
 def test_markdown_escapes_tables(document):
     text = render_markdown(document)
     assert "| one |" in text
-    assert EVIL not in text.split("## How to reproduce it")[0]
+    assert EVIL not in text.split("## How to reproduce the report")[0]
 
 
 def sentence(right, steady, n):

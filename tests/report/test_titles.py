@@ -34,7 +34,7 @@ NEUTRAL = {
     "comparison": r"Do the .* models differ in .*\? No clear difference",
     "conditional_robustness": r"(None of the \S+ sets? with a right anchor breaks within ±\d+"
     r"|\S+ of \S+ sets? that break .*|One frame exactly .* away, and all frames within ±\d+)",
-    "confident_mistakes": r"(Confidently wrong: \S+ of \S+ detections?.*"
+    "confident_mistakes": r"(Confident mistakes: \S+ of \S+ detections?.*"
     r"|No confident detection that can be checked against the labels)",
     "confusion_pairs": r"Confusions: (\S+ pairs? of classes"
     r"|(most often )?.* → .*, in .*)",

@@ -81,10 +81,12 @@ def test_an_unfinished_run_says_how_many_shards_there_are(runs):
     (cell(runs / "dark") / "00001.seal").unlink()
     assert (read_runs(runs)["dark"].state, read_runs(runs)["dark"].reason) == (
         "unfinished",
-        "1 of 2 shards; the same command goes on with it",
+        "1 of 2 shards; run the same command again to finish it",
     )
     shutil.rmtree(runs / "dark" / "cells")
-    reason = "0 of 0 shards, 1 of 1 model × data not begun; the same command goes on with it"
+    reason = (
+        "0 of 0 shards, 1 of 1 model × data not started; run the same command again to finish it"
+    )
     assert read_runs(runs)["dark"].reason == reason
 
 

@@ -197,5 +197,5 @@ def test_reports_and_comparisons_of_a_store_are_served(stored, runs, tmp_path):
 
 
 def test_a_store_is_named_on_the_command_line(stored, bucket):
-    assert "leave out --html" in refused("view", stored, "--html", "list.html")
+    assert "is in a store; leave it out" in refused("view", stored, "--html", "list.html")
     assert f"no folder '{bucket}/nowhere'" in refused("view", f"{bucket}/nowhere")

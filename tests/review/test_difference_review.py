@@ -75,7 +75,7 @@ def test_the_page_of_two_models(tmp_path):
     assert ("Budget", "12 labels") in summary["numbers"]
     assert f"{study.model} less other" in summary["question"]
     alike = 40 - len(study.candidates)
-    assert summary["remarks"][0].startswith(f"{alike} sets need no label")
+    assert summary["remarks"][0].startswith(f"No label is needed for {alike} sets")
 
 
 def test_a_folder_continues_the_study_that_it_holds(tmp_path):

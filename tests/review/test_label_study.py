@@ -214,7 +214,7 @@ def test_a_set_without_pictures_counts_as_one_that_nobody_can_label(tmp_path):
     assert result == judge(review.study, by_hand)
     with review.db.reading() as c:
         remarks = " ".join(describe_study(c, review.live)["remarks"])
-    assert "Of 1 set no picture can be made" in remarks
+    assert "No picture can be made of 1 set" in remarks
     review.export(tmp_path / "out")
     assert read_labels(tmp_path / "out" / "labels.csv") == by_hand
     # stopped and begun again it is the same; once the file is mended the set is asked about
@@ -280,10 +280,12 @@ def test_gold_questions_are_reported_next_to_the_interval(tmp_path):
         summary = describe_study(c, review.live)
     assert summary["people"]["gold_wrong"] == summary["people"]["gold_asked"] == wrong
     assert wrong > 0
-    assert any(f"wrong in {wrong} of {wrong}" in text for text in summary["remarks"])
+    assert any(f"{wrong} of {wrong} labels of gold" in text for text in summary["remarks"])
     # if as many labels are wrong as that allows, all of them, the interval says no more than none
     most = f"{100 * summary['countable'] / summary['sets']:.1f}"
-    widened = f"With up to 100.0 % of all labels wrong the interval of pm_k(k=2) is 0.0–{most} %."
+    widened = (
+        f"If up to 100.0 % of all labels are wrong, the interval of pm_k(k=2) is 0.0–{most} %."
+    )
     assert widened in [text.replace("\u202f", " ") for text in summary["remarks"]]
 
 

@@ -497,7 +497,7 @@ def test_the_command_tells_what_comes_next(tmp_path, monkeypatch, capsys):
     folder = draw(tmp_path / "set")
     Review(folder, edge)
     call(monkeypatch, folder, "--most", "0.05")
-    assert "not yet: " in capsys.readouterr().out
+    assert "the audit must wait: " in capsys.readouterr().out
     plain = draw(tmp_path / "plain", shortcut=False)
     Review(plain, edge)
     with pytest.raises(SystemExit, match="2"):

@@ -505,7 +505,7 @@ def test_the_command_line_from_candidates_to_status(tmp_path):
     assert run("sample", "--out", "other")[1].startswith(
         "steadyeye: nothing to sample; give videos"
     )
-    assert "needs --boxes and --images" in run("sample", "--boxes", path, "--out", "other")[1]
+    assert "takes --boxes and --images" in run("sample", "--boxes", path, "--out", "other")[1]
     review = Boxes(review_set.read(tmp_path / "set"), 2, stages={"classification": 5, "boxes": 1})
     for number in range(2):
         review.everything("classification", lambda payload: FINE, number)

@@ -201,7 +201,7 @@ def test_a_database_that_is_gone_takes_no_decision_and_says_so(
             assert "/static/again.js" in response.text
             assert str(tmp_path) not in response.text
     assert len(caplog.messages) == 1
-    assert f"'{path}' is not the file of the start" in caplog.messages[0]
+    assert f"'{path}' is no longer the file that the server opened" in caplog.messages[0]
     assert page.post("/decisions", json=answer).status_code == 200
     assert stored(path) == [KEY]
 

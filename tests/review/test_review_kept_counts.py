@@ -239,14 +239,17 @@ def test_a_finished_review_names_its_next_step(tmp_path):
     (first,) = review.next("anchors", 0)
     (second,) = review.next("anchors", 1)
     review.say(first, {"quality": "bad", "labels": []}, 0)
-    assert read_state(0) == ("Nothing is left for you now; others still decide 1 item.", None)
+    assert read_state(0) == (
+        "No item is open for you now; other reviewers still decide 1 item.",
+        None,
+    )
     review.say(second, GOOD, 1)
     review.everything("pairs", lambda p: DOUBT if p["offset"] == 1 else YES, 0)
     review.everything("joint", lambda _: DOUBT, 0)
-    assert read_state(0)[0] == "Nothing is left for you now; others still decide 1 item."
+    assert read_state(0)[0] == "No item is open for you now; other reviewers still decide 1 item."
     review.everything("joint", lambda _: NO, 1)
     text, step = read_state(1)
-    assert text == "Done: nothing is left for anybody; the admin can export it with review-export."
+    assert text == "Done: no item is open for anybody; the admin can export it with review-export."
     root = review.folder.root
     assert step == {
         "do": "export",

@@ -96,7 +96,7 @@ def test_a_gold_question_that_was_taken_out_is_refused(review):
     answers = {"pairs": {pair: {"correct": "yes", "similar": "no", "reasons": ["blur"]}}}
     Review(review.folder, 0, url=review.url, gold={"answers": answers})
     assert not review.verdicts()[pair].accepted
-    with pytest.raises(UsageError, match=rf"gold\.answers\.pairs has no '{pair}' any more"):
+    with pytest.raises(UsageError, match=rf"gold\.answers\.pairs no longer has '{pair}'"):
         Review(review.folder, 0, url=review.url, minutes=5)
     answers["pairs"][pair] = YES
     Review(review.folder, 0, url=review.url, gold={"answers": answers})

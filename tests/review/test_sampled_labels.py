@@ -112,8 +112,9 @@ def test_classes_that_a_model_cannot_name_are_listed_before_people_label_any(tmp
     done = steadyeye("sample", CLIP, "--classes", "bicycle,gnome,car", *words, "--out", out)
     assert done.stdout == f"{out}: 3 frames; next: steadyeye review {out}\n"
     assert done.stderr == (
-        "warning: efficientnet_lite0 cannot name 1 of the set's 3 classes: gnome; it is never "
-        "right on frames of these alone, so leave them out, or map them with --class-map\n"
+        "warning: efficientnet_lite0 has no class for 1 of the set's 3 classes: gnome; on frames "
+        "with no other label it is always wrong, so leave these out, or map the classes with "
+        "--class-map\n"
     )
     message = refused("sample", CLIP, "--classes", "gnome,hobbit", *words, "--out", tmp_path / "no")
     assert "cannot map the model's 1,000 classes to the data's 2" in message
@@ -128,8 +129,9 @@ def test_a_class_map_gives_a_model_the_classes_it_lacks(tmp_path):
     assert describe_unnamed(model, classes, str(tmp_path / "map.csv")) is None
     (tmp_path / "map.csv").write_text("\n".join(rows[:3]))
     assert describe_unnamed(model, classes, str(tmp_path / "map.csv")) == (
-        "efficientnet_lite0 cannot name 1 of the set's 3 classes: gnome; it is never right on "
-        f"frames of these alone, so leave them out, or map them in {tmp_path / 'map.csv'}"
+        "efficientnet_lite0 has no class for 1 of the set's 3 classes: gnome; on frames with no "
+        "other label it is always wrong, so leave these out, or map the classes in "
+        f"{tmp_path / 'map.csv'}"
     )
     assert describe_unnamed(model, make_classes("bicycle", "car")) is None
 
@@ -158,8 +160,14 @@ def test_videos_of_one_name_in_two_folders_are_no_set(tmp_path):
     ("words", "message"),
     [
         (("--model", "efficientnet_lite0"), "has no classes that a --model could name"),
-        (("--class-map", "map.csv"), "--class-map is for a --model; give both or neither"),
-        (("--boxes", "b.json", "--images", ".", "--classes", "cat"), "neither videos nor --class"),
+        (
+            ("--class-map", "map.csv"),
+            "--class-map is for a --model; give --model too, or leave it out",
+        ),
+        (
+            ("--boxes", "b.json", "--images", ".", "--classes", "cat"),
+            "and no videos, --data or --class",
+        ),
     ],
 )
 def test_class_lists_that_cannot_be_compared_are_refused_in_one_line(tmp_path, words, message):
@@ -226,7 +234,7 @@ def test_a_sampled_set_is_not_read_with_other_class_names(bicycles, tmp_path):
     # a class more, for people to label with, changes no label
     content["classes"] = {"names": [*names, "cat"]}
     path.write_text(json.dumps(content))
-    assert "not reviewed yet" in refused("review-status", str(out))
+    assert "has no review yet" in refused("review-status", str(out))
 
 
 # --- lists
@@ -258,7 +266,7 @@ def test_a_kind_of_a_class_is_a_class_of_its_own():
 
 def test_one_name_of_two_things_is_refused():
     device, animal = make_classes(mouse="n03793489"), make_classes(mouse="n02330245")
-    with pytest.raises(UsageError, match="'a' means something else by 'mouse'"):
+    with pytest.raises(UsageError, match="'a' defines the class 'mouse' differently"):
         merge_classes([source(device), source(animal)], None)
 
 

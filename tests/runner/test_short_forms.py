@@ -258,7 +258,7 @@ def test_a_model_file_that_ends_in_softmax_is_taken_so_and_that_is_printed(work_
     assert (
         "m: images are resized (the short side to 36, bicubic) and cropped to 32 x 32, minus mean "
         "123.675, 116.28, 103.53, divided by std 58.395, 57.12, 57.375; the output is taken as "
-        "probabilities (no softmax is applied); where that is wrong, give recipe={…} in its spec"
+        "probabilities (no softmax is applied); if that is wrong, give recipe={…} in its spec"
     ) in done.stdout.splitlines()
     # DEFINITIONS: the mean |Δ probability of the frame's own top-1| of consecutive frames
     model = plugins.build("models", parse(expand_model("m.onnx")))
@@ -275,7 +275,7 @@ def test_a_model_of_one_output_is_refused_in_one_line(work_folder):
     pytest.importorskip("onnx")
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 1))
     torch.onnx.export(network, (torch.zeros(1, 3, 32, 32),), "one.onnx", dynamo=False)
-    with pytest.raises(UsageError, match="gives one number an image") as refusal:
+    with pytest.raises(UsageError, match="gives one number per image") as refusal:
         expand_model("one.onnx")
     assert "\n" not in str(refusal.value)
 

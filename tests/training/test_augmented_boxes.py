@@ -94,5 +94,7 @@ def test_boxes_of_another_draw_are_not_taken():
     ],
 )
 def test_operators_that_do_not_say_where_are_refused(text):
-    with pytest.raises(UsageError, match="does not say where to: it does not go with true boxes"):
+    with pytest.raises(
+        UsageError, match="without returning their new places, so it does not go with true boxes"
+    ):
         augmentation(text).check_boxes()

@@ -28,7 +28,7 @@ from steadyeye.report.comparison.before_after import gain
 from steadyeye.runner.run import Silent
 from steadyeye.training import checkpoint, report, run
 from steadyeye.training import job as training_job
-from steadyeye.training.before_after import Beside
+from steadyeye.training.before_after import HeldOutComparison
 from steadyeye.training.loop import DivergedError
 
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -179,7 +179,7 @@ def test_killed_and_run_again_the_files_are_the_same(footage, done, tmp_path):
     victim.communicate()
     assert not (out / "report.html").exists(), "it was over before it could be killed"
     _, watcher = run_tuning(footage, out)
-    assert any(line.startswith("going on after step") for line in watcher.lines)
+    assert any(line.startswith("continuing after step") for line in watcher.lines)
     assert content(out) == content(done.out)
     folders = (out / "checkpoints", done.out / "checkpoints")
     checkpoints = [{path.name: path.read_bytes() for path in root.iterdir()} for root in folders]
@@ -308,7 +308,7 @@ def test_a_loss_that_is_no_number_keeps_what_was_best_before(footage, tmp_path):
     line = str(caught.value)
     assert "\n" not in line
     good = checkpoint.last_good(tmp_path / "ft" / "checkpoints")
-    assert f"the last good checkpoint is kept: {good}" in line
+    assert f"the last good checkpoint is {good}" in line
     history = json.loads((tmp_path / "ft" / "history.json").read_text())
     assert history["ended"].startswith("stopped: ")
     assert plugins.build("models", parse(f"torch(path='{tmp_path / 'ft'}')")).classes
@@ -408,7 +408,7 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
     right = [
         int(s.argmax()) in example.labels for s, example in zip(scores, validation, strict=True)
     ]
-    accuracy_gain = done.beside.gain
+    accuracy_gain = done.comparison.gain
     assert accuracy_gain.metric == "accuracy"
     assert (accuracy_gain.before.value, accuracy_gain.before.n) == (
         sum(right) / len(right),
@@ -417,23 +417,23 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
     assert accuracy_gain.after.value == done.history.best.measures["accuracy"]
     gap = accuracy_gain.difference
     assert gap.low <= 0 <= gap.high
-    assert "Both models choose among the " in done.beside.sentences[-1]
-    assert done.beside.title.startswith(
+    assert "Both models choose among the " in done.comparison.sentences[-1]
+    assert done.comparison.title.startswith(
         "Did fine-tuning help? No clear change in accuracy on the held-out data: "
     )
     page = (done.out / "report.html").read_text()
     assert "Training paid" not in page
-    assert done.beside.title in page.replace("&#39;", "'")
+    assert done.comparison.title in page.replace("&#39;", "'")
     assert "the base model has accuracy" in page
 
 
 def test_a_base_that_cannot_name_the_classes_has_no_before(done):
-    assert done.beside.gain is None
+    assert done.comparison.gain is None
     without = "The base model does not have these classes, so there is no comparison"
-    assert done.beside.sentences[0].startswith(without)
-    assert done.beside.title == "Result of training; the base model cannot be compared"
-    lines = report.summarize(done.record, done.history, done.beside)
-    assert done.beside.sentences[0][1:] in lines[0]
+    assert done.comparison.sentences[0].startswith(without)
+    assert done.comparison.title == "Result of training; the base model cannot be compared"
+    lines = report.summarize(done.record, done.history, done.comparison)
+    assert done.comparison.sentences[0][1:] in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -464,7 +464,7 @@ def test_training_is_only_said_to_have_helped_where_the_paired_interval_shows_it
         Trials(np.isin(np.arange(40), right), np.arange(40).astype(str))
         for right in (before, after)
     )
-    both = Beside(gain("accuracy", *sides), "")
+    both = HeldOutComparison(gain("accuracy", *sides), "")
     assert both.title.replace("\u202f", " ").startswith(title)
     assert (both.claim is None) == title.startswith("Did")
 

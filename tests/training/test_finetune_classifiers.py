@@ -259,7 +259,7 @@ def test_a_network_that_its_weights_change_is_built_with_them(
 
 def test_a_network_that_cannot_be_built_again_is_refused_at_once(net):
     spec = toy("moody", net)
-    with pytest.raises(UsageError, match="cannot be built again after training: it is anoth"):
+    with pytest.raises(UsageError, match="cannot be built again after training: every build"):
         classification(build_model(spec), spec, build_examples([[0], [1]]))
 
 
@@ -526,14 +526,15 @@ def test_folders_that_hold_no_model_are_refused(net, tmp_path):
     assert "weights.pt' does not match model.json; copy both" in read_refusal(spec)
     (folder / "weights.pt").write_bytes(weights)
     (folder / "model.json").write_text(written.replace('"version": 1', '"version": 2'))
-    assert "model.json' is not what was written; copy it again or run finetune" in read_refusal(
-        spec
+    assert (
+        "model.json' was changed after finetune wrote it; copy it again or run finetune"
+        in read_refusal(spec)
     )
     (folder / "model.json").write_text(written)
     forge_record(folder / "model.json", lambda record: record.update(version=2))
     assert "holds a classifier of version 2; this steadyeye reads 1" in read_refusal(spec)
     (folder / "model.json").write_text(written[:100])
-    assert "model.json' is not what was written" in read_refusal(spec)
+    assert "model.json' was changed after it was written" in read_refusal(spec)
     (folder / "model.json").write_text(written)
     checkpoint_format.write(folder, task.record(), {"linear.weight": torch.zeros(3, 8)})
     assert "weights.pt' does not fit: '" in read_refusal(spec)

@@ -497,8 +497,8 @@ def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(
 def test_impossible_sizes_of_torchvision_are_refused(tmp_path):
     for spec, line in (
         ("ssdlite320_mobilenet_v3_large', weights=None, size=[96, 96]", "has a fixed image size"),
-        (f"{MOBILE}', weights=None, size=[96]", "give the shorter side and the longest"),
-        ("resnet18', weights=None, size=[96, 96]", "is of detectors"),
+        (f"{MOBILE}', weights=None, size=[96]", "give the shorter side and the most"),
+        ("resnet18', weights=None, size=[96, 96]", "is for detectors"),
     ):
         with pytest.raises(UsageError, match=line):
             build_model(f"torchvision(name='{spec})")

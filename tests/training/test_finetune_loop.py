@@ -74,8 +74,8 @@ def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path):
         victim.communicate()
         assert not (tmp_path / "weights.pt").exists(), "it was over before it could be killed"
     lines = run_whole(tmp_path)
-    assert lines[0].startswith("going on after step ")
-    assert int(lines[0].split()[4]) >= max(moments)
+    assert lines[0].startswith("continuing after step ")
+    assert int(lines[0].split()[3]) >= max(moments)
     assert read_results(tmp_path) == read_results(whole)
 
 
@@ -88,9 +88,10 @@ def test_a_checkpoint_cut_short_gives_way_to_the_one_before_it(whole, tmp_path):
     latest.write_bytes(latest.read_bytes()[:-100])
     lines = run_whole(tmp_path)
     assert lines[0] == (
-        f"the checkpoint '{latest}' is not what was written; going on from step-0000006.pt"
+        f"the checkpoint '{latest}' was changed after it was written; continuing from "
+        "step-0000006.pt"
     )
-    assert lines[1] == "going on after step 6 of 16"
+    assert lines[1] == "continuing after step 6 of 16"
     assert read_results(tmp_path) == read_results(whole)
 
 
@@ -118,7 +119,7 @@ def test_an_altered_checkpoint_is_reported_and_without_any_training_starts_again
     watcher = RecordingWatcher()
     went = train(lesson(), COURSE, tmp_path, watcher)
     assert [line.rpartition("; ")[2] for line in watcher.lines[:2]] == [
-        "going on from step-0000002.pt",
+        "continuing from step-0000002.pt",
         "starting again",
     ]
     assert went.step == 16
@@ -162,7 +163,7 @@ def test_a_loss_that_is_no_number_stops_it_and_says_where(tmp_path):
     assert set(line.rpartition("batch: ")[2].split(", ")) == ids
     if at:
         good = checkpoint.path(tmp_path, at)
-        assert f"the last good checkpoint is kept: {good};" in line
+        assert f"the last good checkpoint is {good};" in line
         assert all(
             torch.isfinite(value.double()).all() for value in checkpoint.read(good).module.values()
         )

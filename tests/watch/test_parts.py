@@ -212,8 +212,8 @@ def test_promises_that_differ_are_written_differently():
     [
         ("blink_rate", "is no promise; write a measure, <= or >=, and a share"),
         ("blink_rat <= 5%", "no measure named 'blink_rat'; did you mean 'blink_rate'?"),
-        ("blink_rate <= 0%", "give a share between 0 % and 100 %"),
-        ("blink_rate <= 200%", "give a share between 0 % and 100 %"),
+        ("blink_rate <= 0%", "give a share above 0 % and below 100 %"),
+        ("blink_rate <= 200%", "give a share above 0 % and below 100 %"),
         ("blink_rate <= 1.2.3%", "is no number"),
     ],
 )
@@ -253,15 +253,15 @@ def test_a_promise_is_broken_and_kept_again(text, good, bad):
 # --- the ring of frames
 
 
-def hold(ring, number, seconds, image):
-    ring.hold(number, seconds, f"20260101T{number:06}.000Z", lambda: image, image.nbytes)
+def buffer(ring, number, seconds, image):
+    ring.buffer(number, seconds, f"20260101T{number:06}.000Z", lambda: image, image.nbytes)
 
 
 def fill(ring, numbers, measure="flip_rate", size=64):
     rng = np.random.default_rng(0)
     for number in numbers:
         image = rng.integers(0, 256, (size, size, 3), dtype=np.uint8)
-        hold(ring, number, number * 2.0, image)
+        buffer(ring, number, number * 2.0, image)
         ring.store(FrameEvent(number, measure, "a → b", (1, 2, 3, 4)), {})
 
 
@@ -283,7 +283,7 @@ def test_the_ring_never_takes_more_than_its_room(tmp_path):
 def test_one_frame_a_second_and_measure_is_stored(tmp_path):
     ring = FrameRing(tmp_path, 10**7)
     for number in range(20):
-        hold(ring, number, number / 10, GREY)
+        buffer(ring, number, number / 10, GREY)
         ring.store(FrameEvent(number, "flip_rate", "a → b"), {})
         ring.store(FrameEvent(number, "blink_rate", "a not found"), {})
     assert (len(ring.names), ring.left_out) == (4, 36)
@@ -296,10 +296,10 @@ def test_pixels_are_held_for_two_seconds_and_in_little_room(tmp_path):
     ring = FrameRing(tmp_path, 10**7)
     large = np.zeros((1080, 1920, 3), dtype=np.uint8)
     for number in range(30):
-        hold(ring, number, number / 30, large)
+        buffer(ring, number, number / 30, large)
     assert len(ring._recent) == 10
     for number in range(30, 200):
-        hold(ring, number, float(number), GREY)
+        buffer(ring, number, float(number), GREY)
     assert len(ring._recent) == 3
 
 
@@ -311,7 +311,7 @@ def test_pixels_are_asked_for_only_of_what_is_stored(tmp_path):
             calls.append(number)
             return GREY
 
-        ring.hold(number, number / 10, f"20260101T{number:06}.000Z", image, GREY.nbytes)
+        ring.buffer(number, number / 10, f"20260101T{number:06}.000Z", image, GREY.nbytes)
     for number in (3, 5, 16):
         ring.store(FrameEvent(number, "flip_rate", "a → b"), {})
     assert calls == [3, 16], "frame 5 is within a second of frame 3"

@@ -34,7 +34,7 @@ def main() -> None:
         _run()
     except KeyboardInterrupt:
         # nothing listens to signals yet
-        sys.stderr.write("steadyeye: stopped before it began\n")
+        sys.stderr.write("steadyeye: stopped before it started\n")
         sys.exit(130)
 
 
@@ -87,7 +87,9 @@ def _check_text(words: list[str]) -> None:
         try:
             word.encode()
         except UnicodeEncodeError:
-            raise UsageError(f"{word!r:.300} is not UTF-8; rename what it names") from None
+            raise UsageError(
+                f"the argument {word!r:.300} is not UTF-8; write it in UTF-8, or rename its file"
+            ) from None
 
 
 def _words_of(error: Any) -> str:

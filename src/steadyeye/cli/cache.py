@@ -96,7 +96,9 @@ def _folder(text: str) -> Path:
 
     folder = settings.folder(text)
     if folder is None:
-        raise UsageError(f"{settings.VARIABLE} is off; name the folder with --cache")
+        raise UsageError(
+            f"{settings.VARIABLE} is off, so that there is no cache; give its folder with --cache"
+        )
     return folder
 
 

@@ -143,7 +143,7 @@ def finetune(*, job: JobFile = None, options: TrainingOptions, display: Progress
         done = run.finetune(plan, watcher)
     if not first():
         return
-    say("\n".join(training_report.summarize(done.record, done.history, done.beside)))
+    say("\n".join(training_report.summarize(done.record, done.history, done.comparison)))
     say(f"ended: {done.history.ended}")
     show(f"report: {(done.out / 'report.html').resolve()}")
     if done.gains is not None:

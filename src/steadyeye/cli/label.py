@@ -257,7 +257,10 @@ def _serve_earlier(predictions: Any, options: StudyOptions, gold: Any) -> "Serve
         say(left)
     known = len(gold.keys() & served.labels.keys())
     if known:
-        say(f"{number_of(known, 'label')} of sets that are gold questions: those of --gold count")
+        say(
+            f"{number_of(known, 'label')} left out: their sets are gold questions, whose labels "
+            "come from --gold"
+        )
     return earlier_labels.leave_out(served, gold)
 
 
@@ -295,7 +298,10 @@ def read_half_width(text: str) -> float:
     except ValueError:
         points = 0.0
     if not 0 < points <= 50:
-        raise UsageError(f"--target '{text}' is no width; give percentage points, such as ±5")
+        raise UsageError(
+            f"--target '{text}' is no half-width; give percentage points above 0 and up to 50, "
+            "such as ±5"
+        )
     return points / 100
 
 
@@ -370,8 +376,8 @@ def _plan_difference(first: Any, second: Any, options: Any, stop: Any) -> Any:
 
     if options.decide is not None:
         raise UsageError(
-            f"--decide '{options.decide}' is for one run, and two runs are compared by pm-k; leave "
-            "--decide out, or give --metric 'pm_k(k=10)'"
+            f"--decide '{options.decide}' is for one run; leave it out to compare two runs by "
+            "pm-k, or give --metric 'pm_k(k=10)'"
         )
     for name, value in (
         ("strata", options.strata),

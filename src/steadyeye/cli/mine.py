@@ -93,14 +93,18 @@ def _runs(
     if inputs and all((path / "run.json").is_file() for path in inputs):
         check_results(Path(flags["out"]), "mine")
         if has_job:
-            raise UsageError("a finished run has its own models and data; leave --model and --data")
+            raise UsageError(
+                "a finished run has its own models and data; leave out --model and --data"
+            )
         return list(inputs), []
     files = [path for path in inputs if path.is_file()]
     if len(files) < len(inputs):
         other = next(path for path in inputs if not path.is_file())
-        raise UsageError(f"'{other}' is neither a run nor a file of detections; give one of these")
+        raise UsageError(
+            f"'{other}' is neither a finished run nor a file of detections; give runs or such files"
+        )
     if files and flags["models"]:
-        raise UsageError("give models, or files of what they detected; not both")
+        raise UsageError("--model does not go with files of detections; give one of the two")
     if not files:
         checked = validate.check(read_job(None, flags, necessary=NECESSARY))
         done = complete(checked, watcher, command="mine")

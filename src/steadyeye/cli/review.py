@@ -129,8 +129,8 @@ def serve(
 
 
 PLAIN_HTTP = (
-    "plain HTTP: whoever listens on the network can read links and answers; on one that you do not "
-    "trust listen on 127.0.0.1 behind a proxy with TLS (--url https://…)"
+    "plain HTTP: anyone on the network can read links and answers; on a network that you do not "
+    "trust, serve on 127.0.0.1 behind a proxy with TLS (--url https://…)"
 )
 
 
@@ -329,7 +329,7 @@ def _open_set(root: Path, database: str | None, *, begin: bool = False) -> tuple
     folder = review_set.read(root)
     if not begin and database is None and not (root / "review.sqlite").is_file():
         again = f"steadyeye review {shlex.quote(str(root))}"
-        raise UsageError(f"'{root}' was not reviewed yet; start with `{again}`")
+        raise UsageError(f"'{root}' has no review yet; start one with `{again}`")
     data = databases.connect(database or databases.default_url(root))
     plan = read_plan(folder.content)
     with data.name_failures(), data.reading() as connection:
@@ -356,7 +356,8 @@ def _impact(connection: Any, folder: Any, plan: Any, runs: Sequence[Path]) -> li
 
     if folder.content.get("kind") == "boxes":
         raise UsageError(
-            "the impact of a review is computed for frames only; export the boxes and evaluate them"
+            "the impact of a review is computed for frames, not boxes; leave out --runs, or "
+            "export the boxes and evaluate them"
         )
     accepted = judge_frames(connection, folder, plan)
     return [

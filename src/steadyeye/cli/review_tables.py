@@ -62,13 +62,13 @@ def _reasons(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
         for stage in stages
         for reason, count in stage["reasons"].items()
     ]
-    return StatusTable(("n", "stage", "not accepted because, each reason counted"), 1, rows)
+    return StatusTable(("n", "stage", "reason (items may have several)"), 1, rows)
 
 
 SPARED = {
-    "mirrored": "a pair of the same two frames is asked in their place",
-    "implied": "surely similar; accepted in bulk once an audit has passed",
-    "beyond": "hardly similar, and left out",
+    "mirrored": "reviewed as another pair of the same two frames",
+    "implied": "measured as similar; accepted in bulk once an audit passes",
+    "beyond": "measured as not similar; left out",
     "bulk": "accepted in bulk after an audit",
 }
 """State of pairs that are spared → why nobody is asked about them."""
@@ -82,7 +82,7 @@ def _shortcut(shortcut: Mapping[str, Any] | None) -> StatusTable:
 
 
 def _audits(shortcut: Mapping[str, Any] | None) -> StatusTable:
-    columns = ("audit", "sample", "wrong", "most wrong of all accepted", "state")
+    columns = ("audit", "sample", "wrong", "wrong at most", "state")
     if shortcut is None:
         return StatusTable(columns, 4, ())
     states = {} if shortcut["holds"] else {"passed": LAPSED}

@@ -48,14 +48,15 @@ def _write_results(cells: Sequence[tuple["Place", "Predictions"]], out: Path) ->
     if len(cells) != 1:
         several = ", ".join(f"{p.model} on {p.data}" for _, p in cells)
         raise UsageError(
-            f"a file of COCO results is for one model on one data set, and these runs have "
-            f"{several}; write them one by one"
+            "a file of COCO results is for one model on one data set, and these runs have "
+            f"{several}; write one file for each"
         )
     run, predictions = cells[0]
     if predictions.sweep or predictions.probe:
         raise UsageError(
-            f"{predictions.model} on {predictions.data} is of changed images, which no annotations "
-            "of COCO number; write these rows as .parquet, .arrow or .csv"
+            f"{predictions.model} on {predictions.data} has predictions of degraded or edited "
+            "images, which have no ids in COCO's annotations; write these rows as .parquet, "
+            ".arrow or .csv"
         )
     ids = _read_category_ids(run)
     write_output(out, encode_results(predictions, ids))

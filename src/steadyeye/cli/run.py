@@ -216,7 +216,7 @@ def check(
 
 def _competing(competing: int, others: int) -> str:
     """How many classes compete for an answer, and how many of them the data does not name."""
-    more = f", {others:,} of them not named by the data" if others else ""
+    more = f", {others:,} of them not in the data" if others else ""
     return f"{number_of(competing, 'class competes', 'classes compete')}{more}"
 
 
@@ -329,7 +329,7 @@ def say_assumed(specs: Sequence[str], models: Sequence["Model | Detector"]) -> N
     for name, recipe in {model.name: model.recipe for model in models}.items():
         if name in stems and "preprocessing" in recipe:
             say(
-                f"{name}: {describe_recipe(recipe)}; where that is wrong, give recipe={{…}} in its "
+                f"{name}: {describe_recipe(recipe)}; if that is wrong, give recipe={{…}} in its "
                 "spec"
             )
 
@@ -358,7 +358,7 @@ def remove_run(out: Place) -> None:
 
     if not isinstance(out, Path):
         raise UsageError(
-            f"--overwrite deletes no folder of a store; delete '{out}' yourself, or choose "
+            f"--overwrite cannot delete folders of a store; delete '{out}' yourself, or choose "
             "another --out"
         )
     if not out.exists():
@@ -368,8 +368,8 @@ def remove_run(out: Place) -> None:
     others = [path.name for path in out.iterdir() if not OF_RUN.fullmatch(path.name)]
     if others:
         raise UsageError(
-            f"'{out}' also holds '{sorted(others)[0]}', which no run has written; move it away, or "
-            "choose another --out"
+            f"'{out}' also holds '{sorted(others)[0]}', which is no file of a run; move it away, "
+            "or choose another --out"
         )
     with hold_run(out):
         pass  # raises where another process is writing there

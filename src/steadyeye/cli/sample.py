@@ -100,7 +100,7 @@ class ModelsToCheck:
         from steadyeye.review.sampling.sampling import describe_unnamed
 
         if self.class_map and not self.specs:
-            raise UsageError("--class-map is for a --model; give both or neither")
+            raise UsageError("--class-map is for a --model; give --model too, or leave it out")
         if self.specs and not classes:
             raise UsageError("the set has no classes that a --model could name; give --classes")
         for spec in self.specs:
@@ -173,7 +173,8 @@ def _sample_boxes(
     boxes, images = files
     if more or boxes is None or images is None:
         raise UsageError(
-            "a set of boxes needs --boxes and --images, and neither videos nor --classes"
+            "a set of boxes takes --boxes and --images, and no videos, --data or --classes; "
+            "leave the others out"
         )
     models.warn(read(boxes).classes if models.specs else None)
     with watching(form) as watcher:

@@ -94,6 +94,6 @@ def _load_answers(
     if category_ids is not None:
         raise UsageError(
             f"--category-ids '{category_ids}' is for detections, and '{file}' holds none; leave "
-            "--category-ids"
+            "the option out"
         )
     return saved_scores, saved_scores.load(file, class_list)

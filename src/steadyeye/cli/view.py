@@ -44,7 +44,10 @@ def view(
         raise UsageError(f"no folder '{folder}'; give the folder that your runs are in")
     if not isinstance(root, Path):
         if html is not None:
-            raise UsageError(f"a file cannot link to reports in '{folder}'; leave out --html")
+            raise UsageError(
+                f"--html links to reports on this machine, and '{folder}' is in a store; leave "
+                "it out"
+            )
         _serve(root, port, browser)
     elif html is not None:
         _write(root, html, browser)
@@ -60,7 +63,7 @@ def _serve(folder: "Place", port: int | None, browser: bool) -> None:
 
     try:
         with serving(folder, port) as server:
-            show(f"runs in {folder}: {server.url}   (Ctrl-C ends it)")
+            show(f"runs in {folder}: {server.url}   (Ctrl-C stops the server)")
             sys.stdout.flush()
             if browser:
                 _open(server.url)

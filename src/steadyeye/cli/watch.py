@@ -149,7 +149,7 @@ def _check(settings: "WatchSettings") -> None:
     if settings.promises and settings.every < 1:
         raise UsageError(
             f"--days {settings.days:g} is shorter than a block of {settings.block:g} s, so that "
-            "each would be a false alarm; give more days"
+            "every block may raise a false alarm; give more days"
         )
 
 

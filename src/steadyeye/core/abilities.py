@@ -1,6 +1,6 @@
-"""What models and sources may be able to do besides what all of them are: asked with `isinstance`.
+"""Optional protocols of models and sources, checked with `isinstance`.
 
-Nothing else is looked for on a plugin; one that lacks an ability needs to say nothing.
+Nothing else is read from a plugin; a plugin without an ability declares nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from steadyeye.core.types import Image, Sample
 
 @runtime_checkable
 class Detecting(Protocol):
-    """A model that says whether it is a detector: `detects`."""
+    """A model with `detects`: whether it is a detector."""
 
     @property
     def detects(self) -> bool: ...
@@ -21,10 +21,10 @@ class Detecting(Protocol):
 
 @runtime_checkable
 class Cacheable(Protocol):
-    """A model that says whether its answers may be kept: `cacheable`.
+    """A model with `cacheable`: whether its predictions may be cached.
 
-    True says that its fingerprint covers all that they depend on, and that what it says of an image
-    does not depend on the others in the batch.
+    True means that its fingerprint covers everything that they depend on, and that the prediction
+    for an image does not depend on the rest of the batch.
     """
 
     @property
@@ -35,8 +35,7 @@ class Cacheable(Protocol):
 class Differentiable(Protocol):
     """A classifier with a gradient: `gradient`, a `core.model_stages.ClassGradient`, or None.
 
-    What trains a network further needs its own kind,
-    `models.runtimes.torch_module.TorchGradient`.
+    Fine-tuning needs a `models.runtimes.torch_module.TorchGradient`.
     """
 
     @property
@@ -45,9 +44,9 @@ class Differentiable(Protocol):
 
 @runtime_checkable
 class Explainable(Protocol):
-    """A detector that integrated gradients can look into: `fix_candidates(image)`, None: it cannot.
+    """A detector with integrated gradients: `fix_candidates(image)`, None if it has none.
 
-    Of an image it gives an `models.introspection.differentiable.FixedCandidates`.
+    It returns a `models.introspection.differentiable.FixedCandidates`.
     """
 
     @property
@@ -56,7 +55,7 @@ class Explainable(Protocol):
 
 @runtime_checkable
 class OnDevice(Protocol):
-    """A model that says on which GPUs it is: `device`, "" for a processor."""
+    """A model with `device`: its GPUs, "" for the CPU."""
 
     @property
     def device(self) -> str: ...
@@ -64,21 +63,21 @@ class OnDevice(Protocol):
 
 @runtime_checkable
 class Batched(Protocol):
-    """A model that says how many images go into one pass: `most`."""
+    """A model with `most`: images per pass."""
 
     @property
     def most(self) -> int: ...
 
 
 MOST = 64
-"""Images a pass at most. A page of them, 224 × 224, takes 64 MB of locked memory a thread."""
+"""Most images per pass. As 224 × 224 they take 64 MB of pinned memory per thread."""
 
 PASSES = 2
-"""Passes a GPU is given at a time: it computes one while the input of the next is copied."""
+"""Passes on a GPU at a time: it computes one while the input of the next is copied."""
 
 
 def largest(fits: Callable[[int], bool]) -> int:
-    """Images a pass: the largest power of two up to `MOST` that `fits`, 1 where none does."""
+    """Images per pass: the largest power of two up to `MOST` that `fits`, or 1."""
     images = MOST
     while images > 1 and not fits(images):
         images //= 2
@@ -90,7 +89,7 @@ def largest(fits: Callable[[int], bool]) -> int:
 
 @runtime_checkable
 class Marked(Protocol):
-    """A user's function or module that says what covers all that it depends on."""
+    """A user's function or module with its own `fingerprint`."""
 
     @property
     def fingerprint(self) -> Any: ...
@@ -98,7 +97,7 @@ class Marked(Protocol):
 
 @runtime_checkable
 class Cutting(Protocol):
-    """A user's function that says below which score it returns nothing: `threshold`."""
+    """A user's function with `threshold`: the least score that it returns."""
 
     @property
     def threshold(self) -> float: ...
@@ -106,11 +105,11 @@ class Cutting(Protocol):
 
 @runtime_checkable
 class Composed(Protocol):
-    """Something that makes images and says of which parts, where it holds others beside them.
+    """A maker of images that lists the parts they depend on.
 
-    `made_of()`: the functions, classes and objects that all it makes depends on, its own class too
-    where what the class does is not part of a sample's key. The cache keeps answers for as long as
-    their code stays as it is; of other objects it goes through their class and all that they hold.
+    `made_of()`: the functions, classes and objects on which its images depend, also its own class
+    if that is not part of a sample's key. Cached predictions are valid while their code is
+    unchanged; for other objects the cache reads their class and all their attributes.
     """
 
     def made_of(self) -> tuple[object, ...]: ...
@@ -122,7 +121,7 @@ def detects(model: object) -> bool:
 
 
 def cacheable(model: object) -> bool:
-    """Whether a model's answers may be kept for another run."""
+    """Whether a model's predictions may be cached for another run."""
     return isinstance(model, Cacheable) and bool(model.cacheable)
 
 
@@ -131,13 +130,13 @@ def cacheable(model: object) -> bool:
 
 @runtime_checkable
 class OfFiles(Protocol):
-    """A source that reads files, `files()`: each once, in the order of its samples; None: none."""
+    """A source with `files()`: its files, each once, in the order of its samples, or None."""
 
     def files(self) -> Sequence[Any] | None: ...
 
 
 def may_have_files(source: object) -> bool:
-    """Whether images of a source may be read: not where it reads files and knows of no file."""
+    """Whether images of a source may be read: not if it reads files and has none."""
     return not isinstance(source, OfFiles) or source.files() is None or bool(source.files())
 
 
@@ -149,9 +148,9 @@ class Samples(Protocol):
 
 @runtime_checkable
 class Stepwise(Protocol):
-    """A source that makes an image more quickly after the one before it, in `begin_pass()`.
+    """A source that makes an image faster after the one before it, in `begin_pass()`.
 
-    What that returns is for one thread, which takes the samples in any order.
+    The returned object is for one thread, which takes the samples in any order.
     """
 
     def begin_pass(self) -> Samples: ...
@@ -159,7 +158,7 @@ class Stepwise(Protocol):
 
 @runtime_checkable
 class HasFileNames(Protocol):
-    """A source whose samples have names of files, `file_names`, by which saved ids find them."""
+    """A source with `file_names`, by which saved ids are matched to samples."""
 
     @property
     def file_names(self) -> Sequence[str]: ...
@@ -167,7 +166,7 @@ class HasFileNames(Protocol):
 
 @runtime_checkable
 class Numbered(Protocol):
-    """A source that numbers its classes as `category_ids`, as saved detections do; None: it not."""
+    """A source with `category_ids`, the class numbers of saved detections, or None."""
 
     @property
     def category_ids(self) -> Sequence[int] | None: ...
@@ -175,7 +174,7 @@ class Numbered(Protocol):
 
 @runtime_checkable
 class Published(Protocol):
-    """A source that says whether its samples are a published list, taken as they are."""
+    """A source that declares whether its samples are an unchanged published list."""
 
     @property
     def is_published_list(self) -> bool: ...
@@ -183,7 +182,7 @@ class Published(Protocol):
 
 @runtime_checkable
 class Adjustable(Protocol):
-    """A source that says what decides its images, `settings`, for the record."""
+    """A source with `settings`, which decide its images, for the record."""
 
     @property
     def settings(self) -> Mapping[str, Any]: ...

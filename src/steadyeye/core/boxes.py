@@ -1,4 +1,4 @@
-"""Boxes of images: what is there, what a detector says is there, and both as flat tables."""
+"""Boxes of images: true boxes, detections, and both as flat tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +15,11 @@ OOD = -1
 class Boxes:
     """The true boxes of one image, n of them.
 
-    `boxes`: (n, 4) float64, x0 y0 x1 y1 in pixels, half-open. `labels`: (n,) int32 indices into
-    the classes of the data, `OOD` for an object outside them, which is no class and which only
-    what asks for it sees. `crowd`: (n,) bool, regions that neither reward nor punish (COCO's
-    `iscrowd`). `area`: (n,) float64 square pixels of the object, which a mask makes smaller than
-    its box. `track`: (n,) int64, which object of its video each is; None where that is not known.
+    `boxes`: (n, 4) float64, x0 y0 x1 y1 in pixels, half-open. `labels`: (n,) int32 indices into the
+    classes of the data, `OOD` for an object outside them, which only code that asks for it gets.
+    `crowd`: (n,) bool, regions that neither reward nor punish (COCO's `iscrowd`). `area`: (n,)
+    float64 square pixels of the object, which a mask makes smaller than its box. `track`: (n,)
+    int64, the object of the video; None if not known.
     """
 
     boxes: NDArray[np.float64]
@@ -34,7 +34,7 @@ class Boxes:
 
 @dataclass(frozen=True, eq=False)
 class Detections:
-    """What a detector says of one image, n boxes in any order.
+    """The detections of one image, n boxes in any order.
 
     `boxes` and `labels` as in `Boxes`, labels over the detector's own classes; `scores`: (n,)
     float64 in 0…1.
@@ -53,8 +53,8 @@ class BoxTable:
     """Boxes of many images as columns, n rows, those of an image in the order they were given.
 
     `image`: (n,) int64 which image; `label`: (n,) int64, as in `Boxes`; `boxes`: (n, 4) float64.
-    `score`: (n,) float64, 1 for what is true. `crowd`: (n,) bool and `area`: (n,) float64, of the
-    box itself for what was detected. `track`: (n,) int64, as in `Boxes`; None where not known.
+    `score`: (n,) float64, 1 for true boxes. `crowd`: (n,) bool. `area`: (n,) float64, for
+    detections the area of the box. `track`: (n,) int64, as in `Boxes`; None if not known.
     """
 
     image: NDArray[np.int64]
@@ -71,10 +71,10 @@ class BoxTable:
 
 @dataclass(frozen=True, eq=False)
 class Verified:
-    """Which classes somebody verified in which of n images, to be there or not to be; m pairs.
+    """The classes whose presence or absence was verified in n images; m pairs.
 
     `image`, `label`: (m,) int64, sorted by image, then label, each pair once. `known`: (n,) bool,
-    the images that have such a list, be it empty; of the others every class was verified.
+    the images with such a list, possibly empty; in the others every class was verified.
     """
 
     image: NDArray[np.int64]
@@ -122,7 +122,7 @@ def iou(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def intersect_boxes(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, m) square pixels that both boxes hold."""
+    """(n, m) square pixels in both boxes."""
     # a side at a time: a product over a last axis of two takes twice as long
     wide, high = (
         np.minimum(boxes[:, None, 2 + axis], other[None, :, 2 + axis])
@@ -133,23 +133,23 @@ def intersect_boxes(boxes: NDArray[np.float64], other: NDArray[np.float64]) -> N
 
 
 def divide_areas(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share that square pixels are of others, of one shape; 0 of none."""
+    """The ratio of areas, of one shape; 0 for an area of 0."""
     share = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
     return np.asarray(share, dtype=np.float64)
 
 
 def reach_score(scores: NDArray[np.floating], score: float) -> NDArray[np.bool_]:
-    """(n,) which scores are `score` or more; models compute theirs in single precision.
+    """(n,) whether scores are at least `score`, in the single precision of models.
 
-    A model's 0.7 lies below the 0.7 of double precision.
+    A model's 0.7 is below the 0.7 of double precision.
     """
     return np.asarray(scores >= min(score, float(np.float32(score))), dtype=np.bool_)
 
 
 def exceed_score(scores: NDArray[np.floating], score: float) -> NDArray[np.bool_]:
-    """(n,) which scores are above `score`; models compute theirs in single precision.
+    """(n,) whether scores are above `score`, in the single precision of models.
 
-    A model's 0.8 lies above the 0.8 of double precision, and does not exceed it.
+    A model's 0.8 is above the 0.8 of double precision, but does not exceed it.
     """
     return np.asarray(scores > max(score, float(np.float32(score))), dtype=np.bool_)
 
@@ -157,9 +157,9 @@ def exceed_score(scores: NDArray[np.floating], score: float) -> NDArray[np.bool_
 def describe_size_fault(
     id_: str, size: tuple[int, int] | None, actual: tuple[int, int] | None
 ) -> str:
-    """That boxes are not of an image, as sizes show; '' where they may be.
+    """The fault of boxes that are not of an image, by its size; '' if they may be.
 
-    `size`, `actual`: (height, width) that the annotations say and that the image has, where known.
+    `size`, `actual`: (height, width) of the annotations and of the image, if known.
     """
     if not size or not actual or not all(actual) or size == actual:
         return ""
@@ -170,7 +170,7 @@ def describe_size_fault(
 
 
 def present(objects: Boxes) -> tuple[int, ...]:
-    """The classes that are there, crowds and objects outside the classes aside, rising."""
+    """The present classes, without crowds and objects outside the classes, rising."""
     # a list is faster than an array of a few boxes
     pairs = zip(objects.labels.tolist(), objects.crowd.tolist(), strict=True)
     return tuple(sorted({label for label, crowd in pairs if not crowd and label != OOD}))
@@ -197,7 +197,7 @@ def truth_table(images: Sequence[Boxes]) -> BoxTable:
 
 
 def detection_table(images: Sequence[Detections]) -> BoxTable:
-    """What was detected in images as one table."""
+    """The detections in images as one table."""
     counts = [len(detections) for detections in images]
     corners = _join_columns([detections.boxes for detections in images], np.float64).reshape(-1, 4)
     return BoxTable(
@@ -214,9 +214,9 @@ _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
 def select(table: BoxTable, images: NDArray[np.integer]) -> BoxTable:
-    """The boxes of some images, which are numbered anew in the order of `images`.
+    """The boxes of some images, which are renumbered in the order of `images`.
 
-    An image that is named several times is there as often.
+    A repeated image is repeated in the result.
     """
     everything = len(images) > int(table.image.max(initial=-1))
     if everything and np.array_equal(images, np.arange(len(images))):
@@ -234,13 +234,13 @@ def select(table: BoxTable, images: NDArray[np.integer]) -> BoxTable:
 
 
 def take_where(table: BoxTable, is_wanted: NDArray[np.bool_]) -> BoxTable:
-    """The rows of a table that are wanted, (n,) bool: the table itself where those are all."""
+    """The rows of a table where a mask, (n,) bool, is True; the table itself if all are."""
     # most often they are, and millions of rows are not copied
     return table if is_wanted.all() else take(table, np.flatnonzero(is_wanted))
 
 
 def select_verified(table: Verified, images: NDArray[np.integer]) -> Verified:
-    """What was verified in some images, which are numbered anew in the order of `images`."""
+    """The verified classes of some images, which are renumbered in the order of `images`."""
     first = np.searchsorted(table.image, images, side="left")
     counts = np.searchsorted(table.image, images, side="right") - first
     image = np.repeat(np.arange(len(images), dtype=np.int64), counts)

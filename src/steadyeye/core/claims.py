@@ -1,4 +1,4 @@
-"""What a title asserts, and whether the interval of its number shows it."""
+"""Claims of titles, and whether the interval of their number supports them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +11,11 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Claim:
-    """A title that asserts, and what it rests on.
+    """The claim of a title, and its evidence.
 
-    `low`, `high`: the 95 % interval of the number, None where there is none. `above`, `below`: the
-    claim holds where the whole interval lies above, or below, this. `p`: the p value after the
-    allowance for several comparisons, where there are several; it must then be 0.05 or less too.
+    `low`, `high`: the 95 % interval of the number, or None. `above`, `below`: the claim holds if
+    the whole interval is above, or below, this. `p`: the p value adjusted for several comparisons,
+    if there are several; it must then be 0.05 or less too.
     """
 
     text: str
@@ -27,9 +27,9 @@ class Claim:
 
     @property
     def is_supported(self) -> bool:
-        """Whether the interval, and the p value where there is one, show what the text says.
+        """Whether the interval, and the p value if there is one, support the text.
 
-        False where there is no interval.
+        False without an interval.
         """
         if self.low is None or self.high is None or (self.p is not None and not self.p <= ALPHA):
             return False
@@ -49,10 +49,9 @@ def below(text: str, interval: Ranged, bound: float = 0.0, p: float | None = Non
 
 
 def higher(text: str, larger: Ranged, smaller: Ranged) -> Claim:
-    """The claim that one number is higher than another one of which no difference is known.
+    """The claim that one number is higher than another one, without a known difference.
 
-    Its interval must lie beyond the whole interval of the other, which asks for more than a test of
-    the difference would.
+    The intervals must not overlap, which is stricter than a test of the difference.
     """
     return Claim(text, larger.low, larger.high, above=1.0 if smaller.high is None else smaller.high)
 
@@ -60,8 +59,8 @@ def higher(text: str, larger: Ranged, smaller: Ranged) -> Claim:
 def every(text: str, claims: Sequence[Claim]) -> Claim:
     """The claim that all of `claims` hold: the first that is not supported, else the first.
 
-    All have to be shown, each at its own level, so that their number needs no allowance. Without
-    any it is not supported.
+    All must be supported, each at its own level, so that their number needs no adjustment. Without
+    claims it is not supported.
     """
     failing = [claim for claim in claims if not claim.is_supported]
     chosen = (failing or list(claims) or [Claim(text, None, None)])[0]
@@ -69,17 +68,16 @@ def every(text: str, claims: Sequence[Claim]) -> Claim:
 
 
 def first(claims: Iterable[Claim]) -> Claim | None:
-    """The first claim that is supported; None where none is, and a title asks instead."""
+    """The first claim that is supported; None if none is, so that the title is a question."""
     return next((claim for claim in claims if claim.is_supported), None)
 
 
 def leads(most: int, second: int) -> bool:
-    """Whether the largest of several counts is the largest beyond chance.
+    """Whether the largest of several counts is significantly the largest.
 
-    `most`, `second`: the largest and the next one, of things that count for themselves (videos,
-    not frames). The exact two-sided test of the two alone keeps its level though both were chosen
-    by their counts: Hung and Fithian, "Rank Verification for Exponential Families", Annals of
-    Statistics 47, 2019.
+    `most`, `second`: the largest and the next one, of independent units (videos, not frames). The
+    exact two-sided test of the two alone keeps its level though both were chosen by their counts:
+    Hung and Fithian, "Rank Verification for Exponential Families", Annals of Statistics 47, 2019.
     """
     n = most + second
     tail = sum(comb(n, i) for i in range(most, n + 1)) / 2**n

@@ -1,6 +1,6 @@
-"""Who may name code to run: the user, never a file.
+"""Permission to run code: only the user may name it, never a file.
 
-What the user writes on the command line, in a call or in the job file is run. While a spec that
+Code that the user names on the command line, in a call or in the job file is run. While a spec that
 another file holds is read (`distrust`), a Python path or a pickle in it is refused, unless the user
 has named the same one, by `--allow-code` or by using it.
 """
@@ -22,7 +22,7 @@ _file: ContextVar[str | None] = ContextVar("file", default=None)
 def allow_code(*names: str) -> None:
     """Lets files name this code: Python paths such as `my_models:network`, or pickled files.
 
-    For the rest of the process. Each name is that in the error which asks for it.
+    It holds for the rest of the process. Each name is the one in the error.
 
     Example, of a folder whose network a function of the user's own builds:
 
@@ -39,7 +39,7 @@ def list_allowed() -> tuple[str, ...]:
 
 @contextmanager
 def distrust(file: object) -> Iterator[None]:
-    """A block in which specs are those of a file, and not the user's."""
+    """A block in which specs come from a file, not from the user."""
     token = _file.set(str(file))
     try:
         yield
@@ -49,7 +49,7 @@ def distrust(file: object) -> Iterator[None]:
 
 @contextmanager
 def record_requests() -> Iterator[dict[str, None]]:
-    """A block that gives the code which files ask to run in it, allowed or not, in that order."""
+    """A block that collects the code that files name in it, allowed or not, in order."""
     names: dict[str, None] = {}
     token = _requested_names.set(names)
     try:
@@ -82,7 +82,7 @@ def check_names(names: Iterable[str], file: object) -> None:
 
 
 def _whole(name: str) -> str:
-    """One text for the several that say the same: `py:` before it, a file by another path."""
+    """One text for all forms of a name: with `py:`, or a file by another path."""
     text = name.removeprefix("py:")
     home, colon, thing = text.rpartition(":")
     if home.endswith(".py"):

@@ -1,4 +1,4 @@
-"""Among how many classes an answer was chosen: what stands beside every number about answers."""
+"""The number of classes among which a prediction was chosen, for every metric of predictions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,9 +12,9 @@ ONE_OWN = "none: the model has only one class, so its prediction cannot change"
 
 
 def among_competing(metric: Callable[..., Result]) -> Callable[..., Result]:
-    """A metric of right answers that says how many classes compete, with no value where one does.
+    """Decorates a metric of right predictions with the number of competing classes.
 
-    With one class every answer is right, whatever the model.
+    With one class it has no value, because every prediction is right.
     """
 
     @wraps(metric)
@@ -28,9 +28,9 @@ def among_competing(metric: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def among_own(metric: Callable[..., Result]) -> Callable[..., Result]:
-    """A metric of the model's own answers that says how many classes the model has.
+    """Decorates a metric of the model's own predictions: adds the model's number of classes.
 
-    It has no value where that is one, but of a detector, which may also find nothing.
+    It has no value with one class, except for a detector, which may also detect nothing.
     """
 
     @wraps(metric)

@@ -1,6 +1,6 @@
-"""What is computed where nothing is named: fixed lists, so that a new plugin changes no result.
+"""The default metrics, operators and analyses: fixed lists, so that a new plugin changes no result.
 
-A plugin that is not listed here is used where it is named.
+A plugin that is not listed here is used only by name.
 """
 
 OPERATORS = (
@@ -30,7 +30,7 @@ METRICS = (
     *("center_position_error", "scale_and_ratio_error", "window_map", "mpc", "rpc"),
     *("degraded_recall", "map_failure_points", "recall_failure_points"),
 )
-"""Computed wherever the predictions have the columns for them; in the order they are read."""
+"""Default metrics, computed if the predictions have their columns; in the order of the report."""
 
 ANALYSES = (
     *("attribution", "background", "blind_spots", "comparison", "conditional_robustness"),
@@ -52,4 +52,4 @@ ANALYSES = (
     "what_changed",
     "wrong_predictions",
 )
-"""The sections of a report, each where it has something to say."""
+"""The default analyses of a report."""

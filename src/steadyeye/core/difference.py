@@ -1,4 +1,4 @@
-"""The one thing in which two records differ, in words short enough for an error."""
+"""The first difference of two records, in words short enough for an error."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,18 +13,18 @@ CONTENTS = {
     "base": "base model, its weights, classes or code changed",
     "data": "samples, labels or boxes of the data changed",
 }
-"""Of what a fingerprint is, where all that a record says beside it is the same."""
+"""Kind of record → words for a changed fingerprint when all other entries are equal."""
 MOST = 80
-"""Letters of a value that are shown."""
+"""Most letters of a displayed value."""
 CONTEXT = 20
-"""Letters before the first that differs, of a value that is longer."""
+"""Letters before the first difference in a longer value."""
 
 
 def describe_difference(name: str, before: object, after: object) -> str:
-    """Where two values begin to differ: "k of video in data is 5, not 10".
+    """The first difference of two values: "k of video in data is 5, not 10".
 
-    `name`: of the value. It goes down into mappings, lists and specs, to the first part that
-    differs, and shows that part alone.
+    `name`: of the value. It descends into mappings, lists and specs to the first different part,
+    and shows only that part.
     """
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         return _of_keys(f" of {name}", before, after)
@@ -72,7 +72,7 @@ def _of_items(name: str, before: Sequence[Any], after: Sequence[Any]) -> str:
 
 
 def _read_specs(before: object, after: object) -> tuple[Spec, Spec] | None:
-    """Both values as specs, where they are specs of the same plugin with other arguments."""
+    """Both values as specs, if they are specs of the same plugin with different arguments."""
     if not isinstance(before, str) or not isinstance(after, str):
         return None
     try:
@@ -83,7 +83,7 @@ def _read_specs(before: object, after: object) -> tuple[Spec, Spec] | None:
 
 
 def _shorten(before: str, after: str) -> tuple[str, str]:
-    """Both texts, of long ones what stands around the first letter that differs."""
+    """Both texts; long ones are shortened to the part around the first difference."""
     pairs = enumerate(zip(before, after, strict=False))
     same = next((i for i, (a, b) in pairs if a != b), min(len(before), len(after)))
     start = max(same - CONTEXT, 0) if max(len(before), len(after)) > MOST else 0

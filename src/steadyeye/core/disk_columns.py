@@ -1,8 +1,8 @@
 """Long columns of numbers on the disk, in pages that the system may take back at any time.
 
-A column lies in a file without a name, of which nothing is left however the process ends. Where the
-disk has no room for it, it stays in memory. Memory that a process has freed is given back to the
-system where the C library is glibc; elsewhere nothing happens.
+A column is in an unnamed file, which disappears however the process ends. Without room on the disk
+it stays in memory. Freed memory is returned to the system if the C library is glibc; otherwise
+nothing happens.
 """
 
 import ctypes
@@ -23,16 +23,16 @@ import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 LARGE = 1 << 20
-"""Bytes from which on a column lies on the disk."""
+"""Least bytes of a column on the disk."""
 
 FOLDER = Path("/var") / "tmp"
-"""Where files lie unless the user names another folder: `/tmp` is memory on many systems."""
+"""The default folder of the files, because `/tmp` is memory on many systems."""
 
 MOST = 200
-"""Columns on the disk at a time: each has an open file, of which a process often has 1,024."""
+"""Most columns on the disk at a time: each has an open file, and a process often has only 1,024."""
 
 PIECE = 100_000
-"""Entries that are read together, those between the ones that are wanted among them."""
+"""Entries that are read together, including unwanted ones between."""
 
 _PAGES: WeakSet[mmap.mmap] = WeakSet()
 _LOCK = Lock()
@@ -41,7 +41,7 @@ _LOCK = Lock()
 class DiskColumn:
     """A column of numbers that grows part by part.
 
-    `dtype`: of the numbers; `width`: how many an entry has, 0 where an entry is a number.
+    `dtype`: of the numbers; `width`: numbers per entry, 0 if an entry is a single number.
     """
 
     def __init__(self, dtype: DTypeLike, width: int = 0) -> None:
@@ -63,7 +63,7 @@ class DiskColumn:
             self._parts[-1] = values.copy()
 
     def array(self) -> NDArray[Any]:
-        """(n,) or (n, width) all entries so far; what is written to it stays."""
+        """(n,) or (n, width) all entries so far; changes to it are kept."""
         if self._file is not None:
             self._write()
         if self._written and not self._parts:
@@ -111,9 +111,9 @@ class DiskColumn:
 
 
 def split_entries(entries: int, least: int = 0) -> Iterator[slice]:
-    """Consecutive pieces of so many entries; the pages of each are given back after use.
+    """Consecutive pieces of entries; the pages of each are released after use.
 
-    `least`: entries of a piece, where those are more than `PIECE`.
+    `least`: entries of a piece, if more than `PIECE`.
     """
     piece = max(PIECE, least)
     for start in range(0, entries, piece):
@@ -123,10 +123,10 @@ def split_entries(entries: int, least: int = 0) -> Iterator[slice]:
 
 
 def split_spans(bounds: NDArray[np.integer], piece: int) -> Iterator[tuple[int, int]]:
-    """Consecutive spans in pieces of about `piece` entries; the pages of each are given back.
+    """Consecutive spans in pieces of about `piece` entries; the pages of each are released.
 
-    `bounds`: span i has the entries from `bounds[i]` to `bounds[i + 1]`. A piece has one span at
-    least, and there is one piece at least where there are spans.
+    `bounds`: span i has the entries from `bounds[i]` to `bounds[i + 1]`. A piece has at least one
+    span, and with spans there is at least one piece.
     """
     starts = np.arange(0, max(int(bounds[-1]), 1), piece)
     ends = [0, *np.searchsorted(bounds, starts[1:]).tolist(), len(bounds) - 1]
@@ -138,7 +138,7 @@ def split_spans(bounds: NDArray[np.integer], piece: int) -> Iterator[tuple[int, 
 
 
 def release_pages() -> None:
-    """Gives the memory of all columns on the disk back; they are read again where they are used."""
+    """Releases the memory of all columns on the disk; they are read again on use."""
     if hasattr(mmap, "MADV_DONTNEED"):
         with _LOCK:
             mapped = list(_PAGES)
@@ -150,7 +150,7 @@ def release_pages() -> None:
 def read_entries(column: NDArray[Any], rows: NDArray[np.integer]) -> NDArray[Any]:
     """`column[rows]`, read from the first to the last entry of the column, in pieces of `PIECE`.
 
-    Rows may lie far apart: beside what is returned, the memory of a piece is taken at a time.
+    Rows may be far apart: besides the result, only the memory of one piece is used at a time.
     """
     values = np.empty((len(rows), *column.shape[1:]), dtype=column.dtype)
     order = np.argsort(rows, kind="stable")
@@ -171,29 +171,29 @@ def _choose_folder() -> Path | None:
 
 
 OWN_PAGES = 1 << 22
-"""Bytes from which on an array has pages of its own, which go as it goes."""
+"""Least bytes of an array with its own pages, which are freed with it."""
 
 MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 
 
 def give_arrays_own_pages() -> None:
-    """Has every array of `OWN_PAGES` bytes or more given back as it is freed.
+    """Makes glibc return every freed array of `OWN_PAGES` bytes or more to the system.
 
-    Left to itself, glibc raises that size up to 32 MB with each array that is freed, and holds the
-    smaller ones for others, which parts of a job that follow each other do not need.
+    By default glibc raises that size up to 32 MB with each freed array, and keeps smaller ones for
+    reuse, which consecutive parts of a job do not need.
     """
     _call("mallopt", MMAP_THRESHOLD, OWN_PAGES)
 
 
 def return_free_memory() -> None:
-    """Gives all that is free back: columns on the disk, what Arrow holds for later, and glibc."""
+    """Returns free memory to the system: of columns on the disk, of Arrow, and of glibc."""
     release_pages()
     pa.default_memory_pool().release_unused()
     _call("malloc_trim", 0)
 
 
 def _call(name: str, *arguments: int) -> None:
-    """Calls a function of the C library that has it."""
+    """Calls a function of the C library, if it exists."""
     if sys.platform == "linux":
         function = getattr(ctypes.CDLL(None), name, None)
         if function is not None:

@@ -1,4 +1,4 @@
-"""Errors a user can cause, each told in one line: what, which value, what to do."""
+"""Errors that a user can cause, each in one line: what, which value, what to do."""
 
 import errno
 import re
@@ -16,9 +16,9 @@ Value = TypeVar("Value")
 
 
 class UsageError(Exception):
-    """A mistake in what the user gave us. Its text is the one line the command line prints.
+    """An error in the user's input. Its text is the line that the command line prints.
 
-    Several mistakes are several arguments, a line each.
+    Several errors are several arguments, one line each.
 
     Example, of a mistyped kind:
 
@@ -33,7 +33,7 @@ class UsageError(Exception):
     def __str__(self) -> str:
         """Each argument on one line, its middle left out if it is long.
 
-        What a file says may hold anything: control characters and halves of surrogate pairs are
+        Texts of files may contain anything: control characters and halves of surrogate pairs are
         escaped, so that they neither end the line nor reach the terminal.
         """
         return "\n".join(_in_one_line(str(argument)) for argument in self.args)
@@ -49,7 +49,7 @@ class SampleError(UsageError):
 
 
 def describe_failure(error: OSError) -> str:
-    """What the operating system refused, of which file, and what to do about it."""
+    """An error of the operating system in words: its file, and what to do."""
     about = f" '{error.filename}'" if error.filename else ""
     cure = {
         errno.ENOSPC: "free some space, or choose a place on another disk with --out",
@@ -62,10 +62,10 @@ def describe_failure(error: OSError) -> str:
 
 
 def every(items: Iterable[Item], read: Callable[[Item], Value]) -> list[Value]:
-    """What `read` gives for each item.
+    """The result of `read` for each item.
 
-    Raises `UsageError` with the first fault and how many items have one, once all were read or
-    `MOST_FAULTS` were found: each looks for a name that is near, which takes its time.
+    Raises `UsageError` with the first fault and the number of faulty items, after all items or
+    `MOST_FAULTS` faults, because each fault searches a near name, which takes time.
     """
     results, faults = [], []
     for item in items:
@@ -83,31 +83,31 @@ def every(items: Iterable[Item], read: Callable[[Item], Value]) -> list[Value]:
 
 
 def join_errors(texts: Iterable[str]) -> UsageError:
-    """One error of the texts of several, each line of them once."""
+    """One error with the texts of several, each line once."""
     lines = (line for text in texts for line in text.split("\n"))
     return UsageError(*dict.fromkeys(lines))
 
 
 def list_texts(texts: Sequence[str], most: int = 5) -> str:
-    """The first `most` of the texts with commas, and how many more there are, as one text."""
+    """The first `most` texts with commas, and the number of the others, as one text."""
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
     return f"{', '.join(texts[:most])}{more}"
 
 
 def shorten(text: str, most: int = 200) -> str:
-    """A text as an error shows it: in one line, whatever parts its lines, and cut after `most`."""
+    """A text for an error: in one line, cut after `most`."""
     line = "".join(letter if letter.isprintable() else " " for letter in text[: most + 1])
     return line if len(text) <= most else f"{line[:most]}…"
 
 
 def one_line(error: BaseException, most: int = 240) -> str:
-    """What an error of a library says, in one line; its kind where it says nothing or one word."""
+    """The message of a library's error in one line; its type if it has no message or one word."""
     text = shorten(" ".join(str(error).split()), most)
     return text if " " in text else f"{type(error).__name__} {text}".strip()
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for `name` not being among `known`, with the nearest known name if one is near."""
+    """The error that `name` is not among `known`, with the nearest known name if one is near."""
     choices, name = sorted(known), shorten(name)
     near = get_close_matches(name, choices, n=1, cutoff=0.5)
     names = ", ".join(choices[:MOST]) + (", …" if len(choices) > MOST else "")

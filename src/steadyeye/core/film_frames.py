@@ -1,4 +1,4 @@
-"""Pictures and films of an exhibit: the frames of a set, and those around a place of a video."""
+"""Pictures and films of an exhibit: frames of a set, and frames around a place of a video."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -12,13 +12,13 @@ from steadyeye.core.report_types import Film, FilmFrame, Picture
 AROUND = 10  # frames on either side of a place of a video
 
 ShowFrame = Callable[[int, str], FilmFrame]
-"""`(row, where it is) -> frame`."""
+"""`(row, its place in words) -> frame`."""
 
 
 def set_rows(predictions: Predictions, anchor: int, k: int | None = None) -> NDArray[np.intp]:
-    """The rows of an anchor's set that were predicted, in the order of time.
+    """The predicted rows of an anchor's set, in time order.
 
-    Those within ±k of it, all where k is None.
+    Those within ±k of it; all if k is None.
     """
     _, group = predictions.distinct_groups
     offsets = np.asarray(predictions.tags["offset"])
@@ -34,10 +34,10 @@ def set_film(
     k: int | None = None,
     show_frame: ShowFrame | None = None,
 ) -> Film | None:
-    """The frames of a set within ±k of its anchor, which stays beside; it starts at the worst.
+    """The film of a set within ±k of its anchor, which stays visible; it starts at the worst frame.
 
-    `show_frame`: how a frame is shown; the best class and its probability otherwise. None where
-    there is no frame beside these two.
+    `show_frame`: makes a frame; by default with the best class and its probability. None without
+    further frames.
     """
     rows = set_rows(predictions, anchor, k)
     if len(rows) < 3:
@@ -49,7 +49,7 @@ def set_film(
 
 
 def away(offset: int) -> str:
-    """Where a frame of a set is, `anchor` or `3 frames later`."""
+    """The place of a frame in a set, `anchor` or `3 frames later`."""
     if offset == 0:
         return "anchor"
     frames = "frame" if abs(offset) == 1 else "frames"
@@ -57,7 +57,7 @@ def away(offset: int) -> str:
 
 
 def answer_frame(predictions: Predictions, row: int, at: str) -> FilmFrame:
-    """A frame with the best class, its probability and whether that is right."""
+    """A frame with the best class, its probability, and whether it is right."""
     return FilmFrame(
         sample=str(predictions.ids[row]),
         at=at,
@@ -71,7 +71,7 @@ def answer_frame(predictions: Predictions, row: int, at: str) -> FilmFrame:
 def answer_picture(
     predictions: Predictions, row: int, title: str, more: Iterable[str] = ()
 ) -> Picture:
-    """A sample with the best class and whether that is right; `more`: further lines."""
+    """A sample with the best class, and whether it is right; `more`: further lines."""
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
@@ -103,7 +103,7 @@ def video_film(predictions: Predictions, rows: Sequence[int], start: int) -> Fil
 
 
 def around(predictions: Predictions, before: int, after: int) -> list[int]:
-    """Rows of the frames around two neighbouring ones of a scene or set, in the order of time."""
+    """Rows of the frames around two consecutive ones of a scene or set, in time order."""
     _, group = predictions.distinct_groups
     frame = np.asarray(predictions.tags["frame"], dtype=np.int64)
     step = max(int(frame[after] - frame[before]), 1)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 WITHIN = "within this one video only"
-"""How the method of an interval ends that says nothing of other footage."""
+"""Suffix of the method of an interval that does not apply to other footage."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Ranged(Protocol):
-    """A number with the ends of its 95 % interval, None where it has none."""
+    """A number with the ends of its 95 % interval, or None."""
 
     @property
     def low(self) -> float | None: ...  # noqa: D102
@@ -20,14 +20,14 @@ class Ranged(Protocol):
 
 
 class Share(Ranged, Protocol):
-    """A share, 0…1, with the ends of its interval; None where there is none."""
+    """A share, 0…1, with the ends of its interval, or None."""
 
     @property
     def value(self) -> float | None: ...  # noqa: D102
 
 
 def clean_xml(text: str) -> str:
-    """A text in which U+FFFD stands for characters that XML 1.0 does not allow, escaped or not."""
+    """A text with U+FFFD instead of characters that XML 1.0 does not allow, escaped or not."""
     return _NOT_IN_XML.sub("\ufffd", text)
 
 
@@ -44,7 +44,7 @@ def _plural(noun: str) -> str:
 
 
 def quote_word(text: str) -> str:
-    """A word of a command line, in quotes where a shell would take it apart."""
+    """A word of a command line, in quotes if a shell would split it."""
     if any(c in text for c in '"$`\\!'):
         return shlex.quote(text)
     return f'"{text}"' if any(c in text for c in " ()'*?[]~&;|<>#") else text
@@ -61,7 +61,7 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """An interval of shares, `82.5–86.8 %`; `—` where it is open."""
+    """An interval of shares, `82.5–86.8 %`; `—` if it is open."""
     return "—" if low is None or high is None else f"{low * 100:.1f}–{percent(high)}"
 
 
@@ -76,7 +76,7 @@ def points(value: float | None) -> str:
 
 
 def format_difference(difference: Share) -> str:
-    """A difference of shares with its interval, `+2.1 (−1.0 to +5.2)`; alone where that is open."""
+    """A difference of shares with its interval, `+2.1 (−1.0 to +5.2)`; alone if that is open."""
     text = points(difference.value)
     if difference.low is None or difference.high is None:
         return text
@@ -87,7 +87,7 @@ PERCENTAGES = frozenset({"share", "ratio"})
 """Units that are shown as percentages, without a sign."""
 
 DIGITS = {"rank": 1, "score": 3}
-"""Unit → digits behind the point, of a bare number; 0 for all others."""
+"""Unit → decimals of a plain number; 0 for all others."""
 
 
 def format_value(value: float | None, unit: str) -> str:
@@ -104,7 +104,7 @@ def format_value(value: float | None, unit: str) -> str:
 
 
 def span(low: float | None, high: float | None, unit: str) -> str:
-    """An interval in its unit; `—` where both ends are open, `≥ 12` where the upper one is."""
+    """An interval in its unit; `—` if both ends are open, `≥ 12` if the upper one is."""
     if unit == "difference":
         return "—" if low is None or high is None else f"{points(low)} to {points(high)}"
     if unit in PERCENTAGES or low is None:
@@ -124,7 +124,7 @@ UNITS = {
     **dict.fromkeys(("drop", "map_drop", "drop in mAP", "effective_robustness"), "pp"),
     "relative_mce": "%",
 }
-"""Metric → what stands behind its numbers, of shares and of differences."""
+"""Metric → the suffix of its numbers, for shares and for differences."""
 
 
 def format_metric(metric: str, value: float | None, unit: str) -> str:
@@ -161,6 +161,6 @@ def clock(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time as one says it, `0.14 s`, `1.3 s` or `120 s`."""
+    """A length of time, `0.14 s`, `1.3 s` or `120 s`."""
     digits = 2 if seconds < 1 else 1 if seconds < 100 else 0
     return f"{seconds:.{digits}f}\u202fs"

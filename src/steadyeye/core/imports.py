@@ -1,4 +1,4 @@
-"""Importing what a user names, and libraries that can be installed yet not importable."""
+"""Imports the user's modules, and libraries that may be installed but not importable."""
 
 import importlib
 import importlib.util
@@ -28,8 +28,8 @@ def attribute(path: str) -> Any:
 def user_module(name: str, path: str) -> Any:
     """The user's module `name`, which the spec `path` asks for.
 
-    Raises `UsageError` where there is none, where its own code fails, with the line, and where the
-    spec is a file's.
+    Raises `UsageError` if there is none, if its own code fails, with the line, and if the spec
+    comes from a file.
     """
     check_code(path)
     search_current_folder(name)
@@ -48,9 +48,9 @@ def user_module(name: str, path: str) -> Any:
 
 
 def search_current_folder(module: str) -> None:
-    """Lets a module be imported from the current folder that is nowhere else.
+    """Allows importing a module from the current folder that exists nowhere else.
 
-    Nothing else is: a file there that bears the name of a package is not imported for it.
+    A file there with the name of a package does not replace the package.
     """
     head, current = module.partition(".")[0], str(Path.cwd())
     if head not in sys.modules and current not in sys.path and not _is_installed(head):
@@ -65,7 +65,7 @@ def _is_installed(package: str) -> bool:
 
 
 def place_of(error: BaseException) -> str:
-    """What a user's own code raised, and in which line of which file, to be corrected."""
+    """The error of a user's own code, with its line and file."""
     if isinstance(error, SyntaxError):
         file, line, text = error.filename, error.lineno, error.msg
     else:
@@ -75,7 +75,7 @@ def place_of(error: BaseException) -> str:
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """What to say of the nearest of the known names; nothing where none is near."""
+    """A hint with the nearest known name; empty if none is near."""
     near = get_close_matches(name, [text for text in known if not text.startswith("_")], n=1)
     return f"; did you mean '{near[0]}'?" if near else ""
 
@@ -83,8 +83,8 @@ def nearest(name: str, known: Collection[str]) -> str:
 def library(name: str) -> Any:
     """The module `name`, of a library that imports torchvision.
 
-    Raises `UsageError` where torchvision was built for another torch: PyPI's is a CUDA build,
-    which does not import over the CPU build of torch. `ModuleNotFoundError` passes through.
+    Raises `UsageError` if torchvision was built for another torch: PyPI's is a CUDA build, which
+    does not import over the CPU build of torch. `ModuleNotFoundError` passes through.
     """
     if importlib.util.find_spec(name) is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)

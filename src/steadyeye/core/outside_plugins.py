@@ -1,4 +1,4 @@
-"""Plugins that are no files of this package: installed, in a folder, or named in a spec."""
+"""Plugins outside this package: installed, in a folder, or named in a spec."""
 
 import hashlib
 import importlib
@@ -27,7 +27,7 @@ _packages: set[str] = set()  # top-level modules that a plugin was loaded from
 
 @dataclass(frozen=True)
 class Outside:
-    """A plugin from outside: `object` in `module`. `origin`: where it comes from, for people."""
+    """A plugin from outside: `object` in `module`. `origin`: its source, in words."""
 
     name: str
     module: str
@@ -37,7 +37,7 @@ class Outside:
 
 
 def find(kind: str) -> Mapping[str, tuple[Outside, ...]]:
-    """Name → the plugins of that name of a kind, of installed packages and of the folders."""
+    """Name → the plugins of a kind with that name, from installed packages and from the folders."""
     plugins: dict[str, tuple[Outside, ...]] = {}
     for plugin in (*_read_installed(kind), *_in_folders(kind, os.environ.get(VARIABLE, ""))):
         plugins[plugin.name] = (*plugins.get(plugin.name, ()), plugin)
@@ -81,7 +81,7 @@ def is_path(name: str) -> bool:
 def at_path(name: str) -> Outside:
     """The plugin that a spec names by its module or file.
 
-    Raises `UsageError` for a file that is not there.
+    Raises `UsageError` for a missing file.
     """
     home, _, thing = name.removeprefix("py:").rpartition(":")
     if not home.endswith(".py"):
@@ -94,10 +94,10 @@ def at_path(name: str) -> Outside:
 
 
 def load(plugin: Outside, title: str) -> Callable[..., Any]:
-    """The object of a plugin. `title`: what it is called in an error.
+    """The object of a plugin. `title`: its name in errors.
 
-    Raises `UsageError` with one line for whatever goes wrong in its file, `ModuleNotFoundError` for
-    a package that is missing.
+    Raises `UsageError` with one line for any error in its file, `ModuleNotFoundError` for a missing
+    package.
     """
     if is_path(plugin.name):
         check_code(plugin.name)
@@ -121,13 +121,13 @@ def load(plugin: Outside, title: str) -> Callable[..., Any]:
     function: Callable[..., Any] = vars(module)[plugin.object]
     if not callable(function):
         raise UsageError(
-            f"{title} in {plugin.origin}: '{plugin.object}' is no function; make it one"
+            f"{title} in {plugin.origin}: '{plugin.object}' is no function; define it as a function"
         )
     return function
 
 
 def guard(plugin: Outside, title: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a plugin; whatever it raises is a `UsageError` of one line."""
+    """The function of a plugin, whose errors become a `UsageError` of one line."""
 
     @wraps(function)
     def call(*args: Any, **parameters: Any) -> Any:
@@ -152,7 +152,7 @@ def _module(plugin: Outside) -> ModuleType:
 
 
 def _of_file(name: str, file: Path) -> ModuleType:
-    """The module in a file, which other processes find under the same name."""
+    """The module of a file, with a name under which other processes find it."""
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
@@ -171,7 +171,7 @@ def _of_file(name: str, file: Path) -> ModuleType:
 def plugin_error(
     plugin: Outside, title: str, error: Exception, event: str = "cannot be loaded"
 ) -> UsageError:
-    """The error for a plugin whose file fails: which, how, and where in the file."""
+    """The error for a plugin whose file fails, with the line."""
     line = f"line {error.lineno}" if isinstance(error, SyntaxError) else _line(plugin, error)
     reason = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())[:200]
     where = f"{plugin.file or plugin.origin}{f', {line}' if line else ''}"
@@ -179,7 +179,7 @@ def plugin_error(
 
 
 def _line(plugin: Outside, error: Exception) -> str:
-    """The line of the plugin's file that an error came through, the last of them."""
+    """The last line of the plugin's file in an error's traceback."""
     frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
     lines = [frame.lineno for frame in frames if frame.filename == str(plugin.file)]
     return f"line {lines[-1]}" if lines else ""
@@ -192,7 +192,7 @@ def is_plugin_code(module: str) -> bool:
 
 
 def file_mark(plugin: Outside) -> str:
-    """A fingerprint of the file of a plugin, 16 hexadecimal digits; its origin where none is."""
+    """A fingerprint of a plugin's file, 16 hexadecimal digits; its origin without a file."""
     if plugin.file is None:
         return plugin.origin
     return hashlib.sha256(plugin.file.read_bytes()).hexdigest()[:16]

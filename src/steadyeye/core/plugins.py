@@ -1,8 +1,8 @@
-"""Plugin lookup: file name = registered name = object name, one plugin a file.
+"""Plugin lookup: file name = registered name = object name, one plugin per file.
 
-`load("metrics", "pm_k")` imports `pm_k.py` of the folder of metrics and nothing else. What a plugin
-needs, columns and packages outside the core install, is read from its file without importing it.
-Those from outside the package (`core.outside_plugins`) are found by the same names.
+`load("metrics", "pm_k")` imports `pm_k.py` of the folder of metrics and nothing else. Its
+requirements, columns and packages outside the core install, are read from its file without
+importing it. Plugins from outside the package (`core.outside_plugins`) are found by the same names.
 """
 
 import ast
@@ -90,13 +90,13 @@ PLAIN: Mapping[Any, tuple[Any, str]] = {
 
 @dataclass(frozen=True)
 class Declaration:
-    """What the file of a plugin says of it, read without importing it.
+    """The declarations of a plugin's file, read without importing it.
 
-    `summary`: the first line of its docstring, with its kind. `columns`: what `@needs` asks of
-    predictions, None where it declares nothing. `largest_offset`: what the offsets must reach for
-    it. `packages`: import names beyond the core install, the module's constant `PACKAGES`. `extra`:
-    the extra of pyproject.toml that brings them all, its `EXTRA`. `answers`: of a model, "scores",
-    "boxes" or both, as its annotation says. `kind`: of an operator, its `KIND`.
+    `summary`: the first line of its docstring, with its kind. `columns`: the columns of `@needs`,
+    None without it. `largest_offset`: the offset that the data must reach. `packages`: import names
+    beyond the core install, the module's constant `PACKAGES`. `extra`: the extra of pyproject.toml
+    with all of them, its `EXTRA`. `answers`: of a model, "scores", "boxes" or both, by its
+    annotation. `kind`: of an operator, its `KIND`.
     """
 
     summary: str
@@ -114,12 +114,12 @@ class Declaration:
 
 
 def folder(kind: str) -> Path:
-    """The folder that holds the plugins of a kind, a file each."""
+    """The folder of the plugins of a kind, one file each."""
     return ROOT / FOLDERS[kind]
 
 
 def module(kind: str, name: str) -> str:
-    """The name that the module of a plugin is imported by."""
+    """The import name of a plugin's module."""
     return ".".join(["steadyeye", *FOLDERS[kind].split("/"), name])
 
 
@@ -133,18 +133,18 @@ def own_names(kind: str) -> tuple[str, ...]:
 def names(kind: str) -> tuple[str, ...]:
     """The names of a kind (`models`, `sources`, `metrics`, `analyses`, …), sorted.
 
-    Those from outside are among them.
+    Plugins from outside are included.
     """
     return tuple(sorted({*own_names(kind), *outside_plugins.find(kind)}))
 
 
 def exists(kind: str, name: str) -> bool:
-    """Whether a plugin has this name, or the name says in which module or file one is."""
+    """Whether a plugin has this name, or the name is the path of a module or file."""
     return outside_plugins.is_path(name) or name in names(kind)
 
 
 def check_exists(kind: str, name: str) -> None:
-    """Raises `UsageError` for a name that no plugin has, with the nearest one."""
+    """Raises `UsageError` for an unknown name, with the nearest one."""
     if not exists(kind, name):
         raise unknown(_singular(kind), name, names(kind))
 
@@ -152,7 +152,7 @@ def check_exists(kind: str, name: str) -> None:
 def describe(kind: str) -> dict[str, str]:
     """Name → first line of the docstring, read without importing any plugin.
 
-    Of one from outside, where it comes from or why it cannot be used.
+    For a plugin from outside, its origin or why it cannot be used.
     """
     described = {}
     for name in names(kind):
@@ -167,7 +167,7 @@ def describe(kind: str) -> dict[str, str]:
 
 
 def load(kind: str, name: str) -> Callable[..., Any]:
-    """The object a plugin file is named after.
+    """The object of a plugin, named like its file.
 
     Raises `UsageError` for an unknown name (with the nearest one), for a name that two plugins
     have, for a file that cannot be imported, and for a package that is not installed (with the line
@@ -188,9 +188,9 @@ def load(kind: str, name: str) -> Callable[..., Any]:
 
 
 def _outside(kind: str, name: str) -> Outside | None:
-    """The plugin from outside that has a name; None where it is ours.
+    """The plugin from outside with a name; None for our own.
 
-    Raises `UsageError` for a name that nobody has or two have.
+    Raises `UsageError` for an unknown name, and for a name of two plugins.
     """
     if outside_plugins.is_path(name):
         return outside_plugins.at_path(name)
@@ -211,7 +211,7 @@ def _refuse_two(kind: str, name: str, others: Sequence[Outside]) -> None:
 
 
 def modules(kind: str, spec: str) -> tuple[str, ...]:
-    """The module of the plugin that a spec names; () where it names none."""
+    """The module of a spec's plugin; () if there is none."""
     try:
         name = parse(spec).name
         outside = _outside(kind, name)
@@ -238,7 +238,7 @@ def outside_marks(kind: str, specs: Iterable[str]) -> dict[str, str]:
 
 
 def build(kind: str, spec: Spec) -> Any:
-    """What the plugin of `spec` returns for its arguments; any failure raises `UsageError`."""
+    """Builds the plugin of `spec` with its arguments; any failure raises `UsageError`."""
     plugin = load(kind, spec.name)
     check_arguments(plugin, spec)
     try:
@@ -261,7 +261,7 @@ def build(kind: str, spec: Spec) -> Any:
 
 
 def _with_file(error: UsageError, spec: Spec) -> UsageError:
-    """The error itself where it names something of the spec, else one that names its files."""
+    """The error itself if it names a part of the spec, otherwise one that names its files."""
     texts = [value for value in spec.kwargs.values() if isinstance(value, str)]
     if not texts or any(text in str(error) for text in texts):
         return error
@@ -287,9 +287,9 @@ def check_arguments(plugin: Callable[..., Any], spec: Spec, positional: int = 0)
 
 
 def not_installed(title: str, error: ModuleNotFoundError, extra: str | None = None) -> UsageError:
-    """The error for a package that is missing, with the line that installs it.
+    """The error for a missing package, with the command that installs it.
 
-    `extra`: the extra of pyproject.toml that brings all that `title` needs, where one is known.
+    `extra`: the extra of pyproject.toml with everything that `title` needs, if known.
     """
     package = (error.name or "").split(".")[0]
     line = install_line([extra]) if extra else install_line([], [package])
@@ -297,7 +297,7 @@ def not_installed(title: str, error: ModuleNotFoundError, extra: str | None = No
 
 
 def install_line(extras: Iterable[str], packages: Iterable[str] = ()) -> str:
-    """The command that installs extras and packages, these by their import names."""
+    """The command that installs extras, and packages by import name."""
     known = [EXTRAS[name] for name in packages if name in EXTRAS]
     others = [DISTRIBUTIONS.get(name, name) for name in packages if name not in EXTRAS]
     extra_names = sorted({*extras, *known})
@@ -311,7 +311,7 @@ def install_line(extras: Iterable[str], packages: Iterable[str] = ()) -> str:
 
 
 def declaration(kind: str, name: str) -> Declaration:
-    """What the plugin `name` declares, read from its file without importing it.
+    """The declarations of the plugin `name`, read from its file without importing it.
 
     Only constants are read: `@needs("truth", "group")`, `PACKAGES = ("sklearn",)`,
     `EXTRA = "explain"` and `KIND = ("stochastic", "local")`. Raises `UsageError` for a file that
@@ -358,9 +358,9 @@ def _read_declaration(file: Path, name: str) -> Declaration:
 
 
 def _parse_head(text: str, name: str) -> ast.Module:
-    """A plugin's file up to the docstring of the plugin, or all of it where that has none.
+    """A plugin's file up to the docstring of the plugin, or all of it without a docstring.
 
-    What is declared stands before the code, which takes most of the time of parsing.
+    Declarations come before the code, which takes most of the parsing time.
     """
     match = re.search(rf'^(?:def|class) {name}\b[^"\']*?:\n    """.*?"""$', text, re.M | re.S)
     if match is None or re.search(r"^(PACKAGES|EXTRA|KIND)\b", text[match.end() :], re.M):
@@ -385,7 +385,7 @@ ANSWERS = {"Model": "scores", "Detector": "boxes"}
 
 
 def _declared_answers(node: ast.FunctionDef | ast.ClassDef) -> tuple[str, ...]:
-    """What a model gives for an image, as far as the annotation of its factory says."""
+    """The kind of a model's output, from the annotation of its factory."""
     if isinstance(node, ast.ClassDef) or node.returns is None:
         return ()
     identifiers = [node_.id for node_ in ast.walk(node.returns) if isinstance(node_, ast.Name)]

@@ -1,4 +1,4 @@
-"""pm-sets read off a table: which anchor breaks, at which distance, and why it was left out.
+"""The pm-sets of a table: which anchors break, at which distance, and which are left out.
 
 Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2: a set is the anchor and
 the accepted frames around it; a model survives distance k if it is right on every one of them.
@@ -19,13 +19,12 @@ NEVER = np.iinfo(np.int64).max
 class PmSets:
     """The sets of a table, in the order of their anchors; m sets.
 
-    `anchors`: (m,) row of each anchor. `set_of`: (n,) set of each row, −1: in none.
-    `offsets`: (n,) signed distance from the anchor in native frames.
-    `breaks_at`: (m,) smallest distance |offset| with a wrong frame; 0: the anchor itself;
-    `NEVER`: none. Right on all of N_k is exactly `breaks_at > k`.
-    `neighbours`: (m,) predicted neighbours. `videos`: (m,) the video of each anchor.
-    `lost_anchors`, `lost_neighbours`: sets and frames left out because they were not predicted;
-    `unlabelled_anchors`, `unlabelled_neighbours`: because nothing is known to be in them.
+    `anchors`: (m,) row of each anchor. `set_of`: (n,) set of each row, −1: in none. `offsets`: (n,)
+    signed distance from the anchor in native frames. `breaks_at`: (m,) smallest distance |offset|
+    with a wrong frame; 0: the anchor itself; `NEVER`: none. Right on all of N_k is exactly
+    `breaks_at > k`. `neighbours`: (m,) predicted neighbours. `videos`: (m,) the video of each
+    anchor. `lost_anchors`, `lost_neighbours`: sets and frames left out because they were not
+    predicted; `unlabelled_anchors`, `unlabelled_neighbours`: left out because they have no label.
     """
 
     anchors: NDArray[np.intp]
@@ -54,10 +53,10 @@ def pm_sets(
     """The pm-sets of a table whose rows carry `group` and the tag `offset`.
 
     A set whose anchor has an error is left out; a neighbour with an error leaves its set.
-    `selected`: (n,) the rows that count, all if left out; the others are as though they had an
-    error. So are frames without a label where the data has labels: no answer could be right on
-    them, as on the frames of a video with boxes that show none. Without `labels` they count. Raises
-    `UsageError` where two frames of a set are anchors.
+    `selected`: (n,) the rows that count, all if left out; the others count as rows with an error.
+    So do frames without a label if the data have labels: no prediction could be right on them, as
+    on frames without a box in a video with boxes. Without `labels` they count. Raises `UsageError`
+    if two frames of a set are anchors.
     """
     predicted = predictions.valid if selected is None else predictions.valid & selected
     known = predictions.has_label if labels and "truth" in predictions.columns else True
@@ -96,9 +95,10 @@ def pm_sets(
 def _refuse_second_anchors(
     predictions: Predictions, anchors: NDArray[np.intp], last: NDArray[np.intp]
 ) -> None:
-    """Raises `UsageError` where an anchor is another frame than the `last` anchor of its set.
+    """Raises `UsageError` if an anchor differs from the `last` anchor of its set.
 
-    The same frame may come twice, as where a sampler of several processes fills up its last batch.
+    The same frame may be repeated, for example if a sampler of several processes pads its last
+    batch.
     """
     if "frame" not in predictions.tags:
         return
@@ -113,9 +113,9 @@ def _refuse_second_anchors(
 
 
 def farthest(sets: PmSets, k: int | None) -> int:
-    """The distance to report: `k`, or the largest in the data where k is None.
+    """The distance to report: `k`, or the largest in the data if k is None.
 
-    Raises `UsageError` for a k the data does not reach.
+    Raises `UsageError` for a k that the data do not reach.
     """
     largest = int(abs(sets.offsets).max(initial=0))
     if k is None:
@@ -126,9 +126,9 @@ def farthest(sets: PmSets, k: int | None) -> int:
 
 
 def say_reach(largest: int, of: str = "the data") -> str:
-    """Why a k beyond the farthest neighbour is refused, and what to do: pm-k would be pm-`largest`.
+    """The error text for a k beyond the farthest neighbour, for which pm-k would be pm-`largest`.
 
-    Where some sets have a neighbour as far as ±k, those with fewer count as they are.
+    If some sets have a neighbour as far as ±k, sets with fewer neighbours count as they are.
     """
     return (
         f"{of} reach ±{largest}; choose k from 0 to {largest}, or data with a larger k and longer "
@@ -139,9 +139,9 @@ def say_reach(largest: int, of: str = "the data") -> str:
 def consecutive(predictions: Predictions) -> NDArray[np.intp]:
     """(pairs, 2) rows of consecutive frames, each pair of frames of a video once, in order.
 
-    Consecutive is one `step` apart (one native frame, where there is no such tag) in the same set
-    or scene, so that no pair lies across a scene cut; a pair that several sets hold counts once.
-    Frames that were not predicted form no pair.
+    Consecutive is one `step` apart (one native frame without this tag) in the same set or scene, so
+    that no pair lies across a scene cut; a pair that several sets hold counts once. Frames that
+    were not predicted form no pair.
     """
     frame = np.asarray(predictions.tags["frame"], dtype=np.int64)
     step = predictions.tags.get("step", np.ones(len(frame), dtype=np.int64))

@@ -140,13 +140,13 @@ class Exhibit:
 class Topic(Enum):
     """The question that a section answers; a report asks them in this order, under these heads."""
 
-    TRAINING = "What training changed"
-    WHAT = "What breaks it"
-    WHEN = "When it happens"
-    WHY = "Why"
+    TRAINING = "Effects of training"
+    WHAT = "Where the model fails"
+    WHEN = "Steadiness over frames and levels"
+    WHY = "Possible causes"
     SURE = "How certain the numbers are"
-    COMPARED = "How it compares"
-    MORE = "More"
+    COMPARED = "Comparison of models"
+    MORE = "Further results"
 
 
 @dataclass(frozen=True)

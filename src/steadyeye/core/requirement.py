@@ -64,7 +64,7 @@ def parse_requirement(text: str) -> Requirement:
         node = parse_expression(bare)
     except (SyntaxError, ValueError) as error:
         raise _bad(
-            text, getattr(error, "msg", "it holds a zero byte or half of a letter")
+            text, getattr(error, "msg", "it has a zero byte or half of a surrogate pair")
         ) from None
     except (RecursionError, MemoryError):
         raise _bad(text, "it is nested too deeply") from None

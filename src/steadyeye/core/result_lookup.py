@@ -64,7 +64,7 @@ def limit(method: str) -> str:
     return WITHIN if "one video only" in method else ""
 
 
-def alike(evaluated: Sequence[Evaluated]) -> list[Evaluated]:
+def select_same_samples(evaluated: Sequence[Evaluated]) -> list[Evaluated]:
     """The models that saw the very same samples as the first of them, in the same order."""
     first = evaluated[0].predictions
     return [

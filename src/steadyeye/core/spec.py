@@ -41,7 +41,7 @@ def parse(text: str) -> Spec:
     try:
         node = parse_expression(text.strip())
     except (SyntaxError, ValueError) as error:
-        raise _bad(text, getattr(error, "msg", "it holds half of a letter")) from None
+        raise _bad(text, getattr(error, "msg", "it has half of a surrogate pair")) from None
     except (RecursionError, MemoryError):
         raise _bad(text, "it is nested too deeply") from None
     if isinstance(node, ast.Name):

@@ -83,7 +83,7 @@ class _Items:
             pixels = to_rgb(split_item(ask_item(self.data, index), name)[0], name)
             if _hash(pixels) != self.keys[index]:
                 raise SampleError(
-                    f"'{name}' is another image than before; leave random transforms out"
+                    f"'{name}' gave another image before; leave random transforms out"
                 )
             return pixels
 

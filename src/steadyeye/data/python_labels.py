@@ -130,8 +130,8 @@ def _is_indicator(row: NDArray[Any], width: int, name: str) -> bool:
         return False
     if width == 2 and row.sum() == 1:
         raise UsageError(
-            f"the label of '{name}' is {row.tolist()}, one-hot or both classes; give the number of "
-            "a class, its name, or one-hot rows of floats"
+            f"the label of '{name}' is {row.tolist()}, which may be one-hot or both classes; "
+            "give the number of a class, its name, or one-hot rows of floats"
         )
     return True
 

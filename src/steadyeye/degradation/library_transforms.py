@@ -103,8 +103,8 @@ def refuse_boxes(title: str) -> MoveBoxes:
 
     def move(*_: Any) -> NDArray[np.float64]:
         raise UsageError(
-            f"{title} moves what is in an image and does not say where to: it does not go with "
-            "true boxes; take another operator, or one of your own with `move`"
+            f"{title} moves objects without returning their new places, so it does not go with "
+            "true boxes; use another operator, or one of your own with `move`"
         )
 
     return move
@@ -114,8 +114,8 @@ def _check_pixels(title: str, returned: Any, image: Image) -> Image:
     pixels = np.asarray(returned)
     if pixels.shape != image.shape:
         raise UsageError(
-            f"{title} makes {pixels.shape} of an image of {image.shape}: an operator leaves the "
-            "size as it is; take another transform or other arguments"
+            f"{title} changes the shape of an image from {image.shape} to {pixels.shape}, which "
+            "an operator must keep; take another transform or other arguments"
         )
     if pixels.dtype != np.uint8:
         raise UsageError(f"{title} returns {pixels.dtype} instead of uint8; take another transform")

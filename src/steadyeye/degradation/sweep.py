@@ -312,6 +312,6 @@ def refuse_without_gradient(how: Degrading, cut: AtInput, model: str) -> None:
         )
     if asking and cut.gradient is None:
         raise UsageError(
-            f"{asking[0]} needs the gradient of {model}, which has none here; "
-            "give the torch module, or leave the operator out"
+            f"{asking[0]} needs the gradient of {model}, which has none; give the torch module, "
+            "or leave the operator out"
         )

@@ -1,4 +1,4 @@
-"""Attributions of targets, from sealed detections, and how much of them lies inside the boxes."""
+"""Attributions of targets from sealed detections, and their shares inside the boxes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,14 +29,14 @@ from steadyeye.explain.saliency import (
 from steadyeye.explain.targets import Target
 
 MEASURED: Mapping[str, Tag] = {"height": nan, "width": nan}
-"""What `sizes` measures, where it failed."""
+"""The values of `sizes` if it failed."""
 
 INSIDE: Mapping[str, Tag] = {
     **MEASURED,
     **{"inside": nan, "without": nan, "residual": nan, "steps": nan},
     "map": np.full(SIDE * SIDE, nan, dtype=np.float32),
 }
-"""What is measured by integrated gradients, where it failed."""
+"""The values of integrated gradients if they failed."""
 
 COMPLETE = 0.01
 """The residual up to which integrated gradients count as complete: within 1 %."""
@@ -45,22 +45,21 @@ CONTROL = "correct detections (control)"
 
 
 def sizes(image: Image, target: Target, step: Step) -> Mapping[str, Tag]:
-    """The height and width of an image, which a box is set against."""
+    """The height and width of an image, to compare a box with."""
     return {"height": float(image.shape[0]), "width": float(image.shape[1])}
 
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """What one detection rests on.
+    """The attribution of one detection.
 
-    `row`: of the predictions, the image as it is. `cause`: "" for the control. `share`: of
-    Σ|attribution| that lies in the box, NaN for a map without any. `area`: of the image that the
-    box covers, what `share` would be for a map all alike. `even`: what it would be, by the same
-    masks, for a score that falls with the part of the box that is hidden and with nothing else;
-    masks are coarse, so that black boxes do not reach 1. `map`: (SIDE, SIDE) float64. `residual`:
-    of integrated gradients, and `steps` they took. `agreement`: of RISE, the correlation of the
-    maps of the even and of the odd masks; NaN else. `gone`: share of masked images in which no
-    detection of the class touches the box.
+    `row`: of the predictions, for the unchanged image. `cause`: "" for the control. `share`: share
+    of Σ|attribution| in the box, NaN for an empty map. `area`: share of the image that the box
+    covers, which `share` would be for a uniform map. `even`: the share with the same masks for a
+    score that depends only on the hidden part of the box; masks are coarse, so that black boxes do
+    not reach 1. `map`: (SIDE, SIDE) float64. `residual`, `steps`: of integrated gradients.
+    `agreement`: of RISE, the correlation of the maps of even and of odd masks; otherwise NaN.
+    `gone`: share of masked images in which no detection of the class overlaps the box.
     """
 
     row: int
@@ -80,8 +79,8 @@ class Attribution:
 def attributions(predictions: Predictions) -> tuple[Attribution, ...]:
     """The attribution of every target of a probe, in the order of its rows.
 
-    Masked images that could not be predicted are left out; a target whose image as it is could
-    not be has no attribution.
+    Masked images without a prediction are left out; a target whose unchanged image has no
+    prediction has no attribution.
     """
     first = np.flatnonzero((predictions.tags["mask"] == 0) & predictions.valid).tolist()
     if "map" in predictions.tags:
@@ -102,11 +101,11 @@ def method(predictions: Predictions) -> str:
 
 
 def similarity(predictions: Predictions) -> NDArray[np.float64]:
-    """(n,) how much of its target is left in every row of a probe: the best IoU × score, 0…1.
+    """(n,) the similarity to the target in every row of a probe: the best IoU × score, 0…1.
 
     Over the detections of the target's class; 0 where none overlaps. Petsiuk et al., "Black-box
-    Explanation of Object Detectors via Saliency Maps" (D-RISE), 2021, equation 3, with the class
-    given and the score for objectness, which is all that sealed detections say.
+    Explanation of Object Detectors via Saliency Maps" (D-RISE), 2021, equation 3, with a fixed
+    class and the score as objectness, because sealed detections hold nothing else.
     """
     detections, tags = predictions.detections, predictions.tags
     assert detections is not None, "a probe is asked of a detector"
@@ -136,7 +135,7 @@ def _inside(predictions: Predictions, row: int) -> Attribution:
 def _attribute_masks(
     predictions: Predictions, left: NDArray[np.float64], rows: Sequence[int]
 ) -> Attribution:
-    """The attribution from a target's rows, that of the image as it is first."""
+    """The attribution from a target's rows, of which the first is the unchanged image."""
     tags = predictions.tags
     whole, under = rows[0], np.asarray(rows[1:], dtype=np.intp)
     about = _about(predictions, whole)
@@ -164,7 +163,7 @@ def _attribute_masks(
 
 
 def _stack(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """(n, SIDE, SIDE) what each mask shows, drawn again, or what each patch hides."""
+    """(n, SIDE, SIDE) the visible part under each mask, or the part that each patch hides."""
     tags, settings = predictions.tags, predictions.probe["settings"]
     masks = []
     for row in rows.tolist():
@@ -191,7 +190,7 @@ def _about(predictions: Predictions, row: int) -> dict[str, Any]:
 
 
 def _agreement(first: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """The correlation of two maps; NaN where either is all alike."""
+    """The correlation of two maps; NaN if either is uniform."""
     if not first.std() or not other.std():
         return nan
     return float(np.corrcoef(first.ravel(), other.ravel())[0, 1])
@@ -199,7 +198,7 @@ def _agreement(first: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class InsideShares:
-    """A model with the attributions of its targets; those without any map are left out, counted.
+    """A model with the attributions of its targets; targets without a map are left out and counted.
 
     `effects`: the shares inside the box as effects of the probe.
     """
@@ -220,12 +219,12 @@ class InsideShares:
 
     @property
     def even(self) -> NDArray[np.float64]:
-        """(m,) the share that resting on the box alone would have, by the same masks."""
+        """(m,) the share for a score that depends on the box alone, with the same masks."""
         return np.array([attribution.even for attribution in self.attributions])
 
     @property
     def excess(self) -> ProbeEffects:
-        """The shares less the areas: what a map all alike would not explain."""
+        """The shares minus the areas, which are the shares of a uniform map."""
         change = self.effects.change - self.area
         return replace(self.effects, change=change, bounds=(-1.0, 1.0))
 
@@ -233,7 +232,7 @@ class InsideShares:
 def measure_inside_shares(
     predictions: Predictions, attributions: Sequence[Attribution]
 ) -> InsideShares:
-    """The attributions of a model, those that have any."""
+    """The attributions of a model, for targets with a map."""
     finite = tuple(attribution for attribution in attributions if np.isfinite(attribution.share))
     rows = np.array([attribution.row for attribution in finite], dtype=np.intp)
     cause = np.array([attribution.cause for attribution in finite], dtype=np.str_)
@@ -257,13 +256,13 @@ def measure_inside_shares(
     return InsideShares(predictions, finite, effects)
 
 
-def apart(share: Interval) -> str:
+def format_gap(share: Interval) -> str:
     """A difference in percentage points with its interval, `−12.0 (−20.1 to −4.0)`."""
     return f"{points(share.value)} ({span(share.low, share.high, 'difference')})"
 
 
 def table(shares: InsideShares) -> Table:
-    """Mistakes, each of their causes, and the control: share inside, area, and the one less."""
+    """Mistakes, each of their causes, and the control: share inside, area, and their difference."""
     effects = shares.effects
     body = []
     for name, mask in groups(effects):
@@ -276,13 +275,13 @@ def table(shares: InsideShares) -> Table:
                 format_share(inside),
                 format_share(mean(effects, mask, shares.area)),
                 percent(mean(effects, mask, shares.even).value),
-                apart(mean(shares.excess, mask)),
+                format_gap(mean(shares.excess, mask)),
                 inside.method,
             )
         )
     both = difference(effects)
-    cells = ("mistakes − correct detections (pp)", f"{both.n:,}", "—", apart(both), "—", "—")
-    body.append((*cells, apart(difference(shares.excess)), both.method))
+    cells = ("mistakes − correct detections (pp)", f"{both.n:,}", "—", format_gap(both), "—", "—")
+    body.append((*cells, format_gap(difference(shares.excess)), both.method))
     header = (
         "",
         "n",

@@ -1,6 +1,6 @@
-"""Backgrounds to put an object upon, those that qualify, and which pixels the object is of.
+"""Backgrounds for an object, the test that they qualify, and the mask of the object.
 
-A background qualifies where the detector finds nothing in it. The pixels are from the truth, from a
+A background qualifies if the detector detects nothing in it. The mask is from the data, from a
 segmenter, or guessed.
 """
 
@@ -36,18 +36,18 @@ NOTHING = 0.1
 """A background qualifies if the detector finds nothing above this in it. Lau et al. 2021."""
 
 MADE = {"gradient": 4, "noise": 4, "frames": 4}
-"""The kinds that are made up, and how many of each."""
+"""The generated kinds, and the number of each."""
 
 
 Masker = Callable[[Image, Target], NDArray[np.bool_] | None]
-"""`(image, target) -> (h, w) bool`, the object in the target's box; None where there is none."""
+"""`(image, target) -> (h, w) bool`, the mask of the object in the target's box, or None."""
 
 ROUNDS = 5
 """Iterations of GrabCut."""
 
 
 def gradient(size: Size, rng: Generator) -> Image:
-    """(h, w, 3) uint8: two colours, one running into the other in a direction; all three drawn."""
+    """(h, w, 3) uint8: a gradient between two random colours in a random direction."""
     height, width = size
     angle = rng.uniform(0, 2 * np.pi)
     first, second = rng.uniform(30, 225, (2, 3))
@@ -74,13 +74,13 @@ def natural_noise(size: Size, rng: Generator) -> Image:
 
 
 def blur_image(image: Image, size: Size) -> Image:
-    """(h, w, 3) uint8: the image fitted to the size, blurred until no object is left in it."""
+    """(h, w, 3) uint8: the image fitted to the size, blurred until no object is recognisable."""
     fitted = covering(image, size)
     return np.asarray(cv2.GaussianBlur(fitted, (0, 0), max(size) / BLUR), dtype=np.uint8)
 
 
 def covering(image: Image, size: Size) -> Image:
-    """(h, w, 3) uint8: the middle of the image, scaled so that it just fills the size."""
+    """(h, w, 3) uint8: the centre of the image, scaled so that it just fills the size."""
     height, width = image.shape[:2]
     scale = max(size[0] / height, size[1] / width)
     fitted = (max(round(height * scale), size[0]), max(round(width * scale), size[1]))
@@ -92,7 +92,7 @@ def covering(image: Image, size: Size) -> Image:
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    """One background: `make(size)` gives it in a size, `mark` changes when it does."""
+    """One background: `make(size)` returns it in a size; `mark` changes with its content."""
 
     name: str
     make: Callable[[Size], Image]
@@ -101,7 +101,7 @@ class Background:
 
 @dataclass(frozen=True, eq=False)
 class Backdrops:
-    """A `Source` of backgrounds in every size that they are used in."""
+    """A `Source` of backgrounds in every size in which they are used."""
 
     name: str
     backgrounds: Sequence[Background]
@@ -126,7 +126,7 @@ class Backdrops:
         return [()] * len(self)
 
     def missing(self) -> Sequence[str]:
-        """Nothing: what is there was read."""
+        """Nothing: all files were read."""
         return ()
 
     def __len__(self) -> int:
@@ -144,7 +144,7 @@ class Backdrops:
 
 
 def read_backgrounds(folder: str) -> list[Background]:
-    """The images of a user's folder, each cut to fill what it is put behind."""
+    """The images of a user's folder, each cropped to the size of its foreground."""
     root = Path(folder).expanduser()
     paths = sorted(p for p in root.glob("*") if p.suffix.lower() in image_file.SUFFIXES)
     if not paths:
@@ -160,7 +160,7 @@ def read_backgrounds(folder: str) -> list[Background]:
 
 
 def make_backgrounds(kinds: Sequence[str], subject: Subject) -> list[Background]:
-    """The backgrounds that are made up: "gradient", "noise" (1/f) and "frames" (own, blurred)."""
+    """The generated backgrounds: "gradient", "noise" (1/f) and "frames" (own, blurred)."""
     backgrounds = []
     for kind in kinds:
         if kind not in MADE:
@@ -172,9 +172,9 @@ def make_backgrounds(kinds: Sequence[str], subject: Subject) -> list[Background]
 def select_qualifying(
     backgrounds: Sequence[Background], predictions: Predictions
 ) -> tuple[list[Background], str]:
-    """Those in which nothing above 0.1 was found in any size, and why the first other is none.
+    """The backgrounds without a detection above 0.1 in any size, and why the first other one fails.
 
-    `predictions`: of `Backdrops` of them.
+    `predictions`: on `Backdrops` of them.
     """
     detections = predictions.detections
     assert detections is not None, "a probe is asked of a detector"
@@ -216,7 +216,7 @@ def _make_background(subject: Subject, kind: str, number: int) -> Background:
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """The pixels of an object: `size` is (h, w), `packed` its bits; `origin` is who said it."""
+    """The mask of an object: `size` is (h, w), `packed` its bits; `origin` is its source."""
 
     size: tuple[int, int]
     packed: NDArray[np.uint8]
@@ -231,14 +231,14 @@ class Mask:
 
 
 def pack_mask(pixels: NDArray[np.bool_], origin: str) -> Mask:
-    """The mask of some pixels, an eighth of the size."""
+    """The packed mask of some pixels, an eighth of the size."""
     return Mask((pixels.shape[0], pixels.shape[1]), np.packbits(pixels), origin)
 
 
 def of_truth(sample: Sample, target: Target) -> NDArray[np.bool_] | None:
     """(h, w) the mask of the true object that overlaps the target best; None below IoU > 0.5.
 
-    Crowds are no objects. None too where the data has no mask of it.
+    Crowds are no objects. Also None if the data have no mask of it.
     """
     if sample.masks is None or sample.boxes is None or not len(sample.boxes):
         return None
@@ -262,9 +262,9 @@ def nearest(masks: NDArray[np.bool_], target: Target) -> NDArray[np.bool_] | Non
 
 
 def grabcut(image: Image, target: Target) -> NDArray[np.bool_] | None:
-    """(h, w) what GrabCut makes of the target's box; None where it finds nothing in it.
+    """(h, w) GrabCut's mask of the target's box; None if it is empty.
 
-    A guess from colours alone, weaker than a mask somebody drew. Rother, Kolmogorov, Blake 2004.
+    A guess from colours alone, weaker than an annotated mask. Rother, Kolmogorov, Blake 2004.
     """
     height, width = image.shape[:2]
     x0, y0 = max(int(target.box[0]), 0), max(int(target.box[1]), 0)

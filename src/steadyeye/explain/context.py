@@ -1,4 +1,4 @@
-"""What a probe is given, what it gives, and the source that most probes need: targets × steps."""
+"""The input and output of a probe, and the source that most probes need: targets × steps."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,10 +14,10 @@ from steadyeye.explain.mining.causes import SCORE
 from steadyeye.explain.targets import COLUMNS, Target, tags
 
 Sealed = Callable[[str, Source], Predictions]
-"""`(name, source) -> Predictions`: what the detector says of a source, sealed in the same run."""
+"""`(name, source) -> Predictions` of the detector on a source, sealed in the same run."""
 
 LOWEST = 0.001
-"""Where a probe has detectors cut their scores that can be asked to, as the recipes do."""
+"""The score threshold that probes set for detectors that allow it."""
 
 Step = Mapping[str, Tag]
 
@@ -25,20 +25,20 @@ Change = Callable[[Image, Target, Step], Image]
 """`(image, target, step) -> image`, of any size; it must not write into the image."""
 
 Measure = Callable[[Image, Target, Step], Mapping[str, Tag]]
-"""`(changed image, target, step) -> values` that become tags, their names among `unmeasured`."""
+"""`(changed image, target, step) -> values` that become tags, with the names of `unmeasured`."""
 
 
 class ProbeError(UsageError):
-    """Why a probe cannot be made of a detector or of its data; other probes can."""
+    """A probe cannot be made for a detector or its data; other probes may."""
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
     """A detector on data, and the detections to be explained: mistakes first, then the control.
 
-    `predictions`, `reference_predictions`: as sealed, row i of them being sample i of `source` and
-    `reference`; both None without a reference, where the control is from the data itself. `score`:
-    above it a detection is confident.
+    `predictions`, `reference_predictions`: sealed; their row i is sample i of `source` and
+    `reference`; both None without a reference, when the control is from the data itself. `score`:
+    threshold of confident detections.
     """
 
     model: Detector
@@ -52,7 +52,7 @@ class Subject:
     score: float = SCORE
 
     def sample(self, target: Target) -> Sample:
-        """The sample a target was found in, with its image as it is."""
+        """The sample of a target, with its unchanged image."""
         if target.cause or self.reference is None:
             return self.source[target.row]
         return self.reference[target.row]
@@ -60,9 +60,9 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """A source of changed images; `model`: who is asked, where it is not the detector itself.
+    """A source of changed images; `model`: the model to run, if it is not the detector itself.
 
-    `shard`: rows a shard, where a row takes long and little should be lost when it is stopped.
+    `shard`: rows per shard, small if a row takes long, so that a stop loses little.
     """
 
     source: Source
@@ -71,10 +71,10 @@ class Probe:
 
 
 def lower_threshold(model: Detector) -> Detector:
-    """The detector with its threshold on scores at `LOWEST`, as it is where it has no such seam.
+    """The detector with a score threshold of `LOWEST`; unchanged if it cannot be lowered.
 
-    A probe measures what becomes of a score: one that falls below the threshold of a recipe would
-    count as gone, and a background in which much is found below it as empty.
+    A probe measures changes of a score: a score below the recipe's threshold would count as gone,
+    and a background with detections below it as empty.
     """
     threshold = model.recipe.get("threshold")
     if threshold is None or float(threshold) <= LOWEST:
@@ -83,10 +83,10 @@ def lower_threshold(model: Detector) -> Detector:
 
 
 def cutoff(model: Detector, predictions: Predictions) -> float:
-    """Below which score a detector says nothing, 0 where there is no such score.
+    """The score below which a detector returns nothing, 0 if there is none.
 
-    What its recipe says; where that is silent, the lowest score of `predictions`, since detectors
-    that do not cut give many low ones.
+    It is that of its recipe, otherwise the lowest score of `predictions`, because detectors without
+    a threshold return many low scores.
     """
     threshold = model.recipe.get("threshold")
     if threshold is not None:
@@ -96,9 +96,9 @@ def cutoff(model: Detector, predictions: Predictions) -> float:
 
 
 def refuse_cut(subject: Subject, probe: str, nothing: float) -> None:
-    """Raises `ProbeError` where the detector cuts its scores above `nothing`.
+    """Raises `ProbeError` if the detector's threshold is above `nothing`.
 
-    It cannot then say whether anything with more is in an image.
+    It cannot then show whether an image has a detection above `nothing`.
     """
     cut = cutoff(subject.model, subject.predictions)
     if cut > nothing:
@@ -110,7 +110,7 @@ def refuse_cut(subject: Subject, probe: str, nothing: float) -> None:
 
 
 def note_cut(subject: Subject, nothing: float) -> tuple[str, ...]:
-    """What must be known where the detector cuts its scores above `nothing`."""
+    """A caveat if the detector's threshold is above `nothing`; otherwise empty."""
     cut = cutoff(subject.model, subject.predictions)
     if cut <= nothing:
         return ()
@@ -124,11 +124,11 @@ def note_cut(subject: Subject, nothing: float) -> tuple[str, ...]:
 class ProbeGrid:
     """A `Source` of targets × steps, the steps of a target following each other.
 
-    `steps`: the tags of each step, whose names are the same in all; step 0 should be the image as
-    it is. `change`: makes the image of a step. `settings`: what else decides the images, in plain
-    values; it is kept with the predictions. `chosen`: the targets; all of the subject if None.
-    `about`: further tags of a target, their names the same for all. `measure`: what is measured of
-    each image, with `unmeasured` as the values where it failed.
+    `steps`: the tags of each step, whose names are the same in all; step 0 should be the unchanged
+    image. `change`: makes the image of a step. `settings`: other settings of the images, as plain
+    values, stored with the predictions. `chosen`: the targets; all of the subject if None. `about`:
+    further tags of a target, with the same names for all. `measure`: the measurement of each image,
+    with `unmeasured` as its values if it failed.
     """
 
     subject: Subject
@@ -146,7 +146,7 @@ class ProbeGrid:
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """The targets that are tried."""
+        """The targets of the probe."""
         return self.subject.targets if self.chosen is None else self.chosen
 
     @property
@@ -179,7 +179,7 @@ class ProbeGrid:
 
     @property
     def ids(self) -> Sequence[str]:
-        """`control/` before the targets of the control, and the number of the step after all."""
+        """Target ids with the prefix `control/` for the control, and the number of the step."""
         return [_id(target, step) for target in self.targets for step in range(len(self.steps))]
 
     @property

@@ -1,4 +1,4 @@
-"""What a probe did to the probability of its targets, one number a target, with intervals."""
+"""The effect of a probe on the probability of its targets, per target, with intervals."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,16 +13,16 @@ from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import Interval
 
 FEW = "none: too few"
-"""How the method of a difference begins that has no interval for want of images or videos."""
+"""Prefix of the method of a difference without an interval, because of too few images or videos."""
 
 
 @dataclass(frozen=True, eq=False)
 class TargetMatches:
-    """What was found of the target of each row, n rows.
+    """The detection that matches the target of each row, n rows.
 
     `probability`: (n,) float64, the score of the detection that overlaps the target's box best
-    among those of the target's class; 0 where there is none. `row`: (n,) which detection that is,
-    −1 for none.
+    among those of the target's class; 0 if there is none. `row`: (n,) the row of that detection, −1
+    for none.
     """
 
     probability: NDArray[np.float64]
@@ -30,7 +30,7 @@ class TargetMatches:
 
     @property
     def is_vanished(self) -> NDArray[np.bool_]:
-        """(n,) True where no detection of the target's class overlaps its box."""
+        """(n,) True if no detection of the target's class overlaps its box."""
         return np.asarray(self.row < 0)
 
 
@@ -64,16 +64,16 @@ def _best(detections: BoxTable, rows: NDArray[np.intp], box: NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ProbeEffects:
-    """The targets of a probe whose image as it is and at least one change were predicted, m rows.
+    """The targets whose unchanged image and at least one change have predictions, m rows.
 
-    `plain`: (m,) the row of the image as it is. `changed`: of each, the rows of its changes.
-    `change`: (m,) mean |Δ probability| over the changes, 0…1; a target that is not found again
-    counts as probability 0. `vanished`: (m,) share of the changes in which it is not found.
-    `confident`: (m,) share of the changes in which it is as confident as a target must be. `cause`:
-    (m,) "" for the control. `label`: (m,) the detector's own class. `cluster`: (m,) what
-    is resampled, the video or else the image; `of`: "videos" or "images". `lost`: targets left
-    out because of errors. `matches`: of every row of the probe. `bounds`: between which every
-    change lies.
+    `plain`: (m,) the row of the unchanged image. `changed`: for each, the rows of its changes.
+    `change`: (m,) mean |Δ probability| over the changes, 0…1; a target without a matching detection
+    counts as probability 0. `vanished`: (m,) share of the changes without a matching detection.
+    `confident`: (m,) share of the changes in which the detection is above the score threshold.
+    `cause`: (m,) "" for the control. `label`: (m,) the detector's own class. `cluster`: (m,) the
+    unit of resampling, the video or else the image; `of`: "videos" or "images". `lost`: number of
+    targets left out because of errors. `matches`: of every row of the probe. `bounds`: least and
+    most of every change.
     """
 
     plain: NDArray[np.intp]
@@ -96,7 +96,7 @@ class ProbeEffects:
 
 
 def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> ProbeEffects:
-    """The effect of a probe on each of its targets; `plain`: (n,) which rows are images as is."""
+    """The effect of a probe on each of its targets; `plain`: (n,) rows of unchanged images."""
     matches, tags = match_targets(predictions), predictions.tags
     firsts, changed, lost = [], [], 0
     kinds = np.asarray(tags["cause"]) == ""
@@ -136,7 +136,7 @@ def mean(
     """The mean change of some targets, (m,) bool, with Gaffke's bounds.
 
     Over images or videos. `values`: (m,) other values than the change, within the same bounds. None
-    on nothing; no interval for one target.
+    without targets; no interval for one target.
     """
     n = int(mask.sum())
     if n == 0:
@@ -153,9 +153,9 @@ def mean(
 def difference(effects: ProbeEffects) -> Interval:
     """Mean change of the mistakes minus that of the control, both resampled together.
 
-    The interval has one more image or video than was seen, on which mistakes and control lie as far
-    apart as they can, either way. There is none where so few were seen that not even mistakes at
-    one bound and a control at the other would be told apart, with one video each below six.
+    The interval includes one further, unseen image or video, on which mistakes and control differ
+    as much as possible, in either direction. There is no interval with so few that even mistakes at
+    one bound and a control at the other would not differ clearly, with one video each below six.
     """
     wrong = effects.mistake
     n = len(wrong)
@@ -183,7 +183,7 @@ def difference(effects: ProbeEffects) -> Interval:
 
 
 def _method(effects: ProbeEffects, mask: NDArray[np.bool_], method: str) -> str:
-    """What the interval is called, in detections, images or videos."""
+    """The method of the interval, with its detections, images or videos."""
     several = len(np.unique(effects.cluster[mask]))
     kind, _, _ = method.partition(" over ")
     if several == 1:

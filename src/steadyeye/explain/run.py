@@ -1,4 +1,4 @@
-"""Why a detector is confidently wrong: targets of a run, their probes, and what they show."""
+"""Runs an explanation: the targets of a run, their probes, and the results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,9 +32,9 @@ from steadyeye.runner.validate import check as check_job
 
 @dataclass(frozen=True, eq=False)
 class ExplainSettings:
-    """The job, the score above which a detection is confident, and the most to be explained.
+    """The job, the score above which a detection is confident, and the most targets.
 
-    `store`: where answers are stored; None: nowhere.
+    `store`: the cache of predictions, or None.
     """
 
     job: Job
@@ -46,7 +46,7 @@ class ExplainSettings:
 
 @dataclass(frozen=True, eq=False)
 class ExplainedPair:
-    """A model on data to be explained, `base`, and the same on the reference, if there is one."""
+    """A model on the data to explain, `base`, and the same model on the reference, if any."""
 
     asking: ExplainSettings
     base: Task
@@ -117,11 +117,11 @@ def _name_source(source: Source) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Explaining:
-    """What is to be explained: confident mistakes of the models on the data of a job, and how.
+    """The settings of an explanation of the confident mistakes of models on the data of a job.
 
-    `analyses`: a list of specs. `reference`: data of the same job that the control is from; None:
-    the data itself. `score`: above it a detection is confident. `limit`: mistakes, and control
-    detections, at most.
+    `analyses`: a list of specs. `reference`: data of the same job for the control; None: the data
+    itself. `score`: threshold of confident detections. `limit`: most mistakes, and most control
+    detections.
     """
 
     analyses: str
@@ -149,9 +149,9 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """A finished explanation: its folder, the sources that its pictures are of, and what to say.
+    """A finished explanation: its folder, the sources of its pictures, and its messages.
 
-    `score`: above it a detection is confident.
+    `score`: threshold of confident detections.
     """
 
     out: Place
@@ -163,16 +163,18 @@ class Explained:
 
 
 def check(job: Job, how: Explaining) -> Explanation:
-    """The plan of an explanation whose every part was found; `job.data` holds the reference too.
+    """The checked plan of an explanation; `job.data` includes the reference.
 
     Raises `UsageError` for unknown analyses and arguments, classifiers, data without boxes, and a
-    probe that compares with reference data where there are none.
+    probe that needs reference data without any.
     """
     specs = split(how.analyses)
     probes = [_probe(spec, how.reference) for spec in specs]
     probe_names = [probe.name for probe in probes if probe]
     if twice := [name for name in probe_names if probe_names.count(name) > 1]:
-        raise UsageError(f"the probe '{twice[0]}' is given twice; explain into two folders")
+        raise UsageError(
+            f"the probe '{twice[0]}' is given twice; run explain twice, with a different --out each"
+        )
     plan = check_job(job)
     for planned in plan.tasks:
         if not detects(planned.model):
@@ -195,7 +197,7 @@ def check(job: Job, how: Explaining) -> Explanation:
 
 
 def explain(explanation: Explanation, watcher: Watcher) -> Explained:
-    """Evaluates the data, then every probe of the mistakes found; stopped, it goes on.
+    """Evaluates the data, then every probe of the mistakes; a stopped explanation is resumed.
 
     Where one probe cannot be made, the others are, and the headline says why. Raises `UsageError`
     where no model makes a confident mistake, unless a probe compares the data with the reference,
@@ -259,7 +261,9 @@ def _probe(spec: Spec, reference: str | None) -> Spec | None:
     # a path names an analysis; the probe for it is named by probe='…'
     if "probe" not in spec.kwargs and name not in plugins.names("probes"):
         if rest:
-            raise UsageError(f"{spec.name} has no probe of its name; leave out its arguments")
+            raise UsageError(
+                f"the analysis {spec.name} has no probe of its own; leave out its arguments"
+            )
         return None
     probe = Spec(str(name), rest)
     plugin = plugins.load("probes", probe.name)
@@ -270,7 +274,7 @@ def _probe(spec: Spec, reference: str | None) -> Spec | None:
 
 
 def _pairs(explanation: Explanation, store: Store | None, cells: Cells) -> list[ExplainedPair]:
-    """Every model on all data that is to be explained, with the same model on the reference."""
+    """Every model on all data to explain, with the same model on the reference."""
     plan, how = explanation.plan, explanation.how
     asking = ExplainSettings(plan.job, how.score, how.limit, store, cells)
     identities = [planned.identity for planned in plan.tasks]
@@ -284,7 +288,7 @@ def _pairs(explanation: Explanation, store: Store | None, cells: Cells) -> list[
 
 
 def _list_evaluated(out: Place, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]:
-    """The probes, and the plain cells of the data to be explained."""
+    """The probes, and the plain cells of the data to explain."""
     reference = {
         planned.source.fingerprint
         for planned in plan.tasks
@@ -304,9 +308,9 @@ def _results(table: Predictions, score: float) -> Mapping[str, Result]:
 
 
 def _before(out: Place, how: Explaining) -> Mapping[str, Any]:
-    """What the folder explains already: `settings` and sealed `cells`; empty where nothing.
+    """The explanation in the folder: `settings` and sealed `cells`; empty if there is none.
 
-    Raises `UsageError` where that is of other targets.
+    Raises `UsageError` if it has other targets.
     """
     explained: Mapping[str, Any] = (
         record(out).get("explain", {}) if (out / "run.json").is_file() else {}
@@ -335,7 +339,7 @@ def _settings(how: Explaining) -> dict[str, Any]:
 def _write_record(
     out: Place, how: Explaining, before: Mapping[str, Any], probes: Sequence[str]
 ) -> None:
-    """Adds the explanation and its cells to the record of the run, beside those of before."""
+    """Adds the explanation and its cells to the record of the run."""
     content = dict(record(out))
     analyses = [before["settings"]["analyses"]] if before else []
     specs = [str(spec) for text in (*analyses, how.analyses) for spec in split(text)]

@@ -1,4 +1,4 @@
-"""Maps of what a detection rests on: what is hidden, and how much of a map lies in a box."""
+"""Attribution maps: masks and patches, and the share of a map inside a box."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ SIDE = 48
 
 
 def centres(n: int) -> Floats:
-    """(n,) the middles of n equal cells of 0…1: where a mask is asked for an axis of n pixels."""
+    """(n,) the centres of n equal cells of 0…1: the coordinates of n pixels for a mask."""
     return (np.arange(n) + 0.5) / n
 
 
@@ -32,7 +32,7 @@ class RandomMask:
     shift: tuple[float, float]
 
     def at(self, ys: Floats, xs: Floats) -> Floats:
-        """(h, w) how much of the image is kept, 0…1, at shares of its height and width."""
+        """(h, w) the visible part of the image, 0…1, at shares of its height and width."""
         row, below = self._place(ys, self.shift[0])
         column, beside = self._place(xs, self.shift[1])
         # elementwise and in this order: a matrix product differs in its last bit between machines
@@ -40,14 +40,14 @@ class RandomMask:
         return np.asarray((1 - beside) * lines[:, column] + beside * lines[:, column + 1])
 
     def _place(self, axis: Floats, shift: float) -> tuple[NDArray[np.intp], Floats]:
-        """(n,) the line of the grid before each place, and how far beyond it the place lies."""
+        """(n,) the grid line before each place, and the distance of the place from it."""
         places = axis * (len(self.grid) - 2) + shift
         before = np.floor(places).astype(np.intp)
         return before, places - before
 
 
 def random_mask(cells: int, keep: float, seed: int, *names: str) -> RandomMask:
-    """The mask of (seed, names): each cell of the grid is kept with probability `keep`."""
+    """The mask of (seed, names): each cell of the grid is visible with probability `keep`."""
     draw = stream(seed, "rise", *names)
     grid = (draw.random((cells + 2, cells + 2)) < keep).astype(np.float64)
     y, x = (float(value) for value in draw.random(2))
@@ -57,8 +57,8 @@ def random_mask(cells: int, keep: float, seed: int, *names: str) -> RandomMask:
 def patch(number: int, patches: int) -> tuple[float, float, float, float]:
     """y0 y1 x0 x1 of a sliding patch as shares of the image, row by row from 0.
 
-    `patches`: places along each axis; a patch is two strides long, so that an inner pixel lies
-    under four of them, and those at the rim are cut off.
+    `patches`: places along each axis; a patch is two strides long, so that four patches cover an
+    inner pixel, and patches at the border are clipped.
     """
     row, column = divmod(number, patches)
     ends = [
@@ -68,7 +68,7 @@ def patch(number: int, patches: int) -> tuple[float, float, float, float]:
 
 
 def fade_image(image: Image, weights: Floats, fill: int) -> Image:
-    """The image where `weights`, (h, w), is 1, the grey value `fill` where it is 0, and between.
+    """The image blended with the grey value `fill`: `weights`, (h, w), 1 is the image, 0 is `fill`.
 
     In 256 steps, rounded to the nearest.
     """
@@ -78,7 +78,7 @@ def fade_image(image: Image, weights: Floats, fill: int) -> Image:
 
 
 def cover_patch(image: Image, ends: tuple[float, float, float, float], fill: int) -> Image:
-    """A copy of the image with a patch of the grey value `fill` between those ends."""
+    """A copy of the image with a patch of the grey value `fill`."""
     height, width = image.shape[:2]
     y0, y1 = (round(end * height) for end in ends[:2])
     x0, x1 = (round(end * width) for end in ends[2:])
@@ -91,8 +91,8 @@ def share(values: Floats, box: Sequence[float]) -> float:
     """The share of Σ|values| that lies within a box; NaN where all are 0.
 
     `values`: (h, w) over an image; `box`: x0 y0 x1 y1 in cells of them. A cell that the box cuts
-    counts with the part of it that lies inside, so that values all alike give the area of the box
-    over that of the image. Lau et al. 2021, Figure 7.
+    counts by its part inside, so that uniform values give the area of the box over that of the
+    image. Lau et al. 2021, Figure 7.
     """
     size = np.abs(values)
     total = float(size.sum())
@@ -107,7 +107,7 @@ def share(values: Floats, box: Sequence[float]) -> float:
 
 
 def area(box: Sequence[float], height: float, width: float) -> float:
-    """The area of the part of a box that lies in the image, as a share of the image's."""
+    """The area of a box inside the image, as a share of the image."""
     x0, y0, x1, y1 = box
     wide = max(min(x1, width) - max(x0, 0.0), 0.0)
     tall = max(min(y1, height) - max(y0, 0.0), 0.0)
@@ -134,7 +134,7 @@ def evenly(box: Sequence[float]) -> Floats:
 
 
 def weigh_patches(number: int, patches: int) -> Floats:
-    """(SIDE, SIDE) how much of each cell lies under a sliding patch, 0…1."""
+    """(SIDE, SIDE) the share of each cell under a sliding patch, 0…1."""
     y0, y1, x0, x1 = (end * SIDE for end in patch(number, patches))
     down, along = (
         _overlap(np.array([low]), np.array([high]), SIDE)[0] for low, high in ((y0, y1), (x0, x1))
@@ -143,18 +143,18 @@ def weigh_patches(number: int, patches: int) -> Floats:
 
 
 def weigh_mask(mask: RandomMask) -> Floats:
-    """(SIDE, SIDE) how much of the middle of each cell a mask keeps, 0…1."""
+    """(SIDE, SIDE) the visibility of the centre of each cell under a mask, 0…1."""
     return mask.at(centres(SIDE), centres(SIDE))
 
 
 def rise(scores: Floats, weights: Floats) -> Floats:
-    """(SIDE, SIDE) by how much the score rises, on average, from a place hidden to it shown.
+    """(SIDE, SIDE) the mean rise of the score from a hidden place to a visible one.
 
-    `scores`: (n,) under each of the masks; `weights`: (n, SIDE, SIDE) what they show. The slope of
-    the score over the mask's value there; 0 for fewer than two masks.
-    RISE's own map (Petsiuk et al. 2018, equation 6; of detections: D-RISE, 2021) is the mean of
-    the masks weighted with the scores, which is the same up to a factor and an offset: here 0
-    says that a place does not matter, as the share within a box needs.
+    `scores`: (n,) under each of the masks; `weights`: (n, SIDE, SIDE) their visible parts. The
+    slope of the score over the mask's value there; 0 for fewer than two masks. RISE's own map
+    (Petsiuk et al. 2018, equation 6; of detections: D-RISE, 2021) is the mean of the masks weighted
+    with the scores, which is the same up to a factor and an offset: here 0 says that a place does
+    not matter, as the share within a box needs.
     """
     if len(weights) < 2:
         return np.zeros((SIDE, SIDE))
@@ -165,10 +165,10 @@ def rise(scores: Floats, weights: Floats) -> Floats:
 
 
 def occlusion(drops: Floats, under: Floats) -> Floats:
-    """(SIDE, SIDE) by how much the score falls, on average over the patches that hide a place.
+    """(SIDE, SIDE) the mean drop of the score over the patches that hide a place.
 
     `drops`: (n,) the score of the image itself minus that under each patch; `under`: (n, SIDE,
-    SIDE) what they hide. Zeiler and Fergus, "Visualizing and Understanding Convolutional
+    SIDE) their hidden parts. Zeiler and Fergus, "Visualizing and Understanding Convolutional
     Networks", 2014, Section 4.2.
     """
     times = under.sum(axis=0)
@@ -176,7 +176,7 @@ def occlusion(drops: Floats, under: Floats) -> Floats:
 
 
 def _overlap(low: Floats, high: Floats, n: int) -> Floats:
-    """(m, n) how much of each of n cells of length 1 lies between `low` and `high`, (m,)."""
+    """(m, n) the part of each of n cells of length 1 between `low` and `high`, (m,)."""
     begin = np.arange(n, dtype=np.float64)
     inner = np.minimum(high[:, None], begin + 1) - np.maximum(low[:, None], begin)
     return np.asarray(np.clip(inner, 0, 1))

@@ -1,4 +1,4 @@
-"""What is explained: confident mistakes of a detector and, as control, correct detections."""
+"""Targets of explanations: confident mistakes of a detector and, as control, correct detections."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from steadyeye.core.types import Tag
 from steadyeye.explain.mining.causes import CAUSES, IOU, MISTAKES, RIGHT, SCORE, judge_detections
 
 OVERLAP = IOU
-"""Above this IoU a detection lies on an object."""
+"""IoU above which a detection matches an object."""
 
 CONTROL = 50
-"""Control detections at least, where there are so many and no limit says less."""
+"""Least number of control detections, if there are as many and the limit allows."""
 
 COLUMNS = (
     *("target", "cause", "image", "video"),
@@ -25,11 +25,11 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Target:
-    """One detection to be explained.
+    """One detection to explain.
 
-    `id`: stable and unique. `row`: of the data, or of the reference for a control where there is
-    one. `box`: x0 y0 x1 y1 in pixels. `own_label`: among the detector's own classes. `cause`: why
-    it is a mistake; "" for the control.
+    `id`: stable and unique. `row`: of the data, or of the reference for a control if there is a
+    reference. `box`: x0 y0 x1 y1 in pixels. `own_label`: among the detector's own classes. `cause`:
+    why it is a mistake; "" for the control.
     """
 
     id: str
@@ -49,9 +49,9 @@ def targets(
 ) -> tuple[Target, ...]:
     """The confident mistakes in the data, then the control, each in the order of its rows.
 
-    The control are correct detections of the reference, or of the data where there is none: as
-    many as there are mistakes, and `CONTROL` at least, where there are so many. `limit`: at most
-    so many of either. Where there are more, a sample that `seed` and the ids alone decide.
+    The control are correct detections of the reference, or of the data without one: as many as
+    mistakes, and at least `CONTROL` if there are as many. `limit`: most of either; more are
+    sampled, by `seed` and the ids alone.
     """
     wrong = draw_targets(mistakes(predictions, score), limit, seed)
     most = max(len(wrong), CONTROL if limit is None else min(CONTROL, limit))
@@ -62,7 +62,7 @@ def targets(
 def mistakes(predictions: Predictions, score: float = SCORE) -> list[Target]:
     """The confident detections with no true box of their class at IoU > 0.5.
 
-    What half lies in a crowd of its class is none.
+    A detection with half its area in a crowd of its class is left out.
     """
     return [target for target in _confident(predictions, score) if target.cause]
 
@@ -73,7 +73,7 @@ def correct(predictions: Predictions, score: float = SCORE) -> list[Target]:
 
 
 def draw_targets(available: Sequence[Target], most: int | None, seed: int) -> list[Target]:
-    """At most so many of the targets, drawn evenly, in the order they came."""
+    """A random sample of at most `most` targets, in their order."""
     if most is None or len(available) <= most:
         return list(available)
     draw = stream(seed, "targets", *(target.id for target in available))

@@ -10,7 +10,7 @@ from steadyeye.core.types import Result, needs
 from steadyeye.metrics.testbed.published_models import (
     TITLES,
     K,
-    beside,
+    choose_published_set,
     find_altered_set,
     find_released_set,
     read_published,
@@ -20,7 +20,7 @@ from steadyeye.metrics.testbed.testbed_fit import effective_robustness as agains
 
 
 def _comparable(predictions: Predictions) -> bool:
-    return beside(predictions) is not None
+    return choose_published_set(predictions) is not None
 
 
 @needs("truth", "group", "offset", largest_offset=10, when=_comparable)  # K, read without import
@@ -53,7 +53,7 @@ def effective_robustness(
             f"effective_robustness has no line for '{predictions.data}': it is not the whole "
             f"{TITLES[variant]} that the published models were measured on; leave the metric out"
         )
-    models = read_published(line or beside(predictions) or "")
+    models = read_published(line or choose_published_set(predictions) or "")
     sets = pm_sets(predictions)
     largest = int(abs(sets.offsets).max(initial=0))
     if len(sets) and largest < K:

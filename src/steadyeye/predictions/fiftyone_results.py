@@ -57,8 +57,8 @@ def _match_samples(predictions: Predictions, dataset: Any) -> list[str]:
     if unclear or len(matching) < len(rows):
         raise UsageError(
             f"{predictions.data} has {len(rows):,} samples and the dataset {len(names):,}, and "
-            f"'{(unclear or rows)[0]}' is not just one of its files; give the dataset that was "
-            "evaluated"
+            f"'{(unclear or rows)[0]}' does not match exactly one of its files; give the dataset "
+            "that was evaluated"
         )
     return [matching[row][0] for row in rows]
 

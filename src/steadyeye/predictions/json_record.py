@@ -8,8 +8,8 @@ from steadyeye.core.storage.files import Place, encode_record, read_checked, wri
 
 RUN = "delete it and run the same command again: finished shards are kept"
 CELL = "run the same command again: it is rebuilt if all shards belong to the same run"
-MEND = "run the same command again that made it, to compute it anew"
-SEAL = "run the same command again to seal it anew"
+MEND = "run the same command again, to compute it again"
+SEAL = "run the same command again to seal it again"
 
 
 def write_record(path: Place, content: Mapping[str, Any]) -> None:

@@ -163,5 +163,5 @@ def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
         return pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
         raise UsageError(
-            f"the rows of these runs do not fit into one table: {error}; write those of each run"
+            f"the rows of these runs do not fit into one table: {error}; write one file per run"
         ) from error

@@ -1,4 +1,4 @@
-"""Sealed predictions summed up: sections, pictures, and the report's files."""
+"""Builds a report from sealed predictions: sections, pictures, and files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from steadyeye.explain.run import Explained
 
 EXPLAINED = ("confident_mistakes", "confusion_pairs")
-"""The analyses that a report of explanations begins with: what is to be explained."""
+"""The first analyses of a report of explanations."""
 
 RENDER: Mapping[str, Callable[[Document], str]] = {
     "md": render_markdown,
@@ -74,7 +74,7 @@ def write(
     metrics: str | None = None,
     more: Sequence[str] = (),
 ) -> Document:
-    """Writes the report of `runs` to files, each in the format its suffix names; returns it."""
+    """Writes the report of `runs` to files, in the format of each suffix; returns the report."""
     check_formats(files)
     content = document(runs, metrics, more)
     save(content, runs, files)
@@ -93,7 +93,7 @@ def check_formats(files: Sequence[Place]) -> None:
 
 
 def save(content: Document, runs: Sequence[Place], files: Sequence[Place]) -> None:
-    """Writes a report to files, with the pictures that `runs` keep."""
+    """Writes a report to files, with the stored pictures of `runs`."""
     marks = {e.predictions.data: e.predictions.fingerprint for e in content.evaluated}
     for file in files:
         if file.suffix == ".html":
@@ -108,9 +108,9 @@ def save(content: Document, runs: Sequence[Place], files: Sequence[Place]) -> No
 
 
 def store_pictures(run: Place, sources: Sequence[Source], content: Document | None = None) -> None:
-    """Keeps the pictures and films the report of a run shows, so that it needs the data no more.
+    """Stores the pictures and films of a run's report, so that it no longer needs the data.
 
-    `content`: the report, where it is at hand.
+    `content`: the report, if it exists already.
     """
     content = content or document([run])
     tables = [model.predictions for model in content.evaluated]
@@ -120,7 +120,7 @@ def store_pictures(run: Place, sources: Sequence[Source], content: Document | No
 def explanation(explained: "Explained") -> Document:
     """The report of an explanation, from its sealed predictions.
 
-    What the detector is confidently wrong about comes first, whatever else was asked.
+    The confident mistakes come first.
     """
     rest = [name for name in explained.analyses if name not in EXPLAINED]
     analyses = (*(f"{name}(score={explained.score!r})" for name in EXPLAINED), *rest)
@@ -157,9 +157,9 @@ def command(content: Mapping[str, Any], out: str) -> str:
 
 
 def command_over(verb: str, runs: Sequence[Place], options: Mapping[str, str | None]) -> str:
-    """The command that reads finished runs, such as `compare`, with the options that have a value.
+    """A command that reads finished runs, such as `compare`, with the options that have a value.
 
-    `options`: name → value, None or "" where the option is left out.
+    `options`: name → value, None or "" if the option is left out.
     """
     words = ["steadyeye", verb, *(quote_word(str(run)) for run in runs)]
     words += [f"--{name} {quote_word(value)}" for name, value in options.items() if value]
@@ -167,7 +167,7 @@ def command_over(verb: str, runs: Sequence[Place], options: Mapping[str, str | N
 
 
 def _measuring(run: Place) -> tuple[str, ...]:
-    """The command of the image pass where there are pm-sets: the next thing to do, or done."""
+    """The command that measures the frames of pm-sets, which is the next step or was run."""
     measured = state(run)
     if measured is None:
         return ()

@@ -1,4 +1,4 @@
-"""Runs compared: which of them share data, and what their models' differences are."""
+"""Compares runs: finds shared data, and the differences of their models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,13 +19,13 @@ from steadyeye.runner.collect import ask, evaluate_tables, tables
 from steadyeye.runner.validate import metric, readable
 
 COMPARING = ("comparison", "gains", "degradation_gains", "failures")
-"""The analyses that a comparison consists of; `failures` gives it the pictures of a break."""
+"""The analyses of a comparison; `failures` adds the pictures of a break."""
 
 
 def group_shared(runs: Sequence[Place], metrics: str | None = None) -> list[list[Evaluated]]:
-    """The models of the runs that were given the same samples, a list for each of the data.
+    """The models of the runs with the same samples, one list per data set.
 
-    Samples are the same where the fingerprint of the data is. Data of one model alone are left out.
+    Samples are the same if the fingerprint of the data is. Data of a single model are left out.
     Raises `UsageError` for runs without common data and for metrics that no model has.
     """
     return group_tables(tables(runs), metrics)
@@ -34,7 +34,7 @@ def group_shared(runs: Sequence[Place], metrics: str | None = None) -> list[list
 def group_tables(
     pairs: Sequence[tuple[Place, Predictions]], metrics: str | None = None
 ) -> list[list[Evaluated]]:
-    """As `group_shared`, of what `tables` of the runs returned."""
+    """As `group_shared`, from the output of `tables`."""
     _check_shared(pairs)
     for spec in split(metrics or ""):
         if not any(readable(metric(spec), table.columns) for _, table in pairs):
@@ -50,7 +50,7 @@ def group_tables(
 
 
 def list_unranked(metrics: str | None) -> list[str]:
-    """Which of the metrics that were asked for models are not ranked by, a sentence each."""
+    """The requested metrics by which models are not ranked, one sentence each."""
     return [
         f"{spec} is not compared: models have no paired difference in it."
         for spec in split(metrics or "")
@@ -59,7 +59,7 @@ def list_unranked(metrics: str | None) -> list[str]:
 
 
 def write(runs: Sequence[Place], files: Sequence[Place]) -> None:
-    """Writes the comparison of runs to files, each in the format its suffix names.
+    """Writes the comparison of runs to files, in the format of each suffix.
 
     Raises `UsageError` as `group_shared` and `rank_models` do.
     """
@@ -69,9 +69,9 @@ def write(runs: Sequence[Place], files: Sequence[Place]) -> None:
 
 
 def describe_costs(models: Sequence[Sequence[Evaluated]], original: str) -> list[str]:
-    """What each model costs against the one named `original`, a text a model and data.
+    """The cost of each model against the one named `original`, one text per model and data.
 
-    `models`: as `group_shared` gives them. Raises `UsageError` where no data has that model.
+    `models`: of `group_shared`. Raises `UsageError` if no data has that model.
     """
     of_data = [
         several for several in models if original in [model.predictions.model for model in several]
@@ -89,9 +89,9 @@ def document(
     models: Sequence[Sequence[Evaluated]],
     costs: Sequence[str] = (),
 ) -> Document:
-    """The report of a comparison; `rankings` as `rank_models` gives it, of models on one data.
+    """The report of a comparison; `rankings`: of `rank_models`, for models on one data set.
 
-    `costs`: what `describe_costs` says of deployed models, the first thing that is read.
+    `costs`: of `describe_costs`, shown first.
     """
     together = [model for several in models for model in several]
     content = build.build_report(runs, together, COMPARING)
@@ -116,9 +116,9 @@ def add_command(
 
 
 def rank_models(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
-    """The leaderboards of models on each of the data that `group_shared` gives.
+    """The leaderboards of models on each data set of `group_shared`.
 
-    Raises `UsageError` where they share no metric that models can be compared on.
+    Raises `UsageError` if they share no metric by which models can be compared.
     """
     return [ranked for _, ranked in rank_groups(models)]
 
@@ -126,7 +126,7 @@ def rank_models(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
 def rank_groups(
     models: Sequence[Sequence[Evaluated]],
 ) -> list[tuple[Sequence[Evaluated], Boards]]:
-    """The models on each of the data that can be ranked there, with their leaderboards.
+    """The models on each data set that can be ranked, with their leaderboards.
 
     Raises `UsageError` as `rank_models` does.
     """
@@ -144,7 +144,7 @@ def rank_groups(
 
 
 def _check_shared(tables_of_runs: Sequence[tuple[Place, Predictions]]) -> None:
-    """Raises `UsageError` unless every run has data that another model was given too."""
+    """Raises `UsageError` unless every run shares data with another model."""
     marks = samples([table for _, table in tables_of_runs])
     for run in dict.fromkeys(run for run, _ in tables_of_runs):
         own = [mark for (other, _), mark in zip(tables_of_runs, marks, strict=True) if other == run]
@@ -165,7 +165,7 @@ def _describe_table(run: Place, table: Predictions, mark: str) -> str:
 
 
 def _why(run: Place, tables_of_runs: Sequence[tuple[Place, Predictions]]) -> str:
-    """In which files the data of a run differ from those of another run of the same samples."""
+    """Why the data of a run differ from those of another run with the same samples: their files."""
     pairs = (
         (other, own, table)
         for own in (table for place, table in tables_of_runs if place == run)

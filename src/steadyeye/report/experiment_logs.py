@@ -2,7 +2,7 @@
 
 The packages are the user's own install, and take their settings as always: a server or an
 experiment from `MLFLOW_TRACKING_URI` and `MLFLOW_EXPERIMENT_NAME`, a project and the mode from
-`WANDB_PROJECT` and `WANDB_MODE`. A run that is logged again takes the place of what it logged.
+`WANDB_PROJECT` and `WANDB_MODE`. A run that is logged again replaces its earlier log.
 """
 
 import json
@@ -26,7 +26,7 @@ PROJECT = "steadyeye"
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """What a tracker gets of one model on one source.
+    """The content of a log for one model on one source.
 
     `name`: "MODEL on DATA". `mark`: the same whenever these predictions are logged. `parameters`:
     the job, the versions and the commit. `numbers`: of each metric the value, and under its name
@@ -43,7 +43,7 @@ class LoggedRun:
 
 
 def check_trackers(names: Sequence[str]) -> None:
-    """Raises `UsageError` for a tracker that there is not, or whose package is missing."""
+    """Raises `UsageError` for an unknown tracker, or if its package is missing."""
     for name in names:
         if name not in TRACKERS:
             raise unknown("tracker", name, tuple(TRACKERS))
@@ -54,10 +54,10 @@ def check_trackers(names: Sequence[str]) -> None:
 def log_run(
     folder: Place, evaluated: Sequence[Evaluated], record: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
-    """Logs every model and source of a run to each tracker; returns a line each on where it is.
+    """Logs every model and source of a run to each tracker; returns one line each on its place.
 
-    `record`: the content of `run.json`. Raises `UsageError` where a tracker fails: what is logged
-    so far, and the run, stay.
+    `record`: the content of `run.json`. Raises `UsageError` if a tracker fails; earlier logs and
+    the run remain.
     """
     check_trackers(names)
     if not isinstance(folder, Path):
@@ -71,14 +71,14 @@ def log_run(
             except Exception as error:
                 reason = " ".join(str(error).split())[:300]
                 raise UsageError(
-                    f"{name} did not take {logged.name}: {type(error).__name__}: {reason}; the run "
-                    "is finished, give the same command again"
+                    f"{name} cannot log {logged.name}: {type(error).__name__}: {reason}; the run "
+                    "is finished, repeat the command to log it"
                 ) from error
     return lines
 
 
 def describe_run(folder: Path, evaluated: Evaluated, record: Mapping[str, Any]) -> LoggedRun:
-    """What is logged of one model on one source."""
+    """The log of one model on one source."""
     predictions = evaluated.predictions
     job = {key: value for key, value in record["job"].items() if value not in (None, "", [], 0)}
     parameters = {f"job.{key}": _as_text(value) for key, value in job.items()}

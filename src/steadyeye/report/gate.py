@@ -1,4 +1,4 @@
-"""The release gate: whether sealed predictions show what is required of a model."""
+"""The release gate: whether sealed predictions meet requirements."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,14 +24,14 @@ from steadyeye.runner.task import NO_ACCURACY
 from steadyeye.runner.validate import check_fits, lacks, metric
 
 RATIO = 10.0
-"""The highest ratio that may be required: 1,000 %, which none of the metrics comes near."""
+"""The highest ratio that may be required: 1,000 %, which is beyond all metrics."""
 
 REACH = {
     "share": (0.0, 1.0, "shares are in 0…1"),
     "ratio": (0.0, RATIO, f"ratios are in 0…{RATIO:g}"),
     "difference": (-1.0, 1.0, "differences of shares are in −1…1"),
 }
-"""Unit → between which numbers a metric lies, and how that is said."""
+"""Unit → the range of a metric, and its description."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Tolerance:
 
 
 def requirement(text: str) -> Requirement:
-    """The requirement that `text` writes down, of a metric that there is.
+    """The requirement in `text`, of an existing metric.
 
     Raises `UsageError` as `parse_requirement` does, and for a metric that does not exist.
     """
@@ -60,16 +60,17 @@ def requirement(text: str) -> Requirement:
 
 
 def requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:
-    """The requirements that are written down, each once."""
+    """The requirements in the texts, each once."""
     return tuple({str(item): item for item in map(requirement, texts)}.values())
 
 
 def tolerance(
     required: Sequence[Requirement], metrics: str | None, drop: str | None, against: bool
 ) -> Tolerance | None:
-    """What may be worse than a base, by how much: `metrics`, or the metrics required.
+    """The allowed drop from a base, on `metrics` or on the required metrics.
 
-    None without a base. Raises `UsageError` for a gate that asks nothing or asks by halves.
+    None without a base. Raises `UsageError` for a gate without requirement, or with incomplete
+    options.
     """
     if not against:
         for value, flag in ((metrics, "--metrics"), (drop, "--max-drop")):
@@ -100,9 +101,9 @@ def gate(
 ) -> tuple[GateVerdict, ...]:
     """A verdict for every requirement, and for every metric of `tolerance`, on every table.
 
-    `base`: the tables to hold the others against, found by the fingerprint of their data and the
-    name of the model, or as the only model on that data. `least`: the n below which nothing is held
-    to be shown. `premise`: what the user states of sets without labels, see `parse_premise`. Raises
+    `base`: the tables to compare with, matched by the fingerprint of their data and the name of the
+    model, or as the only model on that data. `least`: the n below which no requirement holds.
+    `premise`: the user's assumption about sets without labels, see `parse_premise`. Raises
     `UsageError` for a metric that a table does not have, a number that it cannot reach, and a table
     without a base.
     """
@@ -120,7 +121,7 @@ def gate(
 
 
 def _needs_study(item: Requirement, table: Predictions) -> bool:
-    """Whether labels that a table does not have are needed to tell a requirement."""
+    """Whether a requirement needs labels that a table does not have."""
     if item.spec.name in OF_IMAGES:
         return True
     return lacks(metric(item.spec), table.columns) == ["truth"] and not table.truth.any()
@@ -156,7 +157,7 @@ def _check_requirement(table: Predictions, required: Requirement, least: int) ->
 def _check_reach(required: Requirement, result: Result) -> None:
     """Raises `UsageError` for a number that a metric cannot reach, such as 70 meant as 70 %.
 
-    And for a percentage of what has none.
+    Also for a percentage of a metric that is no share.
     """
     if result.unit not in REACH and required.text.endswith("%"):
         raise UsageError(
@@ -216,14 +217,14 @@ def _check_drop(
 
 
 def _unlike(new: Result, old: Result, base: Predictions) -> str:
-    """That a model and its base choose among other numbers of classes, where they do."""
+    """A sentence if a model and its base choose among different numbers of classes."""
     if new.classes == old.classes:
         return ""
     return f"not comparable: {base.model} chooses among {number_of(old.classes or 0, 'class')}"
 
 
 def _outcome(value: bool, bound: bool, many: bool) -> str:
-    """Of whether the value meets it, the bound of its interval does, and n is not too small."""
+    """The outcome: whether the value and its bound meet the requirement, and n is large enough."""
     if not value:
         return FAILS
     return HOLDS if bound and many else OPEN
@@ -282,14 +283,14 @@ def _outcomes(table: Predictions, spec: Spec) -> Outcomes:
 
 
 def github(verdict: GateVerdict) -> str:
-    """The workflow command that puts a verdict on the page of a run: an error, or a notice."""
+    """The GitHub workflow command of a verdict: an error, or a notice."""
     kind = "notice" if verdict.outcome == HOLDS else "error"
     title = _property(f"{verdict.requirement} {verdict.outcome}")
     return f"::{kind} title={title}::{_data(verdict.sentence)}"
 
 
 def junit(verdicts: Sequence[GateVerdict]) -> bytes:
-    """A JUnit report as XML: a test case a verdict, a failure where it does not hold."""
+    """A JUnit report as XML: one test case per verdict, a failure if it does not hold."""
     failed = sum(verdict.outcome != HOLDS for verdict in verdicts)
     counts = {"tests": f"{len(verdicts)}", "failures": f"{failed}", "errors": "0", "skipped": "0"}
     suites = ElementTree.Element("testsuites", {"name": "steadyeye", **counts})

@@ -1,4 +1,4 @@
-"""What became of a requirement of the release gate, in a sentence and as metrics of OpenMetrics."""
+"""The verdict on a requirement of the release gate, as a sentence and in OpenMetrics."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ OPEN = "is not certain with this much data"
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """What became of one requirement on one model and its data.
+    """The verdict on one requirement for one model and its data.
 
-    `outcome`: `HOLDS`, where the bound of the 95 % interval meets it; `FAILS`, where the value does
-    not; `OPEN`, where the value does and the bound does not. `numbers`: the value with its
-    interval; of a difference, by how much the model is better. `classes`: among how many the model
-    chose its answers; None where the requirement is not about answers. `why`: more about the
-    outcome. `value`, `low`, `high`: the numbers in the metric's unit, shares in 0…1. `videos`: what
-    labels of a few sets show of videos like these, `about_videos`: in words; neither is part of the
+    `outcome`: `HOLDS` if the bound of the 95 % interval meets it; `FAILS` if the value does not;
+    `OPEN` if the value does and the bound does not. `numbers`: the value with its interval; of a
+    difference, by how much the model is better. `classes`: number of classes among which the model
+    chose; None if the requirement is not about predictions. `why`: more about the outcome. `value`,
+    `low`, `high`: the numbers in the metric's unit, shares in 0…1. `videos`: the interval for
+    videos like these from labels of a few sets; `about_videos`: in words; neither is part of the
     verdict.
     """
 
@@ -52,10 +52,10 @@ class GateVerdict:
 
 
 def write_metrics(verdicts: Sequence[GateVerdict]) -> str:
-    """The text: of each verdict whether it holds, the value, the interval and n.
+    """The OpenMetrics text: for each verdict whether it holds, the value, the interval and n.
 
-    Shares are in 0…1; of a largest drop from a base, the value is by how much the model is better.
-    Where the labels of a few sets decide what was judged without labels before, they count.
+    Shares are in 0…1; for a largest drop from a base, the value is by how much the model is better.
+    A later verdict from labels of a few sets replaces one without labels.
     """
     # a series may come once only
     series = {(v.requirement, v.model, v.data): v for v in verdicts}
@@ -63,18 +63,22 @@ def write_metrics(verdicts: Sequence[GateVerdict]) -> str:
     parts: tuple[tuple[str, str, list[float | None]], ...] = (
         (
             "holds",
-            "1 if it is shown to hold.",
+            "1 if the data show that the requirement holds.",
             [float(v.outcome == HOLDS) for v in series.values()],
         ),
-        ("open", "1 if more data must tell.", [float(v.outcome == OPEN) for v in series.values()]),
+        (
+            "open",
+            "1 if the data are too few to decide.",
+            [float(v.outcome == OPEN) for v in series.values()],
+        ),
         ("value", "The value.", [v.value for v in series.values()]),
         ("low", "Lower 95 % bound.", [v.low for v in series.values()]),
         ("high", "Upper 95 % bound.", [v.high for v in series.values()]),
-        ("samples", "What the value is over.", [float(v.n) for v in series.values()]),
+        ("samples", "Number of cases behind the value.", [float(v.n) for v in series.values()]),
     )
     ends = [v.videos for v in series.values()]
     if any(ends):
-        about = "95 % bound for videos like these, no part of what holds."
+        about = "95 % bound for videos like these; the verdict does not use it."
         parts += (
             ("videos_low", f"Lower {about}", [share.low if share else None for share in ends]),
             ("videos_high", f"Upper {about}", [share.high if share else None for share in ends]),

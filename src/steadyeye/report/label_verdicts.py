@@ -1,4 +1,4 @@
-"""Verdicts of the release gate that stand on labels of a few sets, or on none at all."""
+"""Verdicts of the release gate from labels of a few sets, or without labels."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -49,16 +49,16 @@ def judge_labels(tables: Sequence[Predictions], folder: Place, least: int = 0) -
     """The verdict of the labels in a folder, as `steadyeye review-export` writes it.
 
     `tables`: the models of a run, one of which the study was planned for, or another model on the
-    same data, which the labels serve as `judge_other_model` says. `least`: the number of labels
-    below which nothing holds. Raises `UsageError` where the folder holds no study, it asks for no
-    number, or it was planned on other data.
+    same data, for which `judge_other_model` uses the labels. `least`: the number of labels below
+    which no requirement holds. Raises `UsageError` if the folder holds no study, the study has no
+    required value, or it was planned on other data.
     """
     labelled = read_labelled_study(folder)
     record, labels = labelled.record, labelled.labels
     if record.question.share is None:
         raise UsageError(
-            f"'{folder / STUDY}' measures {record.question} and requires no number of it; collect "
-            f'labels with `steadyeye label --decide "{record.question} >= 70%"`, say'
+            f"'{folder / STUDY}' measures {record.question} without a required value; collect "
+            f'labels for one with `steadyeye label --decide "{record.question} >= 70%"`'
         )
     planned_for = [t for t in tables if (t.model, t.data) == (record.model, record.data)]
     candidates = planned_for or list(tables)
@@ -75,13 +75,13 @@ def judge_labels(tables: Sequence[Predictions], folder: Place, least: int = 0) -
 
 
 def _find_other_model(record: StudyRecord, tables: Sequence[Predictions]) -> Predictions:
-    """The model of a run that labels of another one are to serve."""
+    """The model of a run for which labels of another model are used."""
     same = [table for table in tables if match_samples(record.samples, table)]
     if len(same) > 1:
         models = ", ".join(table.model for table in same)
         raise UsageError(
             f"the labels were collected for {record.model}, and the run has several models: "
-            f"{models}; give a run of one"
+            f"{models}; give a run of one model"
         )
     return (same or list(tables))[0]
 
@@ -89,14 +89,14 @@ def _find_other_model(record: StudyRecord, tables: Sequence[Predictions]) -> Pre
 def judge_without_labels(
     table: Predictions, required: Requirement, premise: str | None
 ) -> GateVerdict:
-    """The verdict that the predictions alone allow: a share above the most that it can be fails.
+    """The verdict from predictions alone: a required share above the upper bound fails.
 
-    `premise`: what the user states of the sets, as `parse_premise` takes it. Raises `UsageError`
-    where labels are needed to tell.
+    `premise`: the user's assumption about the sets, for `parse_premise`. Raises `UsageError` if the
+    verdict needs labels.
     """
     text = str(required)
     of_images = required.spec.name in OF_IMAGES
-    lacking = "the labels of a study" if of_images else f"labels, which {table.data} has not"
+    lacking = "the labels of a study" if of_images else f"labels, which {table.data} does not have"
     needs = f"{text} needs {lacking}"
     if required.spec.name not in METRICS:
         raise UsageError(f"{needs}; label the data")
@@ -107,7 +107,7 @@ def judge_without_labels(
     if result.holds is None:
         raise UsageError(
             f"{needs}: without them {say_bound(study)}; label a few sets with `steadyeye label "
-            "--decide`, and give what they show with --labels"
+            "--decide`, and give their folder with --labels"
         )
     return _word_verdict(study, result, 0)
 
@@ -163,8 +163,8 @@ def compare_by_labels(
     """The difference of two models from the labels in a folder, or in one for each of them.
 
     `runs`: the tables of two runs, each of one model on the data of the labels. `folders`: as
-    `steadyeye review-export` writes them. `metric`: such as `pm_k(k=10)`, that of the labels where
-    it is empty. Raises `UsageError` for anything else.
+    `steadyeye review-export` writes them. `metric`: such as `pm_k(k=10)`; if empty, that of the
+    labels. Raises `UsageError` for anything else.
     """
     if len(runs) != 2 or len(folders) > 2:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What a leaderboard is written as: a page, a card for each model, and all numbers."""
+"""The files of a leaderboard: a page, a card for each model, and all numbers."""
 
 import json
 import math
@@ -34,12 +34,12 @@ from steadyeye.report.render.html import open_templates, read_static
 from steadyeye.runner.collect import record
 
 ROWS = 4
-"""Data sets that a card has room for."""
+"""Most data sets on a card."""
 
 WIDTHS = {" fijlrtI.,:;'!|()[]-": 0.5, "+=<>~#&": 0.85, "mwMW@%": 1.1}
 """Widths in DejaVu Sans Bold, the widest of the card's fonts, as shares of the letters' size."""
 CAPITAL, WIDE, OTHER = 0.85, 1.1, 0.72
-"""The same for capital letters, for those as wide as they are high, and for all others."""
+"""Widths of capital letters, of letters as wide as high, and of all others."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class CardRow:
 
 @dataclass(frozen=True)
 class Card:
-    """What the card of a model says; `title` in a sentence, `origin`: date, version and commit."""
+    """The content of a model's card; `title`: a sentence, `origin`: date, version and commit."""
 
     model: str
     title: str
@@ -68,7 +68,7 @@ class Card:
 
 
 def render_picture(card: Card) -> str:
-    """The card as SVG, 800 wide, that needs nothing else; same input, same bytes.
+    """The card as a self-contained SVG, 800 wide; same input, same bytes.
 
     A character that SVG cannot hold, such as a control character in a name, is replaced by U+FFFD.
     """
@@ -82,7 +82,7 @@ def render_picture(card: Card) -> str:
 def fit_size(text: str, size: float, room: float) -> float:
     """The size of letters in pixels, `size` or less, at which a text stays within `room` pixels.
 
-    Estimated from its letters, as an SVG that needs nothing else cannot measure a text.
+    Estimated from its letters, because a self-contained SVG cannot measure a text.
     """
     width = sum(map(_width, text))
     return round(min(size, room / width), 1) if width else size
@@ -98,7 +98,7 @@ def _width(letter: str) -> float:
 
 
 def render_card(card: Card, picture: str, name: str) -> str:
-    """The page of a card with the picture within it, as `render_picture` gives it.
+    """The page of a card with the picture of `render_picture`.
 
     `name`: of its files, without a suffix.
     """
@@ -110,7 +110,10 @@ def render_card(card: Card, picture: str, name: str) -> str:
 
 
 FILES = ("results.json", "index.html", "results.csv")
-RANKED_BY = "1 + the number of clearly better models; ranks left open, for all models at once"
+RANKED_BY = (
+    "1 + the number of clearly better models; in brackets: ranks that the data leave open, for "
+    "all models at once"
+)
 
 
 def build_document(site: LeaderboardSite, out: Place | None = None) -> Document:
@@ -145,13 +148,13 @@ def build_document(site: LeaderboardSite, out: Place | None = None) -> Document:
 
 
 def _sort_by_rank(models: Sequence[Evaluated], boards: Boards) -> list[Evaluated]:
-    """The models of a data set as its first leaderboard has them, the best first."""
+    """The models of a data set in the order of its first leaderboard, the best first."""
     order = [standing.model for standing in boards.boards[0].standings]
     return sorted(models, key=lambda model: order.index(model.predictions.model))
 
 
 def name_files(site: LeaderboardSite) -> dict[str, str]:
-    """The name of each model → that of the files of its card, without a suffix; no two alike."""
+    """Model name → unique file name of its card, without a suffix."""
     files: dict[str, str] = {}
     for name in site.names:
         plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.") else "-" for c in name)
@@ -178,7 +181,7 @@ def describe_origin(site: LeaderboardSite) -> str:
 def build_card(site: LeaderboardSite, name: str, origin: str) -> Card:
     """The card of a model: its main number on the first data sets, with interval and rank.
 
-    `origin`: as `describe_origin` says it.
+    `origin`: of `describe_origin`.
     """
     rows = []
     for item in site.rankings:
@@ -224,14 +227,15 @@ def _build_row(data: str, standing: Standing, place: str, models: int) -> CardRo
 
 
 def check_folder(out: Place) -> None:
-    """Raises `UsageError` where a leaderboard would replace files that are none of one.
+    """Raises `UsageError` if a leaderboard would replace files of something else.
 
     Such as the results of a run, or the start page of other documents.
     """
     replaced = [name for name in FILES if (out / name).is_file()]
     if replaced and not _is_leaderboard(out / FILES[0]):
         raise UsageError(
-            f"'{out}' holds '{replaced[0]}', which no leaderboard has written; choose another --out"
+            f"'{out}' holds '{replaced[0]}', which is no file of a leaderboard; choose another "
+            "--out"
         )
 
 
@@ -264,7 +268,7 @@ def write_site(site: LeaderboardSite, out: Place) -> list[Place]:
 
 
 def encode_site(site: LeaderboardSite, content: Document) -> str:
-    """All numbers as JSON: those of a report, and under "leaderboard" what compares models."""
+    """All numbers as JSON: those of a report, and under "leaderboard" the comparisons."""
     ranks = [
         {"data": row.data, "metric": row.metric, "model": row.model, "value": row.value,
          "interval": [row.low, row.high], "n": row.n, "rank": row.rank,
@@ -292,7 +296,7 @@ def encode_site(site: LeaderboardSite, content: Document) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """Plain values with None in place of what is no number, which JSON has no word for."""
+    """Plain values with None instead of NaN and infinity, which JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, np.generic):

@@ -41,10 +41,10 @@ ROW = 30
 class DataLines:
     """The models of one data set around their own lines.
 
-    `anchors`: what each model does on the anchors, of which `videos` has the video. `k`: of pm-k.
-    `own`: the lines in probit and in logit space, none where `explain_no_line` says why.
-    `published`: the published models to compare with, None where `left_out` says why.
-    `is_same_set`: whether these are the very anchors that the published models were measured on.
+    `anchors`: the outcomes of each model on the anchors; `videos`: their videos. `k`: of pm-k.
+    `own`: the lines in probit and in logit space, empty if `explain_no_line` gives a reason.
+    `published`: the published models to compare with, None if `left_out` gives a reason.
+    `is_same_set`: whether the published models were measured on the same anchors.
     """
 
     data: str
@@ -138,7 +138,7 @@ def _draw_matrix(rankings: Sequence[Boards], models: Sequence[str]) -> Figure:
 
 
 def build_correlations(pairs: Sequence[SetCorrelation], data: int) -> Section | None:
-    """Whether models that are better on one data set are better on another; None for one set."""
+    """The section on the order of models across data sets; None for one data set."""
     if data < 2:
         return None
     title = "Are the models that are better on one data set better on another?"
@@ -179,9 +179,9 @@ def build_correlations(pairs: Sequence[SetCorrelation], data: int) -> Section | 
 
 
 def describe_main(pairs: Sequence[SetCorrelation]) -> tuple[str, ...]:
-    """A sentence for each pair of data sets, of the most telling metric that both have.
+    """A sentence for each pair of data sets, on the most important metric of both.
 
-    `pairs`: the most telling metric first.
+    `pairs`: the most important metric first.
     """
     main: dict[tuple[str, str], str] = {}
     for pair in pairs:
@@ -259,8 +259,8 @@ def _describe_line(lines: DataLines) -> tuple[str, ...]:
         parts.append(lines.left_out)
     elif lines.published is not None and not lines.is_same_set:
         parts.append(
-            f"The published models were measured on {lines.published.title}, which is other data: "
-            "their line is a yardstick."
+            f"The published models were measured on {lines.published.title}, which is other "
+            "data: their line is only a comparison."
         )
     return tuple(parts)
 
@@ -329,12 +329,12 @@ def _describe_coefficients(
 
 
 def build_costs(costs: Sequence[ModelCost], results: int) -> Section:
-    """What the models cost to run; `results`: pairs of a model and a data set on the board."""
-    title = "What the models cost to run"
+    """Inference time of the models; `results`: pairs of a model and a data set on the board."""
+    title = "Inference time of the models"
     if not costs:
         text = (
-            "No speed is on record for these runs: their predictions came from the cache or from "
-            "files. Run with --no-cache to record it."
+            "These runs recorded no times: their predictions came from the cache or from files. "
+            "Run with --no-cache to record times."
         )
         return Section(title=title, topic=Topic.COMPARED, place=50, text=(text,))
     lacking = results - len({(cost.model, cost.data) for cost in costs})

@@ -13,7 +13,7 @@ from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Evaluated
 from steadyeye.metrics.testbed.published_models import (
-    beside,
+    choose_published_set,
     find_released_set,
     read_published,
     why_not,
@@ -40,17 +40,17 @@ from steadyeye.report.run_index import read_last_time
 from steadyeye.runner.collect import tables
 
 CORRELATED = (*FIRST, "flip_rate")
-"""The metrics whose order of models is compared between data sets."""
+"""The metrics whose rank correlations between data sets are computed."""
 
 
 @dataclass(frozen=True)
 class LeaderboardRow:
     """A model by one metric on one data set, counted on the samples that all models predicted.
 
-    `value`, `low`, `high`: the number and its 95 % interval, in its `unit`, None where there is
-    none; `n`: of how many. `rank`: 1 + the number of clearly better models. `open_ranks`: the first
-    and the last that the data leave open, for all `models` of the metric and data set at once.
-    `tied`: the models without a clear difference.
+    `value`, `low`, `high`: the number and its 95 % interval, in its `unit`, or None; `n`: its
+    number of cases. `rank`: 1 + the number of clearly better models. `open_ranks`: the first and
+    the last that the data leave open, for all `models` of the metric and data set at once. `tied`:
+    the models without a clear difference.
     """
 
     model: str
@@ -69,12 +69,12 @@ class LeaderboardRow:
 
 @dataclass(frozen=True, eq=False)
 class LeaderboardSite:
-    """All that a leaderboard says. `models`: those of each data set; `rankings`: as they rank.
+    """The content of a leaderboard.
 
-    `costs`: of its results, those on record.
-    `left_out`: how many results have no other model on the same samples. `date`: when the last of
-    the runs ended, seconds since 1970, None where no run has a log. `metrics`: the specs that were
-    asked for, None: those of each run's job.
+    `models`: those of each data set; `rankings`: their leaderboards. `costs`: recorded costs of its
+    results. `left_out`: number of results without another model on the same samples. `date`: end of
+    the last run, seconds since 1970, None if no run has a log. `metrics`: the requested specs,
+    None: those of each run's job.
     """
 
     runs: tuple[Place, ...]
@@ -100,7 +100,7 @@ class LeaderboardSite:
 
     @property
     def rows(self) -> tuple[LeaderboardRow, ...]:
-        """Every model by every metric on every data set, the most telling metric first."""
+        """Every model by every metric on every data set, the most important metric first."""
         return tuple(
             _build_row(item.data, board, standing)
             for item in self.rankings
@@ -119,7 +119,7 @@ class LeaderboardSite:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What the leaderboard says, a sentence or two each, the ranks first."""
+        """The findings of the leaderboard, one or two sentences each, the ranks first."""
         ranks = [f"{item.data}: {finding(item.boards[0])}" for item in self.rankings]
         lost = (
             f"{number_of(self.left_out, 'result')} left out: no other model was run on the same "
@@ -150,8 +150,8 @@ def _build_row(data: str, board: Leaderboard, standing: Standing) -> Leaderboard
 def build_site(runs: Sequence[Place], metrics: str | None = None) -> LeaderboardSite:
     """The leaderboard of runs. `metrics`: a list of specs, None: those of each job.
 
-    Raises `UsageError` as `compare.group_shared` and `compare.rank_models` do: where a run shares
-    its samples with no other model, or models have no metric in common.
+    Raises `UsageError` as `compare.group_shared` and `compare.rank_models` do: if a run shares its
+    samples with no other model, or the models have no metric in common.
     """
     by_run = tables(runs)
     pairs = compare.rank_groups(unify_names(compare.group_tables(by_run, metrics)))
@@ -174,7 +174,7 @@ def build_site(runs: Sequence[Place], metrics: str | None = None) -> Leaderboard
 def _name_costs(
     costs: Sequence[ModelCost], groups: Sequence[Sequence[Evaluated]]
 ) -> Iterator[ModelCost]:
-    """The costs of models on the data that they stand on the board with, by their names there."""
+    """The costs of models on their data sets, with the names of the leaderboard."""
     names: dict[tuple[str, str], list[str]] = {}
     for model in (model.predictions for models in groups for model in models):
         names.setdefault((model.data, model.model_mark), []).append(model.model)
@@ -188,7 +188,7 @@ def _name_costs(
 def unify_names(groups: Sequence[Sequence[Evaluated]]) -> list[list[Evaluated]]:
     """The models with one name for each fingerprint on all data sets, and one fingerprint a name.
 
-    A model that was run on one data set twice keeps the names that tell its runs from each other.
+    A model with two runs on one data set keeps the names that distinguish the runs.
     """
     names: dict[str, str] = {}
     for models in groups:
@@ -226,7 +226,7 @@ def fit_lines(models: Sequence[Evaluated]) -> DataLines | None:
         for table, sets in zip(tables, every, strict=True)
     )
     left_out = why_not(tables[0], k) or ""
-    published = None if left_out else read_published(beside(tables[0]) or "")
+    published = None if left_out else read_published(choose_published_set(tables[0]) or "")
     videos = np.asarray(every[0].videos)
     own = fit_own_lines(anchors, videos)
     is_same_set = find_released_set(tables[0]) is not None
@@ -236,7 +236,7 @@ def fit_lines(models: Sequence[Evaluated]) -> DataLines | None:
 def correlate_data(
     models: Sequence[Sequence[Evaluated]], rankings: Sequence[Boards]
 ) -> list[SetCorrelation]:
-    """The rank correlations of every pair of data sets, the most telling metric first."""
+    """The rank correlations of every pair of data sets, the most important metric first."""
     sets = []
     for place, (several, ranked) in enumerate(zip(models, rankings, strict=True)):
         tables = common([model.predictions for model in several])

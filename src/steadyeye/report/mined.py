@@ -1,4 +1,4 @@
-"""What mining writes: candidates in COCO's form, for a review and for other tools, and a report."""
+"""The output of mining: candidates in COCO's form for a review and other tools, and a report."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,17 +21,17 @@ from steadyeye.report.render.document import Document
 from steadyeye.runner.collect import record
 
 Keep = Callable[[Callable[[], Image]], str]
-"""Keeps a picture and returns its path among the pictures."""
+"""Stores a picture and returns its path among the pictures."""
 
 
 def coco(mined: Mined, keep: Keep) -> dict[str, Any]:
     """The candidates as COCO's JSON of instances, by rank.
 
-    `file_name`: where the picture is kept, the sample's id where there is none. An annotation's
+    `file_name`: path of the stored picture, or the sample's id if there is none. An annotation's
     `category_id` is the detector's class; beside COCO's keys it has `score`, `cause`, `model` (the
-    most confident), `models`, `truth` (the class of the box met, null: none), `iou`, `times`,
-    `novelty`, and, unless the labels do not cover its class, `annotated`: the truth in the
-    detector's own word for it, where it has one.
+    most confident), `models`, `truth` (the class of the overlapping box, null if there is none),
+    `iou`, `times`, `novelty`, and, unless the labels do not cover its class, `annotated`: the true
+    class under the detector's name for it, if it has one.
     """
     names = _names(mined)
     images: dict[str, dict[str, Any]] = {}
@@ -51,7 +51,7 @@ def coco(mined: Mined, keep: Keep) -> dict[str, Any]:
 
 
 def build_candidates(mined: Mined, content: Mapping[str, Any]) -> Candidates:
-    """The candidates of `coco` as a review takes them; a picture has the name of its sample."""
+    """The candidates of `coco` for a review; a picture has the name of its sample."""
     names = {item["id"]: item["name"] for item in content["categories"]}
     files = dict(zip((item["id"] for item in content["images"]), own_names(content), strict=True))
     boxes = tuple(
@@ -70,10 +70,10 @@ def build_candidates(mined: Mined, content: Mapping[str, Any]) -> Candidates:
 
 
 def own_names(content: Mapping[str, Any]) -> list[str]:
-    """What a review calls each image: its sample, in a folder of its video where it has one.
+    """The name of each image in a review: its sample, in a folder of its video if it has one.
 
-    A review takes images that share a folder for frames of one video, so the data is no folder: of
-    several data it stands before, with a plus.
+    A review takes images in one folder as frames of one video, so the data set is no folder: with
+    several data sets its name is a prefix, with a plus.
     """
     images = content["images"]
     several = len({image["data"] for image in images}) > 1
@@ -92,12 +92,15 @@ def own_names(content: Mapping[str, Any]) -> list[str]:
 
 
 def origin(content: Mapping[str, Any]) -> Mapping[str, str]:
-    """The name and fingerprint of candidates, by which their set knows them."""
+    """The name and fingerprint of candidates, which their set records."""
     return {"name": "candidates.json", "fingerprint": fingerprint(encode(content))}
 
 
 def document(mined: Mined, runs: Sequence[Place], commands: Sequence[str]) -> Document:
-    """The report: what the detectors are confidently wrong about. `commands`: after the runs'."""
+    """The report on the confident mistakes of the detectors.
+
+    `commands`: after those of the runs.
+    """
     counted = [shares(*pair) for pair in zip(mined.tables, mined.judged, strict=True)]
     evaluated = [
         Evaluated(table, share_results(of, len(table.model_classes)))
@@ -119,7 +122,7 @@ def document(mined: Mined, runs: Sequence[Place], commands: Sequence[str]) -> Do
 
 
 def _sections(evaluated: Sequence[Evaluated], score: float) -> tuple[Section, ...]:
-    """What there is to say of each of the data."""
+    """The sections of each data set."""
     analysis = plugins.load("analyses", "confident_mistakes")
     by_data: dict[str, list[Evaluated]] = {}
     for model in evaluated:
@@ -185,7 +188,7 @@ def _annotation(number: int, image: int, category: int, mistake: RankedMistake) 
 
 
 def counts(mined: Mined) -> list[tuple[str, ...]]:
-    """A column a model, as rows: of its confident detections how many are what."""
+    """Rows of a table with one column per model: its confident detections by cause."""
     tables = mined.tables
     every = [shares(*pair) for pair in zip(tables, mined.judged, strict=True)]
     several = len({table.data for table in tables}) > 1

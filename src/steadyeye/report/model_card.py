@@ -1,4 +1,4 @@
-"""The numbers of runs as a block of a model card, as the Hugging Face Hub reads it."""
+"""The numbers of runs as a block of a model card for the Hugging Face Hub."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from steadyeye.core.types import Evaluated, Result
 from steadyeye.report.render.document import interval_of, value_of
 
 LISTED = 5
-"""Levels that are named one by one."""
+"""Most levels that are listed one by one."""
 
 TASKS = {True: "object-detection", False: "image-classification"}
 
@@ -21,10 +21,10 @@ TASKS = {True: "object-detection", False: "image-classification"}
 def render_card(evaluated: Sequence[Evaluated]) -> str:
     """Front matter with `model-index`, and a table of the same numbers in Markdown, with notes.
 
-    A model each, with a result for each of its data. Shares are in 0…1 in the front matter; its
-    metrics have no place for an interval, which stands in the name of each and in the table, with
-    what limits it. The notes: how images were degraded, and what was left out. Raises `UsageError`
-    where nothing was measured.
+    One model each, with a result for each of its data sets. Shares are in 0…1 in the front matter;
+    its metrics have no field for an interval, which is in the name of each metric and in the table,
+    with its limits. The notes say how images were degraded, and what was left out. Raises
+    `UsageError` if no metric has a value.
     """
     if not any(_list_results(entry) for entry in evaluated):
         raise UsageError("no metric has a value; a model card needs one")
@@ -44,7 +44,7 @@ def render_card(evaluated: Sequence[Evaluated]) -> str:
     return "\n".join(
         [
             f"---\n{front}---\n",
-            "## How steady it is\n",
+            "## Steadiness\n",
             "| model | data | metric | value | 95 % interval | n |",
             "|---|---|---|---|---|---|",
             *(f"| {' | '.join(map(_escape, row))} |" for row in rows),
@@ -73,7 +73,7 @@ def _list_results(entry: Evaluated) -> list[Result]:
 
 
 def _name(result: Result) -> str:
-    """The metric with its interval and n, as the index has no other place for them."""
+    """The metric with its interval and n, because the index has no field for them."""
     known = [f"n = {result.n:,}"]
     if result.low is not None or result.high is not None:
         known.insert(0, f"95 % interval {interval_of(result)}")
@@ -100,7 +100,7 @@ def _list_rows(entry: Evaluated) -> list[tuple[str, ...]]:
 
 
 def _list_notes(entry: Evaluated) -> list[str]:
-    """What the numbers are of and what they leave out, each once."""
+    """Notes on the numbers and on samples left out, each once."""
     predictions = entry.predictions
     notes = dict.fromkeys(note for result in _list_results(entry) for note in result.notes)
     every = [*_describe_sweep(predictions.sweep.get("levels", {})), *notes]
@@ -108,7 +108,7 @@ def _list_notes(entry: Evaluated) -> list[str]:
 
 
 def _describe_sweep(levels: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """How images were degraded, a text for operators with the same levels."""
+    """How images were degraded: one text for operators with the same levels."""
     operators: dict[tuple[int, ...], list[str]] = {}
     for operator, steps in levels.items():
         operators.setdefault(tuple(step for step in steps if step), []).append(operator)

@@ -1,4 +1,4 @@
-"""Boxes drawn upon pictures, and maps laid over them."""
+"""Draws boxes and attribution maps on pictures."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,15 +12,15 @@ from steadyeye.core.report_types import Heat, Mark
 from steadyeye.core.types import Image
 
 COLOURS = {"truth": (255, 255, 255), "right": (0, 158, 115), "wrong": (213, 94, 0)}
-"""Of boxes: Okabe and Ito's green and vermilion; boxes that are wrong are dashed too."""
+"""Colours of boxes: Okabe and Ito's green and vermilion; wrong boxes are dashed too."""
 INK = (0, 0, 0)
-"""Of letters on a ground of the box's colour: a contrast of 5 : 1 at least."""
+"""Colour of letters on the box's colour: a contrast of at least 5 : 1."""
 DARK = (20, 20, 20)
 LONGEST = 480
 """Pixels of the longer side of a picture in a report."""
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 LETTERS = 0.65
-"""Of OpenCV's font, in a picture 480 pixels long: capitals of 14 pixels, of 10 on a phone."""
+"""Scale of OpenCV's font in a picture 480 pixels long: capitals of 14 pixels, 10 on a phone."""
 DASH = 9
 """Length of a dash in a picture 480 pixels long; the gap after it is two thirds as long."""
 
@@ -30,7 +30,7 @@ Rectangle: TypeAlias = tuple[int, int, int, int]
 def draw_marks(image: Image, marks: Sequence[Mark]) -> Image:
     """A copy of the image, (h, w, 3) uint8 RGB, with its marks; the image itself without any.
 
-    Labels stand on a ground of their box's colour, inside the image, none over another one as long
+    Labels have their box's colour as background, stay inside the image, and do not overlap as long
     as there is room.
     """
     if not marks:
@@ -56,9 +56,9 @@ def draw_marks(image: Image, marks: Sequence[Mark]) -> Image:
 
 
 def enlarge(image: Image, marks: Sequence[Mark]) -> tuple[Image, tuple[Mark, ...]]:
-    """An image and its marks, enlarged to `LONGEST` where it is smaller and has any marks.
+    """An image and its marks, enlarged to `LONGEST` if it is smaller and has marks.
 
-    A label is as high on every picture: on a small image it would cover what it names.
+    Labels have the same height on every picture: on a small image they would cover the objects.
     """
     scale = LONGEST / max(image.shape[:2])
     if not marks or scale <= 1:
@@ -70,10 +70,10 @@ def enlarge(image: Image, marks: Sequence[Mark]) -> tuple[Image, tuple[Mark, ...
 
 
 def label_places(shape: tuple[int, int], marks: Sequence[Mark], unit: float) -> list[Rectangle]:
-    """Where the labels of marks stand, x0 y0 x1 y1 in pixels of an image of `shape`, h w.
+    """The places of labels, x0 y0 x1 y1 in pixels of an image of `shape`, h w.
 
-    Above the upper left corner of their boxes, shifted into the image, and down past those that
-    stand there already.
+    Above the upper left corner of their boxes, shifted into the image, and down below earlier
+    labels.
     """
     height, width = shape
     places: list[Rectangle] = []
@@ -96,7 +96,7 @@ def _overlap(first: Rectangle, other: Rectangle) -> bool:
 
 
 def _strokes(box: Rectangle, dash: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """The lines of a rectangle from end to end: its sides; their dashes where `dash` is not 0."""
+    """The lines of a rectangle: its sides, or their dashes if `dash` is not 0."""
     x0, y0, x1, y1 = box
     for (ax, ay), (bx, by) in pairwise([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]):
         length = max(abs(bx - ax), abs(by - ay))
@@ -112,8 +112,8 @@ def _strokes(box: Rectangle, dash: int) -> Iterator[tuple[tuple[int, int], tuple
 def draw_heat(image: Image, heat: Heat | None) -> Image:
     """The image in dim grey under the colours of a map; the image itself without one.
 
-    From nothing, which stays grey, over violet and orange to light yellow: OpenCV's inferno, whose
-    lightness rises evenly, so that it is read without telling red from green.
+    From grey for 0 over violet and orange to light yellow: OpenCV's inferno, whose lightness rises
+    evenly, so that it is readable without red-green vision.
     """
     if heat is None:
         return image

@@ -1,4 +1,4 @@
-"""The pictures and films of a report: made while the data is there, kept in the run's folder."""
+"""The pictures and films of a report, made from the data and stored in the run's folder."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,17 +18,17 @@ from steadyeye.report.render import sprites
 from steadyeye.report.render.sprites import FILM_BYTES, films, key
 
 SMALL: Mapping[str, int] = {"longest": 64, "quality": 70}
-"""How a thumbnail is kept: some 2 kB, so that a page can hold hundreds."""
+"""Size and quality of a thumbnail: about 2 kB, so that a page can hold hundreds."""
 
 Take = Callable[[Image], None]
-"""What is done with an image once it is decoded."""
+"""A function that receives a decoded image."""
 
 
 @dataclass
 class _Reel:
-    """A film that is written when its last frame is there.
+    """A film that is written after its last frame.
 
-    `pixels`: of a tile. `frames`: how many there are. `most`: bytes of the film.
+    `pixels`: of a tile. `frames`: their number. `most`: bytes of the film.
     """
 
     path: Place
@@ -39,7 +39,7 @@ class _Reel:
     shape: tuple[int, int] | None = None
 
     def add(self, place: int, image: Image) -> None:
-        """Takes the image of a frame. Frames of several sizes make no film."""
+        """Adds the image of a frame. Frames of different sizes make no film."""
         self.shape = self.shape or (image.shape[0], image.shape[1])
         if self.shape != image.shape[:2]:
             return
@@ -55,10 +55,10 @@ def store(
     tables: Sequence[Predictions],
     sections: Sequence[Section],
 ) -> None:
-    """Keeps the pictures and films that sections of a run's report show, those not kept yet.
+    """Stores the pictures and films of a run's report that are not stored yet.
 
-    `tables`: the predictions they are about. Every image is decoded once, those of a video in their
-    order. What cannot be decoded is left out; the report says so.
+    `tables`: their predictions. Every image is decoded once, those of a video in order. Images that
+    cannot be decoded are left out; the report says so.
     """
     by_mark = {source.fingerprint: source for source in sources}
     for table in _distinct(tables):
@@ -71,7 +71,7 @@ def store(
 
 
 def _distinct(tables: Sequence[Predictions]) -> Iterator[Predictions]:
-    """One table of each data, and every search: each looks at images of its own."""
+    """One table per data set, and every search, because each search has its own images."""
     last = {table.data: table for table in tables}
     for table in tables:
         if last[table.data] is table or _is_searched(table):
@@ -83,7 +83,7 @@ def _is_searched(table: Predictions) -> bool:
 
 
 def _source_of(table: Predictions, source: Source) -> Source:
-    """The source with the rows of a table: the rounds of a search are of more than the first."""
+    """The source with the rows of a table; the rounds of a search have more rows than the first."""
     if not _is_searched(table):
         return source
     # with what degrades images, which whoever only reads a report does without
@@ -96,12 +96,12 @@ def _source_of(table: Predictions, source: Source) -> Source:
 
 
 def stored_picture(runs: Sequence[Place], mark: str, picture: Picture) -> bytes | None:
-    """The JPEG of a picture of the source with the fingerprint `mark`; None where none is kept."""
+    """The stored JPEG of a picture of the source with the fingerprint `mark`, or None."""
     return _first(_picture(run, mark, picture) for run in runs)
 
 
 def stored_film(runs: Sequence[Place], mark: str, film: Film) -> sprites.Sprite | None:
-    """The frames of a film of the source with the fingerprint `mark`; None where none is kept."""
+    """The stored frames of a film of the source with the fingerprint `mark`, or None."""
     data = _first(_film(run, mark, film) for run in runs)
     return None if data is None else sprites.unpack(data)
 
@@ -109,7 +109,7 @@ def stored_film(runs: Sequence[Place], mark: str, film: Film) -> sprites.Sprite 
 def _stills(
     run: Place, table: Predictions, sections: Sequence[Section]
 ) -> Iterator[tuple[str, Take]]:
-    """The samples of pictures that are not kept, and what writes them."""
+    """The samples of pictures that are not stored yet, and functions that write them."""
     for picture in dict.fromkeys(_pictures(sections, table.data)):
         path = _picture(run, table.fingerprint, picture)
         if not path.is_file():
@@ -137,7 +137,7 @@ def _write(path: Place, picture: Picture, image: Image) -> None:
 def _reels(
     run: Place, table: Predictions, sections: Sequence[Section]
 ) -> Iterator[tuple[str, Take]]:
-    """The samples of films that are not kept, and what takes their images.
+    """The samples of films that are not stored yet, and functions that receive their images.
 
     All films of a report share `FILM_BYTES` by their frames.
     """
@@ -153,7 +153,7 @@ def _reels(
 
 
 def _decode(table: Predictions, source: Source, needed: Sequence[tuple[str, Take]]) -> None:
-    """Decodes every sample that is wanted once and hands it on."""
+    """Decodes every requested sample once and passes it to its functions."""
     # rows of the source: those that a review left out are among them
     sealed = table if table.candidates is None else table.candidates
     row_of = {name: row for row, name in enumerate(sealed.ids.tolist())}
@@ -171,7 +171,7 @@ def _decode(table: Predictions, source: Source, needed: Sequence[tuple[str, Take
 
 
 def _in_time(table: Predictions, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The order in which a video is decoded forwards, though its sets overlap."""
+    """The order of samples in which a video is decoded forwards, although its sets overlap."""
     if not {"video", "frame"} <= set(table.tags) or "level" in table.tags:
         return np.arange(len(rows))
     _, video = np.unique(table.tags["video"][rows], return_inverse=True)
@@ -193,5 +193,5 @@ def _name(*parts: str) -> str:
 
 
 def _first(paths: Iterator[Place]) -> bytes | None:
-    """What the first of these files holds that is there."""
+    """The content of the first of these files that exists."""
     return next((path.read_bytes() for path in paths if path.is_file()), None)

@@ -1,4 +1,4 @@
-"""What a probe shows, in sentences and tables: mistakes beside the control."""
+"""The results of a probe in sentences and tables: mistakes and the control."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from steadyeye.explain.effects import ProbeEffects, difference, effects, mean
 
 @dataclass(frozen=True)
 class ProbedModel:
-    """A model with what a probe did to its detections."""
+    """A model with the changes of its detections under a probe."""
 
     predictions: Predictions
     effects: ProbeEffects
@@ -29,7 +29,7 @@ class ProbedModel:
 
 
 def measure_changes(evaluated: Sequence[Evaluated], tag: str, original: Tag) -> list[ProbedModel]:
-    """The models for which anything could be tried; `original`: the tag of images as they are."""
+    """The models with tested detections; `original`: the tag of unchanged images."""
     models = []
     for model in evaluated:
         plain = np.asarray(model.predictions.tags[tag]) == original
@@ -58,9 +58,9 @@ def format_signed(gap: Interval) -> str:
 
 
 def claim(doing: str, models: Sequence[ProbedModel]) -> Claim | None:
-    """Whether mistakes change less, or more, than the control for every model, with one's numbers.
+    """The claim that mistakes change less, or more, than the control for every model.
 
-    None where that is not shown of all of them.
+    None if it is not clear for all of them. It has the numbers of one model.
     """
     gaps = [difference(item.effects) for item in models]
     by = _by(models[0]) if len(models) == 1 else ""
@@ -77,10 +77,9 @@ def claim(doing: str, models: Sequence[ProbedModel]) -> Claim | None:
 
 
 def question(doing: str, models: Sequence[ProbedModel]) -> str:
-    """The title where nothing is shown of all models: what was asked, for one model with numbers.
+    """The title without a claim: a question, for one model with its numbers.
 
-    It says where there is no control, and where the mistakes or the control are too few for an
-    interval.
+    It says if there is no control, and if the mistakes or the control are too few for an interval.
     """
     verdicts = {verdict(difference(model.effects)) for model in models}
     if verdicts == {"alone"}:
@@ -109,7 +108,7 @@ def _changes(model: ProbedModel) -> tuple[float, float]:
 def verdict(gap: Interval) -> str:
     """Whether mistakes change "less" or "more" than the control, or it is "open"; or "alone".
 
-    "few" where so few images or videos were seen that there is no interval.
+    "few" with too few images or videos for an interval.
     """
     if gap.value is None:
         return "alone"
@@ -121,7 +120,7 @@ def verdict(gap: Interval) -> str:
 
 
 def sentence(model: ProbedModel) -> str:
-    """The numbers of one model, and what they are out of."""
+    """The numbers of one model, with their n, in words."""
     effects = model.effects
     wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
     remains = mean(effects, effects.mistake, effects.confident)
@@ -162,7 +161,7 @@ def by_cause(model: ProbedModel) -> Table:
 
 
 def by_class(model: ProbedModel) -> Table:
-    """Every class of the detector: its mistakes beside its correct detections."""
+    """Every class of the detector: its mistakes and its correct detections."""
     effects, names = model.effects, model.predictions.model_classes
     body = []
     for label in order_classes(effects):

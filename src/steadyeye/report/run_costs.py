@@ -1,4 +1,4 @@
-"""What models cost to run, as far as the logs of their runs have it on record."""
+"""Inference times of models, from the logs of their runs."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +18,10 @@ Names = dict[tuple[str, str], tuple[str, str]]
 class ModelCost:
     """The time that a model took on one data set, as one run measured it.
 
-    `model`, `data`: their names, told apart as `collect` does; `mark`: the model's fingerprint.
-    `images`: how many it inferred, without those that the cache had. `infer`: seconds of inference,
-    added up over threads; `wall`: seconds that passed, None where the cache had some of the images.
-    `date`: seconds since 1970.
+    `model`, `data`: their names, made unique as in `collect`; `mark`: the model's fingerprint.
+    `images`: number of inferred images, without those from the cache. `infer`: seconds of
+    inference, summed over threads; `wall`: elapsed seconds, None if some images came from the
+    cache. `date`: seconds since 1970.
     """
 
     model: str
@@ -43,16 +43,16 @@ class ModelCost:
 
     @property
     def rate(self) -> float | None:
-        """Images per second with decoding and writing, None where it is not on record."""
+        """Images per second with decoding and writing, None if not recorded."""
         return self.images / self.wall if self.wall else None
 
 
 def read_costs(tables_by_run: Sequence[tuple[Place, Predictions]]) -> list[ModelCost]:
-    """What the logs of runs say of speed, one for each cell that a model inferred images of.
+    """The recorded times, one for each cell with inferred images.
 
-    `tables_by_run`: all cells of the runs, as `collect.tables` returns them.
-    Nothing of cells that were resumed, all of whose predictions came from the cache, whose log is
-    not there, or whose model has no fingerprint: no speed is on record for them.
+    `tables_by_run`: all cells of the runs, from `collect.tables`. Cells that were resumed, came
+    from the cache as a whole, have no log, or whose model has no fingerprint have no recorded time
+    and are left out.
     """
     names: dict[Place, Names] = {}
     for run, table in tables_by_run:
@@ -105,7 +105,7 @@ def _read_cost(
 
 
 def _read_events(run: Place) -> list[dict[str, Any]]:
-    """The lines of a run's log; none where there is no log, and without those that are damaged."""
+    """The undamaged lines of a run's log; empty without a log."""
     try:
         with (run / "log.jsonl").open("rb") as file:
             lines = file.read().splitlines()

@@ -1,7 +1,7 @@
-"""The runs below a folder, as their small records say: no shard is read and nothing computed.
+"""The runs below a folder, from their small records: no shard is read and nothing is computed.
 
-The folder may be one of a store: it is listed in one request, and the records are read anew only
-where their version there is another.
+The folder may be in a store: it is listed in one request, and only records whose version changed
+are read again.
 """
 
 import json
@@ -30,7 +30,7 @@ from steadyeye.report.render.run_list import (
 )
 
 INSIDE = ("then",)
-"""The folders within the folder of a run that hold runs of their own."""
+"""The folders inside a run that contain further runs."""
 
 TAIL = 4096  # bytes at the end of log.jsonl, in which its last line lies
 
@@ -40,35 +40,35 @@ WATCHED = (
 )
 
 MARKS = ("run.json", "candidates.json")
-"""The files that make a folder one of a run, or of what was mined of runs."""
+"""The files that identify the folder of a run or of mining."""
 
 MALFORMED = (
     *(UsageError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError),
     RecursionError,
 )
-"""What reading a file raises that is not as any version writes it."""
+"""The errors of reading a malformed file."""
 
 Stamp = tuple[tuple[str, int | str, int], ...]
 
 
 class Files(Protocol):
-    """The names and versions of what lies below a folder."""
+    """The names and versions of the files below a folder."""
 
     def runs(self) -> Iterator[Place]:
         """Every folder of a run below it, itself included."""
         ...
 
     def names(self, folder: Place) -> frozenset[str]:
-        """The names in a folder; none where it is not there."""
+        """The names in a folder; empty if it does not exist."""
         ...
 
     def stamp(self, folder: Place) -> Stamp:
-        """What changes whenever the records of a run do."""
+        """A value that changes whenever the records of a run change."""
         ...
 
 
 class RunIndex:
-    """The runs below a folder; one whose records are as they were is not read again.
+    """The runs below a folder; a run with unchanged records is not read again.
 
     Links to other folders are not followed. `root`: absolute, or the URL of a store.
     """
@@ -78,7 +78,7 @@ class RunIndex:
         self._known: dict[str, tuple[Stamp, ListedRun]] = {}
 
     def runs(self) -> tuple[ListedRun, ...]:
-        """The runs that are there now, by path. Raises `UsageError` where a store cannot tell."""
+        """The present runs, by path. Raises `UsageError` if a store cannot be listed."""
         known, files = self._known, list_files(self.root)
         self._known, new = {}, []
         for folder in files.runs():
@@ -98,17 +98,17 @@ class RunIndex:
         return tuple(self._known[path][1] for path in sorted(self._known))
 
     def stamp(self, path: str) -> Stamp:
-        """What is known of the records of a run, which changes whenever they do."""
+        """The versions of the records of a run, which change whenever the records do."""
         return list_files(self.root).stamp(self.root / path)
 
 
 def list_files(root: Place) -> Files:
-    """The files below a folder; of a store as they are now, in one request."""
+    """The files below a folder; a store is listed in one request."""
     return _Disk(root) if isinstance(root, Path) else _Store(root)
 
 
 class _Disk:
-    """The files of this machine, which are looked at when they are asked for."""
+    """Files of this machine, which are read on request."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -140,7 +140,7 @@ class _Disk:
 
 
 class _Store:
-    """The objects of a store, as one listing told them."""
+    """The objects of a store, from one listing."""
 
     def __init__(self, root: Remote) -> None:
         self.root = root
@@ -182,7 +182,7 @@ def _below(root: Place, folder: Place) -> str:
 
 
 def describe(folder: Place, path: str, files: Files) -> ListedRun:
-    """What the records of a run say; one that is damaged is told in a line, never raised."""
+    """A run by its records; damage becomes a line, never an error."""
     names = files.names(folder)
     run = ListedRun(
         path, "unknown", (), (), DAMAGED, "", _date(folder, names), "report.html" in names
@@ -203,7 +203,7 @@ def describe(folder: Place, path: str, files: Files) -> ListedRun:
 
 
 def _read_mined(folder: Place, run: ListedRun) -> ListedRun:
-    """What `steadyeye mine` wrote into a folder: of which models and data, and how much."""
+    """The result of `steadyeye mine` in a folder: its models, its data, and its size."""
     run = replace(run, kind=MINING)
     try:
         content = json.loads((folder / "candidates.json").read_bytes())
@@ -215,14 +215,14 @@ def _read_mined(folder: Place, run: ListedRun) -> ListedRun:
         return replace(run, reason="candidates.json is damaged; run `steadyeye mine` again")
     run = replace(run, models=tuple(models), data=tuple(data))
     if not run.report:
-        again = "no report yet; the same command goes on with it"
+        again = "no report yet; run the same command again to finish it"
         return replace(run, state=UNFINISHED, reason=again)
     several = "" if count == 1 else "s"
     return replace(run, state=FINISHED, reason=f"{count:,} confident mistake{several}")
 
 
 def _about(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The models and the data of a run, by the names of its cells; of a training as it was asked.
+    """The models and the data of a run, from the names of its cells; of a training from its job.
 
     A cell of a probe, `MODEL@DATA+PROBE`, is of the same data.
     """
@@ -236,7 +236,7 @@ def _about(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def _kind(record: Mapping[str, Any]) -> str:
-    """What a run is, by the command that made it."""
+    """The kind of a run, by the command that made it."""
     job = record["job"]
     if record.get("kind") == "finetune":
         return TRAINING
@@ -248,14 +248,14 @@ def _kind(record: Mapping[str, Any]) -> str:
 
 
 def _state(folder: Place, record: Mapping[str, Any], files: Files) -> tuple[str, str]:
-    """Whether a run is finished, and a line on what is to be known of that.
+    """Whether a run is finished, and a line on its state.
 
-    Raises `UsageError` where a record is damaged or a shard missing.
+    Raises `UsageError` if a record is damaged or a shard is missing.
     """
     if record.get("kind") == "finetune":
         if {"weights.pt", "model.json"} <= files.names(folder):
             return FINISHED, ""
-        return UNFINISHED, "the training is not finished; the same command goes on with it"
+        return UNFINISHED, "the training is not finished; run the same command again to finish it"
     done = total = begun = sealed = 0
     for name in record["cells"]:
         rounds = record.get("rounds", {}).get(name, [name])
@@ -269,21 +269,21 @@ def _state(folder: Place, record: Mapping[str, Any], files: Files) -> tuple[str,
     cells = len(record["cells"])
     if sealed < cells:
         later = (
-            f", {cells - begun} of {number_of(cells, 'model')} × data not begun"
+            f", {cells - begun} of {number_of(cells, 'model')} × data not started"
             if begun < cells
             else ""
         )
-        again = "the same command goes on with it"
+        again = "run the same command again to finish it"
         return UNFINISHED, f"{done:,} of {number_of(total, 'shard')}{later}; {again}"
     if not is_protected(folder / "run.json"):
-        return OLDER, "of an earlier version, whose records bear no checksum"
+        return OLDER, "written by an earlier version, whose records have no checksum"
     return FINISHED, ""
 
 
 def _shards(cell: Place, files: Files) -> tuple[int, int, bool] | None:
-    """How many shards of a cell are written, of how many, and whether it is sealed.
+    """The numbers of written and of all shards of a cell, and whether it is sealed.
 
-    None where it is not begun. Raises `UsageError` where a record is damaged or a shard missing.
+    None if it has not started. Raises `UsageError` if a record is damaged or a shard is missing.
     """
     names = files.names(cell)
     if not names:
@@ -302,14 +302,17 @@ def _shards(cell: Place, files: Files) -> tuple[int, int, bool] | None:
 
 
 def _rows(path: Place) -> tuple[tuple[RunRow, ...], str]:
-    """The numbers that a run stores, none where it stores none; and what is wrong with them."""
+    """The stored numbers of a run, possibly none, and a line on their damage."""
     try:
         content = json.loads(path.read_bytes())
         return tuple(map(_row, content["results"])), ""
     except FileNotFoundError:
         return (), ""
     except MALFORMED:
-        return (), "results.json is damaged; `steadyeye report RUN --out RUN/results.json` mends it"
+        return (
+            (),
+            "results.json is damaged; `steadyeye report RUN --out RUN/results.json` writes it",
+        )
 
 
 def _row(content: Mapping[str, Any]) -> RunRow:
@@ -329,7 +332,7 @@ def _row(content: Mapping[str, Any]) -> RunRow:
 
 
 def _finite(value: Any) -> float | None:
-    """The number, None where there is none."""
+    """The number as a finite float, or None."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
@@ -343,7 +346,7 @@ def _line(error: BaseException) -> str:
         return f"'{error.filename}' cannot be read: {error.strerror}"
     if isinstance(error, UsageError):
         return " ".join(str(error).split())
-    return f"run.json is not as any version writes it ({type(error).__name__}); {RUN}"
+    return f"run.json does not have the form of a run ({type(error).__name__}); {RUN}"
 
 
 def read_last_time(folder: Place) -> float | None:
@@ -357,9 +360,9 @@ def read_last_time(folder: Place) -> float | None:
 
 
 def _date(folder: Place, names: frozenset[str]) -> float | None:
-    """When a run last wrote to its log, else when its record was written; seconds since 1970.
+    """The time of the last line of a run's log, otherwise of its record; seconds since 1970.
 
-    None where neither is known, as of objects of a store without a log.
+    None if neither is known, for example in a store without a log.
     """
     last = read_last_time(folder)
     if last is not None:
@@ -380,5 +383,5 @@ def _of(path: Path) -> tuple[str, int, int]:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder is that of a run or of what was mined, not one with runs below it."""
+    """Whether a folder is that of a run or of mining, not one with runs below it."""
     return any((folder / name).is_file() for name in MARKS)

@@ -1,7 +1,7 @@
 """A server of this machine for the runs below a folder: the list, reports and comparisons.
 
-Nothing is written below the folder: what is made on demand lies in a folder of the server's own,
-which goes with it. Only paths of the list are served, to those who ask by the name of this machine.
+Nothing is written below the folder: reports made on demand are in a temporary folder of the server.
+Only paths of the list are served, and only requests with a name of this machine are answered.
 """
 
 import hashlib
@@ -29,14 +29,14 @@ from steadyeye.report.run_index import RunIndex
 ADDRESS = "127.0.0.1"
 PORT = 8420
 NAMES = (ADDRESS, "localhost")
-"""What the server may be called: a page of the network that names itself so gets no answer."""
+"""Host names that a request may use, against DNS rebinding."""
 
 POLICY = (
     "default-src 'none'; img-src data: blob:; media-src data: blob:; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline' 'unsafe-eval'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-"""A page may run its own scripts and ask for nothing, so that no report reads another."""
+"""A page may run its own scripts but make no requests, so that no report reads another."""
 
 SECURITY = {
     "Content-Security-Policy": POLICY,
@@ -48,7 +48,7 @@ SECURITY = {
 
 
 class RunServer(ThreadingHTTPServer):
-    """Serves the runs below a folder at a port of this machine; 0: one that is free."""
+    """Serves the runs below a folder at a port of this machine; 0: a free port."""
 
     daemon_threads = True
 
@@ -71,9 +71,9 @@ class RunServer(ThreadingHTTPServer):
             return self.index.runs()
 
     def report(self, path: str) -> bytes:
-        """The report of a run: the one that is there, else one made now.
+        """The report of a run: the existing one, or one made now.
 
-        Raises `UsageError` where there is no such run, or no report of it can be made.
+        Raises `UsageError` if there is no such run, or its report cannot be made.
         """
         run = self._find_run(path)
         folder = self.index.root / path
@@ -100,7 +100,7 @@ class RunServer(ThreadingHTTPServer):
         raise UsageError(f"there is no run '{path}' below '{self.index.root}'")
 
     def _make(self, paths: list[str], write: Callable[[list[Place], Path], None]) -> bytes:
-        """What `write` makes of runs, kept for as long as they are as they were."""
+        """The output of `write` for runs, reused while their records are unchanged."""
         stamps = [self.index.stamp(path) for path in paths]
         name = hashlib.sha256(repr((write.__name__, paths, stamps)).encode()).hexdigest()
         file = self._folder / f"{name}.html"
@@ -126,8 +126,8 @@ class RunServer(ThreadingHTTPServer):
 def serving(root: Place, port: int | None) -> Iterator[RunServer]:
     """A server of the runs below `root`, closed at the end of the block.
 
-    `port`: None takes `PORT`, or a free one where that is taken. Raises `UsageError` where a port
-    that was asked for is taken.
+    `port`: None means `PORT`, or a free port if that is taken. Raises `UsageError` if a requested
+    port is taken.
     """
     with temporary_folder() as folder:
         server = _bind_server(root, port, folder)
@@ -149,9 +149,11 @@ def _bind_server(root: Place, port: int | None, folder: Path) -> RunServer:
 
 
 def _inside(root: Place, path: Place) -> Place:
-    """The path, which must not lead out of `root` by a link; a store has none."""
+    """The path, which must not leave `root` through a link; a store has no links."""
     if isinstance(path, Path) and not path.resolve().is_relative_to(str(root)):
-        raise UsageError(f"'{path.name}' of this run is a link out of the folder; it is not shown")
+        raise UsageError(
+            f"'{path.name}' of this run is a link to a file outside the folder; it is not shown"
+        )
     return path
 
 
@@ -163,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answers with a page, or a line on why there is none."""
+        """Answers with a page, or with a line on why there is none."""
         if (self.headers.get("Host") or "") not in self._hosts():
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"open it by the address it printed\n")
             return
@@ -199,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the name the library calls
 
     def log_message(self, format: str, *args: object) -> None:
-        """Prints nothing: what is printed is the address."""
+        """Prints nothing: the terminal shows only the address."""
 
     def _hosts(self) -> set[str]:
         return {f"{name}:{self.server.server_port}" for name in NAMES}

@@ -1,4 +1,4 @@
-"""How much data it would take to show what this much cannot."""
+"""Estimates how much more data would make a result clear."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,10 +26,10 @@ MOST = 10_000_000
 def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
     """About how many trials or videos would show that a result is beyond `number`, in words.
 
-    Were the value the same. Of trials that stand for themselves, the least n whose Clopper–Pearson
-    interval ends there; of trials in videos, and of shares, how many videos like these Gaffke's
-    bounds would need; of anything else what the end nearer to the number, drawing closer by the
-    square root of the number of videos, would need.
+    Assumes the same value. For independent trials, the least n whose Clopper–Pearson interval ends
+    there; for trials in videos and for shares, the number of videos like these that Gaffke's bounds
+    need; for anything else, the number at which the nearer end, which approaches with the square
+    root of the number of videos, reaches it.
     """
     assert result.value is not None, "what cannot be shown has a value"
     assert result.low is not None, "and an interval"
@@ -62,9 +62,9 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
 def to_hold(gap: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
     """About how much data would show that a difference is no drop of more than `drop`, in words.
 
-    Were it the same: of trials that stand for themselves, by Tango's interval; of trials in videos,
-    and of shares, by Gaffke's bound over videos like these; of anything else, its lower end drawing
-    closer by the square root of the number of videos.
+    Assumes the same difference: for independent trials, by Tango's interval; for trials in videos
+    and for shares, by Gaffke's bound over videos like these; for anything else, by the lower end,
+    which approaches with the square root of the number of videos.
     """
     if is_at(gap.value, -drop):
         return "the drop equals the allowed maximum, so no amount of data could show it"
@@ -85,7 +85,7 @@ def to_hold(gap: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
 
 
 def _of_clusters(gains: Floats, totals: Floats, bound: float, several: int, n: int) -> str:
-    """How many videos like these, or samples of a single one, put Gaffke's bound at `bound`."""
+    """Number of videos like these, or samples of one video, for Gaffke's bound to be `bound`."""
     units = len(totals)
     needed = _least(lambda many: lower_bound(gains, totals, many / units) >= bound)
     if several == 1:
@@ -110,7 +110,7 @@ def _describe_needed(needed: int, noun: str, n: int, one_video: bool) -> str:
 
 
 def _clopper_pearson(value: float, number: float) -> int:
-    """The least n at which a share's interval lies beyond `number`; `MOST` + 1 where none does."""
+    """The least n at which a share's interval is beyond `number`; `MOST` + 1 if there is none."""
     tail = (1 - LEVEL) / 2
 
     def excludes(n: int) -> bool:

@@ -1,4 +1,4 @@
-"""The sections of a report: what every analysis says of the models on each source."""
+"""The sections of a report: the output of every analysis for the models on each source."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,12 +17,11 @@ from steadyeye.runner.validate import declared_readable
 def sections(
     evaluated: Sequence[Evaluated], analyses: Sequence[str] = (), more: Sequence[str] = ()
 ) -> tuple[Section, ...]:
-    """What the analyses have to say of the models on each source.
+    """The sections of the analyses for the models on each source.
 
     `analyses`: the only ones, names or specs with arguments; the default ones if empty. `more`:
-    further ones. One that nobody named and whose packages are not installed is left out: see
-    `analyses_not_installed`. Raises `UsageError` for one of `more` that no data has the columns
-    for.
+    further ones. A default analysis whose packages are not installed is left out: see
+    `analyses_not_installed`. Raises `UsageError` for one of `more` whose columns no data has.
     """
     by_data = _by_data(evaluated)
     several = len({data for data, *_ in by_data}) > 1
@@ -45,7 +44,7 @@ def sections(
 
 
 def analyses_not_installed(evaluated: Sequence[Evaluated]) -> str:
-    """One line on the analyses that the data allows and whose packages are missing; "": none."""
+    """One line on the analyses that the data allow and whose packages are missing, or ""."""
     names = {name for models in _by_data(evaluated).values() for name in _readable_analyses(models)}
     declared = [plugins.declaration("analyses", name) for name in sorted(names)]
     lacking = [item for item in declared if item.missing_packages]
@@ -60,7 +59,7 @@ def analyses_not_installed(evaluated: Sequence[Evaluated]) -> str:
 
 
 def _by_data(evaluated: Sequence[Evaluated]) -> Mapping[tuple[str, ...], list[Evaluated]]:
-    """The models on each source, each with what it said of the other sources."""
+    """The models on each source, each with its predictions on the other sources."""
     by_data: dict[tuple[str, ...], list[Evaluated]] = {}
     for model in evaluated:
         complete = replace(model, other_datasets=_other_datasets(model, evaluated))
@@ -71,7 +70,7 @@ def _by_data(evaluated: Sequence[Evaluated]) -> Mapping[tuple[str, ...], list[Ev
 def _readable_analyses(models: Sequence[Evaluated], names: Sequence[str] = ANALYSES) -> list[str]:
     """Those of the analyses that the columns of the models allow, each once.
 
-    In the words they were named with.
+    Under the names that the user gave.
     """
     columns = tuple(set.intersection(*(set(model.predictions.columns) for model in models)))
     every = dict.fromkeys(names)
@@ -79,7 +78,7 @@ def _readable_analyses(models: Sequence[Evaluated], names: Sequence[str] = ANALY
 
 
 def _other_datasets(model: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predictions, ...]:
-    """What the same model said of other data; of a probe, what its detector said of the data."""
+    """The model's predictions on other data; for a probe, its detector's on the data."""
     own = model.predictions
     if own.probe:
         base = (own.probe["model"], own.probe["data"]["fingerprint"])
@@ -94,7 +93,7 @@ def _other_datasets(model: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[P
 
 
 def _about(table: Predictions) -> tuple[str, ...]:
-    """What is said of together: models on the same data, or the same probe of the same data."""
+    """The key of a group: models on the same data, or the same probe of the same data."""
     if not table.probe:
         return (table.data,)
     data = table.probe["data"]

@@ -1,4 +1,4 @@
-"""What neighbours take away from a model on a part of the data."""
+"""Accuracy, pm-k and drop on parts of the data."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -41,13 +41,13 @@ class Loss:
 
 
 def distance(model: Evaluated, sets: PmSets) -> int:
-    """The k that the run asked for, or the largest in the data."""
+    """The k of the run's metrics, or the largest in the data."""
     result = find(model.results, "pm_k")
     return farthest(sets, read_k(result) if result else None)
 
 
 def loss(model: str, part: str, sets: PmSets, k: int) -> Loss:
-    """The loss over some sets; the drop is a share itself and has a share's interval."""
+    """The numbers over some sets; the drop is a share and has the interval of a share."""
     return Loss(
         model,
         part,
@@ -59,10 +59,10 @@ def loss(model: str, part: str, sets: PmSets, k: int) -> Loss:
 
 @dataclass(frozen=True)
 class PublishedLosses:
-    """The losses of a published table of percentages.
+    """The numbers of a published table of percentages.
 
-    `part`: the column that holds the part, `parts`: what ours is called; `n`: the column of the
-    number of anchors, '' where it is not printed. `source`: what a caption says of them.
+    `part`: the column of the part, `parts`: our names for them; `n`: the column of the number of
+    anchors, '' if it is not printed. `source`: the sentence on them in a caption.
     """
 
     path: Path
@@ -73,7 +73,7 @@ class PublishedLosses:
 
     @cached_property
     def losses(self) -> tuple[Loss, ...]:
-        """The losses in the order of the table.
+        """The numbers in the order of the table.
 
         The drop is the difference of the printed accuracies: a printed drop may be off by a
         rounding.
@@ -110,10 +110,11 @@ def show_losses(
     name: str,
     texts: tuple[str, str],
 ) -> tuple[Figure, Table]:
-    """The figure `name` and the table of losses, with the published ones where these may be shown.
+    """The figure `name` and the table of numbers, with published ones if these apply.
 
-    `model`: the one whose data and k the published have to fit. `texts`: the caption of the figure,
-    which goes on with the source or says why there is none, and the first heading of the table.
+    `model`: the model whose data and k the published numbers must match. `texts`: the caption of
+    the figure, to which the source or the reason for its absence is added, and the first heading of
+    the table.
     """
     caption, heading = texts
     why = why_not(model.predictions, distance(model, pm_sets(model.predictions)))
@@ -127,7 +128,7 @@ ENDS = ("accuracy", "pm-k")
 
 
 def table(losses: Sequence[Loss], part: str) -> Table:
-    """All losses, those of a part together; `part` is the name of the first column."""
+    """All numbers, grouped by part; `part` is the name of the first column."""
     parts = list(dict.fromkeys(loss.part for loss in losses))
     body = tuple(
         (
@@ -145,13 +146,13 @@ def table(losses: Sequence[Loss], part: str) -> Table:
 
 
 def cell(estimate: Interval) -> str:
-    """A share, with its interval where it has one."""
+    """A share, with its interval if it has one."""
     share = percent(estimate.value)
     return share if estimate.low is None else f"{share} ({interval(estimate.low, estimate.high)})"
 
 
 def _drop(drop: Interval) -> str:
-    """A drop in percentage points, with its interval where it has one."""
+    """A drop in percentage points, with its interval if it has one."""
     value = format_unsigned_points(drop.value)
     return (
         value
@@ -161,7 +162,7 @@ def _drop(drop: Interval) -> str:
 
 
 def figure(name: str, losses: Sequence[Loss], caption: str) -> Figure:
-    """Bars from pm-k to accuracy, one a part and model; published ones in muted colours."""
+    """Bars from pm-k to accuracy, one per part and model; published ones in muted colours."""
     accuracies = {loss.model: loss.original.value for loss in losses if not loss.published}
     models = choose_drawn(accuracies)
     others = list(dict.fromkeys(loss.model for loss in losses if loss.published))

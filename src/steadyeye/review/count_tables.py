@@ -1,8 +1,8 @@
-"""The tables of what is counted in a review, and the triggers of the database that keep them.
+"""The tables of counts of a review, and the database triggers that update them.
 
-A count is the sum of the rows of its group. A change adds rows, in its own transaction, and never
-alters one: in PostgreSQL, too, nobody waits for the counts of another. `compact_counts` of
-`review/protocol/counts.py` adds rows of a group up.
+A count is the sum of the rows of its group. A change adds rows in its own transaction and never
+alters a row, so that no transaction waits for the counts of another, in PostgreSQL too.
+`compact_counts` of `review/protocol/counts.py` merges the rows of a group.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sqlalchemy import DDL, Boolean, Column, Integer, MetaData, String, Table, event
 
 ITEM_KEYS = ("stage", "state", "known", "parent", "verdict", "reason", "changed", "free")
-"""What items are counted by, see `items`; `known`: its answer is."""
+"""The columns by which items are counted, see `items`; `known`: its answer is known."""
 
 _PACE = (
     "CASE WHEN NEW.seconds <= 0 THEN 0 WHEN NEW.seconds < 0.1 THEN 1 "
@@ -23,8 +23,8 @@ def add_count_tables(metadata: MetaData) -> tuple[Table, Table, Table]:
     """The tables `item_counts`, `reviewer_counts` and `pace_counts`, added to the metadata.
 
     `reviewer_counts`: items of a reviewer; `what`: given to them, answered, or free for others too.
-    `pace_counts`: decisions of a kind, by the tenths of a second that they took: whole seconds
-    from ten on, 0 where it is not known.
+    `pace_counts`: decisions of a kind by duration in tenths of a second, from ten seconds on in
+    whole seconds; 0 if the duration is not known.
     """
     item_counts = Table(
         "item_counts",
@@ -58,7 +58,7 @@ def add_count_tables(metadata: MetaData) -> tuple[Table, Table, Table]:
 
 
 def add_count_triggers(items: Table, assignments: Table, decisions: Table) -> None:
-    """Has the database count whatever is changed in these tables, whoever changes it."""
+    """Adds triggers, so that the database counts every change of these tables."""
     _run_after_create(items, "sqlite", _SQLITE_ITEMS)
     _run_after_create(items, "postgresql", _POSTGRES_ITEMS)
     _run_after_create(assignments, "sqlite", _SQLITE_ASSIGNMENTS)
@@ -96,12 +96,12 @@ _COLUMNS = ", ".join(ITEM_KEYS)
 
 
 def _name_keys(row: str) -> str:
-    """The columns that items are counted by, of a row of a trigger."""
+    """The columns by which items are counted, for a row of a trigger."""
     return ", ".join(f"{row}.{key}" for key in ITEM_KEYS)
 
 
 def _add_given(row: str, n: int) -> str:
-    """The statement that counts an item that is, or was, free for all to whom it was given."""
+    """The statement that counts an item as free, or not, for all reviewers who have it."""
     return (
         "INSERT INTO reviewer_counts (reviewer, stage, what, n) "  # noqa: S608  our own
         f"SELECT reviewer, {row}.stage, 'free', {n} FROM assignments "

@@ -69,10 +69,10 @@ reviewers = Table(
     Column("gold_right", Integer, nullable=False, default=0),
     Column("gold_asked", Integer, nullable=False, default=0),
 )
-"""`link`: from which, with the key beside the database, the token of the private link is made.
-`token_hash`: the token's SHA-256; the token itself is kept nowhere. Both None: the link was
-revoked. `paused`: why they are shown nothing more; empty: they are not paused. `gold_right`,
-`gold_asked`: their answers to gold questions that stand."""
+"""`link`: the nonce from which, with the key next to the database, the token of the private link is
+made. `token_hash`: SHA-256 of the token; the token itself is not stored. Both are None if the link
+was revoked. `paused`: why the reviewer gets no more items; empty if they are not paused.
+`gold_right`, `gold_asked`: their standing answers to gold questions."""
 
 sessions = Table(
     "sessions",
@@ -82,8 +82,10 @@ sessions = Table(
     Column("made_at", Float, nullable=False),
     Column("seen_at", Float, nullable=False),
 )
-"""Browsers that are signed in. `hash`: SHA-256 of what their cookie holds. `seen_at`: when a
-request was noted last."""
+"""Browsers that are signed in.
+
+`hash`: SHA-256 of the content of their cookie. `seen_at`: time of the last request that was
+recorded."""
 
 items = Table(
     "items",
@@ -121,19 +123,20 @@ items = Table(
     Index("items_of_block", "block", "stage", "state"),
     Index("items_of_sequence", "stage", "sequence"),
 )
-"""What is asked. `unit`: the anchor or image an item belongs to. `position`: the random order in
-which items are served. `needed`: votes. `assigned`, `decided`: reviewers it was given to, and
-those who answered. `state`: waiting, open, done, or withdrawn; where pairs are spared also mirrored
-(the same two frames are asked the other way round), implied (surely similar), beyond (hardly
-similar, left out), and bulk (accepted after an audit). `gold`: the known answer of a gold question.
-`not_for`: a reviewer who must not answer it. `block`: the items that are forecast together; None:
-none is spared. `sequence`: the video whose frames are asked in order; None: it is of none.
+"""The questions of a review.
 
-What the votes make of it is written with them, see `review/protocol/counts.py`. `verdict`:
-accepted, rejected, doubted, or empty while there are too few. `reason`: why it is rejected.
-`changed`: other labels were accepted than it came with. `parent`: what was decided of the anchor
-or the objects that it belongs to: accepted, rejected, or undecided. `known`: a gold question.
-`free`: others may be given it."""
+`unit`: the anchor or image an item belongs to. `position`: the random order in which items are
+served. `needed`: votes. `assigned`, `decided`: reviewers it was given to, and those who answered.
+`state`: waiting, open, done, or withdrawn; if pairs are spared also mirrored (the same two frames
+are reviewed the other way round), implied (predicted to be similar), beyond (predicted not to be
+similar, left out), and bulk (accepted after an audit). `gold`: the known answer of a gold question.
+`not_for`: a reviewer who must not answer it. `block`: the items whose similarity is predicted
+together; None if no pair is spared. `sequence`: the video whose frames are served in order; None if
+there is no video. The outcome of the votes is written with them, see `review/protocol/counts.py`.
+`verdict`: accepted, rejected, doubted, or empty while there are too few votes. `reason`: why it is
+rejected. `changed`: whether the accepted labels differ from the original ones. `parent`: the
+decision on its anchor or objects: accepted, rejected, or undecided. `known`: whether it is a gold
+question. `free`: whether it may be assigned to others."""
 
 assignments = Table(
     "assignments",
@@ -158,8 +161,10 @@ assignments = Table(
         postgresql_where=text("NOT answered"),
     ),
 )
-"""Which item was given to whom. `stage`, `position`: of the item. `released`: not answered in time,
-so that others may have it."""
+"""Which item was assigned to whom.
+
+`stage`, `position`: of the item. `released`: not answered in time, so that it may be assigned to
+others."""
 
 decisions = Table(
     "decisions",
@@ -185,9 +190,11 @@ decisions = Table(
         postgresql_where=text("comment <> ''"),
     ),
 )
-"""What was said. `key`: chosen by the client, so that a repeated request adds nothing. `kind`:
-answer, undo, or bulk. `replaces`: the decision of the same reviewer that this one takes the place
-of. `version`: of steadyeye and of the set that was shown."""
+"""The decisions.
+
+`key`: chosen by the client, so that a repeated request adds nothing. `kind`: answer, undo, or bulk.
+`replaces`: the decision of the same reviewer that this one replaces. `version`: of steadyeye and of
+the set that was shown."""
 
 # in the words of the index: a planner does not know that a parameter is empty
 COMMENTED = decisions.c.comment.op("<>", is_comparison=True)(literal_column("''"))
@@ -204,7 +211,7 @@ quiz_answers = Table(
     Column("made_at", Float, nullable=False),
     UniqueConstraint("reviewer", "item"),
 )
-"""Answers to the questions of entry quizzes, in order: no decisions, and in no count."""
+"""Answers to the questions of entry quizzes, in order; they are no decisions and not counted."""
 
 _REFUSAL = "decisions are only ever added"
 _TRIGGERS: Mapping[str, Sequence[str]] = {
@@ -228,7 +235,7 @@ item_counts, reviewer_counts, pace_counts = add_count_tables(metadata)
 add_count_triggers(items, assignments, decisions)
 
 added_sets = Table("added_sets", metadata, Column("fingerprint", String(64), primary_key=True))
-"""The sets whose items are all there, with the plans of their review."""
+"""The sets whose items were all added, with the plans of their review."""
 
 shown_guidelines = Table(
     "shown_guidelines",
@@ -255,13 +262,15 @@ audits = Table(
     Column("wrong", Integer),
     Column("made_at", Float, nullable=False),
 )
-"""Random audits of what is to be accepted in bulk. `state`: open, passed, failed, or useless (it
-would ask nearly everything). `most`: the share of accepted pairs that may be wrong. `risk`: that
-more are, though it passes. `accepted`: pairs people had accepted when it was drawn. `pool`: items,
-in the order in which they are audited. `sizes`: how many by each step. `wrong`: errors found."""
+"""Random audits of bulk acceptance.
+
+`state`: open, passed, failed, or useless (it would need nearly all pairs). `most`: the share of
+accepted pairs that may be wrong. `risk`: the probability of passing although more are wrong.
+`accepted`: pairs that people had accepted when it was drawn. `pool`: items, in the order in which
+they are audited. `sizes`: sample size of each step. `wrong`: errors found."""
 
 identity = Table("identity", metadata, Column("token", String(32), primary_key=True))
-"""One row: a random token, by which this database is told from another one in its place."""
+"""One row with a random token, which identifies this database."""
 
 CONNECTION = {
     # a plan made while the tables were empty reads them whole for ever after
@@ -279,7 +288,7 @@ CONNECTION = {
 def connect(url: str) -> Database:
     """The database at `sqlite:///path` or `postgresql://user@host/name`; its tables are made.
 
-    Raises `UsageError` where it cannot be reached, is damaged, of another version or another thing.
+    Raises `UsageError` if it cannot be reached, is damaged, has another version or is no review.
     """
     url = url.replace("postgresql://", "postgresql+psycopg://", 1)
     try:
@@ -324,7 +333,7 @@ def _make_engine(place: URL, path: Path | None) -> Engine:
 
 
 def _set_waits(connection: Any, _: Any) -> None:
-    """Lets PostgreSQL wait for a lock as long as SQLite, and notice within a minute that we died.
+    """Lets PostgreSQL wait for a lock as long as SQLite, and detect a dead client within a minute.
 
     Without that a connection cut in the middle keeps its locks for hours.
     """
@@ -337,7 +346,7 @@ def _set_waits(connection: Any, _: Any) -> None:
 
 
 def _prepare_tables(connection: Connection, shown_url: str) -> str:
-    """The token of a database that has our tables; an empty one is given them.
+    """The token of a database with our tables, which are created in an empty one.
 
     Raises `UsageError` for a database of another version, or of something else.
     """
@@ -362,7 +371,7 @@ def _prepare_tables(connection: Connection, shown_url: str) -> str:
 
 
 def _find_missing_column(connection: Connection, present: Collection[str]) -> str | None:
-    """The first column, as `table.column`, that the database lacks; None: it has them all.
+    """The first column that the database lacks, as `table.column`; None if it lacks none.
 
     `present`: its tables.
     """

@@ -32,10 +32,10 @@ Inode: TypeAlias = tuple[int, int] | None
 
 
 class UnavailableError(UsageError):
-    """The database cannot be read or written now; the same request is to be sent again.
+    """The database cannot be read or written now; the client must send the same request again.
 
-    Whether what it asked for was stored is not known: its key tells the next time. `cause`: what
-    the database itself said.
+    Whether the request was stored is not known; its key shows this the next time. `cause`: the
+    message of the database.
     """
 
     def __init__(self, reason: str, cause: str = "") -> None:
@@ -51,7 +51,7 @@ INTERRUPTED = "the database was interrupted"
 
 FAILURES = (DBAPIError, TimeoutError, PendingRollbackError, ResourceClosedError, sqlite3.Error)
 OWN_FAILURES = (IntegrityError, DataError)
-"""Those that undo the statements of one writer, and leave the transaction of all as it was."""
+"""Errors that undo the statements of one writer only, not those of the whole transaction."""
 
 DAMAGED = "the database is damaged; the admin must put a copy of it back"
 REASONS = {
@@ -67,11 +67,11 @@ REASONS = {
     "53100": "the disk of the database is full",
     "25006": "the database is read-only",
 }
-"""SQLite's primary result code or PostgreSQL's SQLSTATE → what is the matter."""
+"""SQLite's primary result code or PostgreSQL's SQLSTATE → reason."""
 
 
 def describe_failure(error: BaseException) -> tuple[str, str]:
-    """What is the matter with a database, for everybody; and what it said itself, in one line."""
+    """The reason of a database failure for everybody, and the database's own one-line message."""
     chain: list[BaseException] = []
     current: BaseException | None = error
     while current is not None:
@@ -90,7 +90,7 @@ def describe_failure(error: BaseException) -> tuple[str, str]:
 
 
 def read_json(text: str) -> Any:
-    """A value that is stored as JSON; raises `UnavailableError` for what is none."""
+    """A value that is stored as JSON; raises `UnavailableError` for invalid JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -100,8 +100,8 @@ def read_json(text: str) -> Any:
 def check_pages(connection: Connection) -> None:
     """Reads an SQLite file once, so that damage is found before anything is read or written.
 
-    Raises `sqlite3.DatabaseError` for pages that do not belong together, and for rows that lack
-    what every row has. PostgreSQL, whose server minds its pages, is left alone.
+    Raises `sqlite3.DatabaseError` for inconsistent pages, and for rows that lack required values.
+    PostgreSQL is not checked, because its server checks its pages.
     """
     if connection.dialect.name == "sqlite":
         answer = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
@@ -112,10 +112,10 @@ def check_pages(connection: Connection) -> None:
 
 
 def describe_place(url: URL, reason: str, detail: str) -> str:
-    """A database and what is the matter with it, for whoever runs it."""
+    """A database and the reason of its failure, for the person who runs it."""
     address = url.render_as_string(hide_password=True)
     more = f" ({detail})" if detail else ""
-    return f"the database '{address}': {reason}{more}; mend that and run the same command again"
+    return f"the database '{address}': {reason}{more}; correct that and run the same command again"
 
 
 def _first_line(error: BaseException) -> str:
@@ -124,9 +124,9 @@ def _first_line(error: BaseException) -> str:
 
 @contextmanager
 def explain_failures() -> Iterator[None]:
-    """Raises what goes wrong in a database as `UnavailableError`; what it cannot hold as another.
+    """Raises failures of a database as `UnavailableError`, invalid values as `UsageError`.
 
-    The other is `UsageError`: sent again, it fails again.
+    A request with a value that the database cannot hold fails again when it is sent again.
     """
     try:
         yield
@@ -140,14 +140,14 @@ NUMBER_AT = 68  # of `application_id`, SQLite's file format, Section 1.3
 
 
 def begin_file(path: Path) -> None:
-    """Makes an SQLite file that is not there, with a random number that tells it from others."""
+    """Creates a missing SQLite file, with a random number that identifies it."""
     if not path.exists() or not path.stat().st_size:
         with closing(sqlite3.connect(path, timeout=WAIT)) as file:
             file.execute(f"PRAGMA application_id = {secrets.randbits(31)}")
 
 
 class DatabaseFile:
-    """An SQLite file, as it is when it is opened; another file in its place is told from it."""
+    """The identity of an SQLite file when it is opened, which detects another file in its place."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -157,14 +157,16 @@ class DatabaseFile:
         self.state = self._read_state()
 
     def check(self) -> None:
-        """Raises `UnavailableError` where it, or the log beside it, was deleted or replaced."""
+        """Raises `UnavailableError` if the file or its log was deleted or replaced."""
         if self._read_state() != self.state:
-            raise UnavailableError(MOVED, f"'{self.path}' is not the file of the start any more")
+            raise UnavailableError(
+                MOVED, f"'{self.path}' is no longer the file that the server opened"
+            )
 
     def _read_state(self) -> tuple[Inode, Inode, bytes]:
         """The inodes of the file and its log, and the random number that the file begins with.
 
-        Who copies another file over it leaves the inode as it was.
+        Copying another file over it does not change the inode.
         """
         log = self.path.with_name(f"{self.path.name}-wal")
         number = os.pread(self.descriptor, 4, NUMBER_AT)
@@ -181,7 +183,7 @@ def _find_inode(path: Path) -> Inode:
 
 
 def read_token(connection: Connection) -> str | None:
-    """The random token by which a database is told from another one of the same name."""
+    """The random token that distinguishes a database from others of the same name."""
     return connection.exec_driver_sql("SELECT token FROM identity").scalar()
 
 
@@ -189,9 +191,9 @@ def read_token(connection: Connection) -> str | None:
 class Database:
     """A database that is open: transactions that read, and transactions that write.
 
-    SQLite has one writer at a time. Those of this process wait for their `turn`, which is fairer
-    and faster than polling for its lock; and what is `waiting` meanwhile is written together, so
-    that many share one wait for the disk. `token`, and for SQLite the `file`: which database it is;
+    SQLite has one writer at a time. Writers of this process wait for their `turn`, which is fairer
+    and faster than polling for its lock; all work that is `waiting` meanwhile is written together,
+    so that many share one disk flush. `token`, and for SQLite the `file`, identify the database;
     another one in its place is neither read nor written.
     """
 
@@ -202,10 +204,10 @@ class Database:
     waiting: "SimpleQueue[_Work[Any]]" = field(default_factory=SimpleQueue)
 
     def write(self, work: Callable[[Connection], Out]) -> Out:
-        """What `work` returns, once all it wrote is committed and on disk.
+        """The result of `work`, once its writes are committed and on disk.
 
-        What it raises undoes its own writes only. Raises `UnavailableError` where it cannot be
-        known to be stored; it is never stored after that.
+        An error in it undoes its own writes only. Raises `UnavailableError` if it is not known to
+        be stored; it is never stored after that.
         """
         if self.file is None:
             with self.writing() as connection:
@@ -218,7 +220,7 @@ class Database:
         return mine.result()
 
     def _write_all(self) -> None:
-        """Writes everything that waits, in one transaction; the caller has the turn."""
+        """Writes all waiting work in one transaction; the caller has the turn."""
         # taken out before the transaction begins, so that a failure to begin reaches them too
         batch = self._take_waiting()
         failure: Exception | None = UnavailableError(INTERRUPTED)
@@ -254,7 +256,7 @@ class Database:
 
     @contextmanager
     def name_failures(self) -> Iterator[None]:
-        """A block in which `UnavailableError` becomes `UsageError` for who may know the place."""
+        """A block in which `UnavailableError` becomes a `UsageError` that names the database."""
         try:
             yield
         except UnavailableError as error:
@@ -288,7 +290,7 @@ class _Work(Generic[Out]):
     error: Exception | None = None
 
     def run(self, connection: Connection) -> None:
-        """Runs it in a transaction of others; raises what may have undone theirs too."""
+        """Runs the work in a shared transaction; raises errors that may have undone all of it."""
         try:
             with explain_failures(), connection.begin_nested():
                 self.value = self.work(connection)
@@ -300,11 +302,11 @@ class _Work(Generic[Out]):
             self.error = error
 
     def finish(self, failure: Exception | None) -> None:
-        """Notes that the transaction ended; `failure`: why nothing of it is known to be stored."""
+        """Marks the transaction as ended; `failure`: why it is not known to be stored."""
         self.error, self.done = failure or self.error, True
 
     def result(self) -> Out:
-        """What it returned; raises what it raised."""
+        """The return value of the work; raises its error."""
         if self.error is not None:
             raise self.error
         return self.value  # type: ignore[return-value]

@@ -191,8 +191,8 @@ class Cluster:
             raise UsageError("ray(cpus=0, gpus=0): an actor needs a part of a CPU or of a GPU")
         if self.least < 1 or (self.most and self.most < self.least):
             raise UsageError(
-                f"ray(least={self.least}, most={self.most}): at least one actor, and no fewer at "
-                "most than at least"
+                f"ray(least={self.least}, most={self.most}): give least of 1 or more, and most "
+                "of no less than least"
             )
 
     @property
@@ -252,5 +252,5 @@ def read_engine(engine: str, address: str = "") -> RemoteEngine | None:
     if spec.name == "ray":
         return Cluster(**{**spec.kwargs, **({"address": address} if address else {})})
     if address:
-        raise UsageError(f"--address {address} is of a cluster; add --engine ray")
+        raise UsageError(f"--address {address} is for a Ray cluster; add --engine ray")
     return Processes(**spec.kwargs) if spec.kwargs else None

@@ -48,7 +48,7 @@ def name_arguments(
     if len(arguments) > len(names):
         raise UsageError(
             f"{metric} takes {number_of(len(names), 'argument')} ({', '.join(names) or 'none'}), "
-            f"not {len(arguments)}; leave out what is too much"
+            f"not {len(arguments)}; leave out the surplus"
         )
     by_place = dict(zip(names, arguments, strict=False))
     if twice := by_place.keys() & parameters.keys():

@@ -263,7 +263,7 @@ def _class_file(path: Path, width: int | None) -> str:
         return "imagenet1k"
     if width == 1:
         raise UsageError(
-            f"'{path}' gives one number an image; give a model with one output for each class"
+            f"'{path}' gives one number per image; give a model with one output for each class"
         )
     outputs = "classes" if width is None else number_of(width, "class")
     raise UsageError(
@@ -298,9 +298,9 @@ def _data_of_folder(folder: Path) -> str:
         return str(Spec("image_folder", {"root": str(folder)}))
     if _holds_images(folder):
         raise UsageError(
-            f"the folder '{folder}' holds images and no folders of them; for the frames of a video "
-            f"write \"every_frame(path='{folder}', fps=25)\" with its frames a second, for photos "
-            "put them into one folder a class"
+            f"the folder '{folder}' holds images and no folders of them; for the frames of a "
+            f"video write \"every_frame(path='{folder}', fps=25)\" with its frame rate, for "
+            "photos put them into one folder per class"
         )
     raise UsageError(f"the folder '{folder}' holds no videos and no images; check the path")
 

@@ -282,7 +282,9 @@ def _find_predictions(run: Place, source: Source) -> Predictions:
         return on_source[0]
     if on_source:
         models = list_texts([table.model for table in on_source])
-        raise UsageError(f"the baseline '{run}' has several models, {models}; give a run of one")
+        raise UsageError(
+            f"the baseline '{run}' has several models, {models}; give a run of one model"
+        )
     raise UsageError(
         f"the baseline '{run}' has no predictions of {source.name} as it is; give a run on the "
         "same data, or the model itself"

@@ -1,4 +1,4 @@
-"""What happens to an image before it is learned from: a degradation operator, or one of several.
+"""Augments training images with a degradation operator, or one of several.
 
 Streams depend on (seed, image id, operator, epoch) alone: an image comes out the same in any order,
 batch, worker or process, alone or among other operators.
@@ -33,9 +33,9 @@ RANGE = re.compile(r"\blevels\s*=\s*(\d+:\d+(?::\d+)?)")
 
 @dataclass(frozen=True)
 class Choice:
-    """What may be done to an image: an operator at one of its levels; None: nothing.
+    """A possible augmentation: an operator at one of its levels; None: no change.
 
-    `share`: how often, of all images.
+    `share`: of all images.
     """
 
     operator: Operator | None
@@ -45,7 +45,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Augmentation:
-    """An `Augment`: one of the choices, at a level drawn uniformly, anew for each epoch."""
+    """An `Augment`: one of the choices, at a uniformly random level, new in each epoch."""
 
     choices: tuple[Choice, ...]
     seed: int
@@ -56,15 +56,16 @@ class Augmentation:
         return image if operator is None else operator.start(image, Context(key))(level)
 
     def move_boxes(self, before: Boxes, size: tuple[int, int], example: str, epoch: int) -> Boxes:
-        """The true boxes of the same image, (height, width) in pixels, where they are after it.
+        """The true boxes of the image, (height, width) in pixels, after the augmentation.
 
-        What is no longer in the image is ignored (`steadyeye.degradation.operator.move_boxes`).
+        Objects that are no longer in the image are ignored
+        (`steadyeye.degradation.operator.move_boxes`).
         """
         operator, level, key = self._draw(example, epoch)
         return before if operator is None else move_boxes(operator, before, level, size, key)
 
     def check_boxes(self) -> None:
-        """Raises `UsageError` for an operator that moves boxes to where nobody says."""
+        """Raises `UsageError` for an operator that moves objects without returning their boxes."""
         for choice in self.choices:
             if choice.operator is not None:
                 move_boxes(choice.operator, PROBE, max(choice.levels), (64, 64), np.uint64(0))
@@ -87,7 +88,7 @@ class Augmentation:
         return self.choices[min(bisect_right(upto, bits / 2**64), len(upto) - 1)]
 
     def record(self) -> list[dict[str, Any]]:
-        """What is done how often, as plain values."""
+        """The choices with their shares, as plain values."""
         return [
             {
                 "operator": choice.operator.name if choice.operator else PLAIN,
@@ -99,7 +100,7 @@ class Augmentation:
 
 
 def augmentation(text: str, seed: int = 0) -> Augmentation:
-    """What a list of operators does to images: for each image and epoch one of them is drawn.
+    """The augmentation by a list of operators: for each image and epoch one of them is random.
 
     `text`: operators with their parameters and `levels`, as `jpeg(levels=0:30)` (`0:30:5`, or a
     list as `'5,10'`; all levels, 0 being the image itself, if left out); a level is drawn uniformly

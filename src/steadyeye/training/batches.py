@@ -1,4 +1,4 @@
-"""Which examples each step is given, and how they are made ready ahead of time, in threads."""
+"""The examples of each step, prepared ahead of time in threads."""
 
 import threading
 from collections import deque
@@ -24,9 +24,9 @@ MEMORY = 2**30  # bytes of fitted images that are kept
 class EpochSteps:
     """The steps of a training over `n` examples; the same for any number of threads or processes.
 
-    An epoch is a permutation cut into as few batches as hold it, as even as can be: of 33 examples
-    in batches of 32, one of 17 and one of 16. A last batch of what is left over would weigh its few
-    examples as much as all of another, and batch normalisation needs more of them than that.
+    An epoch is a permutation cut into as few batches as possible, of nearly equal sizes: 33
+    examples in batches of 32 give one of 17 and one of 16. A small last batch would weigh its few
+    examples as much as a full one, and batch normalisation needs more examples.
     """
 
     n: int
@@ -34,17 +34,17 @@ class EpochSteps:
 
     @property
     def epoch(self) -> int:
-        """Steps an epoch."""
+        """Steps per epoch."""
         return -(-self.n // self.course.batch)
 
     @property
     def total(self) -> int:
-        """Steps of the whole training, unless it is stopped early."""
+        """Steps of the whole training without early stopping."""
         return self.course.iterations or self.course.epochs * self.epoch
 
     @property
     def round(self) -> int:
-        """Steps between two judgements."""
+        """Steps between two validations."""
         if self.course.round:
             return self.course.round
         return max(1, self.total // TENTH) if self.course.iterations else self.epoch
@@ -61,7 +61,7 @@ class EpochSteps:
         ]
 
     def size(self, step: int) -> int:
-        """How many examples a step is given."""
+        """The number of examples of a step."""
         place = step % self.epoch
         return self._end(place + 1) - self._end(place)
 
@@ -71,12 +71,12 @@ class EpochSteps:
             yield step, self.batch(step)
 
     def images(self, steps: int) -> int:
-        """How many images the first `steps` steps take, each epoch's repeats counted."""
+        """The number of images of the first `steps` steps, with repeats over epochs."""
         epochs, rest = divmod(steps, self.epoch)
         return epochs * self.n + self._end(rest)
 
     def _end(self, steps: int) -> int:
-        """Where in an epoch's order its first `steps` steps end."""
+        """The end of the first `steps` steps in an epoch's order."""
         return self.n * steps // self.epoch
 
 
@@ -87,10 +87,10 @@ def _permutation(seed: int, epoch: int, n: int) -> list[int]:
 
 
 def share_batch(batch: Sequence[int], rank: int, ranks: int) -> tuple[list[int], float]:
-    """The part of a batch that one of several processes takes, and its weight.
+    """The part of a batch for one of several processes, and its weight.
 
     The mean over the processes of their weighted mean losses is the mean loss of the batch. A
-    process for which nothing is left takes the first example, with a weight of 0.
+    process without examples takes the first one, with a weight of 0.
     """
     part = list(batch[rank::ranks])
     return (part, len(part) * ranks / len(batch)) if part else ([batch[0]], 0.0)
@@ -98,11 +98,11 @@ def share_batch(batch: Sequence[int], rank: int, ranks: int) -> tuple[list[int],
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What is trained, on what, and judged by what.
+    """The task, the training data and the validation data.
 
-    `augment`: what happens to an image before it is learned from; held examples stay as they are.
-    `move`: where that puts the boxes that are learned; None: it leaves them where they are.
-    `workers`: threads that decode and prepare.
+    `augment`: the augmentation of training images; held-out images are unchanged. `move`: moves
+    training boxes with the augmentation; None: boxes do not move. `workers`: threads that decode
+    and prepare.
     """
 
     task: TrainingTask
@@ -114,10 +114,10 @@ class Lesson:
 
 
 class ImageCache:
-    """Decoded images as a task fits them, kept for the next epoch as long as there is room.
+    """Decoded and fitted images, stored for the next epoch as long as there is room.
 
-    Safe from any thread. What is kept stays: epochs go through all images, so an older one is
-    needed as soon as any.
+    Thread-safe. Stored images are never replaced: epochs go through all images, so no image is
+    needed sooner than another.
     """
 
     def __init__(self, fit: Callable[[Image], Image], room: int = MEMORY) -> None:
@@ -144,7 +144,7 @@ def read_training_batches(
     batches: Iterable[tuple[int, int, Sequence[int]]],
     batch: int,
 ) -> Generator[tuple[int, list[Any]], None, None]:
-    """Each step with what the network is given. `batches`: step, epoch and indices of examples."""
+    """Each step with the network's input. `batches`: step, epoch and indices of examples."""
 
     def prepare(job: tuple[int, int]) -> Any:
         index, epoch = job
@@ -172,7 +172,7 @@ def read_training_batches(
 def read_held_batches(
     lesson: Lesson, images: ImageCache, batch: int
 ) -> Generator[list[Any], None, None]:
-    """The held examples in their order, in batches, as the network is given them."""
+    """The held-out examples in their order, as batches of network inputs."""
 
     def prepare(example: Example) -> Any:
         return lesson.task.prepare(example, images(example))

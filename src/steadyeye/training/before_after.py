@@ -1,7 +1,7 @@
-"""A base model beside the one trained from it: on held examples, and on data of the user's choice.
+"""Compares a base model with the fine-tuned one: on held-out data, and on data of the user.
 
-The base is what the user had: the model as given, through its class map onto the classes that were
-learned. The network with a new head, with which training starts, is not the base.
+The base is the user's model, mapped by its class map to the trained classes. The network with a new
+head, with which training starts, is not the base.
 
 ::
 
@@ -49,12 +49,12 @@ ANALYSES = ("gains", "degradation_gains")
 
 @dataclass(frozen=True)
 class Measuring:
-    """On what both models are measured, and how.
+    """The data and settings with which both models are measured.
 
-    `data`: specs. `operators`: a list of operators whose sweeps are made too, `levels` of them, all
-    they have if left out. `class_map`: a file that maps the base's classes to the data's; the tuned
-    model answers in those that it was trained on. `seed`: of the operators. `batch`, `workers`,
-    `cache` as in a job.
+    `data`: specs. `operators`: a list of operators for additional sweeps; `levels`: of them, by
+    default all. `class_map`: a file that maps the base's classes to the data's; the fine-tuned
+    model has its trained classes. `seed`: of the operators. `batch`, `workers`, `cache`: as in a
+    job.
     """
 
     data: tuple[str, ...]
@@ -68,7 +68,7 @@ class Measuring:
 
 
 def check_base(base: str, how: Measuring) -> None:
-    """Raises `UsageError` where the base cannot be measured so: asked before anything is trained.
+    """Raises `UsageError` if the base cannot be measured so; called before the training.
 
     `base`: its spec.
     """
@@ -79,8 +79,8 @@ def check_base(base: str, how: Measuring) -> None:
 def measure(base: str, tuned: Place, how: Measuring, out: Place, watcher: Watcher) -> Document:
     """Measures both models on the data and writes the report into `out`; returns it.
 
-    `base`: a spec; `tuned`: the folder that `finetune` wrote. Stopped, the same call goes on.
-    Raises `UsageError` where a model does not fit the data.
+    `base`: a spec; `tuned`: the folder that `finetune` wrote. A stopped call is resumed by the same
+    call. Raises `UsageError` if a model does not fit the data.
     """
     jobs = _jobs({"base": base, "tuned": _name_tuned(tuned)}, how, out)
     # all that can be refused is, before the first of them is run
@@ -96,7 +96,7 @@ def measure(base: str, tuned: Place, how: Measuring, out: Place, watcher: Watche
 
 
 def findings(content: Document) -> tuple[str, ...]:
-    """What a report says of before and after, a line each."""
+    """The findings of the report before and after training, one line each."""
     return tuple(section.title for section in sections(content.evaluated, ANALYSES))
 
 
@@ -143,19 +143,19 @@ def _check_job(name: str, job: Job) -> Plan:
 
 @dataclass(frozen=True, eq=False)
 class HeldSource:
-    """A `Source` of held examples, over the classes that are learned."""
+    """A `Source` of held-out examples, over the trained classes."""
 
     examples: Examples
     items: tuple[Example, ...]
 
     @property
     def name(self) -> str:
-        """The data they are held out of."""
+        """The data from which they are held out."""
         return f"{self.examples.name}, held out"
 
     @property
     def classes(self) -> Classes:
-        """The classes that are learned."""
+        """The trained classes."""
         return self.examples.classes
 
     @property
@@ -176,12 +176,12 @@ class HeldSource:
 
     @cached_property
     def ids(self) -> Sequence[str]:
-        """The id of each."""
+        """The id of each example."""
         return [example.id for example in self.items]
 
     @cached_property
     def truths(self) -> Sequence[Labels]:
-        """The labels of each."""
+        """The labels of each example."""
         return [example.labels for example in self.items]
 
     def missing(self) -> Sequence[str]:
@@ -204,11 +204,11 @@ class HeldSource:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """The held number of the base and of the trained model; `gain` is None without a base.
+class HeldOutComparison:
+    """The held-out metric of the base and of the fine-tuned model; `gain` is None without a base.
 
-    `why`: what there is to say of the base, such as why there is none, among how many classes it
-    chooses, or which of them it cannot name.
+    `why`: a remark on the base, such as why there is none, its number of classes, or classes that
+    it does not have.
     """
 
     gain: Gain | None
@@ -216,7 +216,7 @@ class Beside:
 
     @property
     def claim(self) -> Claim | None:
-        """What may be asserted of the training: that the number rose, or fell."""
+        """The claim about the training: that the metric rose, or fell."""
         if self.gain is None or self.gain.difference is None:
             return None
         gap, p = self.gain.difference, self.gain.p
@@ -230,7 +230,7 @@ class Beside:
 
     @property
     def title(self) -> str:
-        """The claim where it is supported; else the numbers, with a question."""
+        """The claim if it is supported; otherwise a question with the numbers."""
         if self.claim is not None:
             return self.claim.text
         if self.gain is None:
@@ -242,7 +242,7 @@ class Beside:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Both numbers and their difference with its interval; then what limits them."""
+        """Both numbers and their difference with its interval; then their limits."""
         if self.gain is None:
             return (self.why,)
         own_gain = self.gain
@@ -258,7 +258,7 @@ class Beside:
 
     @property
     def method(self) -> tuple[str, ...]:
-        """How the interval was computed, in a sentence; none without a base."""
+        """The method of the interval in a sentence; empty without a base."""
         if self.gain is None:
             return ()
         return (f"The interval: {self._interval.removesuffix(f', {WITHIN}')}.",)
@@ -275,11 +275,13 @@ class Beside:
         return f"{percent(self.gain.before.value)} before, {percent(self.gain.after.value)} after"
 
 
-def beside(base: str, tuned: Place, validation: Examples, how: Job, watcher: Watcher) -> Beside:
-    """Both models on the held examples, paired.
+def compare_held_out(
+    base: str, tuned: Place, validation: Examples, how: Job, watcher: Watcher
+) -> HeldOutComparison:
+    """Both models on the held-out data, paired.
 
-    `base`: the spec that the user gave. `tuned`: the folder of the trained model. `how`: the class
-    map of the base, workers and batch. Examples whose classes the base cannot name count as wrong.
+    `base`: the user's spec. `tuned`: the folder of the fine-tuned model. `how`: the class map of
+    the base, workers and batch. Examples with classes that the base does not have count as wrong.
     """
     specs = base, _name_tuned(tuned)
     models = [plugins.build("models", parse(spec)) for spec in specs]
@@ -287,11 +289,11 @@ def beside(base: str, tuned: Place, validation: Examples, how: Job, watcher: Wat
     try:
         reached, why = _select_reachable(base, models[0], whole, how)
     except UsageError as error:
-        return Beside(
+        return HeldOutComparison(
             None, f"The base model does not have these classes, so there is no comparison: {error}."
         )
     if reached is None:
-        return Beside(
+        return HeldOutComparison(
             None, "The base model does not have these classes, so there is no comparison."
         )
     sides = (("base", reached, how.class_map), ("tuned", whole, None))
@@ -305,13 +307,13 @@ def beside(base: str, tuned: Place, validation: Examples, how: Job, watcher: Wat
         for (name, source, mapped), spec, model in zip(sides, specs, models, strict=True)
     )
     if detects(models[1]):
-        return Beside(gain("mAP", outcomes(before), outcomes(after)), why)
+        return HeldOutComparison(gain("mAP", outcomes(before), outcomes(after)), why)
     among = (
         f"Both models choose among the {len(validation.classes)} trained classes; other classes of "
         "the base model do not count."
     )
     sentence = f"{among} {why}" if why else among
-    return Beside(
+    return HeldOutComparison(
         gain("accuracy", _trials(before, validation), _trials(after, validation)), sentence
     )
 
@@ -324,9 +326,10 @@ def _name_tuned(tuned: Place) -> str:
 def _select_reachable(
     base: str, model: Any, whole: HeldSource, how: Job
 ) -> tuple[HeldSource | None, str]:
-    """The held examples with a class that the base can name, and what is to be said of others.
+    """The held-out examples with a class of the base, and a remark on the others.
 
-    A detector is asked about all of them: what it finds counts against it where it is of no class.
+    A detector is run on all of them: its detections without a class of the data count as false
+    positives.
     """
     members = class_map_of(how, model, whole).members
     known_labels = {label for label, own in enumerate(members) if own}
@@ -354,7 +357,7 @@ def _predict(job: Job, pair: tuple[Any, HeldSource], out: Place, watcher: Watche
 
 
 def _trials(table: Predictions, validation: Examples) -> Trials:
-    """Whether each held example is right, in the order of the examples."""
+    """Whether each held-out example is right, in order."""
     right = set(table.ids[table.right].tolist())
     videos = np.array([example.video for example in validation.items], dtype=np.str_)
     return Trials(

@@ -1,4 +1,4 @@
-"""Checkpoints: written whole or not at all, told from altered ones, the last two and the best."""
+"""Checkpoints: written whole or not at all and verified; the last two and the best are stored."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -11,15 +11,15 @@ from steadyeye.core.storage.files import write_file
 from steadyeye.models.runtimes.weights import load_content, serialise
 
 KEPT = 2
-"""How many of the latest are kept, beside the best."""
+"""Number of latest checkpoints that are stored, besides the best."""
 
 
 @dataclass(frozen=True)
 class State:
-    """All that a training goes on from; random numbers come from the seed and the step.
+    """The state from which a training is resumed; random numbers come from the seed and the step.
 
-    `module`, `optimizer`: state dicts; `scaler`: of fp16's gradients, empty elsewhere. `history`:
-    as `History.record`. `threads`: those torch computed with; `device`: where.
+    `module`, `optimizer`: state dicts; `scaler`: of fp16's gradients, otherwise empty. `history`:
+    as `History.record`. `threads`: torch's number of threads; `device`: its device.
     """
 
     step: int
@@ -37,7 +37,7 @@ def path(folder: Path, step: int) -> Path:
 
 
 def save(folder: Path, state: State) -> Path:
-    """Writes a checkpoint and drops those that are no longer needed; returns its file."""
+    """Writes a checkpoint and deletes those that are no longer needed; returns its file."""
     folder.mkdir(parents=True, exist_ok=True)
     file = path(folder, state.step)
     # `asdict` would copy every tensor once more
@@ -55,9 +55,9 @@ def save(folder: Path, state: State) -> Path:
 
 
 def latest(folder: Path, say: Callable[[str], None]) -> State | None:
-    """The latest checkpoint that is as it was written; None without one.
+    """The latest undamaged checkpoint; None without one.
 
-    `say`: is told of each later one that is not; those are removed.
+    `say`: receives a message for each later damaged one, which is removed.
     """
     files = _list_checkpoints(folder)
     while files:
@@ -66,13 +66,13 @@ def latest(folder: Path, say: Callable[[str], None]) -> State | None:
             return read(file)
         except UsageError as error:
             remove(file)
-            before = f"going on from {files[-1].name}" if files else "starting again"
+            before = f"continuing from {files[-1].name}" if files else "starting again"
             say(f"{error}; {before}")
     return None
 
 
 def read(file: Path) -> State:
-    """The checkpoint in a file. Raises `UsageError` where it is not what was written."""
+    """The checkpoint in a file. Raises `UsageError` where it was changed after it was written."""
     try:
         recorded = _digest(file).read_text("ascii", errors="replace").partition(" ")[0]
         with file.open("rb") as stream:
@@ -80,12 +80,12 @@ def read(file: Path) -> State:
     except FileNotFoundError:
         raise UsageError(f"the checkpoint '{file}' was not finished") from None
     if recorded != actual:
-        raise UsageError(f"the checkpoint '{file}' is not what was written")
+        raise UsageError(f"the checkpoint '{file}' was changed after it was written")
     return State(**load_content(file))
 
 
 def last_good(folder: Path) -> Path | None:
-    """The file of the latest checkpoint that is as it was written."""
+    """The file of the latest undamaged checkpoint."""
     for file in reversed(_list_checkpoints(folder)):
         try:
             read(file)
@@ -102,7 +102,7 @@ def remove(file: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Removes what a process that was killed was writing."""
+    """Removes temporary files of killed processes."""
     for left in folder.glob(".*.tmp"):
         left.unlink()
 

@@ -26,20 +26,21 @@ from steadyeye.training.dataset import trained_on
 from steadyeye.training.protocol import Example, Examples
 
 FEWEST = 8
-"""Images in a batch, below which batch normalisation keeps to what it learned before."""
+"""Least images in a batch for which batch normalisation uses batch statistics."""
 
 LEAST = 1e-7  # of a probability whose logarithm is taken, for networks that end in a softmax
 
 Prepared: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
-"""(3, h, w) the input; () the first label; (classes,) 1 where a label is; the same, where known."""
+"""(3, h, w) the input; () the first label; (classes,) 1 for each label; (classes,) known
+classes."""
 
 
 @dataclass(frozen=True)
 class Learning:
-    """How a classifier learns.
+    """The settings of training a classifier.
 
-    `several`: all labels of an image, not one. `from_scratch`: all weights are drawn anew before,
-    not those of the head alone. `seed`: of the new weights.
+    `several`: all labels of an image, not one. `from_scratch`: from random weights, not only a new
+    head. `seed`: of the new weights.
     """
 
     several: bool = False
@@ -52,13 +53,13 @@ class Classification:
     """A `Task` over a classifier with the classes of its examples.
 
     One label: cross-entropy with the first label. Several: the mean binary cross-entropy of a
-    class, over those that were verified; the trained model then answers with a probability for each
-    class, which need not sum to 1. Watched is the loss of the held examples, since the share that
-    is right no longer tells models apart where there are few.
+    class, over those that were verified; the trained model then outputs a probability for each
+    class, which need not sum to 1. The criterion is the loss on the held-out data, because accuracy
+    cannot distinguish models on few examples.
 
-    Batch normalisation learns from each batch of `fewest` images or more; in a smaller one, as the
-    last of an epoch may be, it normalises by what it learned before and learns nothing, since the
-    spread of a few frames of one video is not that of the data.
+    Batch normalisation is trained with batches of `fewest` images or more; in smaller ones it uses
+    its running statistics and does not update them, because the spread of a few frames of one video
+    is not that of the data.
     """
 
     module: nn.Module
@@ -72,11 +73,11 @@ class Classification:
     lower: bool = True
 
     def fit(self, image: Image) -> Image:
-        """The image resized and cropped as the model does."""
+        """The image, resized and cropped as by the model."""
         return self.preprocessing.fit(image)
 
     def prepare(self, example: Example, image: Image) -> Prepared:
-        """The input, the first label, all labels, and of which classes they are known."""
+        """The input, the first label, all labels, and the classes for which they are known."""
         classes = int(self.about["n classes"])
         pixels = np.empty((3, *self.preprocessing.size), dtype=np.float32)
         self.preprocessing.without_resize()(image, pixels)
@@ -99,7 +100,7 @@ class Classification:
     def judge(
         self, module: nn.Module, prepared: Iterable[Sequence[Prepared]]
     ) -> Mapping[str, float]:
-        """`loss`, its mean; `accuracy`, the share whose best class is any of its labels; `n`."""
+        """`loss`, its mean; `accuracy`, the share whose best class is one of their labels; `n`."""
         losses: list[Tensor] = []
         right: list[Tensor] = []
         for batch in prepared:
@@ -116,7 +117,7 @@ class Classification:
         }
 
     def record(self) -> Mapping[str, Any]:
-        """What model.json holds beside the weights."""
+        """The entries of model.json."""
         return {key: value for key, value in self.about.items() if key != "n classes"}
 
     def _losses(self, scores: Tensor, first: Tensor, labels: Tensor, known: Tensor) -> Tensor:
@@ -136,10 +137,10 @@ def classification(
 ) -> Classification:
     """The task of training `model`, built from `spec`, on the classes of `train`.
 
-    The head is replaced, unless the model answers in these very classes in this order already and
-    starts from its weights. Raises `UsageError` for a detector, for a model without gradients, such
-    as one of ONNX, for one without a head that can be replaced, for several labels with a network
-    that ends in a softmax, and for weights that cannot be drawn anew.
+    The head is replaced, unless the model already has these classes in this order and starts from
+    its weights. Raises `UsageError` for a detector, for a model without gradients, such as one of
+    ONNX, for one without a head that can be replaced, for several labels with a network that ends
+    in a softmax, and for weights that cannot be reset.
     """
     how = learning or Learning()
     gradient = _gradient(model, train)
@@ -190,13 +191,13 @@ def _gradient(model: Any, train: Examples) -> TorchGradient:
 
 
 def _recipe(gradient: TorchGradient) -> Recipe:
-    """The recipe of the network that is trained: logits, where a logistic function lay over it."""
+    """The recipe of the network that is trained, with logits if it has a logistic function."""
     inner = logits(gradient.module) is not gradient.module
     return replace(gradient.recipe, output="logits") if inner else gradient.recipe
 
 
 def _scratch(module: nn.Module, spec: str, seed: int) -> nn.Module:
-    """The same architecture, all of its weights drawn anew."""
+    """The same architecture with random weights."""
     if building.without(spec):
         return logits(building.bare(spec, seed).gradient.module)
     return building.reset(copy.deepcopy(module), seed)
@@ -227,14 +228,14 @@ def _about(
 
 
 def _stack_batch(module: nn.Module, prepared: Sequence[Prepared]) -> list[Tensor]:
-    """Each part of a batch as one tensor, where the module is."""
+    """Each part of a batch as one tensor, on the module's device."""
     to = device(module)
     return [torch.stack(tensors).to(to) for tensors in zip(*prepared, strict=True)]
 
 
 @contextmanager
 def _freeze_norms(module: nn.Module, few: bool) -> Iterator[None]:
-    """Batch normalisation as in evaluation while the block lasts, where there are few images."""
+    """A block with batch normalisation in evaluation mode, if there are few images."""
     norms = [
         layer
         for layer in module.modules()

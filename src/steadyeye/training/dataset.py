@@ -1,4 +1,4 @@
-"""Examples from any labelled source: one label a picture, the largest object's, or all of them."""
+"""Examples from any labelled source: one label per image, the largest object's, or all labels."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,16 +24,16 @@ MOST = 10_000  # videos that a model keeps on record
 
 
 def examples(source: Source, several: bool = False, boxed: bool = False) -> Examples:
-    """What can be learned from a source: its labelled images, each frame of a video once.
+    """The training examples of a source: its labelled images, each frame of a video once.
 
     The first label is that of the largest object (Shankar et al., "Do Image Classifiers Generalize
-    Across Time?", Section 3.1): by the area of the mask where there is one, else of the box; crowds
-    and objects outside the classes aside; of two as large the lower class. A frame has the labels
-    of all sets that hold it. `several`: all labels are learned. Otherwise an image without boxes
-    that carries several labels is left out, since none of them can be told to be its own. `boxed`:
-    the boxes are learned, so images without boxes are left out and those whose boxes are none stay.
-    Whatever is left out is counted in the notes. Nothing is decoded. Raises `UsageError` where
-    nothing is labelled, and for a label outside the classes.
+    Across Time?", Section 3.1): by the area of its mask, or else of its box, without crowds and
+    objects outside the classes; ties go to the lower class. A frame has the labels of all its sets.
+    `several`: all labels are used. Otherwise an image without boxes and with several labels is left
+    out, because its main label is not known. `boxed`: boxes are used, so images without annotated
+    boxes are left out, and images annotated as empty stay. The notes count everything left out.
+    Nothing is decoded. Raises `UsageError` if nothing is labelled, and for a label outside the
+    classes.
     """
     classes = source.classes
     if classes is None or not any(source.truths):
@@ -81,9 +81,9 @@ def choose_examples(
     notes: Sequence[str] = (),
     classes: Classes | None = None,
 ) -> Examples:
-    """Some examples of a whole, or all of them changed; its notes follow the new ones.
+    """A selection of examples, or changed ones; its notes follow the new ones.
 
-    The fingerprint is that of the whole with the ids, the labels, the boxes and the classes.
+    The fingerprint covers that of the original with the ids, the labels, the boxes and the classes.
     """
     over = classes or whole.classes
     marks = (
@@ -96,7 +96,7 @@ def choose_examples(
 
 
 def largest(boxes: Boxes) -> int | None:
-    """The class of the largest object; None where there is none of the classes."""
+    """The class of the largest object; None without an object of the classes."""
     objects = np.flatnonzero(~boxes.crowd & (boxes.labels != OOD))
     if not len(objects):
         return None
@@ -110,8 +110,8 @@ def onto(
     """The examples with the labels of another class list, such as ILSVRC's thousand over VID's 30.
 
     By `class_map`, a file, else by name or WordNet as for models
-    (`steadyeye.data.classes.class_mapping`). Labels that map to nothing are left out, and counted
-    with the images that have no other; with `strict` they are refused.
+    (`steadyeye.data.classes.class_mapping`). Labels without a mapped class are left out, and
+    counted with the images that have no other label; with `strict` they are refused.
     """
     if data.classes == classes and class_map is None:
         return data
@@ -131,10 +131,10 @@ def onto(
 
 
 def trained_on(train: Examples) -> dict[str, Any]:
-    """What a model that was trained on examples records of them.
+    """The record of the training data of a model.
 
-    `name`, `fingerprint`, `n`; `videos`: each with the first and the last frame that was trained
-    on, None where frames have no number; left out of more than 10,000.
+    `name`, `fingerprint`, `n`; `videos`: each with the first and the last training frame, None if
+    frames have no number; left out above 10,000.
     """
     spans: dict[str, list[int] | None] = {}
     for example in train.items:
@@ -147,7 +147,7 @@ def trained_on(train: Examples) -> dict[str, Any]:
 
 
 def check_learnable(train: Examples, least: int = 2) -> None:
-    """Raises `UsageError` for examples of fewer than `least` classes; boxes can be of one alone."""
+    """Raises `UsageError` for examples of fewer than `least` classes; boxes need only one."""
     labels = present(train.items)
     if len(labels) < least:
         only = f"'{train.classes.names[labels[0]]}' alone" if labels else "no class"
@@ -158,12 +158,12 @@ def check_learnable(train: Examples, least: int = 2) -> None:
 
 
 def present(items: Iterable[Example]) -> tuple[int, ...]:
-    """The classes that examples carry, rising."""
+    """The classes of the examples, rising."""
     return tuple(sorted({label for example in items for label in example.labels}))
 
 
 def names(classes: Classes, labels: Iterable[int]) -> str:
-    """Some classes by name, the first few where they are many."""
+    """The names of some classes, or of the first few of many."""
     return list_texts([classes.names[i] for i in labels])
 
 
@@ -192,7 +192,7 @@ def _read(sample: Sample, classes: Classes, name: str, boxed: bool) -> Example:
 
 
 def _read_annotated_image(sample: Sample) -> Image:
-    """The image of a sample. Raises `SampleError` where its boxes are of one of another size."""
+    """The image of a sample. Raises `SampleError` if its boxes are for another image size."""
     image = sample.image()
     if fault := describe_size_fault(sample.id, sample.size, (image.shape[0], image.shape[1])):
         raise SampleError(fault)
@@ -200,7 +200,7 @@ def _read_annotated_image(sample: Sample) -> Image:
 
 
 def _merge_frames(items: Sequence[Example]) -> list[Example]:
-    """Each id once, with the labels of all that have it: sets may label a frame differently."""
+    """Each id once, with all its labels: sets may label a frame differently."""
     merged: dict[str, Example] = {}
     for example in items:
         before = merged.setdefault(example.id, example)
@@ -211,7 +211,7 @@ def _merge_frames(items: Sequence[Example]) -> list[Example]:
 
 
 def _find_lack(example: Example, several: bool, boxed: bool) -> str:
-    """Why an example is left out, a key of `LEFT_OUT`; empty: it is not."""
+    """Why an example is left out, a key of `LEFT_OUT`; empty if it is not."""
     if boxed:  # none is something to learn too, where that is known
         return UNBOXED if example.boxes is None else ""
     if not example.labels:
@@ -249,7 +249,7 @@ def _move_labels(example: Example, table: ClassMap) -> Example:
 
 
 def _boxes(boxes: Boxes | None, to: Sequence[int]) -> Boxes | None:
-    """The boxes under other labels; what maps to nothing is outside the classes."""
+    """The boxes with mapped labels; labels without a mapped class are outside the classes."""
     if boxes is None:
         return None
     moved = [to[label] if label != OOD else OOD for label in boxes.labels.tolist()]

@@ -37,15 +37,15 @@ from steadyeye.training.dataset import trained_on
 from steadyeye.training.protocol import Example, Examples
 
 Ready: TypeAlias = tuple[Prepared, Boxes]
-"""What the network is given of an image, and its true boxes in pixels."""
+"""The network's input for an image, and its true boxes in pixels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Detection:
     """A `Task` over a detector with the classes of its examples.
 
-    Watched is the AP of the held examples over IoU 0.5 … 0.95. `notes`: which boxes no loss is made
-    of, and what is frozen.
+    The criterion is the AP on the held-out data over IoU 0.5 … 0.95. `notes`: boxes left out of the
+    loss, and frozen layers.
     """
 
     module: nn.Module
@@ -58,25 +58,24 @@ class Detection:
     lower: bool = False
 
     def fit(self, image: Image) -> Image:
-        """The image as it is: its library resizes it, and a sweep degrades it before that."""
+        """The unchanged image: its library resizes it, and a sweep degrades it before that."""
         return image
 
     def prepare(self, example: Example, image: Image) -> Ready:
-        """The image and its boxes as the network takes them, and the boxes as they are."""
+        """The image and its boxes as network inputs, and the original boxes."""
         truth = EMPTY if example.boxes is None else example.boxes
         return self.trainable.prepare(image, truth), truth
 
     def loss(self, module: nn.Module, prepared: Sequence[Ready]) -> Tensor:
-        """The loss of the library, of crowds and objects outside the classes nothing."""
+        """The loss of the library, without crowds and objects outside the classes."""
         return self.trainable.loss(module, [inputs for inputs, _ in prepared])
 
     def judge(self, module: nn.Module, prepared: Iterable[Sequence[Ready]]) -> Mapping[str, float]:
-        """`ap` over IoU 0.5 … 0.95, `ap50`, both means over the classes that are there; `loss`.
+        """`ap` over IoU 0.5 … 0.95 and `ap50`, means over the present classes; `loss`.
 
         As of pycocotools (`steadyeye.metrics.detection`); crowds neither reward nor punish, a
-        detection of an object outside the classes is a false positive. `n`: images. NaN where a
-        network gives what is no number. Raises `UsageError` where no image has an object to be
-        found.
+        detection of an object outside the classes is a false positive. `n`: images. NaN if a
+        network outputs NaN. Raises `UsageError` if no image has an object.
         """
         truths: list[Boxes] = []
         detections: list[Detections] = []
@@ -103,10 +102,10 @@ def detection(
 ) -> Detection:
     """The task of training the detector `model`, built from `spec`, on the classes of `train`.
 
-    Its head is replaced, also where it answers in these very classes. `from_scratch`: all weights
-    are drawn anew by the library; `seed`: of the new weights. Raises `UsageError` for a detector
-    that is no network of torchvision or transformers, such as one of ONNX, for one whose loss needs
-    more than boxes, and for examples without boxes.
+    Its head is replaced, even if it already has these classes. `from_scratch`: from the library's
+    random weights; `seed`: of the new weights. Raises `UsageError` for a detector that is not of
+    torchvision or transformers, such as one of ONNX, for one whose loss needs more than boxes, and
+    for examples without boxes.
     """
     if not isinstance(model, TorchDetector):
         runtime = model.recipe.get("runtime", "its own code")
@@ -141,13 +140,13 @@ def detection(
 
 
 def library(model: Any) -> str:
-    """The library a detector is of; empty for one that cannot be trained."""
+    """The library of a detector; empty if it cannot be trained."""
     trainable = model.asking.trainable if isinstance(model, TorchDetector) else None
     return str(trainable.record["library"]) if trainable else ""
 
 
 def _left_out(train: Examples) -> list[str]:
-    """Notes on boxes that no loss is made of; raises `UsageError` where that leaves none."""
+    """Notes on boxes left out of the loss; raises `UsageError` if none remain."""
     truths = [example.boxes for example in train.items if example.boxes is not None]
     learned = sum(len(learnable(truth)) for truth in truths)
     if not learned:

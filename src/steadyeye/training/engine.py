@@ -1,4 +1,4 @@
-"""One step of a network, on whatever accelerate finds: a CPU, a GPU, or many."""
+"""One training step of a network on accelerate's devices: a CPU, a GPU, or many."""
 
 import copy
 import os
@@ -21,20 +21,20 @@ from steadyeye.training.checkpoint import State
 from steadyeye.training.hyperparameters import Course
 
 MOMENTUM = 0.1
-"""Of the running mean and variance of batch normalisation, at least; torch's own default.
+"""Least momentum of the running mean and variance of batch normalisation; torch's own default.
 
-The 0.01 of EfficientNet looks back over a hundred steps, to what the weights no longer are: a short
-training would be judged, and its best weights saved, by means that belong to none of its networks.
+EfficientNet's 0.01 averages over a hundred steps with earlier weights: a short training would be
+validated, and its best weights chosen, with statistics that fit none of its networks.
 """
 
 WAIT = timedelta(hours=4)
-"""How long other processes wait for the first one to judge."""
+"""How long other processes wait for the validation by the first one."""
 
 Loss = Callable[[nn.Module], Tensor]
 
 
 class Engine:
-    """A copy of a module with its optimiser, ready to step; the module itself stays as it is."""
+    """A copy of a module with its optimiser; the module itself is unchanged."""
 
     def __init__(self, module: nn.Module, course: Course) -> None:
         self._course = course
@@ -44,24 +44,24 @@ class Engine:
 
     @property
     def rank(self) -> int:
-        """Which of the processes this is; the first writes and judges."""
+        """The index of this process; the first one writes and validates."""
         return int(self._accelerator.process_index)
 
     @property
     def ranks(self) -> int:
-        """How many processes train together."""
+        """The number of processes of the training."""
         return int(self._accelerator.num_processes)
 
     @property
     def device(self) -> str:
-        """Where the network is, such as `cpu` or `cuda`."""
+        """The device of the network, such as `cpu` or `cuda`."""
         return str(self._accelerator.device.type)
 
     def step(self, number: int, rate: float, loss: Loss, weight: float) -> float:
-        """Steps once and returns the loss of the whole batch, before the step.
+        """Takes one step; returns the loss of the whole batch before it.
 
-        `number`: of the step, which its random numbers come from. `weight`: as `order.share` says.
-        A loss that is no finite number is returned without a step.
+        `number`: of the step, the seed of its random numbers. `weight`: of `share_batch`. A loss
+        that is not finite is returned without a step.
         """
         self._seed("step", number)
         self._module.train()
@@ -78,7 +78,7 @@ class Engine:
     def judge_module(
         self, number: int, judge: Callable[[nn.Module], Mapping[str, float]]
     ) -> Mapping[str, float]:
-        """What the first process finds of the module in eval mode; all processes are told."""
+        """The validation of the module in eval mode by the first process, sent to all processes."""
         self._seed("judge", number)
         shared: list[Any] = [None]
         if self.rank == 0:
@@ -99,7 +99,7 @@ class Engine:
         )
 
     def state(self, history: Mapping[str, Any]) -> State:
-        """All that is to be kept; `history`: as `History.record`."""
+        """The state to store; `history`: as `History.record`."""
         scaler = self._accelerator.scaler
         return State(
             step=len(history["losses"]),
@@ -112,9 +112,9 @@ class Engine:
         )
 
     def restore(self, state: State) -> list[tuple[str, str, str]]:
-        """Goes on from what was kept, with as many threads; returns what is not as it was.
+        """Restores a stored state with its number of threads; returns the differences.
 
-        Each as (what, now, before).
+        Each is (setting, now, before).
         """
         torch.set_num_threads(state.threads)
         self._bare().load_state_dict(state.module)
@@ -138,7 +138,7 @@ class Engine:
 
 @contextmanager
 def surroundings() -> Iterator[None]:
-    """Torch's random state and number of threads are afterwards what they were."""
+    """A block after which torch's random state and number of threads are restored."""
     before = torch.get_num_threads()
     devices = range(torch.cuda.device_count())
     with torch.random.fork_rng(devices=list(devices)), _repeatable():
@@ -170,7 +170,7 @@ def _repeatable() -> Iterator[None]:
 
 
 def first() -> bool:
-    """Whether this is the first of the processes that train together, or the only one."""
+    """Whether this is the first or only process of the training."""
     return os.environ.get("RANK", "0") == "0"
 
 
@@ -200,7 +200,7 @@ def _optimizer(module: nn.Module, course: Course) -> optim.Optimizer:
 
 
 def _following(module: nn.Module) -> nn.Module:
-    """The module itself, its running means following its weights."""
+    """The module itself, with at least `MOMENTUM` in its batch normalisation."""
     for layer in module.modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
             layer.momentum = max(layer.momentum, MOMENTUM)

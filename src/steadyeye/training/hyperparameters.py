@@ -1,7 +1,7 @@
-"""How a training goes: its length, batches, optimiser, rate and end, and how the papers train.
+"""Hyperparameters of a training, and the recipes of the papers.
 
-Rate and end are functions of what was judged so far. Nothing is remembered beside the history, so a
-training that goes on needs no state of them.
+Learning rate and stopping are functions of the validations so far. They have no state besides the
+history, so a resumed training needs none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ OPTIMIZERS = ("adam", "sgd")
 PRECISIONS = ("fp32", "bf16", "fp16")
 
 RATES = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
-"""What a search for the learning rate tries: 1e-3, 1e-4 and 1e-5 as Shankar et al., Table 10, did,
-and what lies between."""
+"""The learning rates of a search: 1e-3, 1e-4 and 1e-5 of Shankar et al., Table 10, and two
+between."""
 
 SHANKAR = "Shankar et al., 'Do Image Classifiers Generalize Across Time?'"
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """The rate × `factor` after more than `patience` rounds in which nothing got better."""
+    """The rate × `factor` after more than `patience` rounds without improvement."""
 
     factor: float = 0.1
     patience: int = 2
@@ -46,14 +46,14 @@ class Steps:
 
 @dataclass(frozen=True)
 class Constant:
-    """The rate as it is."""
+    """The constant rate."""
 
 
 Schedule: TypeAlias = Plateau | Steps | Constant
 
 
 def learning_rate(schedule: Schedule, first: float, step: int, watched: Sequence[float]) -> float:
-    """The learning rate of a step, given the watched number of every round before it.
+    """The learning rate of a step, given the criterion of every earlier round.
 
     `first`: the rate at the start. `watched`: higher is better.
     """
@@ -65,12 +65,12 @@ def learning_rate(schedule: Schedule, first: float, step: int, watched: Sequence
 
 
 def find_best_round(watched: Sequence[float]) -> int | None:
-    """The first round with the best watched number, higher being better; None without rounds."""
+    """The first round with the best criterion, where higher is better; None without rounds."""
     return max(range(len(watched)), key=lambda i: (watched[i], -i)) if watched else None
 
 
 def is_over(watched: Sequence[float], patience: int | None) -> bool:
-    """Whether the last `patience` rounds brought nothing better than those before them."""
+    """Whether the last `patience` rounds did not improve on those before them."""
     best_round = find_best_round(watched)
     return (
         patience is not None
@@ -92,16 +92,16 @@ def _falls(schedule: Plateau, watched: Sequence[float]) -> int:
 
 @dataclass(frozen=True)
 class Course:
-    """All that decides how a training goes, beside what is trained and what it is trained on.
+    """The settings of a training, besides the model and the data.
 
     `epochs`: passes over the examples, at most; `iterations`: steps instead, at most. `batch`:
     examples a step, over all processes together. `momentum` is SGD's, Adam has (0.9, 0.999);
-    `decay`: weight decay. `schedule`: how the rate falls. `patience`: rounds without a better
-    watched number after which it stops; None: never. `every`: steps between checkpoints, beside
-    those at the ends of rounds. `round`: steps between judgements; None: an epoch, or a tenth of
-    the iterations. `precision`: of the forward pass; weights and optimiser are fp32.
+    `decay`: weight decay. `schedule`: how the rate falls. `patience`: rounds without improvement
+    after which it stops; None: never. `every`: steps between checkpoints, besides those at the ends
+    of rounds. `round`: steps between validations; None: an epoch, or a tenth of the iterations.
+    `precision`: of the forward pass; weights and optimiser are fp32.
 
-    Raises `UsageError` for values that cannot be meant.
+    Raises `UsageError` for invalid values.
     """
 
     epochs: int = 10
@@ -134,7 +134,7 @@ class Course:
                 raise UsageError(f"{name}={getattr(self, name):g}: give 0 or more, below 1")
 
     def record(self) -> Mapping[str, Any]:
-        """The course as plain values, for run.json: what changes the outcome."""
+        """The settings that change the outcome, as plain values for run.json."""
         schedule = {"kind": type(self.schedule).__name__.lower(), **asdict(self.schedule)}
         plain = {key: value for key, value in asdict(self).items() if key != "every"}
         plain = {**plain, "schedule": schedule}
@@ -145,7 +145,7 @@ class Course:
 
 @dataclass(frozen=True)
 class TrainingRecipe:
-    """Optimiser, learning rate, schedule, batch and length, and where they are from.
+    """Optimiser, learning rate, schedule, batch and length, with their source.
 
     `optimizer`: "adam" or "sgd". `schedule`: "plateau", the rate is reduced when the held numbers
     no longer improve, or "steps", it is divided by ten at each of `steps` iterations. One of
@@ -167,7 +167,7 @@ class TrainingRecipe:
 CLASSIFIER = TrainingRecipe("adam", 1e-4, 32, "plateau", f"{SHANKAR}, Table 10", epochs=10)
 
 OLD_CLASSIFIER = TrainingRecipe("adam", 1e-5, 32, "plateau", f"{SHANKAR}, Table 10", epochs=10)
-"""Of AlexNet and VGG."""
+"""The recipe of AlexNet and VGG."""
 
 DETECTOR = TrainingRecipe(
     "sgd",
@@ -191,7 +191,7 @@ TRANSFORMER = TrainingRecipe(
     iterations=40_000,
     steps=(20_000, 30_000),
 )
-"""Of detectors of transformers, which SGD at 1e-2 does not train."""
+"""The recipe of detectors of transformers, which SGD at 1e-2 does not train."""
 
 
 def training_recipe(kind: str, name: str) -> TrainingRecipe:

@@ -1,4 +1,4 @@
-"""What is to be trained further, on what and how: written down in TOML or given as flags."""
+"""The job of a fine-tuning: model, data and settings, from TOML or options."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -26,14 +26,14 @@ SEARCH = "search"
 
 @dataclass(frozen=True)
 class Tuning:
-    """A base model, data and how it is trained further on them.
+    """A base model, its data, and the settings of its fine-tuning.
 
     `model`, `data`, `val`: specs. `holdout`, `by`, `gap`, `classes`, `class_map`: as
-    `training.selection.Selection` says. `augment`: operators for the images that are learned from;
-    `mirror`: half of them are mirrored first. `lr`: a number, or `search`. `multi_label`: every
-    label of an image counts. `from_scratch`: all weights are drawn anew. `every`: steps between
-    checkpoints. None: as the recipe of the model's kind says. `then…`: what base and tuned model
-    are measured on afterwards, as `training.before_after.Measuring` says.
+    `training.selection.Selection` says. `augment`: operators for the training images; `mirror`:
+    half of them are mirrored first. `lr`: a number, or `search`. `multi_label`: every label of an
+    image counts. `from_scratch`: from random weights. `every`: steps between checkpoints. None: the
+    value of the recipe of the model's kind. `then…`: the data and settings of the later comparison,
+    see `training.before_after.Measuring`.
     """
 
     model: str = ""
@@ -67,7 +67,7 @@ class Tuning:
 
     @property
     def selection(self) -> Selection:
-        """Which labels are learned, and what is held out."""
+        """The labels for training, and the held-out data."""
         return Selection(
             several=self.multi_label,
             classes=self.classes,
@@ -80,7 +80,7 @@ class Tuning:
 
     @property
     def measuring(self) -> Measuring | None:
-        """On what both models are measured afterwards; None: on nothing."""
+        """The data and settings of the later comparison, or None."""
         if not self.then:
             # the class map of the base serves the held examples too, on which it is always measured
             if self.then_operators or self.then_levels:
@@ -97,13 +97,13 @@ class Tuning:
 
     @property
     def searches_rate(self) -> bool:
-        """Whether the learning rate is to be found."""
+        """Whether the learning rate is searched."""
         return self.lr == SEARCH
 
     def course(self, recipe: TrainingRecipe) -> Course:
-        """How training goes: what is asked for, over what the recipe says.
+        """The settings of the training: the user's, with those of the recipe as defaults.
 
-        Raises `UsageError` for values that cannot be meant.
+        Raises `UsageError` for invalid values.
         """
         if self.epochs is not None and self.iterations is not None:
             raise UsageError("--epochs and --iterations exclude each other; give one")
@@ -131,7 +131,7 @@ class Tuning:
         return course if momentum is None else replace(course, momentum=momentum)
 
     def record(self) -> dict[str, Any]:
-        """What was asked for as plain values: what changes the outcome, not how fast it comes."""
+        """The user's settings that change the outcome, as plain values."""
         return {key: value for key, value in asdict(self).items() if key not in HOW}
 
     def _rate(self, usual: float) -> float:
@@ -144,10 +144,10 @@ class Tuning:
 
 
 def read(path: Path | None, flags: Mapping[str, Any]) -> Tuning:
-    """What a TOML file says, if one is given, with `flags` that are not None put over it.
+    """The job of a TOML file, if one is given, overridden by `flags` that are not None.
 
-    Raises `UsageError` for a missing file, an unknown key, a wrong type, and where the model, the
-    data or the folder to write to is missing.
+    Raises `UsageError` for a missing file, an unknown key, a wrong type, and if the model, the data
+    or the output folder is missing.
     """
     values = _values(path) if path else {}
     values |= {key: value for key, value in flags.items() if value not in (None, (), [])}
@@ -166,7 +166,7 @@ def read(path: Path | None, flags: Mapping[str, Any]) -> Tuning:
 
 
 def command(record: Mapping[str, Any], out: str) -> str:
-    """The command that trains as a record says."""
+    """The command that repeats a recorded training."""
     usual = Tuning().record()
     words = ["steadyeye", "finetune"]
     for key, value in record.items():

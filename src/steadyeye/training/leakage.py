@@ -1,12 +1,11 @@
-"""What both sides of a split must not share: videos, and frames that are nearly the same.
+"""Checks that both sides of a split share no videos and no near duplicates.
 
-Which frames are is told by a hash that recoding and resizing hardly change: the signs of the 255
-lowest frequencies of a grey 64 × 64 view, but the mean, against their median (Zauner,
-"Implementation and Benchmarking of Perceptual Image Hash Functions", 2010, with 16 × 16
-frequencies for his 8 × 8). Measured on ten DAVIS sequences, bikes.mp4, a second video and forty
-photos: of copies recoded at JPEG quality 10 to 50 and resized to as little as 15 %, at most 32 bits
-differ; of frames of different videos, at least 86. Copies that are cropped or mirrored are not
-found.
+Near duplicates are detected by a hash that recoding and resizing hardly change: the signs of the
+255 lowest frequencies of a grey 64 × 64 view, but the mean, against their median (Zauner,
+"Implementation and Benchmarking of Perceptual Image Hash Functions", 2010, with 16 × 16 frequencies
+for his 8 × 8). Measured on ten DAVIS sequences, bikes.mp4, a second video and forty photos: of
+copies recoded at JPEG quality 10 to 50 and resized to as little as 15 %, at most 32 bits differ; of
+frames of different videos, at least 86. Copies that are cropped or mirrored are not found.
 """
 
 from collections.abc import Sequence
@@ -22,28 +21,28 @@ from steadyeye.core.types import Image
 from steadyeye.training.protocol import Example, Examples
 
 MOST = 10_000
-"""Examples of a side that are compared, evenly spaced where it has more."""
+"""Most examples of a side that are compared, evenly spaced if it has more."""
 
 SIDE = 64
 LOWEST = 16
 BITS = LOWEST * LOWEST - 1
 
 NEAR = 48
-"""Bits of `BITS` in which two images may differ and still be nearly the same."""
+"""Most different bits of `BITS` of two near duplicates."""
 
 FLAT = 4.0
-"""Grey levels: a view whose standard deviation is below it shows too little to be told apart."""
+"""Grey levels: the least standard deviation of a view for a comparison."""
 
 BLOCK = 2048  # images compared at a time
 
 
 def check_leakage(train: Examples, validation: Examples, in_time: bool = False) -> tuple[str, ...]:
-    """What was compared, as notes. Raises `UsageError` where held examples leak into training.
+    """Notes on the comparison. Raises `UsageError` if held-out data leak into training.
 
-    That is where both sides have the same video, and where an image of one side is nearly one of
-    the other (`steadyeye.training.leakage`), with the first of them and how many there
-    are. `in_time`: sides of the same videos, with a gap between; what is nearly the same over it is
-    then told in a note. Every compared image is decoded once.
+    That is if both sides have the same video, or near duplicates (`steadyeye.training.leakage`);
+    the error has the first ones and their number. `in_time`: sides of the same videos, with a gap
+    between; near duplicates across it are then reported in a note. Every compared image is decoded
+    once.
     """
     if not in_time:
         shared = sorted(_list_videos(train.items) & _list_videos(validation.items))
@@ -66,7 +65,7 @@ def check_leakage(train: Examples, validation: Examples, in_time: bool = False) 
         )
     flat = sum(mark is None for side in marks for mark in side)
     notes = [_compare_sides(train, validation, sides)]
-    notes[0] += f"; {flat:,} show too little to be compared" if flat else ""
+    notes[0] += f"; {flat:,} have too little contrast to be compared" if flat else ""
     if in_time:
         notes.append(
             f"{hit:,} of {len(sides[1]):,} held-out frames are nearly the same as a training "
@@ -90,7 +89,7 @@ def _compare_sides(
 
 
 def _list_videos(items: Sequence[Example]) -> set[str]:
-    """The videos; single pictures, which are named as their files are, are told by pixels alone."""
+    """The videos; single images, which are named by their files, are compared by pixels only."""
     return {example.video for example in items if example.video != example.id}
 
 
@@ -110,7 +109,7 @@ def _names(
     marks: Sequence[Sequence[NDArray[np.bool_] | None]],
     pairs: NDArray[np.int64],
 ) -> list[tuple[str, str]]:
-    """The ids of the pairs, by those of the held side, each with its first in training."""
+    """The ids of the pairs: each held-out id with its first duplicate in training."""
     left, right = (
         [example.id for example, mark in zip(side, marks_of_side, strict=True) if mark is not None]
         for side, marks_of_side in zip(sides, marks, strict=True)
@@ -122,7 +121,7 @@ def _names(
 
 
 def hash_image(image: Image) -> NDArray[np.bool_] | None:
-    """(`BITS`,) the hash of an image, (h, w, 3) uint8; None for one that shows hardly anything."""
+    """(`BITS`,) the hash of an image, (h, w, 3) uint8; None with too little contrast."""
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
     view = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)
     if float(view.std()) < FLAT:

@@ -1,4 +1,4 @@
-"""The loop: steps in a fixed order, rounds that are judged, checkpoints that it goes on from."""
+"""The training loop: steps in a fixed order, validation rounds, and checkpoints to resume from."""
 
 import math
 import signal
@@ -24,10 +24,10 @@ from steadyeye.training.metrics_log import History, TrainingRound
 
 
 class LossWatcher(Protocol):
-    """What is told of a training as it goes; `steadyeye.cli.progress` has some."""
+    """Receives the progress of a training; `steadyeye.cli.progress` has some."""
 
     def begin(self, name: str, rows: int, done: int = 0) -> Callable[[int], None]:
-        """A training of `rows` images begins, `done` of them before; returned: told of more."""
+        """Starts the progress of `rows` images, `done` before; returns a function for more."""
         ...
 
     def show_loss(self, name: str, loss: float) -> None:
@@ -35,12 +35,12 @@ class LossWatcher(Protocol):
         ...
 
     def say(self, line: str) -> None:
-        """Something that whoever waits should know."""
+        """Shows a message."""
         ...
 
 
 class DivergedError(UsageError):
-    """A loss or a weight that is no finite number; checkpoints before it are kept."""
+    """A loss or a weight is not finite; earlier checkpoints are kept."""
 
 
 def train(
@@ -50,12 +50,11 @@ def train(
     watcher: LossWatcher,
     start: Mapping[str, float | None] | None = None,
 ) -> History:
-    """Trains a copy of the task's module; returns what it went like.
+    """Trains a copy of the task's module; returns its history.
 
-    `folder`: where checkpoints are, of which the latest is gone on from: what comes out is what
-    would have without a stop, on a CPU bit for bit. `start`: the judgement before the first step,
-    where it is known. Raises `DivergedError`, and `KeyboardInterrupt` after the checkpoint of the
-    step that the interrupt fell into.
+    `folder`: of checkpoints; training resumes from the latest, with the same result as without a
+    stop, on a CPU bit for bit. `start`: the validation before the first step, if known. Raises
+    `DivergedError`, and `KeyboardInterrupt` after the checkpoint of the interrupted step.
     """
     with surroundings():
         return _Training(lesson, course, folder, watcher).run(start)
@@ -109,7 +108,7 @@ class _Training:
         history = metrics_log.read(state.history)
         self.losses = list(history.losses)
         if not history.ended:
-            self.watcher.say(f"going on after step {state.step:,} of {self.steps.total:,}")
+            self.watcher.say(f"continuing after step {state.step:,} of {self.steps.total:,}")
         return history
 
     def _begin(self, start: Mapping[str, float | None] | None) -> History:
@@ -117,7 +116,7 @@ class _Training:
         return History(task.criterion, task.lower, self._judgement(0) if start is None else start)
 
     def _feed(self, first: int) -> Generator[tuple[int, list[Any]], None, None]:
-        """What this process is given at each step."""
+        """The input of this process at each step."""
         parts = (
             (step, step // self.steps.epoch, training_batches.share_batch(batch, *self.place)[0])
             for step, batch in self.steps.batches(first)
@@ -128,7 +127,7 @@ class _Training:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Which of how many processes this is."""
+        """The index of this process and the number of processes."""
         return self.engine.rank, self.engine.ranks
 
     def _step(self, step: int, history: History, inputs: Sequence[Any]) -> None:
@@ -146,7 +145,7 @@ class _Training:
         self.losses.append(loss)
 
     def _judge_round(self, history: History) -> History:
-        """The history with the round that ends now."""
+        """The history after the round that ends now."""
         done = len(self.losses)
         first = history.rounds[-1].step if history.rounds else 0
         sizes = [self.steps.size(step) for step in range(first, done)]
@@ -199,9 +198,7 @@ class _Training:
         step = max(step, 0)
         ids = [self.lesson.learn.items[i].id for i in self.steps.batch(step)]
         file = checkpoint.last_good(self.folder)
-        state = (
-            f"the last good checkpoint is kept: {file}" if file else "there is no checkpoint yet"
-        )
+        state = f"the last good checkpoint is {file}" if file else "there is no checkpoint yet"
         return DivergedError(
             f"{fault} in epoch {step // self.steps.epoch + 1}, step {step + 1:,}; {state}; "
             f"lower --lr, or look at the batch: {', '.join(ids)}"
@@ -210,11 +207,11 @@ class _Training:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C is remembered, for the step to be finished; a second one interrupts it.
+    """Defers Ctrl-C until the step is finished; a second one interrupts it.
 
-    So are SIGTERM and SIGHUP where they interrupt as well, as on the command line.
+    So are SIGTERM and SIGHUP if they interrupt, as on the command line.
 
-    What is yielded says whether there was one. Only in the main thread; elsewhere as ever.
+    The yielded function tells whether there was one. Only in the main thread; no effect elsewhere.
     """
     interrupted = threading.Event()
     first: list[int] = []
@@ -250,7 +247,7 @@ def smooth_losses(losses: Sequence[float], steps: int = 20) -> float:
 
 
 def sentence(history: History) -> str:
-    """What the latest round came to, in words."""
+    """The result of the latest round, in words."""
     latest = history.rounds[-1]
     measures = ", ".join(
         f"{name} {value:.4f}"

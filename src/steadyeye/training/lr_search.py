@@ -1,4 +1,4 @@
-"""The learning rate found by trying: each rate from the same start, judged on held examples."""
+"""Searches the learning rate: each rate starts from the same weights and is validated."""
 
 import json
 import shutil
@@ -17,15 +17,15 @@ from steadyeye.training.loop import DivergedError, LossWatcher, train
 from steadyeye.training.metrics_log import read_measures, write_measures
 
 PART = 10
-"""A rate is tried for a tenth of the training, and an epoch at least."""
+"""A trial takes a tenth of the training, and at least one epoch."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A learning rate with what came of it.
+    """A learning rate with its result.
 
-    `loss`: the mean over the trial's examples; `measures`: the judgement at its end; empty with a
-    `fault`, where the loss or a weight was no finite number.
+    `loss`: the mean over the trial's examples; `measures`: the validation at its end; empty with a
+    `fault`, if the loss or a weight was not finite.
     """
 
     rate: float
@@ -37,7 +37,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class RateSearch:
-    """`steps`: of each trial; `start`: the judgement before any; `rate`: the one to take."""
+    """`steps`: of each trial; `start`: the validation before; `rate`: the best one."""
 
     steps: int
     start: Mapping[str, float | None]
@@ -61,11 +61,11 @@ def search(
     watcher: LossWatcher,
     rates: Sequence[float] = RATES,
 ) -> RateSearch:
-    """The rate whose trial is best by the watched number, of several the one with the least loss.
+    """The rate whose trial has the best criterion; ties go to the least loss.
 
-    `folder`: of the trials, each kept once it is done; stopped, the search goes on where it was.
-    Each begins at the same weights, with the same order, at a constant rate. Raises `UsageError`
-    where every loss diverged.
+    `folder`: of the trials, each stored when it is done, so that a stopped search is resumed. Each
+    starts from the same weights, with the same order, at a constant rate. Raises `UsageError` if
+    every loss diverged.
     """
     steps = _steps(lesson, course)
     tried: list[Trial] = []
@@ -100,7 +100,7 @@ def _run_trial(
     watcher: LossWatcher,
     start: Mapping[str, float | None] | None,
 ) -> dict[str, Any]:
-    """A trial and the judgement it began with, read where it was made before."""
+    """A trial and its first validation, read if it was made before."""
     file = folder / "trial.json"
     if file.is_file():
         record: dict[str, Any] = read_json(file, "trial of a learning rate")

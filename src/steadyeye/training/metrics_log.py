@@ -1,4 +1,4 @@
-"""What a training went like: the loss of every step, and what every round was judged to be."""
+"""The history of a training: the loss of every step, and the validation of every round."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,8 +11,8 @@ from steadyeye.training.hyperparameters import find_best_round
 class TrainingRound:
     """The end of a round. `step`: steps done by then; `rate`: the learning rate of its steps.
 
-    `loss`: the mean over the examples of the round; `measures`: what `Task.judge` returned, None
-    for what is no finite number.
+    `loss`: the mean over the examples of the round; `measures`: of `Task.judge`, None for values
+    that are not finite.
     """
 
     step: int
@@ -26,9 +26,8 @@ class TrainingRound:
 class History:
     """A training so far.
 
-    `criterion`: the name of the number that decides; `lower`: whether less of it is better.
-    `start`: the judgement before the first step. `losses`: of each step. `ended`: why it is over,
-    empty while it is not.
+    `criterion`: the name of the deciding metric; `lower`: whether lower is better. `start`: the
+    validation before the first step. `losses`: of each step. `ended`: why it ended, empty before.
     """
 
     criterion: str
@@ -40,18 +39,18 @@ class History:
 
     @property
     def step(self) -> int:
-        """How many steps are done."""
+        """The number of steps done."""
         return len(self.losses)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The watched number of each round, turned so that more is better."""
+        """The criterion of each round, with a sign such that higher is better."""
         values = (judged_round.measures[self.criterion] for judged_round in self.rounds)
         return tuple(-value if self.lower else value for value in values if value is not None)
 
     @property
     def best(self) -> TrainingRound | None:
-        """The first round with the best watched number; None before the first."""
+        """The first round with the best criterion; None before the first round."""
         best_round = find_best_round(self.values)
         return None if best_round is None else self.rounds[best_round]
 
@@ -81,7 +80,7 @@ def read_measures(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read(record: Mapping[str, Any]) -> History:
-    """The history that `History.record` wrote down."""
+    """The history of `History.record`."""
     return History(
         criterion=record["watched"],
         lower=record["lower"],

@@ -1,4 +1,4 @@
-"""The seam between the loop and what it trains: examples, a task, and what a judgement is."""
+"""The interface between the loop and the task: examples, a task, and its validation."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,24 +12,24 @@ from steadyeye.core.types import Classes, Image, Labels
 Augment: TypeAlias = Callable[[Image, str, int], Image]
 """`(image, id, epoch)` → an image of the same shape; the same three give the same image.
 
-The image is one that `Task.fit` gave: degraded at the size at which degradation is measured.
+The image is an output of `Task.fit`: degraded at the size at which degradation is measured.
 """
 
 MoveBoxes: TypeAlias = Callable[[Boxes, tuple[int, int], str, int], Boxes]
-"""`(boxes, (height, width), id, epoch)` → the true boxes where an `Augment` puts them."""
+"""`(boxes, (height, width), id, epoch)` → the true boxes after an `Augment`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """One image to learn from or to be judged by.
+    """One image for training or validation.
 
-    `id`: unique among all examples. `video`: what it was filmed in; examples of one video are never
-    on both sides of a split, but for a split by time; a single picture is its own video, and named
-    as its `id`. `image()`: (h, w, 3) uint8, decoded when called, from any thread. `labels`: indices
-    into the classes that are learned: the first is what one label a picture learns, an answer of
-    any of them is right. `boxes`: the same indices; None where the data has no boxes. `frame`: its
-    number in the video, in native frames; None where that is not known. `verified`: of which
-    classes somebody verified whether they are there; None: of all.
+    `id`: unique among all examples. `video`: its video; examples of one video are never on both
+    sides of a split, except for a split by time; a single image is its own video, named by its
+    `id`. `image()`: (h, w, 3) uint8, decoded when called, from any thread. `labels`: indices into
+    the trained classes: the first is the target of single-label training, and a prediction of any
+    of them is right. `boxes`: with the same indices; None if the data have no boxes. `frame`: its
+    number in the video, in native frames; None if not known. `verified`: the classes whose presence
+    was verified; None: all.
     """
 
     id: str
@@ -43,9 +43,9 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """What one side of a split holds, over the classes that are learned, in the source's order.
+    """The examples of one side of a split, over the trained classes, in the source's order.
 
-    `notes`: what a reader must know of how they were chosen.
+    `notes`: remarks on how they were chosen.
     """
 
     name: str
@@ -56,11 +56,11 @@ class Examples:
 
 
 class TrainingTask(Protocol):
-    """What is trained and how it is judged; the loop knows nothing else of it.
+    """The task of a training, which is all that the loop knows.
 
-    `kind`: "classifier" or "detector". `module`: fp32, with its new head, on the CPU when it is
-    handed over; the loop moves it. `criterion`: the name of the number of `judge` that early
-    stopping and the best checkpoint go by, `lower` whether less is better; written as `watched`.
+    `kind`: "classifier" or "detector". `module`: fp32, with its new head, on the CPU at first; the
+    loop moves it. `criterion`: the metric of `judge` for early stopping and the best checkpoint,
+    `lower` whether lower is better; written as `watched`.
     """
 
     @property
@@ -81,7 +81,7 @@ class TrainingTask(Protocol):
         ...
 
     def prepare(self, example: Example, image: Image) -> Any:
-        """What the network is given of one image that `fit` gave, augmented or not; many threads.
+        """The network's input for an output of `fit`, augmented or not; many threads.
 
         CPU tensors, or containers of them.
         """
@@ -92,14 +92,14 @@ class TrainingTask(Protocol):
         ...
 
     def judge(self, module: nn.Module, prepared: Iterable[Sequence[Any]]) -> Mapping[str, float]:
-        """Numbers of held examples, in batches and in order, from the module in eval mode.
+        """Metrics on held-out examples, in batches and in order, from the module in eval mode.
 
-        `loss` where it has one, and accuracy or AP as shares of 1.
+        `loss` if it has one, and accuracy or AP as shares of 1.
         """
         ...
 
     def record(self) -> Mapping[str, Any]:
-        """All that is needed beside the weights to build the trained model again, as plain values.
+        """The values from which the trained model is built again, besides the weights.
 
         `steadyeye.models.finetuned.checkpoint_format` reads it.
         """

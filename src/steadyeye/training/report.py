@@ -1,4 +1,4 @@
-"""What a training says in its report: curves of loss, judgement and rate, and where it stopped."""
+"""The report of a training: curves of loss, validation and learning rate, and its end."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from steadyeye.report.charts.specs import PALETTE, chart, lines, shares
 from steadyeye.report.comparison.before_after import Gain, TrainingGains, table
 from steadyeye.report.render.document import Document
 from steadyeye.training import job
-from steadyeye.training.before_after import Beside
+from steadyeye.training.before_after import HeldOutComparison
 from steadyeye.training.lr_search import read
 from steadyeye.training.metrics_log import History, TrainingRound
 
@@ -20,16 +20,16 @@ SHARES = ("accuracy", "ap", "ap50", "map")
 
 
 def document(
-    out: Path, record: Mapping[str, Any], went: History, both: Beside | None = None
+    out: Path, record: Mapping[str, Any], went: History, both: HeldOutComparison | None = None
 ) -> Document:
-    """The report of a training. `record`: of its run.json; `both`: the base beside what came."""
+    """The report of a training. `record`: of its run.json; `both`: the comparison with the base."""
     rate_search = record.get("search")
     return Document(
         title="Result of training",
         headline=summarize(record, went, both),
         evaluated=(),
         sections=(
-            *([_beside(both)] if both else []),
+            *([_build_comparison(both)] if both else []),
             Section(
                 topic=Topic.TRAINING,
                 place=1,
@@ -50,9 +50,9 @@ def document(
 
 
 def summarize(
-    record: Mapping[str, Any], went: History, both: Beside | None = None
+    record: Mapping[str, Any], went: History, both: HeldOutComparison | None = None
 ) -> tuple[str, ...]:
-    """What came of it, a sentence a line: the base as it was given, its limits, then the loss."""
+    """The result, one sentence per line: comparison with the base, its limits, then the loss."""
     n = record["data"]["held"]["n"]
     subject = f"{record['base']['name']} on {record['data']['train']['name']}"
     best = went.best
@@ -72,9 +72,13 @@ def summarize(
     return (opening, *limits, f"In training: {course}.", *both.method)
 
 
-def _beside(both: Beside) -> Section:
-    """The base as it was given and the trained model, on the same held examples."""
-    tables = () if both.gain is None else (table("Before and after", [_name_models(both.gain)]),)
+def _build_comparison(both: HeldOutComparison) -> Section:
+    """The base and the fine-tuned model on the same held-out data."""
+    tables = (
+        ()
+        if both.gain is None
+        else (table("Before and after training", [_name_models(both.gain)]),)
+    )
     return Section(
         topic=Topic.TRAINING,
         place=0,
@@ -114,9 +118,9 @@ def _ending(record: Mapping[str, Any], went: History) -> str:
     best, recipe = went.best, record["recipe"]
     text = f"Training ended because {went.ended or 'it was stopped'}. "
     if best is None:
-        return text + "No weights were kept."
+        return text + "No weights were stored."
     text += (
-        f"The kept weights are those after step {best.step:,} of {went.step:,} (epoch "
+        f"The stored weights are those after step {best.step:,} of {went.step:,} (epoch "
         f"{best.epoch:.4g}), with the best {name_measure(went.criterion)} on the held-out data; "
         f"{recipe['optimizer']}, learning rate {_rates(went)}, batches of {recipe['batch']}, "
         f"{recipe['precision']}."
@@ -158,7 +162,7 @@ def _table(went: History) -> Table:
         "loss",
         *(f"held-out {name_measure(n)}" for n in names),
     )
-    return Table("All rounds; ● marks the kept weights", header, tuple(rows))
+    return Table("All rounds; ● marks the stored weights", header, tuple(rows))
 
 
 def _row(judged_round: TrainingRound, names: Sequence[str], best: bool) -> tuple[str, ...]:
@@ -213,7 +217,7 @@ def _search(went: History, rate_search: Mapping[str, Any]) -> Section:
 
 
 def _data(record: Mapping[str, Any]) -> Section:
-    """What was learned from, and what was held out."""
+    """The training data and the held-out data."""
     sides = record["data"]
     rows = tuple(
         (side, examples["name"], f"{examples['n']:,}", examples["fingerprint"])
@@ -239,7 +243,7 @@ def _data(record: Mapping[str, Any]) -> Section:
 
 
 def figures(went: History) -> list[Figure]:
-    """Loss, what the held examples say, and the learning rate where it falls."""
+    """Figures of the loss, of held-out metrics, and of the learning rate if it falls."""
     if not went.losses:
         return []
     figures = [_loss(went)]
@@ -345,11 +349,7 @@ def _best_mark(went: History) -> list[dict[str, Any]]:
 
 
 def _describe_best(went: History) -> str:
-    return (
-        ""
-        if went.best is None
-        else f" Dashed: the weights that were kept, step {went.best.step:,}."
-    )
+    return "" if went.best is None else f" Dashed: the stored weights, step {went.best.step:,}."
 
 
 def curve(losses: Sequence[float], of: str) -> list[dict[str, Any]]:
@@ -363,14 +363,14 @@ def curve(losses: Sequence[float], of: str) -> list[dict[str, Any]]:
 
 
 def numbers(went: History) -> list[str]:
-    """The numbers that the report shows: the watched one first, no counts."""
+    """The metrics in the report: the criterion first, without counts."""
     every = went.rounds[-1].measures if went.rounds else went.start
     rest = [name for name in every if name not in (went.criterion, "n")]
     return [went.criterion, *rest]
 
 
 def name_measure(name: str) -> str:
-    """A number of `Task.judge` as one says it."""
+    """A metric of `Task.judge` in words."""
     return name.upper() if name in ("ap", "ap50") else name
 
 

@@ -1,4 +1,4 @@
-"""A model trained further: checked before a step is taken, trained, written, reported."""
+"""Fine-tunes a model: checks the job before the first step, trains, writes and reports."""
 
 import json
 import platform
@@ -33,7 +33,7 @@ from steadyeye.runner.validate import distinct_ids, present
 from steadyeye.training import before_after, checkpoint, loop, metrics_log, report
 from steadyeye.training.augmentation import Augmentation, augmentation, mirror_images
 from steadyeye.training.batches import Lesson
-from steadyeye.training.before_after import Beside, Measuring, beside
+from steadyeye.training.before_after import HeldOutComparison, Measuring, compare_held_out
 from steadyeye.training.classification import Learning, classification
 from steadyeye.training.detection import detection, library
 from steadyeye.training.engine import MOMENTUM, first
@@ -54,9 +54,9 @@ DAMAGED = (
 
 @dataclass(frozen=True, eq=False)
 class TrainingPlan:
-    """A training whose every part was found and checked.
+    """A training whose parts were all checked.
 
-    `sources`: the labelled data by their specs, as they were given.
+    `sources`: the user's specs of the labelled data.
     """
 
     job: Tuning
@@ -72,25 +72,25 @@ class TrainingPlan:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """A finished training: its folder, what is on record of it, and how it went.
+    """A finished training: its folder, its record, and its history.
 
-    `beside`: the base and the trained model on the held examples; None where nothing was kept, and
-    in all processes but the first.
+    `comparison`: the base and the fine-tuned model on the held-out data; None without stored
+    weights, and in all processes except the first.
     """
 
     out: Path
     record: Mapping[str, Any]
     history: History
-    beside: Beside | None
+    comparison: HeldOutComparison | None
     gains: Document | None
 
 
 class TrainingWatcher(loop.LossWatcher, run.Watcher, Protocol):
-    """What is told of a training, and of the runs that follow it."""
+    """Receives messages of a training, and of the runs that follow it."""
 
 
 def check(job: Tuning) -> TrainingPlan:
-    """The plan of a training, with all that can be refused before the first step refused."""
+    """The plan of a training, after all checks that are possible before the first step."""
     out, measuring = place(job.out), job.measuring
     if not isinstance(out, Path):
         raise UsageError(f"'{job.out}' is on remote storage; give a local folder for --out")
@@ -124,10 +124,10 @@ def check(job: Tuning) -> TrainingPlan:
 
 
 def finetune(plan: TrainingPlan, watcher: TrainingWatcher) -> Tuned:
-    """Trains as planned, from where it was stopped if it was, and writes all that came of it.
+    """Trains as planned, resumes a stopped training, and writes the results.
 
-    Raises `UsageError` where the folder holds another job or another process writes into it, and
-    `DivergedError` after what was best before is written.
+    Raises `UsageError` if the folder holds another job or another process writes into it, and
+    `DivergedError` after the best earlier weights are written.
     """
     with hold_run(plan.out) if first() else nullcontext():
         if first():
@@ -163,7 +163,7 @@ def finetune(plan: TrainingPlan, watcher: TrainingWatcher) -> Tuned:
 
 
 def announcement(plan: TrainingPlan) -> str:
-    """What is about to be trained, in a line."""
+    """The training in one line."""
     train, validation, course = plan.data.train, plan.data.validation, plan.course
     long = (
         f"{number_of(course.iterations, 'step')}"
@@ -178,7 +178,7 @@ def announcement(plan: TrainingPlan) -> str:
 
 
 def _kind(model: Any) -> str:
-    """The kind of recipe a model is trained by."""
+    """The kind of a model's training recipe."""
     if not detects(model):
         return "classifier"
     return "transformer" if library(model) == "transformers" else "detector"
@@ -204,7 +204,7 @@ def _task(model: Any, job: Tuning, learned: Examples) -> TrainingTask:
 
 
 def _search_rate(plan: TrainingPlan, watcher: LossWatcher) -> RateSearch:
-    """The learning rate that was found by trying."""
+    """The result of the search for the learning rate."""
     tried = search(plan.lesson, plan.course, plan.out / SEARCH, watcher)
     watcher.say(f"learning rate {tried.rate:g}: best of {len(tried.tried)} after {tried.steps:,}")
     return tried
@@ -213,7 +213,7 @@ def _search_rate(plan: TrainingPlan, watcher: LossWatcher) -> RateSearch:
 def _write_diverged(
     plan: TrainingPlan, record: dict[str, Any], why: str, watcher: TrainingWatcher
 ) -> None:
-    """What the last good checkpoint holds, with why there is no more."""
+    """Writes the last good checkpoint, with the reason why training ended."""
     _log(plan.out, "diverged", why=why)
     file = checkpoint.last_good(plan.out / CHECKPOINTS)
     if file is None or not first():
@@ -224,7 +224,7 @@ def _write_diverged(
 
 def _write(
     plan: TrainingPlan, record: Mapping[str, Any], went: History, watcher: TrainingWatcher
-) -> Beside | None:
+) -> HeldOutComparison | None:
     """The history, the best weights as a model to load, both models beside, and the report."""
     comparison = None
     write_file(plan.out / HISTORY, encode_record(went.record()))
@@ -239,7 +239,7 @@ def _write(
             workers=plan.job.workers,
             seed=plan.job.seed,
         )
-        comparison = beside(plan.job.model, plan.out, plan.data.validation, how, watcher)
+        comparison = compare_held_out(plan.job.model, plan.out, plan.data.validation, how, watcher)
     text = render_html(report.document(plan.out, record, went, comparison), lambda *_: None)
     write_file(plan.out / "report.html", text.encode())
     return comparison
@@ -302,7 +302,9 @@ def write_training_record(out: Path, content: Mapping[str, Any]) -> dict[str, An
         if "search" in before:
             run = {**run, "search": before["search"]}
     elif any(out.glob("*.json")):
-        raise UsageError(f"'{out}' holds something else; choose another --out")
+        raise UsageError(
+            f"'{out}' holds other files than those of a training; choose another --out"
+        )
     if first():
         write_record(path, run)
     return run

@@ -261,7 +261,7 @@ def _check_split(split: Split) -> Split:
         if not side.items:
             raise UsageError(
                 f"'{side.name}' leaves no examples to {purpose} ({'; '.join(split.notes)}); "
-                "hold out another share, or give --val"
+                "change --holdout, or give --val"
             )
     classes = split.train.classes
     train, validation = set(present(split.train.items)), set(present(split.validation.items))

@@ -15,8 +15,8 @@ START = FeedMark()
 def open_feed(source: str, counts: FrameCounts, rate: float | None, mark: FeedMark = START) -> Feed:
     """The frames of a source, which `check_source` has passed.
 
-    `rate`: frames a second at most, None: all. `counts`: of an earlier watch that is gone on with;
-    of a file, the frames received then are passed over. `mark`: of a folder, as its feed had it.
+    `rate`: frames a second at most, None: all. `counts`: those of the watch that is resumed; the
+    frames of a file that it received are skipped. `mark`: where the feed of a folder was.
     """
     thinned = Thinning(rate)
     if is_live(source):

@@ -35,9 +35,9 @@ AHEAD = 2
 
 
 class FileFeed:
-    """Every frame of a video file, as fast as they are taken; decoded by a thread of its own.
+    """Every frame of a video file, as fast as they are taken; decoded by a separate thread.
 
-    `skipped`: frames at its beginning that are passed over, which `counts` has already.
+    `skipped`: number of frames at its start to skip, because `counts` has them already.
     """
 
     mark = FeedMark()
@@ -67,20 +67,23 @@ class FileFeed:
         self._frames.close()
 
     def _read(self) -> Generator[tuple[LiveFrame | None, FrameCounts]]:
-        """Each frame, at last None, and what became of those from the one before up to it.
+        """Each frame with the counts since the frame before it; None at the end.
 
-        A frame is converted before the next is decoded: what a decoder patches damaged pictures
-        with depends on the frames that are still there.
+        A frame is converted before the next is decoded: a decoder repairs damaged pictures with
+        frames that are still in memory.
         """
         counts = FrameCounts()
         try:
             container = open_video(self.path)
         except av.FFmpegError as error:
-            raise UsageError(f"cannot read the video '{self.path}': {error.strerror}") from error
+            raise UsageError(
+                f"cannot read the video '{self.path}': {error.strerror}; give a video that "
+                "FFmpeg reads"
+            ) from error
         with container:
             stream = picture_stream(container)
             if stream is None:
-                raise UsageError(f"'{self.path}' holds no pictures; give a video")
+                raise UsageError(f"'{self.path}' has no video stream; give a video")
             # a forked process that frees a decoder waits for its threads, which only the parent has
             stream.thread_type = "NONE"
             clock, reformatter, matrix = _Clock(container, stream), VideoReformatter(), None
@@ -107,9 +110,9 @@ class FileFeed:
 class _Clock:
     """When the frames of a file are shown, in seconds since the first.
 
-    AVI only says when packets are decoded: by that in the order of the frames, the last of which
-    come behind all packets. A frame without a time (transport streams need not say that of each)
-    comes one step behind the frame before it.
+    AVI has decoding times only: they are assigned to the frames in order, and the last frames come
+    after all packets. A frame without a time, as in transport streams, comes one step after the
+    frame before it.
     """
 
     def __init__(self, container: Any, stream: Any) -> None:
@@ -129,9 +132,9 @@ class _Clock:
 
 
 class FolderFeed:
-    """The pictures and videos that come into a folder, in the order in which they come.
+    """The pictures and videos that are added to a folder, in the order in which they are added.
 
-    A file is taken when it has not changed for `POLL` seconds. What is before `mark` is not taken
+    A file is read when it has not changed for `POLL` seconds. Files before `mark` are not read
     again.
     """
 
@@ -203,7 +206,7 @@ class FolderFeed:
         return LiveFrame(number, seconds, self._scene, cache(partial(read_image, path)))
 
     def _next_of_video(self) -> LiveFrame | None:
-        """The next frame of the video that is open, in seconds of the clock when it began."""
+        """The next frame of the open video, at the clock time when the video began plus its own."""
         assert self._video is not None
         path = self._video.path
         try:

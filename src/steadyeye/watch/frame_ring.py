@@ -1,4 +1,4 @@
-"""The frames that broke a promise, on disk: the newest, up to so many bytes."""
+"""Stored frames of broken promises: the newest ones, up to a number of bytes."""
 
 import json
 import re
@@ -27,10 +27,10 @@ APART = 1.0
 
 
 class FrameRing:
-    """Pictures in a folder, each beside a JSON file on what was the matter; the oldest go first.
+    """Pictures in a folder, each with a JSON file on its event; the oldest are deleted first.
 
-    `most`: bytes of all of them. `left_out`: events whose frame was not stored, since another of
-    their measure was within `APART` seconds, or its pixels were gone.
+    `most`: bytes of all of them. `left_out`: events whose frame was not stored, because a frame of
+    the same measure was stored within `APART` seconds, or its pixels were gone.
     """
 
     def __init__(self, folder: Path, most: int) -> None:
@@ -47,20 +47,20 @@ class FrameRing:
 
     @property
     def names(self) -> list[str]:
-        """The pictures that are there, oldest first."""
+        """Names of the stored pictures, oldest first."""
         return list(self._files)
 
     @property
     def size(self) -> int:
-        """Bytes that they and their JSON files take."""
+        """Bytes of the pictures and their JSON files."""
         return self._total
 
-    def hold(
+    def buffer(
         self, number: int, seconds: float, stamp: str, image: Callable[[], Image], size: int
     ) -> None:
-        """Holds a frame for a while, for it may turn out to be one to store.
+        """Keeps a frame in memory for a while, because it may have to be stored.
 
-        `image()`: its pixels, of `size` bytes; called for what is stored.
+        `image()`: its pixels, of `size` bytes; called only if the frame is stored.
         """
         self._recent.append((number, seconds, stamp, image, size))
         self._recent_bytes += size
@@ -70,9 +70,9 @@ class FrameRing:
             self._recent_bytes -= self._recent.popleft()[4]
 
     def store(self, event: FrameEvent, more: Mapping[str, Any]) -> str | None:
-        """The name of the file of an event's frame; None where it is left out.
+        """The file name of an event's frame; None if the frame is not stored.
 
-        `more`: what is written beside it besides the event.
+        `more`: entries of its JSON file besides the event.
         """
         recent = next((entry for entry in self._recent if entry[0] == event.frame), None)
         if recent is None:
@@ -95,14 +95,14 @@ class FrameRing:
         return name
 
     def read(self, name: str) -> bytes | None:
-        """A picture, or None where it is gone or was never one of these."""
+        """A stored picture; None if no picture has this name."""
         try:
             return (self.folder / name).read_bytes() if NAME.fullmatch(name) else None
         except OSError:
             return None
 
     def describe(self, name: str) -> dict[str, Any]:
-        """What stands beside a picture; empty where that is gone or damaged."""
+        """The content of a picture's JSON file; empty if the file is missing or damaged."""
         try:
             content = json.loads((self.folder / name).with_suffix(".json").read_bytes())
         except (OSError, ValueError):
@@ -110,7 +110,7 @@ class FrameRing:
         return content if isinstance(content, dict) else {}
 
     def delete_from(self, number: int) -> None:
-        """Deletes the pictures of frames from a number on: they are read again."""
+        """Deletes the pictures of frames from a number on, because these frames are read again."""
         for name in self.names:
             match = NAME.fullmatch(name)
             if match and int(match[1]) >= number:

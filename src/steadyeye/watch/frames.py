@@ -1,4 +1,4 @@
-"""Frames as they come, from whatever source, and what became of them."""
+"""Frames of a source, and counts of what was done with them."""
 
 import re
 import time
@@ -20,11 +20,11 @@ _CLOCK_START = time.time() - time.monotonic()
 
 @dataclass
 class FrameCounts:
-    """What became of the frames of a source.
+    """Counts of the frames of a source.
 
-    `received`: those that came. `left_out`: those that came while the model was at another.
-    `thinned`: those above the rate that was asked for. `damaged`: frames or files that cannot be
-    decoded. `lost_streams`: how often a stream ended or failed; `seconds_down`: until it was back.
+    `received`: all. `left_out`: those that arrived while the model was busy. `thinned`: those above
+    the requested rate. `damaged`: frames or files that cannot be decoded. `lost_streams`: how often
+    a stream ended or failed; `seconds_down`: time without a stream.
     """
 
     received: int = 0
@@ -35,22 +35,22 @@ class FrameCounts:
     seconds_down: float = 0.0
 
     def add(self, more: "FrameCounts") -> None:
-        """Adds what became of further frames."""
+        """Adds the counts of further frames."""
         for name, value in asdict(more).items():
             setattr(self, name, getattr(self, name) + value)
 
     def record(self) -> dict[str, float]:
-        """For the state file, rounded."""
+        """The counts for the state file, rounded."""
         return {name: round(value, 3) for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
 class FeedMark:
-    """Where a restart of a folder goes on: with the frame that was taken when it was read.
+    """Where a restarted watch of a folder continues.
 
-    `done`: of the last file before the frame when it changed, in nanoseconds, and its name.
-    `video`: the same of the video that the frame is of, `frames`: how many of that came before it.
-    `scene`: the number of the scene before. `due`: of the `Thinning` of pictures.
+    `done`: time of change in nanoseconds and name of the last file before the frame. `video`: the
+    same of the video of the frame; `frames`: how many of its frames came before. `scene`: number of
+    the scene before. `due`: that of the `Thinning` of pictures.
     """
 
     done: tuple[int, str] = (0, "")
@@ -61,7 +61,7 @@ class FeedMark:
 
     @classmethod
     def resume(cls, record: Mapping[str, Any]) -> "FeedMark":
-        """As a state file holds it."""
+        """The mark that a state file holds."""
         video = record["video"] and (record["video"][0], record["video"][1])
         return cls(**{**record, "done": (record["done"][0], record["done"][1]), "video": video})
 
@@ -70,9 +70,9 @@ class FeedMark:
 class LiveFrame:
     """A frame. `number`: how many came before it. `seconds`: when it was taken.
 
-    Of a file seconds count from its beginning; of all else they are those of the clock (Unix time).
-    `scene`: another number where the stream was interrupted in between. `image()`: (h, w, 3) uint8
-    RGB, the same each time; raises `SampleError` where it cannot be decoded.
+    Seconds of a file count from its start; seconds of other sources are Unix time. `scene`: changes
+    when the stream was interrupted. `image()`: (h, w, 3) uint8 RGB, the same each time; raises
+    `SampleError` where it cannot be decoded.
     """
 
     number: int
@@ -84,9 +84,9 @@ class LiveFrame:
 class Feed(Protocol):
     """Frames of a source, in the order of time.
 
-    `is_over`: no more will come. `status`: one line on what it is doing. `mark`: where a restart
-    goes on that begins with the frame taken last, of a folder. `has_timestamps`: whether the times
-    of frames are the video's own, and not those of their arrival.
+    `is_over`: no more frames will come. `status`: one line on its state. `mark`: where a restart of
+    a folder continues, beginning with the frame taken last. `has_timestamps`: whether the times of
+    frames are the video's own, and not those of their arrival.
     """
 
     counts: FrameCounts
@@ -100,15 +100,15 @@ class Feed(Protocol):
 
     @property
     def status(self) -> str:
-        """What it is doing."""
+        """The state of the feed in one line."""
         ...
 
     def take(self, seconds: float) -> LiveFrame | None:
-        """The next frame, or None where there is none within so many seconds."""
+        """The next frame; None if none comes within `seconds`."""
         ...
 
     def close(self) -> None:
-        """Ends what reads it."""
+        """Stops reading."""
         ...
 
 
@@ -118,7 +118,7 @@ def read_clock() -> float:
 
 
 def is_live(source: str) -> bool:
-    """Whether a source is an address or a camera: what of it is not taken is gone."""
+    """Whether a source is an address or a camera, whose frames are lost if nobody takes them."""
     return urlsplit(source).scheme in ADDRESSES or bool(CAMERA.fullmatch(source))
 
 
@@ -133,7 +133,7 @@ def redact(source: str) -> str:
 
 @dataclass
 class Thinning:
-    """Takes so many frames a second at most, evenly; all where `rate` is None."""
+    """Takes at most `rate` frames per second, evenly spaced; all if `rate` is None."""
 
     rate: float | None
     due: float = field(default=-np.inf)
@@ -153,7 +153,7 @@ class Thinning:
 def convert(native: Any, matrix: Matrix | None) -> Image:
     """The pixels of a decoded frame, (h, w, 3) uint8 RGB, upright.
 
-    `matrix`: of `follow_matrix`. Nothing of the conversion stays with the frame: it takes more
-    memory than the frame.
+    `matrix`: of `follow_matrix`. The decoded frame keeps no state of the conversion, which takes
+    more memory than the frame.
     """
     return to_rgb(native, VideoReformatter(), matrix)

@@ -1,4 +1,4 @@
-"""Objects followed frame by frame as they come: what `blink_rate` finds in a whole video."""
+"""Follows objects frame by frame, with the result that `blink_rate` has for a whole video."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -44,10 +44,10 @@ class ObjectEvent:
 
 @dataclass
 class ObjectCounts:
-    """What became of the objects in frames that are settled now.
+    """Counts of the objects in frames whose states are final.
 
-    `states`: how many frames of an object by `DETECTED`, `DIP` and `MISS`; the unsure do not count.
-    `pairs`, `changes`: neighbouring detections of an object, and those of other classes.
+    `states`: how many frames of an object by `DETECTED`, `DIP` and `MISS`; unsure states do not
+    count. `pairs`: consecutive detections of an object; `changes`: those with different classes.
     """
 
     states: Counter[int] = field(default_factory=Counter)
@@ -57,16 +57,16 @@ class ObjectCounts:
 
     @property
     def frames(self) -> int:
-        """Frames of objects."""
+        """Number of frames of objects."""
         return self.states.total()
 
     @property
     def lost_frames(self) -> int:
-        """Those without their object."""
+        """Number of frames without their object."""
         return self.states[MISS] + self.states[DIP]
 
     def add(self, other: "ObjectCounts") -> None:
-        """Takes over what another counts."""
+        """Adds the counts of another."""
         self.states += other.states
         self.pairs += other.pairs
         self.changes += other.changes
@@ -86,7 +86,7 @@ class ObjectCounts:
 
 @dataclass
 class _Life:
-    """An object from its first detection on: how often it was detected, what is not yet counted."""
+    """An object from its first detection on, with the detections that are not yet counted."""
 
     item: TrackedObject
     label: int
@@ -94,7 +94,7 @@ class _Life:
     waiting: ObjectCounts | None = field(default_factory=ObjectCounts)
 
     def record(self) -> dict[str, Any]:
-        """For the state file: of what was before the last detection nothing is asked any more."""
+        """The object for the state file; nothing before its last detection is needed any more."""
         item = self.item
         return {
             "places": item.places[-2:],
@@ -119,11 +119,12 @@ class _Life:
 
 
 class LiveObjects:
-    """The objects of a stream. They move by a clock that rises, of seconds or numbers of frames.
+    """The objects of a stream.
 
-    A frame of an object is settled when the object is detected again, up to `LONGEST` later, and
-    counts once the object was detected `LEAST` times. Memory is that of the frames of twice as long
-    and of the objects in them. `score`: from it on a detection counts.
+    Their motion is measured by a rising clock, in seconds or frame numbers. The state of a frame is
+    final when the object is detected again, up to `LONGEST` later, and counts once the object was
+    detected `LEAST` times. Memory holds the frames of twice that time and their objects. `score`:
+    the least score of a detection.
     """
 
     def __init__(self, score: float = SCORE) -> None:
@@ -131,7 +132,7 @@ class LiveObjects:
         self.begin_scene()
 
     def begin_scene(self) -> None:
-        """Forgets all objects, as behind a cut: what was in view is not what comes."""
+        """Forgets all objects, as after a scene cut."""
         self._lives: dict[int, _Life] = {}
         rows, times = np.zeros(0, dtype=np.int64), np.zeros(0)
         self._scene = Scene(rows, times, times, detection_table(()), [], self.score)
@@ -139,7 +140,10 @@ class LiveObjects:
     def add(
         self, number: int, seconds: float, clock: float, detections: Detections
     ) -> ObjectCounts:
-        """What is settled by a frame. Numbers, seconds and clock rise from frame to frame."""
+        """The counts that a frame makes final.
+
+        Numbers, seconds and clock rise from frame to frame.
+        """
         self._forget(seconds)
         self._scene = scene = _append(self._scene, number, seconds, clock, detections)
         place = len(scene.rows) - 1
@@ -153,7 +157,7 @@ class LiveObjects:
         return settled
 
     def record(self) -> dict[str, Any]:
-        """The frames and objects that are still looked at, for the state file."""
+        """The frames and objects in memory, for the state file."""
         raw, scene = self._scene.raw, self._scene
         times = zip(scene.rows.tolist(), scene.seconds.tolist(), scene.clock.tolist(), strict=True)
         tables = [
@@ -166,7 +170,7 @@ class LiveObjects:
         }
 
     def resume(self, record: Mapping[str, Any]) -> None:
-        """Goes on from a record."""
+        """Continues from a record."""
         self.begin_scene()
         for number, seconds, clock, boxes, labels, scores in record["frames"]:
             corners = np.array(boxes, dtype=np.float64).reshape(-1, 4)
@@ -176,7 +180,7 @@ class LiveObjects:
         self._lives = {id(life.item): life for life in lives}
 
     def _forget(self, seconds: float) -> None:
-        """Drops the frames before those in which an object in view may be, when they are many."""
+        """Drops frames that no current object needs, when there are many of them."""
         old = int(np.searchsorted(self._scene.seconds, seconds - LONGEST)) - 1
         if old < max(len(self._scene.rows) / 2, 1):
             return
@@ -222,7 +226,7 @@ class LiveObjects:
 def _list_new_frames(
     scene: Scene, item: TrackedObject
 ) -> Iterable[tuple[int, int, NDArray[np.float64]]]:
-    """Number, state and box of each frame behind an object's last detection but one."""
+    """Number, state and box of each frame after an object's last detection but one."""
     if item.places[-1] == item.places[-2] + 1:
         return [(int(scene.rows[item.places[-1]]), DETECTED, scene.raw.boxes[item.detections[-1]])]
     since = replace(item, places=item.places[-2:], detections=item.detections[-2:])
@@ -235,9 +239,9 @@ def _list_new_frames(
 def _append(
     scene: Scene, number: int, seconds: float, clock: float, detections: Detections
 ) -> Scene:
-    """A scene with one more frame; of its detections those that are no noise, best first.
+    """A scene with one more frame; its detections above the noise, the best first.
 
-    The rows of a live scene are the numbers of its frames.
+    The rows of a live scene are its frame numbers.
     """
     new = take(detection_table([detections]), rank(detections.scores))
     first = len(scene.raw)
@@ -259,7 +263,7 @@ def _append(
 
 
 def _drop(scene: Scene, frames: int) -> tuple[Scene, int]:
-    """A scene without its first frames, and how many detections went with them."""
+    """A scene without its first frames, and the number of detections dropped with them."""
     rows = sum(map(len, scene.detections[:frames]))
     rest = take(scene.raw, np.arange(rows, len(scene.raw)))
     return Scene(

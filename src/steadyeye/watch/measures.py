@@ -19,12 +19,12 @@ from steadyeye.watch.live_objects import LiveObjects, ObjectCounts
 from steadyeye.watch.reference import Reference
 
 MEASURES: Mapping[str, str] = {
-    "flip_rate": "Share of consecutive frames whose top-1 class changes",
-    "blink_rate": "Share of an object's frames, first to last, in which it is not found",
-    "class_change_rate": "Share of an object's neighbouring detections that differ in class",
+    "flip_rate": "Share of pairs of consecutive frames whose top-1 class changes",
+    "blink_rate": "Share of an object's frames, first to last, in which it is not detected",
+    "class_change_rate": "Share of an object's consecutive detections whose classes differ",
     "confidence": "Mean confidence of predictions, or mean score of detections",
     "confidence_drift": "Share of frames with a confidence outside the reference range",
-    "input_drift": "Share of frames outside the reference range of light, contrast or sharpness",
+    "input_drift": "Share of frames outside the reference brightness, contrast or sharpness",
 }
 """What a watch measures, each 0…1."""
 OF_DETECTORS = ("blink_rate", "class_change_rate")
@@ -38,10 +38,10 @@ SMALL = 320
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says of a frame.
+    """The prediction of a model for a frame.
 
-    `label`: its best class, −1 where a detector finds nothing. `confidence`: 0…1, None where it
-    finds nothing. `detections`: all that a detector gives.
+    `label`: its best class, −1 if a detector detects nothing. `confidence`: 0…1, None if it detects
+    nothing. `detections`: all detections of a detector.
     """
 
     label: int
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class FrameEvent:
-    """A frame that speaks against a measure: its number, which measure, and what was the matter."""
+    """A frame that counts against a measure: its number, the measure, and the reason."""
 
     frame: int
     measure: str
@@ -61,7 +61,7 @@ class FrameEvent:
 
 @dataclass
 class Block:
-    """A stretch of time: of each measure the sum of its values and how many there are."""
+    """A block of time: the sum and the number of the values of each measure."""
 
     frames: int = 0
     sums: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -75,11 +75,11 @@ class Block:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether objects cannot be followed: what comes and goes between frames is not known."""
+        """Whether frames are too far apart to follow objects."""
         return bool(self.gaps) and float(np.median(self.gaps)) > APART + JITTER
 
     def covers(self, seconds: float) -> bool:
-        """Whether its frames are of at least half of so many seconds, or each stands alone."""
+        """Whether its frames cover at least half of `seconds`, or each frame stands alone."""
         return not self.gaps or sum(self.gaps) >= seconds / 2
 
     def values(self) -> dict[str, float]:
@@ -96,8 +96,8 @@ class Observer:
     """Goes through a stream frame by frame and fills blocks of `seconds`.
 
     `names`: of the model's classes. `reference`: what the input and the confidence are compared
-    with. `has_timestamps`: of the `Feed`; objects move by them, until one does not rise, and by
-    numbers of frames otherwise.
+    with. `has_timestamps`: of the `Feed`; motion of objects is measured by timestamps as long as
+    these rise, otherwise by frame numbers.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Observer:
         quantities: Mapping[str, float],
         answer: Answer,
     ) -> list[FrameEvent]:
-        """What speaks against any measure, once a frame is counted in the block.
+        """Counts a frame in the block and returns the events that count against a measure.
 
         `quantities`: what `measure_input` gives for the frame.
         """
@@ -139,12 +139,12 @@ class Observer:
         return events
 
     def end_block(self) -> Block | None:
-        """The block so far, where any frame is in it; the next frame begins another."""
+        """The block so far, if it has a frame; the next frame begins a new block."""
         block, self.block = self.block, Block()
         return block if block.frames else None
 
     def begin_block(self, seconds: float) -> Block | None:
-        """The block that a frame of a time completes, if it does; to be called before `add`."""
+        """The block that ends at the time of a frame, if any; called before `add`."""
         number = int(seconds // self.seconds)
         if number == self._number:
             return None
@@ -152,7 +152,7 @@ class Observer:
         return self.end_block()
 
     def record(self) -> dict[str, Any]:
-        """What it knows of the frames before, for the state file; not what is in the block."""
+        """Its memory of earlier frames for the state file, without the current block."""
         return {
             "scene": self._scene,
             "before": self._before,
@@ -167,7 +167,7 @@ class Observer:
         self.objects.resume(record["objects"])
 
     def _continue_scene(self, scene: int, seconds: float) -> float:
-        """The time of a frame, later than that before; a new scene begins where it is not near."""
+        """The time of a frame, later than the one before; a new scene begins after a gap."""
         last = self._before[0] if self._before else None
         if scene != self._scene or (last is not None and abs(seconds - last) > PAIR):
             self._scene, self._before = scene, None
@@ -207,7 +207,7 @@ class Observer:
         return events
 
     def _measure(self, seconds: float, quantities: Mapping[str, float], answer: Answer) -> None:
-        """Confidence and input, and how they lie to the reference."""
+        """Measures confidence and input, and compares them with the reference."""
         values = dict(quantities)
         if answer.confidence is not None:
             self.block.add("confidence", answer.confidence)
@@ -279,9 +279,9 @@ def summarize_scores(scores: NDArray[np.floating]) -> Answer:
 
 
 def summarize_detections(detections: Detections) -> Answer:
-    """A detector's answer, of what a user would be shown: detections from `SCORE` on.
+    """A detector's answer from its detections with a score of at least `SCORE`.
 
-    The class of the best of them, and their mean score.
+    It has the class of the best one, and their mean score.
     """
     strong = reach_score(detections.scores, SCORE)
     if not strong.any():

@@ -1,4 +1,4 @@
-"""What a watch knows, in memory and in its state file, so that a restart goes on."""
+"""The state of a watch, in memory and in its state file, so that a restart continues."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ ALERTS = 100
 
 @dataclass(frozen=True)
 class WatchSettings:
-    """What is watched, and how.
+    """The settings of a watch.
 
     `source`, `model`: as the user wrote them. `block`, `period`, `reference`: seconds. `days`: in
     which one false alarm of a promise is expected at most. `keep`: bytes of stored frames. `rate`:
@@ -52,9 +52,9 @@ class WatchSettings:
 
 @dataclass
 class Memory:
-    """What goes on after a restart: the content of the state file.
+    """The content of the state file, with which a restart continues.
 
-    `observer`: what an `Observer` knows of the frames before, None where none goes on.
+    `observer`: the record of an `Observer`, None if there is none to continue.
     """
 
     counts: FrameCounts = field(default_factory=FrameCounts)
@@ -96,7 +96,7 @@ def write_memory(
 
 
 def describe_memory(memory: Memory) -> dict[str, Any]:
-    """What is shown of it."""
+    """The values that the page shows."""
     return {
         "began": memory.began,
         "starts": memory.starts,
@@ -127,7 +127,7 @@ def describe_memory(memory: Memory) -> dict[str, Any]:
 
 
 def identify(settings: WatchSettings, model: Model | Detector) -> dict[str, Any]:
-    """What has to be as before for a watch to go on."""
+    """The settings that must be unchanged for a watch to continue."""
     return {
         "source": redact(settings.source),
         "video": _read_beginning(settings.source),
@@ -139,7 +139,7 @@ def identify(settings: WatchSettings, model: Model | Detector) -> dict[str, Any]
 
 
 def _read_beginning(source: str) -> str | None:
-    """What tells a video file from another that took its name; a file that grows stays itself."""
+    """Identifies a video file by its beginning, so that a file that grows remains the same."""
     if is_live(source) or not Path(source).is_file():
         return None
     with Path(source).open("rb") as file:
@@ -147,7 +147,7 @@ def _read_beginning(source: str) -> str | None:
 
 
 def read_memory(settings: WatchSettings, model: Model | Detector, out: Path) -> Memory:
-    """What an earlier watch of the folder stored; anew where there was none.
+    """The state of an earlier watch of the folder, or a new one.
 
     Raises `UsageError` where it was of another source or model, or its file is damaged.
     """

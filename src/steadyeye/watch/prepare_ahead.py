@@ -1,4 +1,4 @@
-"""The next frame of a source, measured and prepared while the model is at the one before."""
+"""The next frame of a source, measured and prepared while the model processes the one before."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,9 +20,9 @@ JOIN_TIMEOUT = 5.0
 class PreparedFrame:
     """A frame as its model takes it.
 
-    `number`, `scene`, `seconds`, `image`: as of `LiveFrame`; what `image()` gives has `size` bytes.
-    `prepared`: what `prepare` makes of that. `quantities`: of `measure_input`. `counts`, `mark`: of
-    its feed when the frame was taken; the feed itself may be a frame ahead.
+    `number`, `scene`, `seconds`, `image`: as of `LiveFrame`; the pixels have `size` bytes.
+    `prepared`: the output of `prepare` for them. `quantities`: of `measure_input`. `counts`,
+    `mark`: of its feed when the frame was taken; the feed itself may be a frame ahead.
     """
 
     number: int
@@ -37,10 +37,10 @@ class PreparedFrame:
 
 
 class PrepareAhead:
-    """The frames of a feed, prepared by a thread of its own: one ahead, and no more.
+    """The frames of a feed, prepared by a separate thread, at most one frame ahead.
 
-    `prepare`: what is done with the pixels of each, such as that of `Stages`. A frame of a live
-    stream waits no longer than the model takes for the frame before it. Frames that cannot be
+    `prepare`: the function for the pixels of each frame, such as that of `Stages`. A frame of a
+    live stream waits no longer than the model takes for the frame before it. Frames that cannot be
     decoded are counted as damaged and passed over.
     """
 
@@ -55,9 +55,9 @@ class PrepareAhead:
         self._thread.start()
 
     def take(self, seconds: float) -> PreparedFrame | None:
-        """The next frame, or None where there is none within so many seconds.
+        """The next frame; None if none comes within `seconds`.
 
-        Raises what the feed or `prepare` raised, behind the frames that came before.
+        Raises the errors of the feed and of `prepare`, after the frames before them.
         """
         with self._change:
             self._change.wait_for(lambda: self._next or self._has_ended, seconds)
@@ -92,7 +92,7 @@ class PrepareAhead:
                 self._change.notify_all()
 
     def _wait_for_room(self) -> bool:
-        """Waits until the frame before was taken; whether the watch goes on."""
+        """Waits until the frame before was taken; returns whether the watch continues."""
         with self._change:
             self._change.wait_for(lambda: self._next is None or self._is_closed)
             return not self._is_closed

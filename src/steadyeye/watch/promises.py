@@ -1,4 +1,4 @@
-"""What is promised of a stream, and when it is broken."""
+"""Promises about a stream, and when they are broken."""
 
 import re
 from dataclasses import dataclass, replace
@@ -32,9 +32,10 @@ class Promise:
 
 @dataclass(frozen=True)
 class Watched:
-    """A promise and whether it is broken now.
+    """A promise and its state.
 
-    `alarm`: of it being broken; where it is, of it being kept again. `broken`: how often it was.
+    `alarm`: tests whether it is broken or, while it is broken, whether it is kept again. `broken`:
+    how often it was broken.
     """
 
     promise: Promise
@@ -43,7 +44,7 @@ class Watched:
     broken: int = 0
 
     def add(self, value: float, every: float) -> "Watched":
-        """With the value of one more block.
+        """The promise after one more block.
 
         `every`: blocks in which one false alarm is expected at most.
         """
@@ -82,7 +83,7 @@ class Watched:
 
 
 def watch_promise(promise: Promise, every: float) -> Watched:
-    """A promise that is not broken yet."""
+    """A promise at the start of a watch."""
     return Watched(promise, _make_alarm(promise, False, every))
 
 
@@ -111,7 +112,7 @@ def read_promise(text: str) -> Promise:
         ) from None
     if not 0 < limit < 1:
         raise UsageError(
-            f"'{shorten(text)}': give a share between 0 % and 100 %, without these, such as 5%; "
-            "nothing can be shown to be exactly at an end"
+            f"the limit of '{shorten(text)}' is {number}{per_cent or ''}; give a share above 0 % "
+            "and below 100 %, such as 5%"
         )
     return Promise(measure, sign.startswith("<"), limit)

@@ -1,4 +1,4 @@
-"""What a stream looked like when its watch began, and whether it still does."""
+"""The reference ranges of a stream, measured when its watch begins."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,10 +20,11 @@ MOST = 1_000
 
 @dataclass
 class Reference:
-    """The central range of each quantity in the first `seconds`, and in `LEAST` frames at least.
+    """The central range of each quantity in the first `seconds`, over at least `LEAST` frames.
 
-    `ranges`: quantity → its lower and upper end, once the time is over. The quantities of
-    one drift share `OUTSIDE`, so that any of them is outside about as often as one alone would be.
+    `ranges`: quantity → its lower and upper end, once the time is over. The quantities of one drift
+    share `OUTSIDE`, so that the rate of frames outside any range is about that of a single
+    quantity.
     """
 
     seconds: float
@@ -34,7 +35,7 @@ class Reference:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, seconds: float, values: Mapping[str, float]) -> dict[str, bool]:
-        """Of each drift whether a frame is outside the range; nothing while there is none.
+        """Drift → whether a frame is outside the range; empty while there is no range.
 
         `seconds`: the time of the frame. `values`: of its quantities.
         """
@@ -72,5 +73,5 @@ class Reference:
 
 
 def _draw(name: str, count: int) -> int:
-    """A place among `count`, the same in each process: Vitter's reservoir."""
+    """A random place among `count`, the same in each process (Vitter's reservoir sampling)."""
     return int(fingerprint(f"{name} {count}")[:12], 16) % count

@@ -1,4 +1,4 @@
-"""One measure along the time of a watch: its blocks, its periods, and all of it."""
+"""One measure over the time of a watch: its blocks, its periods, and the total."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -15,10 +15,11 @@ PERIODS = 168
 
 @dataclass
 class Series:
-    """`total`: of all blocks. `current`: of those of the period number `period`.
+    """The blocks of one measure.
 
-    `blocks`: (second, value) of the newest. `periods`: of those before, their first second, value,
-    bounds and n.
+    `total`: over all blocks. `current`: over the blocks of period number `period`. `blocks`:
+    (second, value) of the newest blocks. `periods`: first second, value, bounds and n of the
+    earlier periods.
     """
 
     total: RunningMean = field(default_factory=RunningMean)
@@ -28,7 +29,7 @@ class Series:
     periods: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=PERIODS))
 
     def add(self, seconds: float, value: float, length: float) -> None:
-        """One more block that begins at a time; `length`: seconds of a period.
+        """Adds a block that begins at `second`; `length`: seconds of a period.
 
         The bounds of a period are those of its own confidence sequence: they hold at any time
         within it, and are wrong at some time in one period of twenty at most.
@@ -43,7 +44,7 @@ class Series:
         self.blocks.append((round(seconds, 3), round(value, 6)))
 
     def describe(self) -> dict[str, Any]:
-        """What is shown of it."""
+        """The values that the page shows."""
         return {
             "period": describe(self.current),
             "total": describe(self.total),
@@ -73,6 +74,6 @@ class Series:
 
 
 def describe(mean: RunningMean) -> dict[str, Any]:
-    """Value, bounds and number of blocks; None where there are none."""
+    """Value, bounds and number of blocks; None without blocks."""
     low, high = mean.interval or (None, None)
     return {"value": mean.value, "low": low, "high": high, "n": mean.n}

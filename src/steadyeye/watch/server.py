@@ -37,10 +37,10 @@ STATIC = {
 
 
 class WatchServer(ThreadingHTTPServer):
-    """Serves what `answer` gives for a path; None: there is no such page.
+    """Serves `answer(path)`; None means that there is no such page.
 
-    `names`: what it may be called; a page of the network that names itself so gets no answer. Empty
-    where it is to be reached from other machines, under whatever name.
+    `names`: host names that a request may use, against DNS rebinding; empty if other machines may
+    use any name.
     """
 
     daemon_threads = True
@@ -60,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """Answers with a page, or a line on why there is none."""
+        """Answers with a page, or with a line on why there is none."""
         # without a port where that is the one of HTTP
         host = (self.headers.get("Host") or "").partition(":")[0]
         if self.server.names and host not in self.server.names:
@@ -78,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the name the library calls
 
     def log_message(self, format: str, *args: object) -> None:
-        """Prints nothing: what is printed is what happens to the stream."""
+        """Prints nothing: the terminal shows only events of the stream."""
 
     def _send(self, status: HTTPStatus, content: Content) -> None:
         with suppress(ConnectionError, TimeoutError):  # the reader went
@@ -93,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def answer_page(watch: Watch, path: str) -> Content | None:
-    """The page at a path: itself, `/state.json`, a stored frame or what stands beside it."""
+    """The page at a path: the watch page, `/state.json`, a stored frame or its JSON file."""
     if path in STATIC:
         name, kind = STATIC[path]
         return kind, files("steadyeye.watch").joinpath("static", name).read_bytes()
@@ -119,10 +119,10 @@ def answer_metrics(watch: Watch, path: str) -> Content | None:
 def serving(
     answer: Callable[[str], Content | None], host: str, port: int | None
 ) -> Iterator[WatchServer]:
-    """A server in a thread of its own, closed at the end of the block.
+    """A server in a separate thread, closed at the end of the block.
 
-    `port`: None takes `PORT`, or a free one where that is taken. Raises `UsageError` where a port
-    that was asked for is taken, or the host is not this machine's.
+    `port`: None means `PORT`, or a free port if that is taken. Raises `UsageError` if a requested
+    port is taken or the host is not this machine's.
     """
     server = _bind_server(answer, host, port)
     thread = Thread(target=server.serve_forever, args=(0.2,), name="server", daemon=True)

@@ -1,4 +1,4 @@
-"""A watch: frames through the model into blocks, blocks into bounds and alarms, stored."""
+"""Runs a watch: predicts frames, sums blocks, updates bounds and alarms, and stores them."""
 
 import time
 from collections import deque
@@ -60,7 +60,7 @@ TICK = 1.0
 
 
 class Watch:
-    """A watch under way. `latest`: what is shown of it, replaced as a whole from time to time.
+    """A running watch. `latest`: the values that the page shows, replaced as a whole.
 
     `start`: the same when it began, or went on. `say`: prints a line.
     """
@@ -114,7 +114,7 @@ class Watch:
         return self._has_alert and self.settings.stop_at_alert
 
     def run(self) -> None:
-        """Watches until the source ends, or to the first alert where that is asked for."""
+        """Watches until the source ends, or until the first alert with `stop_at_alert`."""
         frames = PrepareAhead(self.feed, self._prepare)
         try:
             while not frames.is_over:
@@ -134,7 +134,7 @@ class Watch:
         self.latest = self.describe()
 
     def _observe(self, frame: PreparedFrame) -> None:
-        """Takes a frame through the model and into the block that it is of."""
+        """Predicts a frame and adds it to its block."""
         memory = self.memory
         answer = self._ask(frame.prepared)
         if answer is None:
@@ -150,7 +150,7 @@ class Watch:
         self._times.append(time.monotonic())
         now = _read_date()
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
-        self.ring.hold(frame.number, frame.seconds, stamp, frame.image, frame.size)
+        self.ring.buffer(frame.number, frame.seconds, stamp, frame.image, frame.size)
         events = self.observer.add(
             frame.number, frame.scene, frame.seconds, frame.quantities, answer
         )
@@ -162,12 +162,12 @@ class Watch:
         self._block_began = frame.seconds // self.settings.block * self.settings.block
 
     def _prepare(self, image: Image) -> Any:
-        """What the model takes of a frame."""
+        """The input of the model for a frame."""
         with self._explain_failure():
             return self._stages.prepare(image)
 
     def _ask(self, prepared: Any) -> Answer | None:
-        """What the model answers; None where that is no answer, such as NaN."""
+        """The answer of the model; None if it is invalid, such as NaN."""
         with self._explain_failure():
             (output,) = self._stages.infer([prepared])
         if isinstance(output, Detections):
@@ -177,7 +177,7 @@ class Watch:
 
     @contextmanager
     def _explain_failure(self) -> Iterator[None]:
-        """Says of an error that it is the model's, which is the user's code."""
+        """The error as one of the model, which is the user's code."""
         try:
             yield
         except UsageError:
@@ -186,7 +186,7 @@ class Watch:
             raise UsageError(f"{self.model.name} failed: {one_line(error)}") from error
 
     def _is_wanted(self, measure: str) -> bool:
-        """Whether frames of a measure are stored: of those that are promised, if any is."""
+        """Whether frames of a measure are stored: only those of promises, if there are any."""
         promised = [watched.promise.measure for watched in self.memory.watched]
         return measure in promised or not promised
 
@@ -208,7 +208,7 @@ class Watch:
         )
 
     def _judge(self, before: Watched, value: float | None) -> Watched:
-        """A promise after one more block."""
+        """The promise after one more block, with an alert if its state changed."""
         if value is None:
             return before
         after = before.add(value, self.settings.every)
@@ -238,7 +238,7 @@ class Watch:
         return after
 
     def _look_around(self) -> None:
-        """Once a second: what is shown, and a line where the state of the source changed."""
+        """Once a second, updates `latest` and prints a line if the state of the source changed."""
         if time.monotonic() < self._tick + TICK:
             return
         self._tick = time.monotonic()
@@ -275,7 +275,7 @@ class Watch:
                 self.say(f"not measured: {watched.promise} (no block has a value)")
 
     def describe(self) -> dict[str, Any]:
-        """What is shown: the state of the source, of each measure and of each promise."""
+        """The state of the source, of each measure and of each promise, as the page shows it."""
         settings, ring = self.settings, self.ring
         return {
             **describe_memory(self.memory),
@@ -308,7 +308,7 @@ class Watch:
         return len(self._times) / min(max(now - self._began, 1.0), RECENT)
 
     def _save(self, counts: FrameCounts, mark: FeedMark) -> None:
-        """Writes the state, in which the frames of `counts` are."""
+        """Writes the state after the frames of `counts`."""
         self.memory.mark = mark
         self.memory.observer = self.observer.record() if self._goes_on else None
         self._write(partial(write_memory, self.memory, self.settings, self.model, self.out, counts))

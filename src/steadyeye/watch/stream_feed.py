@@ -1,4 +1,4 @@
-"""Frames of a live stream, which may drop out and come back."""
+"""Frames of a live stream, which may fail and come back."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -23,9 +23,9 @@ EARLY = 5.0
 
 
 class StreamFeed:
-    """The newest frame of a live stream, read by a thread of its own, which reconnects.
+    """The newest frame of a live stream, read by a separate thread, which reconnects.
 
-    A frame that comes while the one before it was not taken yet replaces it: `left_out`.
+    A new frame replaces one that was not taken yet, which counts as `left_out`.
     """
 
     mark = FeedMark()
@@ -56,7 +56,7 @@ class StreamFeed:
         self._thread.start()
 
     def take(self, seconds: float) -> LiveFrame | None:
-        """The newest frame, once it is there; None where none comes."""
+        """The newest frame; None if none comes within `seconds`."""
         with self._arrival:
             if self._newest is None and self._failure is None:
                 self._arrival.wait(seconds)
@@ -96,7 +96,7 @@ class StreamFeed:
                 self._arrival.notify()
 
     def _read_until_lost(self) -> str:
-        """Why the stream ended."""
+        """Reads the stream until it ends; returns why it ended."""
         try:
             for picture in self._connect():
                 self._end_outage()
@@ -146,9 +146,9 @@ class StreamFeed:
 
 
 class StreamClock:
-    """When a frame was taken, of what the stream and the clock say.
+    """The time of a frame, from the stream's timestamps and the clock.
 
-    `paced`: whether frames come earlier than they are due, as HLS does, and wait for their time.
+    `paced`: whether frames that arrive before they are due, as with HLS, wait until then.
     """
 
     def __init__(self, paced: bool) -> None:
@@ -158,14 +158,14 @@ class StreamClock:
         self.last = 0.0
 
     def forget(self) -> None:
-        """Begins anew, as a stream does that was opened again."""
+        """Starts again for a stream that was opened again."""
         self.origin = None
 
     def read(self, own: float | None, now: float) -> tuple[float, float, bool]:
-        """Seconds of a frame, how long to wait with it, and whether the stream jumped before it.
+        """Seconds of a frame, how long it must wait, and whether the stream jumped before it.
 
-        `own`: what the stream says, None as of the first frame after it was opened. Of several
-        frames their seconds always rise.
+        `own`: the timestamp of the stream, None for the first frame after it was opened. The
+        seconds of consecutive frames always rise.
         """
         due = now if own is None else self._date(own, now)
         is_cut = bool(self.last) and abs(due - self.last) > EARLY

@@ -40,22 +40,27 @@ def _counts(state: Mapping[str, Any], start: Mapping[str, Any]) -> list[Family]:
     by_arrival = [("_total", {"state": name}, posts[name]) for name in ("sent", "failed")]
     lost, down = counts["lost_streams"], counts["seconds_down"]
     return [
-        ("steadyeye_frames", "counter", "Frames by what became of them.", by_state),
-        ("steadyeye_streams_lost", "counter", "Streams that were lost.", [("_total", {}, lost)]),
-        ("steadyeye_down_seconds", "counter", "Seconds without stream.", [("_total", {}, down)]),
+        ("steadyeye_frames", "counter", "Frames by their state.", by_state),
+        ("steadyeye_streams_lost", "counter", "Losses of the stream.", [("_total", {}, lost)]),
+        ("steadyeye_down_seconds", "counter", "Seconds without a stream.", [("_total", {}, down)]),
         ("steadyeye_stored_frames", "gauge", "Stored frames.", [("", {}, frames["number"])]),
-        ("steadyeye_stored_bytes", "gauge", "Bytes of these.", [("", {}, frames["bytes"])]),
-        ("steadyeye_webhook_posts", "counter", "Posts by whether they arrived.", by_arrival),
+        (
+            "steadyeye_stored_bytes",
+            "gauge",
+            "Bytes of the stored frames.",
+            [("", {}, frames["bytes"])],
+        ),
+        ("steadyeye_webhook_posts", "counter", "Webhook posts by outcome.", by_arrival),
     ]
 
 
 def _measures(measures: Mapping[str, Any]) -> list[Family]:
-    """A gauge each for the value, its bounds and its blocks."""
+    """One gauge each for the value, its bounds and its number of blocks."""
     about = {
         "value": "Mean of the blocks, 0 to 1.",
-        "low": "Lower 95 % bound, which holds at any time.",
-        "high": "Upper 95 % bound, which holds at any time.",
-        "n": "Blocks.",
+        "low": "Lower end of the 95 % interval, valid at any time.",
+        "high": "Upper end of the 95 % interval, valid at any time.",
+        "n": "Number of blocks.",
     }
     names = {"value": "steadyeye_measure", "n": "steadyeye_measure_blocks"}
     return [

@@ -24,14 +24,14 @@ MOST = 100
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """An address that sends elsewhere is an error: events go where the user said."""
+    """Treats redirects as errors, so that events go only to the addresses of the user."""
 
     def redirect_request(self, *arguments: Any) -> None:
-        """None: it is not followed."""
+        """Returns None, so that redirects are not followed."""
 
 
 class Webhooks:
-    """Posts events in a thread of its own, so that a slow address holds up no frame.
+    """Posts events in a separate thread, so that a slow address delays no frame.
 
     `say`: prints a line; of each event that is given up, and of their number at the end.
     `failed`: that number. Raises `UsageError` for what is no http(s) address.
@@ -75,7 +75,7 @@ class Webhooks:
             self._thread.start()
 
     def close(self, seconds: float) -> None:
-        """Waits so long for what is still to be sent; the rest is given up."""
+        """Waits up to `seconds` for events that are not sent yet, and drops the rest."""
         until = monotonic() + seconds
         with self._change:
             while (self._events or self._busy) and monotonic() < until:
@@ -117,7 +117,7 @@ class Webhooks:
         return False
 
     def _wait(self, seconds: float) -> bool:
-        """Waits before the next try; whether all is over meanwhile."""
+        """Waits before the next try; returns whether the watch ended meanwhile."""
         with self._change:
             return self._change.wait_for(lambda: self._over, seconds)
 

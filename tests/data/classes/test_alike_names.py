@@ -40,7 +40,7 @@ def test_case_counts_only_where_names_differ_in_nothing_else():
     [
         (["a\nb", "c"], r"the class 'a b' holds '\n', which is no letter; take it out"),
         (["a\x00b", "c"], r"holds '\x00'"),
-        ([ONE, TWO], "look the same: they differ in blanks or in the Unicode form"),
+        ([ONE, TWO], "look the same: they differ only in blanks or in the Unicode form"),
         (["dark", "dark\u00a0"], "look the same"),
         ([" ", "c"], "class 1 has neither name nor wnid"),
     ],

@@ -466,7 +466,7 @@ def test_invalid_entries_of_json_are_named(tmp_path, change, message):
         ("bikes.mp4,1,car,5,5,x,9", "line 2, column x1: 'x' is no number"),
         ("bikes.mp4,,car,5,5,6,9", "line 2, column frame: '' is no whole number"),
         ("bikes.mp4,300,car,5,5,6,9", "name frame 300 of 'bikes.mp4', which has frames 0 to 249"),
-        ("other.mp4,1,car,5,5,6,9", "name no object in 'bikes.mp4'"),
+        ("other.mp4,1,car,5,5,6,9", "have no object in 'bikes.mp4'"),
         ("", "has no boxes"),
     ],
 )

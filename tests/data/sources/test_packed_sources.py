@@ -135,7 +135,9 @@ def test_labels_and_boxes_in_json(tmp_path):
     assert len(source[2].boxes) == 0
     tar(tmp_path / "b.tar", [("1.jpg", picture(1)), ("1.json", b'{"label": 3}')])
     assert build(f"webdataset(urls='{tmp_path}/b.tar', classes='coco')").truths[0] == (3,)
-    with pytest.raises(UsageError, match="label by number, first 3; say of what with classes="):
+    with pytest.raises(
+        UsageError, match="label by number, first 3; name their classes with classes="
+    ):
         build(f"webdataset(urls='{tmp_path}/b.tar')")
 
 
@@ -152,7 +154,7 @@ def test_invalid_tars_are_refused(packed, tmp_path):
         assert "\n" not in str(error.value)
     with tarfile.open(tmp_path / "packed.tar", "w:gz") as archive:
         archive.add(first, "x.jpg")
-    with pytest.raises(UsageError, match="a compressed one is to be unpacked"):
+    with pytest.raises(UsageError, match="or unpack a compressed one"):
         build(f"webdataset(urls='{tmp_path}/packed.tar')")
     tar(tmp_path / "bare.tar", [("1.cls", b"dark")])
     with pytest.raises(UsageError, match="1 sample without an image, first '1'"):

@@ -116,7 +116,7 @@ def test_an_image_that_its_trainer_turns_before_it_lays_boxes_on_it_is_refused(
     Image.new("RGB", (200, 100)).save(path, exif=exif)
     turned = cv2.imread(str(path))  # as trainers read it
     assert turned.shape[:2] == ((100, 200) if orientation == 3 else (200, 100))
-    with pytest.raises(UsageError, match=f"EXIF orientation {orientation}.*turn its pixels"):
+    with pytest.raises(UsageError, match=f"EXIF orientation {orientation}.*rotate its pixels"):
         yolo(f"val: images\n{NAMES}", {"images/a.jpg": BOX})
 
 

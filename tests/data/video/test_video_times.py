@@ -68,5 +68,5 @@ def test_a_plan_of_a_wrong_type_is_refused_by_who_evaluates_the_set(tmp_path, la
     draw([video(path=str(late), anchors=1, k=1)], tmp_path / "set", Sampling("set", {}, None))
     path = tmp_path / "set" / "set.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "review": plan}))
-    with pytest.raises(UsageError, match=r"set.json' has the review .*; across_cuts"):
+    with pytest.raises(UsageError, match=r"set.json' has the review .*; write across_cuts"):
         reviewed(str(tmp_path / "set"), review=False)

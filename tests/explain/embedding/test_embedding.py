@@ -263,7 +263,7 @@ def test_a_function_is_its_own_embedder_and_a_detector_is_none():
 
     model = embedder(FunctionClassifier(means, size=16))
     assert model(patterns(20, 30, 2)).shape == (2, 3)
-    with pytest.raises(UsageError, match="a function, whose layers cannot be seen"):
+    with pytest.raises(UsageError, match="a function, whose layers cannot be read"):
         embedder(FunctionClassifier(means), "fc")
 
     class Detects:

@@ -93,7 +93,7 @@ def test_candidates_of_two_models_from_the_command_line(mined_set):
     page = (out / "report.html").read_text()
     assert "Confident mistakes" in page
     assert "Out of distribution: on an object of a class that the detector does not have" in page
-    assert "picture not kept" not in page
+    assert "no picture stored" not in page
 
 
 def test_the_candidates_are_data_in_cocos_form(mined_set):
@@ -245,7 +245,7 @@ def test_invalid_options_of_mining_are_refused(folder):
     ):
         with one_word(message):
             MiningSettings(**how)
-    assert "neither a run nor a file" in steadyeye(folder, "mine", folder, "--out", "x")[1]
+    assert "neither a finished run nor a file" in steadyeye(folder, "mine", folder, "--out", "x")[1]
     assert "Missing option '--out'" in steadyeye(folder, "mine", folder)[1]
     assert "has no models" in steadyeye(folder, "mine", "--out", "x")[1]
 
@@ -296,7 +296,7 @@ def test_shares_by_hand(hand):
 
 def test_the_section_by_hand(hand):
     section = confident_mistakes([Evaluated(hand, {})])
-    assert section.title == "Confidently wrong: 3 of 5 detections"
+    assert section.title == "Confident mistakes: 3 of 5 detections"
     assert "60.0\u202f%" in section.text[1]
     assert "misclassification 1, out of distribution 1, background 1" in section.text[1]
     assert (
@@ -326,7 +326,7 @@ def test_the_section_by_hand(hand):
 def test_a_section_without_mistakes_says_so(hand):
     right = table([[(BOX, 2)]], [[(BOX, CAR, 0.9)]])
     section = confident_mistakes([Evaluated(right, {})])
-    assert section.title == "Confidently wrong: 0 of 1 detection"
+    assert section.title == "Confident mistakes: 0 of 1 detection"
     assert section.exhibits == ()
     assert confident_mistakes([Evaluated(table([[]], [[(BOX, CAR, 0.5)]]), {})]) is None
     old = confident_mistakes([Evaluated(replace(hand, raw_detections=None), {})])
@@ -337,7 +337,7 @@ def test_a_section_without_mistakes_says_so(hand):
 def test_a_mistake_of_two_models_is_shown_once(hand):
     section = confident_mistakes([Evaluated(hand, {}), Evaluated(replace(hand, model="n"), {})])
     assert [exhibit.model for exhibit in section.exhibits] == ["m, n"] * 3
-    assert section.title == "Confidently wrong: 6 of 10 detections of 2 detectors"
+    assert section.title == "Confident mistakes: 6 of 10 detections of 2 detectors"
 
 
 @pytest.mark.slow

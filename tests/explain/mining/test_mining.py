@@ -16,9 +16,9 @@ from steadyeye.explain.mining.causes import (
     CAUSES,
     IN_CROWD,
     RIGHT,
+    find_known_classes,
+    find_relatives,
     judge_detections,
-    kin,
-    stood_for,
 )
 from steadyeye.explain.mining.crops import ALIKE, alike, farthest_first, novelty, thumbnails
 from steadyeye.explain.mining.mistakes import OUTSIDE
@@ -127,13 +127,13 @@ def test_ancestors_go_all_the_way_up_and_stop_in_a_circle():
     assert descendants(chain, 4) == ({1, 2, 3}, {2, 3}, {3}, set())
     assert ancestors(((1,), (0,)), 2) == descendants(((1,), (0,)), 2) == ({1}, {0})
     assert ancestors(None, 2) == descendants(None, 2) == (set(), set())
-    relatives = kin(((), (0,), (1,), ()), 4)
+    relatives = find_relatives(((), (0,), (1,), ()), 4)
     near = [
         relatives.members[a:b].tolist()
         for a, b in zip(relatives.first, relatives.first[1:], strict=False)
     ]
     assert near == [[1, 2], [0, 2], [0, 1], []]
-    assert stood_for(np.array([1, -1]), ((), (0,), (1,), ()), 4).tolist() == [
+    assert find_known_classes(np.array([1, -1]), ((), (0,), (1,), ()), 4).tolist() == [
         False,
         True,
         True,
@@ -151,7 +151,7 @@ def test_a_goat_is_an_animal_to_a_cause_and_outside_to_ap(label, own, judgement)
     detections = Detections(np.array([BOX, AWAY], dtype=np.float64), labels, scores)
     predictions = table([truth], [[(BOX, own, 0.95)]], parents=PARENTS)
     predictions = replace(predictions, detections=detection_table([detections]))
-    assert stood_for(REACH, PARENTS, 4).all()
+    assert find_known_classes(REACH, PARENTS, 4).all()
     assert outside(predictions, predictions.boxes).tolist() == [True, False]
     assert cause(truth, (BOX, own, 0.95), parents=PARENTS) == judgement
     result = map_without_ood(predictions)

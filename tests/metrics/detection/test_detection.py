@@ -188,7 +188,7 @@ def test_invalid_voc_files_are_named(tmp_path, old, new, message):
         ({"image_id": 99}, "annotations of 1 image that it does not list, first image_id 99"),
         ({"category_id": 99}, "annotation 7 has category_id 99"),
         ({"bbox": None, "segmentation": {"size": [2, 2], "counts": [4]}}, "has an empty mask"),
-        ({"bbox": None, "segmentation": {"size": [2, 2], "counts": [5]}}, "runs of 5 together"),
+        ({"bbox": None, "segmentation": {"size": [2, 2], "counts": [5]}}, "runs that sum to 5"),
     ],
 )
 def test_invalid_annotations_are_named(change, message, tmp_path):
@@ -420,7 +420,7 @@ def short(images):
         ("not_numbers", "1 NaN boxes"),
         ("too_sure", "1 scores outside 0…1, first 1.5"),
         ("unknown_class", "1 class numbers outside its classes, first 80"),
-        ("short", "returns what are no detections"),
+        ("short", "does not return detections"),
     ],
 )
 def test_invalid_detections_are_refused_in_one_line(tiny, tmp_path, function, message):

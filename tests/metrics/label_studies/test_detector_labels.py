@@ -369,7 +369,9 @@ def test_a_difference_of_detectors_is_refused(metric, tmp_path):
     record, labels = store(
         tmp_path, plan_study(a, parse_question(f"{metric} <= 9%")), write_truth(a, shows)
     )
-    with pytest.raises(UsageError, match=f"collected for {metric}.*of pm_k alone") as refusal:
+    with pytest.raises(
+        UsageError, match=f"collected for {metric}.*a difference needs labels of pm_k"
+    ) as refusal:
         compare_models([LabelledStudy(record, labels)], a, b)
     assert "\n" not in str(refusal.value)
 

@@ -185,7 +185,7 @@ def test_checks_of_the_premise_from_another_study_are_reported(collect):
     assert shared
     text = say_result(served.study, result)
     assert f"and 8 checks, {len(shared)} of them collected for A" in text
-    assert say_left(served).endswith("can neither count nor are among the checks")
+    assert say_left(served).endswith("cannot count and are not among the checks")
     with pytest.raises(UsageError, match="give them to `steadyeye label --labels`"):
         judge_other_model(collect(old, {}).record, b, {})
 
@@ -334,7 +334,7 @@ def test_labels_that_do_not_say_what_is_needed_are_refused(collect):
     assert find_seed([again]) == find_seed([again], 3) == 3
     with pytest.raises(UsageError, match="with --seed 3, not 0; leave --seed out"):
         find_seed([again], 0)
-    with pytest.raises(UsageError, match="of --seed 0 and 3; give those of one"):
+    with pytest.raises(UsageError, match="of --seed 0 and 3; give labels of one order"):
         find_seed([earlier, again])
 
 

@@ -211,7 +211,7 @@ def test_sentences_are_of_these_sets():
     assert text.startswith(
         "pm_k(k=2) >= 70% does not hold for these 200 sets: shown without a label"
     )
-    assert "at most 63.0\u202f% whatever is in them" in say_bound(fails)
+    assert "at most 63.0\u202f%, whatever their labels" in say_bound(fails)
     study = plan_study(plain, parse_question("pm_k(k=2) >= 50%"), ONE_CLASS)
     answers = {}
     while names := next_sets(study, answers):

@@ -196,8 +196,8 @@ def test_sets_that_only_another_model_may_get_right_are_a_stratum(to_record):
     right = sum(truth[n] == plan(b).answers[n] for n in shared)
     assert (result.interval.low, result.interval.high) == (right / 60, (right + len(own)) / 60)
     assert say_reuse(result) == (
-        f"{len(shared)} of {len(labels)} labels collected for A serve; {len(own)} sets that it did "
-        "not ask about are a new stratum, none labelled"
+        f"{len(shared)} of {len(labels)} labels collected for A are used; {len(own)} sets outside "
+        "that study are a new stratum, none labelled"
     )
     whole = judge_other_model(record, b, truth)
     assert whole.interval.value == right_b / 60
@@ -207,7 +207,7 @@ def test_sets_that_only_another_model_may_get_right_are_a_stratum(to_record):
     assert find_study(record, b) is None
     mine = judge_other_model(record, a, labels)
     assert (mine.apart, mine.labels) == (0, len(labels))
-    assert say_reuse(mine) == f"{len(labels)} of {len(labels)} labels collected for A serve"
+    assert say_reuse(mine) == f"{len(labels)} of {len(labels)} labels collected for A are used"
 
 
 def test_sets_that_nobody_could_label_count_for_both_ends(to_record):
@@ -245,7 +245,8 @@ def test_one_label_a_scene_serves_another_model(to_record):
     part = compare_models(record, half, a, b)
     assert part.interval.low < by_set[1].interval.low < part.interval.high
     assert 0 < part.interval.n <= 3
-    assert say_reuse(judge_other_model(record, b, half)).endswith("3 labels collected for A serve")
+    said = say_reuse(judge_other_model(record, b, half))
+    assert said.endswith("3 labels collected for A are used")
     broken = {name: (name,) for name in list(scene)[:2]}
     with pytest.raises(UsageError, match="are from one scene and have different labels"):
         compare_models(record, broken, a, b)
@@ -254,10 +255,10 @@ def test_one_label_a_scene_serves_another_model(to_record):
 @pytest.mark.parametrize(
     ("text", "metric", "message"),
     [
-        ("drop(k=2)", "", "a difference is found of pm_k alone"),
+        ("drop(k=2)", "", "a difference needs labels of pm_k"),
         ("accuracy", "", "collected for accuracy"),
         ("pm_k(k=2)", "pm_k(k=1)", r"collected for pm_k\(k=2\), not for pm_k\(k=1\)"),
-        ("pm_k(k=2)", "accuracy", "the difference in accuracy cannot be found from few labels"),
+        ("pm_k(k=2)", "accuracy", "the difference in accuracy cannot be estimated from few labels"),
         ("pm_k(k=2)", "pm_k(k=2) >= 50%", r"has a number; give 'pm_k\(k=2\)' alone"),
         ("pm_k(k=2)", "map", "it ranks all detections"),
     ],

@@ -310,7 +310,7 @@ def test_sentences_say_what_is_known_of_the_premise():
     study = plan_study(plain, question, check(50))
     before = judge(study, {})
     assert before.bound.high == 1
-    assert "50 of the other 139 sets are to check that" in say_bound(study)
+    assert "checks cover 50 of the other 139 sets" in say_bound(study)
     assert "50 checks to come" in say_premise(study, before)
     assert "50 checks of the premise come on top" in say_plan(study)
     labels = {name: answers[name] for name in study.order[:16]}

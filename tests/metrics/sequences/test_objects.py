@@ -253,8 +253,8 @@ def test_steady_motion_at_an_uneven_frame_rate_is_no_jitter():
     assert result.value == pytest.approx(0, abs=1e-12)
     assert result.n == 2 * sum(even) > 0
     assert result.notes == (
-        f"{2 * (len(even) - sum(even))} frames left out: those around are not equally far apart in "
-        "time",
+        f"{2 * (len(even) - sum(even))} frames left out: their neighbours are not equally far "
+        "apart in time",
     )
 
 
@@ -361,7 +361,7 @@ def test_a_scene_of_too_few_frames_a_second_is_left_out_next_to_others():
 
 
 def test_runs_without_detections_are_refused_or_have_no_value():
-    with pytest.raises(UsageError, match="no detections of example were kept"):
+    with pytest.raises(UsageError, match="no detections of example are stored"):
         blink_rate(testing.example_video())
     with pytest.raises(UsageError, match=r"score=0\.05: give a score between 0\.1 and 1"):
         blink_rate(testing.example_tracks(), score=0.05)

@@ -239,7 +239,7 @@ def test_delay_without_labels_goes_back_over_weak_boxes():
 
     result = detection_delay(film(lambda v, f: [], answers))
     assert (result.value, result.n) == (pytest.approx(0.4), 2)
-    assert result.notes == ("2 objects there from the first frame of a scene left out",)
+    assert result.notes == ("2 objects left out: present from the first frame of a scene on",)
 
 
 def test_worst_frames_of_sequences_are_those_of_pm_sets():
@@ -286,7 +286,7 @@ def test_the_section_says_what_goes_with_losing_objects():
 
     table = film(truth, answers, frames=60)
     section = lost_tracks([Evaluated(table, {"object_recall": object_recall(table)})])
-    assert "Losing an object goes most clearly with" in section.text[0]
+    assert "Losing an object is most clearly related to" in section.text[0]
     odds = {row[0]: row for row in section.tables[1].rows}
     assert odds["share covered by other objects"][2] == "—"
     low = float(odds["size"][2].split("–")[1].rstrip(")"))

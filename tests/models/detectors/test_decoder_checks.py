@@ -92,7 +92,9 @@ def test_probabilities_are_no_logits(tmp_path, decoder, function):
 def test_a_batch_of_several_images_is_named(tmp_path):
     path = write(tmp_path / "m.onnx", {"output": raw(CELLS, 8)}, shape=[4, 3, 64, 64])
     for make in (load, lambda path: build(path, decoder="yolox", classes="coco")):
-        with pytest.raises(UsageError, match="takes 4 images a pass; export it with a batch of 1"):
+        with pytest.raises(
+            UsageError, match="takes batches of 4 images only; export it with a batch size of 1"
+        ):
             make(path)
 
 

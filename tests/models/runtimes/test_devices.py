@@ -225,7 +225,7 @@ def test_a_program_bound_to_the_device_of_its_export_is_an_error_in_one_line(tmp
     torch.export.save(program, tmp_path / "net.pt2")
     how = "classes='imagenet1k', runtime='cuda', allow_pickle=True"
     spec = f"torch(path='{tmp_path}/net.pt2', {how})"
-    with pytest.raises(UsageError, match="computes where it was exported"):
+    with pytest.raises(UsageError, match="runs on the device that it was exported for"):
         plugins.build("models", parse(spec))
 
 

@@ -186,7 +186,7 @@ def test_links_as_stores_of_downloads_keep_them_are_followed(net, tmp_path):
 
 def test_a_model_in_memory_has_no_files(net):
     content = net.read_bytes()
-    with pytest.raises(UsageError, match="'it' keeps data in other files"):
+    with pytest.raises(UsageError, match="'it' keeps its weights in other files"):
         OnnxSession(content, "it")
 
 

@@ -461,9 +461,9 @@ def test_no_clear_difference_is_not_transitive():
 def test_more_models_need_more():
     """Six against none is p = 1/32 for two models and not enough among three."""
     two = leaderboard("accuracy", [entry("a", 56), entry("b", 50)])
-    assert (two.pairs[0].apart, two.pairs[0].difference.p) == (True, pytest.approx(1 / 32))
+    assert (two.pairs[0].is_clear, two.pairs[0].difference.p) == (True, pytest.approx(1 / 32))
     three = leaderboard("accuracy", [entry("a", 56), entry("b", 50), entry("c", 56)])
-    assert not three.apart
+    assert not three.clear_pairs
     assert three.pairs[0].adjusted == pytest.approx(3 / 32)
 
 
@@ -475,7 +475,7 @@ def test_many_models_can_be_distinguished_by_a_bootstrap():
         for i in range(12)
         for success in [np.arange(120) < 60 + 60 * (i % 2)]
     ]
-    assert len(leaderboard("x", entries).apart) == 36
+    assert len(leaderboard("x", entries).clear_pairs) == 36
 
 
 def test_metrics_have_names_in_words():
@@ -663,7 +663,7 @@ def test_compare_from_the_command_line(saved_runs):
     assert "Paired differences" in page
     assert page.index("Paired differences") < page.index("### All numbers")
     assert "The frames that break a model" not in page
-    commands = page.partition("## How to reproduce it")[2].strip("`\n ").splitlines()
+    commands = page.partition("## How to reproduce the report")[2].strip("`\n ").splitlines()
     assert sum(line.startswith("steadyeye score ") for line in commands) == 3
     assert commands[-1] == (
         'steadyeye compare good close poor --metrics "pm_k(k=10), accuracy" --out c.html '

@@ -136,7 +136,7 @@ def test_costs_are_what_the_logs_say(folders, site):
 def tell_times(board):
     """The section on costs: its text, and the model and data of each row."""
     section = build_document(board).sections
-    (costs,) = [part for part in section if part.title == "What the models cost to run"]
+    (costs,) = [part for part in section if part.title == "Inference time of the models"]
     return costs.text[0], [row[:2] for row in costs.tables[0].rows]
 
 
@@ -282,7 +282,7 @@ def test_ranks_are_counted_from_the_pairs(site):
         for row in (r for r in site.rows if (r.data, r.metric) == (data, board.metric)):
             better = [pair for pair in board.pairs if pair.worse == row.model]
             worse = [pair for pair in board.pairs if pair.better == row.model]
-            assert row.rank == 1 + sum(pair.apart for pair in better)
+            assert row.rank == 1 + sum(pair.is_clear for pair in better)
             first = 1 + sum(pair.is_ordered for pair in better)
             assert row.open_ranks == (first, row.models - sum(pair.is_ordered for pair in worse))
             assert row.models == 1 + len(better) + len(worse)
@@ -302,7 +302,7 @@ def rank_models(shares, videos, anchors=10):
 
 def test_a_lead_that_a_rare_video_may_undo_leaves_the_ranks_open():
     small, large = rank_models((9, 10), videos=20), rank_models((1, 10), videos=20)
-    assert [pair.apart for board in (small, large) for pair in board.pairs] == [True, True]
+    assert [pair.is_clear for board in (small, large) for pair in board.pairs] == [True, True]
     assert [(s.rank, s.open_ranks) for s in small.standings] == [(1, (1, 2)), (2, (1, 2))]
     assert [(s.rank, s.open_ranks) for s in large.standings] == [(1, (1, 1)), (2, (2, 2))]
 
@@ -377,12 +377,12 @@ def test_files_of_something_else_are_not_replaced(folders, tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     (run / "results.json").write_text('{"results": []}')
-    assert "holds 'results.json', which no leaderboard has written" in refused(
+    assert "holds 'results.json', which is no file of a leaderboard" in refused(
         *words, run, cwd=tmp_path
     )
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.html").write_text("mine")
-    assert "holds 'index.html', which no leaderboard has written" in refused(
+    assert "holds 'index.html', which is no file of a leaderboard" in refused(
         *words, "docs", cwd=tmp_path
     )
     assert (tmp_path / "docs" / "index.html").read_text() == "mine"

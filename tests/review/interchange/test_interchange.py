@@ -259,8 +259,8 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
         ({"choices": [("correct", "yes"), ("similar", "perhaps")]}, "similar='perhaps'; choose"),
         ({"choices": [("correct", "yes")]}, "similar=None; choose from yes, no, unsure"),
         ({"choices": [("correct", "yes", "no")]}, "annotations cannot be read, first task 1"),
-        ({"result": None}, "cannot be read, first task 1 annotation 1001: not as expected"),
-        ({"completed_by": "boss"}, "'boss' is the admin here; give --reviewer-prefix"),
+        ({"result": None}, "cannot be read, first task 1 annotation 1001: its form is not"),
+        ({"completed_by": "boss"}, "'boss' is the admin of this review; give --reviewer-prefix"),
         ({"completed_by": "r0"}, "r0 is paused: late"),
     ],
 )

@@ -114,7 +114,7 @@ def test_a_finished_review_and_one_that_lacks_pictures(start_site, visit):
     assert boss.text(".headline").startswith("Done: export with")
     look_at(page, "finished dashboard", faults)
     boss.stage("pairs")
-    boss.wait_text("#rest .headline", "Done: nothing is left")
+    boss.wait_text("#rest .headline", "Done: no item is open")
     look_at(page, "finished stage", faults)
     page.goto(f"{site.base}/")
     look_at(page, "finished overview", faults)

@@ -158,7 +158,7 @@ def test_a_video_by_keyboard_from_key_frame_to_key_frame(filmed, visit):
     ann = visit(site.join("ann")).stage("boxes")
     assert ann.text("#away") == "320 × 240 pixels · clip, frame 1 of 6, key frame"
     ann.press("p")
-    ann.wait_text("#between", "No such frame is answered yet")
+    ann.wait_text("#between", "No frame to take boxes from has an answer yet")
     ann.press("Tab", "Delete")
     drag(ann, move(0))
     ann.press("l")
@@ -205,7 +205,7 @@ def test_boxes_that_nobody_saw_are_not_saved(filmed, visit):
 
     ann.decide("s")
     ann.press("p")
-    ann.wait_text("#between", "1 of the boxes here continue a track")
+    ann.wait_text("#between", "boxes of this frame joined to a track: 1")
     ann.page.route("**/nearby.json", hold)
     ann.decide("s")
     # between two key frames: saved before what lies between them is here
@@ -236,7 +236,7 @@ def test_a_suggestion_near_a_track_continues_it_and_a_number_corrects_it(filmed,
     ann.decide("s")
     assert entries(ann)[0].startswith("1. truck, new track")
     ann.press("p")
-    ann.wait_text("#between", "0 added, 1 of the boxes here continue a track")
+    ann.wait_text("#between", "0 added, boxes of this frame joined to a track: 1")
     assert entries(ann)[0].startswith("1. truck, track 1,")
     ann.press("n", "t")
     ann.page.keyboard.type("1")

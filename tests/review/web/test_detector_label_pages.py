@@ -98,7 +98,7 @@ def test_gold_questions_of_images_without_objects(test_data, tmp_path, visit):
     server.end(signal.SIGINT)
     assert set(empty) <= set(answered)
     assert (study["people"]["gold_wrong"], study["people"]["gold_asked"]) == (1, 2)
-    assert "wrong in 1 of 2" in " ".join(study["remarks"])
+    assert "1 of 2 labels of gold questions were wrong" in " ".join(study["remarks"])
     steadyeye("review-export", "runs/a-labels", "--out", "labels", cwd=tmp_path, check=True)
     labels = read_labels(tmp_path / "labels" / "labels.csv")
     assert {name: set(classes) for name, classes in labels.items()} == shows

@@ -182,7 +182,7 @@ def test_rejected_suggestions_are_seen_and_not_saved(detected, visit):
     ann.stage("boxes")
     assert boxes_on(ann) == [[2, 3, 16, 23]]
     assert ann.page.locator("rect.rejected").count() == 1
-    assert ann.text("#rejected") == "Rejected, dotted, not saved: dog (blurry)"
+    assert ann.text("#rejected") == "Rejected suggestions (dotted, not saved): dog (blurry)"
     faults = {}
     see(ann.page, "rejected", faults)
     ann.decide("s")

@@ -394,7 +394,7 @@ def test_items_without_a_picture_are_left_out_until_they_have_one(start_site, vi
     for number in range(4):
         ann.page.wait_for_selector(READY)
         assert ann.decide("y") is (number < 3)
-    ann.wait_text("#rest .headline", "What is next for you cannot be shown")
+    ann.wait_text("#rest .headline", "Your next items cannot be shown")
     ann.wait_text("#trouble", "the set's folder. Tell the admin.")
     ann.saved()
     assert len(site.list_decisions()) == 4
@@ -409,7 +409,7 @@ def test_items_without_a_picture_are_left_out_until_they_have_one(start_site, vi
     ann.page.wait_for_selector(f"{READY}[data-assignment='{first['assignment']}']")
     for number in range(4):
         assert ann.decide("y") is (number < 3)
-    ann.wait_text("#rest .headline", "Done: nothing is left for anybody")
+    ann.wait_text("#rest .headline", "Done: no item is open for anybody")
     boss.page.goto(f"{site.base}/dashboard")
     assert boss.page.locator("section[aria-labelledby=pictures]").count() == 0
     assert len(site.list_decisions()) == 8
@@ -500,7 +500,7 @@ def test_offline_the_page_says_so_and_nothing_is_lost(start_site, visit):
     # what was saved is not the answer that was just given
     assert ann.text("#saved") == ""
     ann.press("y")
-    ann.wait_text("#offline", "2 answers wait in this tab to be sent; the next picture comes then.")
+    ann.wait_text("#offline", "2 answers wait in this tab to be sent; the next picture loads then.")
     similar = ann.page.get_by_role("button", name="Similar", exact=True)
     assert similar.is_disabled()
     ann.context.set_offline(False)

@@ -348,7 +348,7 @@ def test_the_link_leaves_address_bar_and_history(root, windows):
         page.get_by_text("Not signed in: this link is not valid").wait_for()
         assert page.url == f"{base}/r"
         page.goto(f"{base}/r")
-        page.get_by_text("This address lacks the end of your link").wait_for()
+        page.get_by_text("This link is incomplete").wait_for()
         window.complaints[:] = [text for text in window.complaints if "401" not in text]
         assert window.complaints == []
 

@@ -313,7 +313,7 @@ def test_a_node_dies_and_the_other_finishes(cluster, model, data, whole, tmp_pat
         ("ray(cpu=1)", "did you mean 'cpus'"),
         ("ray(cpus=0)", "needs a part of a CPU or of a GPU"),
         ("ray(gpus=-1)", "give a number of at least 0"),
-        ("ray(least=3, most=2)", "no fewer at most than at least"),
+        ("ray(least=3, most=2)", "most of no less than least"),
     ],
 )
 def test_impossible_engines_are_refused(text, why):

@@ -46,7 +46,7 @@ SLIPPED = re.compile(r"(s3|gs|hf):")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-ROOM, RIGHT = "make room", "make it a place that you may write to"
+ROOM, RIGHT = "make room", "make it writable"
 CURES = {
     errno.ENOSPC: ROOM,
     getattr(errno, "EDQUOT", errno.ENOSPC): ROOM,
@@ -86,7 +86,7 @@ def place(text: str | Place) -> Place:
     except UnicodeEncodeError:
         raise UsageError(f"{text!r} is not a name in UTF-8; rename it") from None
     if "\0" in text:
-        raise UsageError(f"{text[:60]!r} has a zero in it, which no path has; correct it")
+        raise UsageError(f"{text[:60]!r} has a zero byte, which no path has; correct it")
     if not URL.match(text):
         if SLIPPED.match(text):
             raise UsageError(f"'{text}' is neither a path nor a store; write s3://bucket/folder")
@@ -279,7 +279,7 @@ def explain_failure(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        cure = CURES.get(error.errno or 0, "look after the disk")
+        cure = CURES.get(error.errno or 0, "check the disk")
         raise UsageError(
             f"cannot write '{path}': {error.strerror}; what is finished is kept, "
             f"{cure} and run the same command again"

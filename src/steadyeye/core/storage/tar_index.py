@@ -57,7 +57,7 @@ def list_entries(tar: Place) -> Iterator[TarEntry]:
             raise
         except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError) as error:
             reason = " ".join(str(error).split())
-            hint = "copy it again; a compressed one is to be unpacked to .tar first"
+            hint = "copy it again, or unpack a compressed one to .tar first"
             raise UsageError(
                 f"the tar '{tar}' is cut short or no tar ({reason}); {hint}"
             ) from error
@@ -163,8 +163,8 @@ def _read_header(tar: Place, archive: tarfile.TarFile, member: tarfile.TarInfo) 
     is_text = member.name.rpartition(".")[2] in BESIDE
     if is_text and member.size > LONGEST:
         raise UsageError(
-            f"the tar '{tar}' holds '{member.name}' of {member.size:,} bytes, and labels of one "
-            f"image are {LONGEST:,} at most; pack what belongs to the image alone"
+            f"the tar '{tar}' holds '{member.name}' of {member.size:,} bytes, and the labels of "
+            f"one image have at most {LONGEST:,}; pack only what belongs to the image"
         )
     file = archive.extractfile(member) if is_text else None
     text = file.read().decode("utf-8", "replace") if file else ""

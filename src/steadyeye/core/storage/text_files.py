@@ -79,7 +79,7 @@ def decode_text(content: bytes, title: str) -> str:
             "not UTF-8; save it as UTF-8"
         ) from None
     if "\0" in text:
-        raise UsageError(f"cannot read {title}: it is no text (it has a zero in it)")
+        raise UsageError(f"cannot read {title}: it is no text (it has a zero byte)")
     # files that were joined have marks inside as well, which nobody sees
     return text.replace(BYTE_ORDER_MARK, "")
 
@@ -326,7 +326,7 @@ def _word_json(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error}; correct it"
     if isinstance(error, UnicodeEncodeError):
-        return "a text in it has half of a surrogate pair, which is no letter; correct it"
+        return "a text in it has half of a surrogate pair; correct it"
     return "it has a number of too many digits; correct it"
 
 

@@ -185,7 +185,7 @@ def _check_labels(folder: SetFolder) -> None:
     if names[: len(sampled)] != sampled:
         raise UsageError(
             f"'{folder.root / 'set.json'}' lists other classes than the set was sampled with "
-            f"({', '.join(sampled[:5])}, …); put them back, new ones go to the end"
+            f"({', '.join(sampled[:5])}, …); put them back, and add new ones at the end"
         )
     labels = pc.list_flatten(folder.frames["labels"]).to_numpy()
     outside = labels[(labels < 0) | (labels >= classes)]
@@ -207,8 +207,8 @@ def _check_boxes(folder: SetFolder, category_ids: Sequence[int] | None) -> None:
     foreign = set(folder.boxes["label"].unique().to_pylist()) - {*names, OUTSIDE, None}
     if foreign:
         raise UsageError(
-            f"'{folder.root / 'set.json'}' lists no class {min(foreign)!r}, of which the set has "
-            "boxes; put it back, new ones go to the end"
+            f"'{folder.root / 'set.json'}' lists no class {min(foreign)!r}, but the set has "
+            "boxes of it; put it back, and add new ones at the end"
         )
 
 

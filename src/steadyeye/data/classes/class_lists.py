@@ -125,8 +125,8 @@ def list_classes(classes: object) -> str | list[str] | None:
     names = classes.tolist() if isinstance(classes, np.ndarray) else classes
     if not isinstance(names, list | tuple):
         raise UsageError(
-            f"classes is {repr(names)[:60]}; give a list of names in the order of the answers, a "
-            "known list or a file"
+            f"classes is {repr(names)[:60]}; give a list of names in the order of the model's "
+            "outputs, a known list or a file"
         )
     return [str(name) for name in names] or None
 
@@ -179,8 +179,8 @@ def _check_names(texts: Sequence[str], origin: str) -> None:
         key = " ".join(unicodedata.normalize("NFC", name).split())
         if key in alike:
             raise UsageError(
-                f"{origin}the classes {alike[key]!a} and {name!a} look the same: they differ in "
-                "blanks or in the Unicode form of a letter alone; rename one"
+                f"{origin}the classes {alike[key]!a} and {name!a} look the same: they differ "
+                "only in blanks or in the Unicode form of a letter; rename one"
             )
         alike[key] = name
 

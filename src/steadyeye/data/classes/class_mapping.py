@@ -67,8 +67,8 @@ def named_map(text: str, source: Classes, target: Classes) -> ClassMap:
     class_map = by_meaning(of_model or source, of_data or target)
     if len(class_map.missing) == len(target):
         raise UsageError(
-            f"--class-map {text}: none of the model's {number_of(len(source), 'class')} means any "
-            f"of the data's {len(target)}; give a mapping file"
+            f"--class-map {text} maps none of the model's {number_of(len(source), 'class')} to "
+            f"the data's {len(target)}; give a mapping file"
         )
     names = f"{class_map.origin}, names as in {text}"
     return replace(class_map, source=source, target=target, origin=names)

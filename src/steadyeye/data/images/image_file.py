@@ -145,7 +145,9 @@ def read(path: Place) -> Image:
 def check_length(size: int, name: str) -> None:
     """Raises `SampleError` for an image that has more bytes than any that is read."""
     if size > BYTES_PER_PIXEL * read_max_pixels():
-        raise SampleError(f"'{name}' is larger than any image that is read: {RAISE_THE_LIMIT}")
+        raise SampleError(
+            f"'{name}' is larger than the largest image that is read: {RAISE_THE_LIMIT}"
+        )
 
 
 def read_content(path: Place) -> bytes:
@@ -263,7 +265,9 @@ def _read_png_size(data: bytes, name: str) -> tuple[int, int]:
 def _check_limit(pixels: int, name: str) -> None:
     most = read_max_pixels()
     if pixels > most:
-        raise SampleError(f"'{name}' promises {pixels:,} pixels, over {most:,}: {RAISE_THE_LIMIT}")
+        raise SampleError(
+            f"the header of '{name}' states {pixels:,} pixels, over {most:,}: {RAISE_THE_LIMIT}"
+        )
 
 
 def _strip(data: bytes, form: str) -> bytes:

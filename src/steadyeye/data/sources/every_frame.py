@@ -159,7 +159,9 @@ def every_frame(
     if root.is_dir() and not holds(root, VIDEOS) and holds(root, image_file.SUFFIXES):
         return _of_images(root, step, cuts, fps)
     if fps is not None:
-        raise UsageError(f"fps={fps} is for folders of images; '{path}' knows its own, leave it")
+        raise UsageError(
+            f"fps={fps} is for folders of images; leave it out: '{path}' has its own frame rate"
+        )
     clips: list[Clip] = []
     marks: list[str] = []
     videos: dict[str, decoder.VideoIndex] = {}

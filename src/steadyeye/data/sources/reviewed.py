@@ -108,8 +108,8 @@ def _are_cuts_asked(folder: review_set.SetFolder) -> bool:
     value = record.get("across_cuts", False) if isinstance(record, dict) else None
     if not isinstance(value, bool):
         raise UsageError(
-            f"'{folder.root / 'set.json'}' has the review {shorten(repr(record))}; across_cuts of "
-            "it says true or false"
+            f"'{folder.root / 'set.json'}' has the review {shorten(repr(record))}; write "
+            "across_cuts as true or false in it"
         )
     return value
 

@@ -59,7 +59,7 @@ class _Known:
             return draw(video, frames, labels, how)
         ranges = self.boxes.labels(video, frames, labels.cuts)
         if not ranges.ranges:
-            raise UsageError(f"the boxes name no object in '{video}'; complete them")
+            raise UsageError(f"the boxes have no object in '{video}'; add its objects")
         sets = draw(video, frames, ranges, how, any_neighbour=True)
         return [replace(m, truth=present(self.boxes.at(video, m.frame))) for m in sets]
 

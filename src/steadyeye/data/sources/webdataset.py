@@ -212,8 +212,8 @@ def _classes(classes: str | None, shards: Sequence[TarSamples]) -> Classes | Non
     ]
     if numbers:
         raise UsageError(
-            f"the shards label by number, first {numbers[0]}; say of what with classes=…, a known "
-            "list such as imagenet1k or a file"
+            f"the shards label by number, first {numbers[0]}; name their classes with classes=…, "
+            "a known list such as imagenet1k or a file"
         )
     return classes_of_names(dict.fromkeys(names)) if names else None
 

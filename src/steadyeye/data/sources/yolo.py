@@ -202,8 +202,8 @@ def _boxes(image: Path, form: _Form) -> tuple[Boxes, tuple[int, int] | None]:
         ) from error
     if (turn := read_orientation(image)) != UPRIGHT:
         raise UsageError(
-            f"'{image}' is to be turned (EXIF orientation {turn}): its boxes are of the turned "
-            "image, and models see it unturned; turn its pixels (mogrify -auto-orient)"
+            f"'{image}' has EXIF orientation {turn}: its boxes are of the rotated image, but "
+            "models get it unrotated; rotate its pixels (mogrify -auto-orient)"
         )
     corners, labels = [], []
     for number, line in enumerate(read_text(path, "labels").splitlines(), start=1):

@@ -158,7 +158,10 @@ def _json(path: Place) -> dict[str, Any]:
         raise UsageError(f"the labels '{path}' have no 'videos' object; see the docs on sidecars")
     whole = content.get("closed", False)
     if not isinstance(whole, bool) or (whole and not content.get("classes")):
-        raise UsageError(f"the labels '{path}' have closed={whole!r}; list all classes, say true")
+        raise UsageError(
+            f"the labels '{path}' have closed={whole!r}; write true and list all classes, or "
+            "leave it out"
+        )
     for name, video in content["videos"].items():
         if not isinstance(video, dict) or not isinstance(video.get("labels", []), list):
             raise UsageError(f"the labels '{path}': '{name}' must be an object with labels or cuts")

@@ -98,9 +98,9 @@ class Drawing:
         if isinstance(self.anchors, str) and self.anchors != ALL:
             raise UsageError(f"anchors='{self.anchors}': give a number, or '{ALL}' frames")
         if isinstance(self.anchors, int) and self.anchors < 1:
-            raise UsageError(f"anchors={self.anchors}: draw at least one anchor a video")
+            raise UsageError(f"anchors={self.anchors}: give 1 or more anchors per video")
         if self.k < 0:
-            raise UsageError(f"k={self.k}: the distance cannot be negative")
+            raise UsageError(f"k={self.k}: give a number of frames, 0 or more")
 
 
 def draw(

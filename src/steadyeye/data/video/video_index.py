@@ -313,8 +313,8 @@ def _check_whole(path: Place, promised: int, packets: Packets) -> None:
         count = sum(1 for packet in container.demux(picture_stream(container)) if packet.size)
     if count < promised:
         raise UsageError(
-            f"the video '{path}' is truncated: its header promises {number_of(promised, 'frame')}, "
-            f"{count} are there; copy it again or cut it to what is whole"
+            f"the video '{path}' is truncated: its header states {number_of(promised, 'frame')}, "
+            f"and it has {count}; copy it again or cut it to those"
         )
 
 

@@ -69,7 +69,9 @@ def callable(
 def _load_function(path: str, level: str | None) -> Any:
     function = attribute(path)
     if not builtins.callable(function):
-        raise UsageError(f"'{path}' is a {type(function).__name__}, not a function; name one")
+        raise UsageError(
+            f"'{path}' is a {type(function).__name__}, not a function; give the path of a function"
+        )
     if inspect.isclass(function) and level is None:
         raise UsageError(f"'{path}' is a class; name the argument that is its level with level=…")
     return function

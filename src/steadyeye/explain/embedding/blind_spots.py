@@ -1,4 +1,4 @@
-"""The blind spots of a reference: from sealed vectors to spots and what is in them."""
+"""Blind spots of reference data: from sealed vectors to spots and their contents."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ SMALLEST = 5
 DIMENSIONS = 16
 
 REACH = 0.9
-"""The share of points whose neighbours are within the height at which one spot alone is cut."""
+"""The share of points whose neighbours are within the height at which a single spot is cut."""
 
 FAR = 0.95
-"""Farther than this share of the reference lies from the rest of it: a hint, where nothing more."""
+"""A point is far if it is farther than this share of the reference from the rest: only a hint."""
 
 
 def spots(points: Vectors) -> NDArray[np.int64]:
     """(n,) the spot of each point, from 0 by falling size; −1 for a point in none.
 
-    `points`: (n, d) float32, the leading `DIMENSIONS` of which count. HDBSCAN (Campello, Moulavi
+    `points`: (n, d) float32, of which the first `DIMENSIONS` are used. HDBSCAN (Campello, Moulavi
     and Sander, "Density-Based Clustering Based on Hierarchical Density Estimates", PAKDD 2013): a
-    spot has at least `SMALLEST` points and a twentieth of them. Its choice of clusters looks for
-    several, so that of one alone it keeps the core; where it leaves out more than half of the
-    points, its tree is cut at one height. None in fewer than `SMALLEST`.
+    spot has at least `SMALLEST` points and a twentieth of them. Its choice of clusters assumes
+    several and keeps only the core of a single one; if it leaves out more than half of the points,
+    its tree is cut at one height. No spots with fewer than `SMALLEST` points.
     """
     if len(points) < SMALLEST:
         return np.full(len(points), -1, dtype=np.int64)
@@ -76,12 +76,12 @@ class Blindness:
 
     @property
     def proven(self) -> bool:
-        """Whether any point is thin beyond chance."""
+        """Whether any point is sparse by the test."""
         return bool(self.thinness.thin.any())
 
     @property
     def noun(self) -> str:
-        """What a spot is called: a blind spot only where it is sparse beyond chance."""
+        """The name of a spot: a blind spot only if it is sparse by the test."""
         return "blind spot" if self.proven else "cluster"
 
     @property
@@ -96,7 +96,7 @@ class Blindness:
 
     @property
     def others(self) -> NDArray[np.intp]:
-        """(m,) the rows of the predictions that are not of the reference."""
+        """(m,) the rows of the predictions on the tested data."""
         return self.rows[~self.reference]
 
     def tag(self, name: str) -> NDArray[np.str_]:
@@ -106,11 +106,11 @@ class Blindness:
 
 @dataclass(frozen=True)
 class SpotContents:
-    """What is in a spot: `count` regions from `videos` images or videos, and the rest in words.
+    """The contents of a spot: `count` regions from `videos` images or videos.
 
-    `mistakes`: the share of mistakes, those aside of which nobody knows; `wrong`: how many. `name`:
-    the most frequent pair true → said of its mistakes, where more than half of the regions are of
-    it, else the most frequent class of what is there; `times`: how many regions are of it.
+    `mistakes`: the share of mistakes, without unverified regions; `wrong`: their number. `name`:
+    the most frequent pair label → prediction of its mistakes, if more than half of the regions have
+    it, otherwise the most frequent class; `times`: number of regions with it.
     """
 
     count: int
@@ -122,7 +122,7 @@ class SpotContents:
 
 
 def blindness(predictions: Predictions) -> Blindness | None:
-    """The blind spots in the sealed vectors of a probe; None where a set is too small to tell."""
+    """The blind spots in the sealed vectors of a probe; None if a set is too small."""
     rows = np.flatnonzero(predictions.valid)
     rows = rows[np.argsort(predictions.ids[rows], kind="stable")]
     reference = np.asarray(predictions.tags["set"])[rows] == "reference"
@@ -139,7 +139,7 @@ def blindness(predictions: Predictions) -> Blindness | None:
 
 
 def contents(measured: Blindness, inside: NDArray[np.bool_]) -> SpotContents:
-    """What is in a part of the regions; `inside`: (m,) bool."""
+    """The contents of a part of the regions; `inside`: (m,) bool."""
     cause, predicted, true = (measured.tag(name)[inside] for name in ("cause", "said", "true"))
     videos = measured.tag("video")[inside]
     known = cause != "unverified"
@@ -154,7 +154,7 @@ def contents(measured: Blindness, inside: NDArray[np.bool_]) -> SpotContents:
 
 
 def _most(names: list[str]) -> tuple[str, int]:
-    """The most frequent name and how often it comes; ties by name."""
+    """The most frequent name and its count; ties by name."""
     return min(Counter(names).items(), key=lambda item: (-item[1], item[0]), default=("", 0))
 
 
@@ -164,10 +164,10 @@ def pair(true: str, predicted: str) -> str:
 
 
 def examples(measured: Blindness, spot: int, most: int = 3) -> tuple[list[int], int]:
-    """Rows of a spot to be shown, and the row of the reference that is nearest to the first.
+    """Rows of a spot to show, and the row of the reference that is nearest to the first.
 
-    The first is the one in the middle of the spot; each of the next is of an image or video that
-    is not shown yet, as far as there are any, and there the one farthest from those shown.
+    The first is in the middle of the spot; each next one is of an image or video that is not shown
+    yet, if possible, and there the one farthest from those shown.
     """
     members = np.flatnonzero(measured.spot == spot)
     points, videos = measured.points[~measured.reference][members], measured.tag("video")[members]

@@ -1,4 +1,4 @@
-"""Where a reference is thin: k-NN density ratios of two sets of points, and their null.
+"""Where reference data are sparse: k-NN density ratios of two sets of points, and their null.
 
 The density at a point is estimated by the neighbours near it (Loftsgaarden and Quesenberry, "A
 Nonparametric Estimate of a Multivariate Density Function", Annals of Mathematical Statistics 36,
@@ -24,16 +24,16 @@ from steadyeye.core.stats.multiple_testing import benjamini_hochberg
 Vectors: TypeAlias = NDArray[np.float32]
 
 CELLS = 2**25
-"""Distances held at once: 128 MB as float32."""
+"""Distances in memory at once: 128 MB as float32."""
 
 FALSE = 0.05
-"""The share of the points called thin that may be so by chance; and of data without a hole."""
+"""The false discovery rate of sparse points, and the error rate for data without sparse regions."""
 
 SHUFFLES = 999
 LEAST, MOST = 3, 50
 
 DIMENSIONS = 64
-"""Of the space in which vectors are compared."""
+"""Dimensions of the space in which vectors are compared."""
 
 
 def space(vectors: Vectors, dimensions: int = DIMENSIONS) -> Vectors:
@@ -55,14 +55,14 @@ def space(vectors: Vectors, dimensions: int = DIMENSIONS) -> Vectors:
 
 @dataclass(frozen=True, eq=False)
 class Thinness:
-    """How thin the reference is at each of n points of the other set.
+    """How sparse the reference is at each of n points of the other set.
 
     `ratio`: (n,) natural logarithm of the density of the other set over that of the reference,
-    above 0 where the reference is thin. `p`: (n,) the chance of so few of the reference among the
-    `k` nearest groups; `adjusted`: the same after Benjamini and Hochberg. `thin`: (n,) bool, those
-    called so. `far`: (n,) the share of the reference, 0…1, that lies nearer to the rest of it than
-    the point does. `chance`: how often shuffled labels give an adjusted p as small as the smallest.
-    `groups`: how many there are of the reference and of the other set.
+    above 0 where the reference is sparse. `p`: (n,) the probability of so few reference groups
+    among the `k` nearest groups; `adjusted`: the same after Benjamini and Hochberg. `thin`: (n,)
+    bool, the sparse points. `far`: (n,) the share of the reference, 0…1, that is nearer to the rest
+    of it than the point. `chance`: how often shuffled labels give an adjusted p as small as the
+    smallest. `groups`: number of groups of the reference and of the other set.
     """
 
     ratio: NDArray[np.float64]
@@ -83,7 +83,7 @@ def neighbours_for(groups: int) -> int:
 def thinness(
     points: Vectors, group: NDArray[np.str_], reference: NDArray[np.bool_], seed: int = 0
 ) -> Thinness:
-    """How thin the reference is at each point that is not of it, in the order they are given.
+    """How sparse the reference is at each point of the other set, in the given order.
 
     `points`: (n, d) float32 of both sets; `group`: (n,) the image or video of each, none of which
     is in both sets; `reference`: (n,) bool. At least `LEAST` + 1 groups of the reference and 2 of
@@ -151,7 +151,7 @@ def _smallest_adjusted(
     of_reference: NDArray[np.bool_],
     chances: NDArray[np.float64],
 ) -> float:
-    """The smallest p after Benjamini and Hochberg, from how many points have each count."""
+    """The smallest p after Benjamini and Hochberg, from the number of points with each count."""
     other = ~of_reference[group_of]
     count = of_reference[near].sum(axis=1)[other]
     so_few = np.bincount(count, minlength=len(chances)).cumsum()
@@ -162,7 +162,7 @@ def _smallest_adjusted(
 def _far(
     points: Vectors, group_of: NDArray[np.int64], of_reference: NDArray[np.bool_], k: int
 ) -> NDArray[np.float64]:
-    """(n,) of the other set's points, the share of the reference that is nearer to the rest of it.
+    """(n,) for points of the other set, the share of the reference nearer to the rest of it.
 
     Each group of the reference counts as one, its points in equal parts; each of them is left out
     with its whole group when its own distance to the k-th nearest group is taken.
@@ -195,8 +195,8 @@ def nearest_groups(
 
     `points`: (n, d) float32. `group`: (n,) 0 … g − 1, all of them there. `among`: (g,) bool, the
     groups that can be neighbours, all if left out; more than k. Boxes of one video show the same
-    things again and again; a group counts once, so they are one witness. Groups at equal distances
-    go by their index. Every point a group of its own: the k nearest neighbours.
+    objects repeatedly, so a group counts once. Groups at equal distances go by their index. If
+    every point is its own group, these are the k nearest neighbours.
     """
     counts = np.ones(int(group.max()) + 1, dtype=np.bool_) if among is None else among
     names = np.flatnonzero(counts)

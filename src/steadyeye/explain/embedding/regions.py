@@ -1,4 +1,4 @@
-"""What is embedded: regions of images, with what a detector makes of them, cut out as squares."""
+"""Regions of images for embedding, cut out as squares, with the cause of a mistake in them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,8 +38,8 @@ class Region:
 
     `id`: unique in the set and stable. `row`: of the table. `box`: x0 y0 x1 y1 in pixels, None for
     the whole image. `own_label`, `score`: of the detection, −1 and 0 without one. `cause`: one of
-    `explain.mining.causes.CAUSES`, or of `WRONG`, "" where nothing is wrong. `predicted`, `true`:
-    the classes in words.
+    `explain.mining.causes.CAUSES`, or of `WRONG`, "" for no mistake. `predicted`, `true`: the
+    classes in words.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Region:
     true: str
 
     def __repr__(self) -> str:
-        """As in the fingerprints of sealed cells, which have `predicted` as `said`."""
+        """The form in the fingerprints of sealed cells, in which `predicted` is called `said`."""
         values = {{"predicted": "said"}.get(name, name): text for name, text in vars(self).items()}
         return f"Region({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
@@ -61,7 +61,7 @@ Listing = Callable[[Predictions, float], list[Region]]
 
 
 def detections(predictions: Predictions, score: float) -> list[Region]:
-    """Every confident detection; those that a crowd excuses are left out."""
+    """Every confident detection, without those in a crowd of their class."""
     raw, verdicts = _select_detections(predictions), judge_detections(predictions, score)
     falling = np.lexsort((-raw.score[verdicts.detection], raw.image[verdicts.detection]))
     return [
@@ -72,10 +72,10 @@ def detections(predictions: Predictions, score: float) -> list[Region]:
 
 
 def truth(predictions: Predictions, score: float) -> list[Region]:
-    """Every true box, with the confident detection that lies on it, if one does.
+    """Every true box, with the confident detection that overlaps it, if there is one.
 
-    Of several the one of highest IoU; of a right one and a wrong one the right one. An object on
-    which none lies is `MISSED`. Crowds are left out.
+    Of several it is the one of highest IoU; a right one comes before a wrong one. An object without
+    one is `MISSED`. Crowds are left out.
     """
     boxes, verdicts = predictions.boxes, judge_detections(predictions, score)
     assert boxes is not None, "checked by needs"
@@ -135,7 +135,7 @@ LISTINGS: Mapping[str, Listing] = {"detections": detections, "truth": truth, "im
 
 
 def draw_regions(regions: list[Region], most: int, seed: int, name: str) -> list[Region]:
-    """At most so many regions, drawn evenly, in the order they came; `name`: of the set."""
+    """A random sample of at most `most` regions, in their order; `name`: of the set."""
     if len(regions) <= most:
         return regions
     rows = stream(seed, "regions", name).choice(len(regions), size=most, replace=False)
@@ -188,7 +188,7 @@ def _corners(table: BoxTable, place: int) -> tuple[float, float, float, float]:
 
 @dataclass(frozen=True)
 class CropRule:
-    """How a box is cut out: `enlarge`, the share of its longer side that is added, both ends.
+    """How a box is cut out: `enlarge`, the share of its longer side that is added in total.
 
     Raises `UsageError` for a share below 0 or above 4.
     """
@@ -206,7 +206,7 @@ class CropRule:
 def crop_image(image: Image, box: NDArray[np.float64], crop: CropRule) -> Image:
     """The square around a box, (s, s, 3) uint8, whole pixels, s at least 1.
 
-    `box`: (4,) x0 y0 x1 y1 in pixels. The square has the box in its middle and (1 + `enlarge`)
+    `box`: (4,) x0 y0 x1 y1 in pixels. The square has the box in its centre and (1 + `enlarge`)
     times its longer side; where it leaves the image it is moved back in, and where it is larger
     than the image the rest is grey. Squaring keeps the shape of the object, which resizing to a
     network's input would change.
@@ -226,7 +226,7 @@ def crop_image(image: Image, box: NDArray[np.float64], crop: CropRule) -> Image:
 
 
 def _start(middle: float, side: int, length: int) -> int:
-    """Where a window of `side` pixels begins: within the image, or around it if it is larger."""
+    """The start of a window of `side` pixels: within the image, or around it if it is larger."""
     if side >= length:
         return (length - side) // 2
     return min(max(round(middle - side / 2), 0), length - side)

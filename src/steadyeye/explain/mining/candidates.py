@@ -1,6 +1,6 @@
-"""Candidates: confident mistakes to be looked at, each of them once.
+"""Candidates: confident mistakes for review, each of them once.
 
-Said by several models, or frame after frame of a video, a mistake is the same.
+A mistake of several models, or on consecutive frames of a video, counts once.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from steadyeye.metrics.detection.matching import share_of
 SAME = 0.5  # IoU above which two boxes of a class are one mistake, as NAO matches boxes
 GAP = 10  # frames of the data for which a mistake may be gone and is then still the same
 FAINT = 0.3
-"""The frames of a film show detections with a score above this: a mistake may fade."""
+"""The frames of a film show detections with a score above this: a mistake's score may fall."""
 
 AROUND = 5
 """Frames of a video that a film shows on either side of a mistake."""
@@ -35,13 +35,13 @@ def tracks(
     boxes: NDArray[np.float64],
     score: NDArray[np.float64],
 ) -> NDArray[np.int64]:
-    """(n,) which mistake each of n detections is of, numbered from 0.
+    """(n,) the number of the mistake of each of n detections, from 0.
 
-    `key`: what must be the same, such as video and class. `frame`: the place of the image in its
-    video; images that follow nothing have keys of their own. `boxes`: (n, 4). In rising order of
-    frames, in a frame by falling score, each joins the mistake of its key whose last box it
-    overlaps most, at an IoU above `SAME`, if that was seen at most `GAP` frames ago; else it
-    begins another.
+    `key`: the properties that must be equal, such as video and class. `frame`: the index of the
+    image in its video; images outside videos have their own keys. `boxes`: (n, 4). In rising order
+    of frames, within a frame by falling score, each detection joins the mistake of its key whose
+    last box it overlaps most, at an IoU above `SAME`, if that is at most `GAP` frames ago;
+    otherwise it starts a new mistake.
     """
     order = np.lexsort((np.arange(len(key)), -score, frame, key))
     numbers = np.empty(len(key), dtype=np.int64)
@@ -93,10 +93,10 @@ def candidates(
 ) -> Mistakes:
     """The mistakes of models on the same or on other data, by falling score.
 
-    `verdicts`: what the confident detections of each table are. What several models say of one
-    image is one mistake where the class has the same name and the boxes an IoU above 0.5, and so it
-    is along the frames of a video (`explain.mining.candidates`); ties go to the earlier table,
-    then row.
+    `verdicts`: the judged confident detections of each table. Detections of several models in one
+    image are one mistake if their class has the same name and their boxes have an IoU above 0.5;
+    the same holds along the frames of a video (`explain.mining.candidates`). Ties go to the earlier
+    table, then row.
     """
     numbers = [CAUSES.index(cause) for cause in causes]
     picked = [np.flatnonzero(np.isin(verdict.cause, numbers)) for verdict in verdicts]
@@ -126,7 +126,7 @@ def candidates(
 def _list_models(
     tables: Sequence[Predictions], mistake: NDArray[np.int64], table: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], list[tuple[str, ...]]]:
-    """Which models make each mistake, an index into all groups of models that make one.
+    """The models that make each mistake, as an index into all groups of models.
 
     `mistake`, `table`: (n,) of each detection.
     """
@@ -153,9 +153,9 @@ def _columns(
 def _find_frames(
     tables: Sequence[Predictions], table: NDArray[np.int32], image: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each detection its video, and the place of its image among the frames of that video.
+    """The video of each detection, and the index of its image among the frames of that video.
 
-    A video is known by the tag `video`, or is what a pm-set is of; else every image is its own.
+    The video is the tag `video` or that of the pm-set; otherwise every image is its own.
     """
     videos, frames, rows = [], [], []
     offsets = np.cumsum([0, *map(len, tables)])
@@ -183,18 +183,18 @@ def _find_frames(
 
 
 def _names(tables: Sequence[Predictions]) -> NDArray[np.int64]:
-    """A number for each class of each table's model, one after the other, the same for a name."""
+    """A number for each class of each table's model; equal names have equal numbers."""
     names = [name for predictions in tables for name in predictions.model_classes]
     return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
 
 
 def mistake_film(predictions: Predictions, faint: Judged, detection: int) -> Film | None:
-    """The frames around a mistake, all of its set or `AROUND` each way, with what is detected.
+    """The frames around a mistake, all of its set or `AROUND` on each side, with detections.
 
-    `faint`: the detections with a score above `FAINT`, judged; `detection`: the mistake, a row of
-    `raw_detections`. A frame is right where no detection of that class is wrong; bars are the
-    highest score of those that are. None where the image is no frame of a video, or too few were
-    predicted.
+    `faint`: the judged detections with a score above `FAINT`; `detection`: the mistake, a row of
+    `raw_detections`. A frame is right if no detection of that class is wrong; bars show the highest
+    score of wrong ones. None if the image is no frame of a video, or too few frames have
+    predictions.
     """
     raw = predictions.raw_detections
     assert raw is not None, "judged"
@@ -208,7 +208,7 @@ def mistake_film(predictions: Predictions, faint: Judged, detection: int) -> Fil
 
 
 def _near(predictions: Predictions, row: int) -> list[int]:
-    """The rows of the frames around one, in the order of time; none where it is no frame."""
+    """The rows of the frames around one, in time order; empty if it is no frame."""
     tags = predictions.tags
     if "offset" in tags:
         return [int(near_row) for near_row in set_rows(predictions, row)]

@@ -1,7 +1,7 @@
-"""Why a confident detection is a mistake, or that it is none.
+"""The cause of a confident mistake, or the verdict that it is none.
 
-Lau et al., "Natural Adversarial Objects", 2021, Section 3: a detection with a score above 0.8 that
-no true box meets at IoU above 0.5 is a hard false positive; one that such boxes meet, none of them
+Lau et al., "Natural Adversarial Objects", 2021, Section 3: a detection with a score above 0.8
+without a true box at IoU above 0.5 is a hard false positive; one that overlaps true boxes, but none
 of its class, is an egregious misclassification.
 """
 
@@ -29,8 +29,9 @@ ObjectMatches: TypeAlias = tuple[
 SCORE, IOU = 0.8, 0.5  # Section 3 of the paper; both are to be exceeded
 
 CAUSES = ("misclassification", "out_of_distribution", "background", "unverified")
-"""Of a mistake: on an object of a class that the detector has; on one of none of its classes; on
-nothing; and, which is no mistake, on nothing where nobody verified whether its class is there."""
+"""Causes of mistakes: on an object of a class that the detector has; on an object of none of its
+classes; on background; and, which is no mistake, on background in an image whose class nobody
+verified."""
 
 MISTAKES = CAUSES[:3]
 
@@ -40,7 +41,7 @@ WORDS = {
     "background": "no labelled object",
     "unverified": "of a class that the labels of the image do not cover",
 }
-"""What a cause is, for people."""
+"""Cause → its description."""
 
 RIGHT, IN_CROWD = -1, -2
 
@@ -48,8 +49,8 @@ PIECE = 100_000  # detections that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class Kin:
-    """For each of n classes those above and below it, itself not among them.
+class Relatives:
+    """The ancestors and descendants of each of n classes, without itself.
 
     Class i has `members[first[i]:first[i + 1]]`, rising; `first`: (n + 1,) int64, `members`: int64.
     """
@@ -58,25 +59,25 @@ class Kin:
     members: NDArray[np.int64]
 
 
-def kin(parents: Parents, classes: int) -> Kin:
+def find_relatives(parents: Parents, classes: int) -> Relatives:
     """The ancestors and descendants of each of n classes; none without a hierarchy."""
     pairs = zip(ancestors(parents, classes), descendants(parents, classes), strict=True)
     near = [above | below for above, below in pairs]
     counts = [len(labels) for labels in near]
     members = [label for labels in near for label in sorted(labels)]
     first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    return Kin(np.asarray(first, dtype=np.int64), np.array(members, dtype=np.int64))
+    return Relatives(np.asarray(first, dtype=np.int64), np.array(members, dtype=np.int64))
 
 
-def stood_for(
+def find_known_classes(
     model_to_data: NDArray[np.int64], parents: Parents, classes: int
 ) -> NDArray[np.bool_]:
-    """(n,) bool, the data's classes that a class of the detector stands for.
+    """(n,) bool, the data's classes that the detector has.
 
-    Those it reaches and all below them: for a detector of persons a woman is no foreign object, so
-    what it says wrongly of her is a misclassification. `metrics.detection.frame_ap.outside` asks
-    what AP can count and leaves the classes below out. `model_to_data`: the data's class of each
-    of the detector's own, −1: none.
+    Its mapped classes and all their descendants: for a detector of persons a woman is not out of
+    distribution, so a wrong detection of her is a misclassification.
+    `metrics.detection.frame_ap.outside` is for AP and leaves the descendants out. `model_to_data`:
+    the data's class of each of the detector's own, −1: none.
     """
     reached = {int(label) for label in model_to_data if label >= 0}
     above = ancestors(parents, classes)
@@ -84,9 +85,9 @@ def stood_for(
 
 
 def overlaps(
-    raw: BoxTable, label: NDArray[np.int64], truth: BoxTable, kin: Kin, iou: float
+    raw: BoxTable, label: NDArray[np.int64], truth: BoxTable, relatives: Relatives, iou: float
 ) -> ObjectMatches:
-    """What lies under each of n detections of any classes.
+    """The true boxes under each of n detections of any classes.
 
     `label`: (n,) the data's class of each, −1: none. Returns four (n,) arrays: the row of the true
     box of highest IoU (int64; −1 where none overlaps, the first of equals), that IoU (float64),
@@ -105,7 +106,7 @@ def overlaps(
     row, best, own, crowd = _find_overlaps(
         (np.ascontiguousarray(raw.boxes), np.asarray(label, dtype=np.int64), first, last),
         (corners, truth.label[order].astype(np.int64), truth.crowd[order]),
-        (kin.first, kin.members),
+        (relatives.first, relatives.members),
         iou,
     )
     # −1 stays what it is
@@ -114,10 +115,10 @@ def overlaps(
 
 # no tuples within its loops: numba counts references to every array in a tuple
 @njit(nogil=True, cache=True)
-def _find_overlaps(raw: Any, truth: Any, kin: Any, limit: float) -> ObjectMatches:
+def _find_overlaps(raw: Any, truth: Any, relatives: Any, limit: float) -> ObjectMatches:
     boxes, label, first, last = raw
     corners, true_label, crowd = truth
-    kin_first, kin_members = kin
+    relatives_first, relatives_members = relatives
     n = len(label)
     row, best = np.full(n, -1, dtype=np.int64), np.zeros(n)
     own, inside = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
@@ -128,8 +129,8 @@ def _find_overlaps(raw: Any, truth: Any, kin: Any, limit: float) -> ObjectMatche
                 continue
             same = label[d] >= 0 and label[d] == true_label[t]
             if label[d] >= 0 and true_label[t] >= 0 and not same:
-                for k in range(kin_first[label[d]], kin_first[label[d] + 1]):
-                    same = same or kin_members[k] == true_label[t]
+                for k in range(relatives_first[label[d]], relatives_first[label[d] + 1]):
+                    same = same or relatives_members[k] == true_label[t]
             if crowd[t]:
                 inside[d] = inside[d] or (same and share >= HALF)
                 continue
@@ -141,12 +142,12 @@ def _find_overlaps(raw: Any, truth: Any, kin: Any, limit: float) -> ObjectMatche
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What the confident detections of a table are, n of them.
+    """The verdicts on the n confident detections of a table.
 
     `detection`: (n,) their rows in `Predictions.raw_detections`. `cause`: (n,) an index into
-    `CAUSES`, or `RIGHT`, or `IN_CROWD` for what a crowd of its class excuses. `object`: (n,) the
-    row in `Predictions.boxes` of the true box of highest IoU, −1 where none overlaps; `iou`: (n,)
-    that IoU, which may be below the threshold.
+    `CAUSES`, or `RIGHT`, or `IN_CROWD` for one in a crowd of its class. `object`: (n,) the row in
+    `Predictions.boxes` of the true box of highest IoU, −1 if none overlaps; `iou`: (n,) that IoU,
+    which may be below the threshold.
     """
 
     detection: NDArray[np.int64]
@@ -159,19 +160,19 @@ class Judged:
 
 
 _JUDGED: WeakKeyDictionary[Predictions, dict[tuple[float, float], Judged]] = WeakKeyDictionary()
-"""What `judge_detections` returned, since several parts of a report read the same."""
+"""Cache of `judge_detections`, because several parts of a report use the same verdicts."""
 
 
 def judge_detections(predictions: Predictions, score: float = SCORE, iou: float = IOU) -> Judged:
     """The confident detections of a table, each with its cause.
 
-    `score`, `iou`: 0…1, to be exceeded. A detection is right where any box above `iou` has its
-    class, or one above or below it in the hierarchy of the data; then it is excused where half of
-    it lies in a crowd of such a class; then it is a mistake of the box of highest IoU, if that is
-    above `iou`: out of distribution where the box is labelled so, or of a class that no class of
-    the detector stands for. Else it is background, or unverified where the data has not its class
-    or nobody verified that class in that image. Raises `UsageError` for a table of an earlier
-    version, without what the detector said of classes that the data has not.
+    `score`, `iou`: 0…1, to be exceeded. A detection is right if any box above `iou` has its class,
+    an ancestor or a descendant of it in the hierarchy of the data. Otherwise it is excluded if half
+    of it is in a crowd of such a class. Otherwise it is a mistake about the box of highest IoU, if
+    that is above `iou`: out of distribution if the box is labelled so, or of a class that the
+    detector does not have. Otherwise it is background, or unverified if the data do not have its
+    class or nobody verified that class in that image. Raises `UsageError` for a table of an earlier
+    version, which lacks detections of classes that the data do not have.
     """
     known = _JUDGED.setdefault(predictions, {})
     if (score, iou) not in known:
@@ -205,9 +206,9 @@ def _judge_rows(
         else (predictions.model_to_data_class)
     )
     label = np.asarray(model_to_data[confident.label], dtype=np.int64)
-    near = kin(predictions.parents, len(predictions.classes))
+    near = find_relatives(predictions.parents, len(predictions.classes))
     best, share, own, crowd = overlaps(confident, label, truth, near, iou)
-    known = stood_for(model_to_data, predictions.parents, len(predictions.classes))
+    known = find_known_classes(model_to_data, predictions.parents, len(predictions.classes))
     # the last entry speaks of the label −1 of objects outside the classes
     foreign = ~np.append(known, False)
     object_label = np.full(len(best), OOD)
@@ -225,7 +226,7 @@ def _judge_rows(
 
 
 def _tables(predictions: Predictions) -> tuple[BoxTable, BoxTable]:
-    """All that was said and all that is there."""
+    """All detections and all true boxes."""
     if predictions.raw_detections is None:
         raise UsageError(
             f"the detections of {predictions.model} on {predictions.data} were written by an "
@@ -239,7 +240,7 @@ def _tables(predictions: Predictions) -> tuple[BoxTable, BoxTable]:
 def _is_verified(
     verified: Verified | None, image: NDArray[np.int64], label: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """(n,) whether somebody verified a class in an image, there or not; True without such lists."""
+    """(n,) whether a class was verified in an image, present or absent; True without such lists."""
     if verified is None:
         return np.ones(len(image), dtype=np.bool_)
     width = max(int(verified.label.max(initial=0)), int(label.max(initial=0))) + 1

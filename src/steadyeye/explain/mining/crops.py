@@ -1,6 +1,6 @@
-"""What boxes show: crops of samples, described by vectors, and how unlike one another they look.
+"""Crops of boxes, described by vectors, and their distances.
 
-A descriptor is any vector a picture; the distance of two is Euclid's.
+A descriptor is any vector per picture; distances are Euclidean.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,20 +18,20 @@ from steadyeye.core.types import Image, Sample, Source
 SIDE = 8
 
 ALIKE = 3 / 255
-"""Three grey levels on average: nearer than that, two pictures of a class show the same, as in the
-sampling of a review."""
+"""A mean difference of three grey levels: two pictures of a class that differ less show the same,
+as in the sampling of a review."""
 
 Box: TypeAlias = tuple[float, float, float, float]
 
 Embed: TypeAlias = Callable[[Sequence[Image]], NDArray[np.float64]]
-"""Crops, (h, w, 3) uint8 each → (n, d), whose Euclidean distances say how unlike they look."""
+"""Crops, (h, w, 3) uint8 each → (n, d) vectors, whose Euclidean distances measure differences."""
 
 
 def thumbnails(crops: Sequence[Image]) -> NDArray[np.float64]:
     """(n, 192) the default descriptor: the crop as 8 × 8 RGB pixels.
 
     Scaled so that the distance of two is the root mean square difference of their pixels, 0…1. It
-    knows colour and coarse layout and nothing of meaning: two bears of other colours are far apart.
+    represents colour and coarse layout, not meaning: two bears of different colours are far apart.
     """
     small = [cv2.resize(crop, (SIDE, SIDE), interpolation=cv2.INTER_AREA) for crop in crops]
     flat = np.array(small, dtype=np.float64).reshape(len(small), SIDE * SIDE * 3)
@@ -41,8 +41,8 @@ def thumbnails(crops: Sequence[Image]) -> NDArray[np.float64]:
 def novelty(vectors: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n,) the distance of each to the nearest of `known` and of those before it.
 
-    `vectors`: (n, d), in the order of the ranking; `known`: (m, d). NaN where there is nothing to
-    be unlike.
+    `vectors`: (n, d), in the order of the ranking; `known`: (m, d). NaN without anything to compare
+    with.
     """
     nearest = _nearest(vectors, known)
     for i in range(len(vectors)):
@@ -59,8 +59,8 @@ def farthest_first(
 ) -> NDArray[np.intp]:
     """The order in which each next one is the farthest from `known` and from all before it.
 
-    `kinds`: (n,) of each kind at most `most` are taken. Ties go to the earlier, and so does the
-    first where nothing is known. Gonzalez, "Clustering to minimize the maximum intercluster
+    `kinds`: (n,) at most `most` of each kind are taken. Ties go to the earlier, and so does the
+    first one if `known` is empty. Gonzalez, "Clustering to minimize the maximum intercluster
     distance", 1985.
     """
     nearest = _nearest(vectors, known)
@@ -84,8 +84,8 @@ def farthest_first(
     return np.array(order, dtype=np.intp)
 
 
-def alike(vectors: NDArray[np.float64], kinds: NDArray[np.int64]) -> NDArray[np.intp]:
-    """(n,) the first of those of its kind that look the same, itself where none before it does."""
+def find_first_alike(vectors: NDArray[np.float64], kinds: NDArray[np.int64]) -> NDArray[np.intp]:
+    """(n,) the first of its kind that looks the same; itself if there is none before it."""
     first = np.arange(len(vectors))
     for kind in np.unique(kinds):
         rows = np.flatnonzero(kinds == kind)
@@ -98,7 +98,7 @@ def alike(vectors: NDArray[np.float64], kinds: NDArray[np.int64]) -> NDArray[np.
 
 
 def _nearest(vectors: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) the distance to the nearest of `known`; infinite where there are none."""
+    """(n,) the distance to the nearest of `known`; infinite if there are none."""
     nearest = np.full(len(vectors), np.inf)
     for vector in known:
         nearest = np.minimum(nearest, _distances(vector, vectors))
@@ -122,9 +122,9 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class MistakeCrop:
-    """What a place shows. `box`: cut to the image; `size`: width and height of the image.
+    """The crop of a place. `box`: clipped to the image; `size`: width and height of the image.
 
-    `look`: its thumbnail; `vector`: what `Embed` makes of it.
+    `look`: its thumbnail; `vector`: the output of `Embed`.
     """
 
     box: Box
@@ -139,7 +139,7 @@ def crops(
     embed: Embed,
     advance: Callable[[int], None],
 ) -> list[MistakeCrop | str]:
-    """The crop of each place, or why there is none; `sources`: fingerprint → source."""
+    """The crop of each place, or why it failed; `sources`: fingerprint → source."""
     results: list[MistakeCrop | str] = [""] * len(places)
     of_image: dict[tuple[str, str], list[int]] = {}
     for i, place in enumerate(places):
@@ -168,7 +168,7 @@ def crops(
 
 
 def sample(predictions: Predictions, source: Source, row: int) -> Sample:
-    """The sample of a row; of a reviewed table, whose source has the rows left out too."""
+    """The sample of a row, also of a reviewed table, whose source has the rejected rows too."""
     whole = predictions.candidates
     if whole is None:
         return source[row]
@@ -176,7 +176,7 @@ def sample(predictions: Predictions, source: Source, row: int) -> Sample:
 
 
 def clip_box(box: Box, width: int, height: int) -> Box | None:
-    """The part of a box inside its image; None where that is empty."""
+    """The part of a box inside its image; None if it is empty."""
     x0, y0 = max(box[0], 0.0), max(box[1], 0.0)
     x1, y1 = min(box[2], float(width)), min(box[3], float(height))
     return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None

@@ -1,4 +1,4 @@
-"""How often a detector is wrong when it is confident, by cause and by pair of classes."""
+"""The error rates of confident detections, by cause and by pair of classes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,15 +29,15 @@ COUNTED = {
     "out_of_distribution": "on an object of a class that the detector does not have",
     "background": "where no object is labelled",
 }
-"""Where a mistake of each cause lies, after its count."""
+"""Cause → words after its count, on the place of the mistakes."""
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Of one model's confident detections: how many there are, and what they are.
+    """Numbers of one model's confident detections by verdict.
 
-    `excused`: by a crowd of their class; `unverified`: as the cause. All others are judged.
-    `wrong`: the share of the judged that are mistakes, `causes`: that of each of `MISTAKES`.
+    `excused`: in a crowd of their class; `unverified`: as the cause. All others are judged.
+    `wrong`: the share of mistakes among the judged ones; `causes`: the share of each of `MISTAKES`.
     """
 
     confident: int
@@ -48,15 +48,15 @@ class Shares:
 
     @property
     def n_judged(self) -> int:
-        """How many there are that the annotation can judge."""
+        """The number of detections that the annotation can judge."""
         return self.wrong.n
 
 
 def shares(predictions: Predictions, verdicts: Judged) -> Shares:
-    """The shares of a table's confident detections; n = 0 and no value where none is judged.
+    """The shares of a table's confident detections; n = 0 and no value if none is judged.
 
-    Intervals are as those of any share (`core.stats.intervals`), clustered by image, and by video
-    where images come from videos.
+    Intervals are those of shares (`core.stats.intervals`), clustered by image, or by video if
+    images come from videos.
     """
     raw = predictions.raw_detections
     assert raw is not None, "judged"
@@ -82,7 +82,7 @@ def shares(predictions: Predictions, verdicts: Judged) -> Shares:
 def _count_by_cluster(wins: Sequence[NDArray[Any]], cluster: NDArray[np.intp]) -> CellTrials:
     """The trials of cells of the same detections; `wins`, `cluster`: (n,) of each detection.
 
-    Where there are several clusters, all trials of one are counted together: there may be millions.
+    With several clusters, all trials of one are counted together, because there may be millions.
     """
     times = np.bincount(cluster)
     several = np.flatnonzero(times)
@@ -101,9 +101,9 @@ def _count_by_cluster(wins: Sequence[NDArray[Any]], cluster: NDArray[np.intp]) -
 
 
 def share_results(of: Shares, classes: int) -> Mapping[str, Result]:
-    """The shares as results: all mistakes, then each cause; none where nothing is judged.
+    """The shares as results: all mistakes, then each cause; empty if nothing is judged.
 
-    `classes`: how many the detector has.
+    `classes`: number of the detector's classes.
     """
     if not of.n_judged:
         return {}
@@ -147,22 +147,21 @@ def of_images(interval: Interval) -> Interval:
 
 
 LOWER = 0.3
-"""Above this the control counts: as sure of the same mistake, or less."""
+"""The lower score threshold, at which the same confusions are counted for comparison."""
 
 EGREGIOUS = tuple(CAUSES.index(name) for name in ("misclassification", "out_of_distribution"))
 
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """Objects of one class, taken for another.
+    """Objects of one class that are detected as another.
 
-    `true`: the class of the data in words; `predicted`: among the detector's own. `foreign`:
-    whether no class of the detector stands for the object. `rows`: the most confident such
-    detection of each object, in `Predictions.raw_detections`; `places`: the objects, in
-    `Predictions.boxes`; both by falling score. `weak_places`: (m,) the objects that a detection
-    above `LOWER` takes so. `objects`: (n,) all objects of the class, in `Predictions.boxes`;
-    `image`: the image of each of these boxes; `videos`: the video of each image, or its id where
-    `are_images`.
+    `true`: the class of the data in words; `predicted`: the detector's class. `foreign`: whether
+    the detector does not have the class of the object. `rows`: the most confident such detection of
+    each object, in `Predictions.raw_detections`; `places`: the objects, in `Predictions.boxes`;
+    both by falling score. `weak_places`: (m,) the objects with such a detection above `LOWER`.
+    `objects`: (n,) all objects of the class, in `Predictions.boxes`; `image`: the image of each of
+    these boxes; `videos`: the video of each image, or its id where `are_images`.
     """
 
     true: str
@@ -179,12 +178,12 @@ class Confusion:
     # of hundreds of pairs a report lists a few, and only those need an interval
     @cached_property
     def sure(self) -> Interval:
-        """The share of the objects of the class that a detection above `SCORE` takes so."""
+        """The share of the objects of the class with such a detection above `SCORE`."""
         return self._share(self.places)
 
     @cached_property
     def unsure(self) -> Interval:
-        """The same above `LOWER`."""
+        """The share of the objects of the class with such a detection above `LOWER`."""
         return self._share(self.weak_places)
 
     def _share(self, places: Sequence[int] | NDArray[np.int64]) -> Interval:
@@ -195,9 +194,9 @@ class Confusion:
 
 
 def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion]:
-    """The pairs true → said above `score`, the most frequent first, ties by name.
+    """The pairs label → prediction above `score`, the most frequent first, ties by name.
 
-    An object counts once a pair. Intervals are over the videos or images of the objects. Lau et
+    An object counts once per pair. Intervals are over the videos or images of the objects. Lau et
     al. 2021, Section 3.1.
     """
     boxes = predictions.boxes
@@ -218,7 +217,7 @@ def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion
 
 
 class Taken(NamedTuple):
-    """Objects taken for something else, each by its most confident such detection, falling.
+    """Confused objects, each with its most confident such detection, by falling score.
 
     `rows`: (n,) the detections; `places`: (n,) the objects; `foreign`: as in `Confusion`.
     """
@@ -229,7 +228,7 @@ class Taken(NamedTuple):
 
 
 def _find_confusions(predictions: Predictions, score: float) -> dict[tuple[int, int], Taken]:
-    """The objects taken for something else by label of the data and the detector's own."""
+    """The confused objects by label of the data and class of the detector."""
     boxes, raw = predictions.boxes, predictions.raw_detections
     verdicts = judge_detections(predictions, score)
     assert boxes is not None, "asked for by judged"

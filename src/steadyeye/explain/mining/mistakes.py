@@ -1,4 +1,4 @@
-"""Confident mistakes, many of them as columns and each as an object where it is asked for."""
+"""Confident mistakes as columns, and each as an object on request."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from steadyeye.explain.mining.causes import CAUSES, Judged
 OUTSIDE = "OOD object"
 
 ON_OBJECT = (CAUSES.index("misclassification"), CAUSES.index("out_of_distribution"))
-"""Causes of mistakes that meet a true box."""
+"""Causes of mistakes that overlap a true box."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A confident mistake, shown by its most confident detection.
+    """A confident mistake, represented by its most confident detection.
 
-    `table`: which of the tables that is of; `row`: its image there; `detection`: its row in
-    `raw_detections`; `object`: the row in `boxes` of the true box it overlaps most, −1: none.
-    `box`: x0 y0 x1 y1 in pixels. `predicted`: the detector's own class; `truth`: what the object
-    is, empty where no box is met; `annotated`: the same, in the detector's own word where one class
-    of its own stands for it. `models`: all that make the mistake, in the order of the tables;
-    `times`: how many detections it stands for, over models and frames.
+    `table`: the index of that detection's table; `row`: its image there; `detection`: its row in
+    `raw_detections`; `object`: the row in `boxes` of the true box with the largest overlap, −1 for
+    none. `box`: x0 y0 x1 y1 in pixels. `predicted`: the detector's class; `truth`: the class of the
+    object, empty without one; `annotated`: the same under the detector's name, if it has the class.
+    `models`: all models that make the mistake, in the order of the tables; `times`: its number of
+    detections, over models and frames.
     """
 
     table: int
@@ -48,10 +48,10 @@ class Mistake:
 
 @dataclass(frozen=True, eq=False)
 class Mistakes:
-    """The n mistakes of some tables, by falling score: columns, of which objects are built.
+    """The n mistakes of some tables as columns, by falling score, from which objects are built.
 
-    `tables`, `verdicts`: what the mistakes are of. `table`: (n,) which table the most confident
-    detection of each is of; `place`: (n,) where that is in the verdict; `times`: (n,) as in
+    `tables`, `verdicts`: the tables and their judged detections. `table`: (n,) the table of the
+    most confident detection of each; `place`: (n,) its index in the verdicts; `times`: (n,) as in
     `Mistake`; `makers`: (n,) the models that make it, an index into `models`. `cause`: (n,) an
     index into `CAUSES`; `truth`, `predicted`: (n,) as in `Mistake`, indices into `names`. All
     columns are int32.
@@ -76,7 +76,7 @@ class Mistakes:
         return self.build(np.array([range(len(self))[rank]]))[0]
 
     def build(self, ranks: NDArray[np.integer]) -> list[Mistake]:
-        """The mistakes at some places in the order of scores, all different."""
+        """The mistakes at some distinct indices in the order of scores."""
         built: dict[int, Mistake] = {}
         for table in np.unique(self.table[ranks]).tolist():
             own = ranks[self.table[ranks] == table]
@@ -84,7 +84,7 @@ class Mistakes:
         return [built[rank] for rank in ranks.tolist()]
 
     def _describe(self, table: int, ranks: NDArray[np.integer]) -> Iterator[Mistake]:
-        """Those whose most confident detections are of a table."""
+        """The mistakes whose most confident detections are of one table."""
         predictions, judged = self.tables[table], self.verdicts[table]
         raw, truth = predictions.raw_detections, predictions.boxes
         assert raw is not None, "judged"
@@ -144,12 +144,12 @@ def list_mistakes(
 
 
 def name_of(predictions: Predictions, label: int) -> str:
-    """What a true box is of."""
+    """The class of a true box in words."""
     return OUTSIDE if label == OOD else predictions.classes[label]
 
 
 def _name_as_detector(predictions: Predictions, label: int) -> str:
-    """What a true box is of, in the detector's word where one class of its own stands for it."""
+    """The class of a true box, under the detector's name if it has the class."""
     own = predictions.model_to_data_class
     if label == OOD:
         return coco_file.OUTSIDE

@@ -20,10 +20,10 @@ from steadyeye.explain.mining.crops import (
     Embed,
     MistakeCrop,
     Place,
-    alike,
     clip_box,
     crops,
     farthest_first,
+    find_first_alike,
     novelty,
     sample,
     thumbnails,
@@ -42,7 +42,7 @@ KNOWN = 200  # correct detections that a novel mistake is to be unlike
 
 @dataclass(frozen=True)
 class MiningSettings:
-    """What is mined. `score`: to be exceeded. `limit`: candidates of a class, at most."""
+    """The settings of mining. `score`: to be exceeded. `limit`: most candidates per class."""
 
     score: float = SCORE
     causes: tuple[str, ...] = MISTAKES
@@ -63,10 +63,10 @@ class MiningSettings:
 
 @dataclass(frozen=True, eq=False)
 class RankedMistake:
-    """A candidate as it is handed on. `box`: cut to the image; `size`: (width, height), or None.
+    """A ranked candidate. `box`: clipped to the image; `size`: (width, height), or None.
 
-    `novelty`: the distance to the nearest of what ranks before it and of correct detections; None
-    without pictures, or with nothing to be unlike.
+    `novelty`: the distance to the nearest candidate ranked before it or correct detection; None
+    without pictures, or without anything to compare with.
     """
 
     candidate: Mistake
@@ -77,10 +77,10 @@ class RankedMistake:
 
 @dataclass(frozen=True, eq=False)
 class Mined:
-    """What was mined of tables, in the order of its ranks. `judged`: of each table.
+    """The ranked candidates of tables. `judged`: of each table.
 
-    `mistakes`: how many distinct ones there were before any limit. `pictured`: whether the images
-    are there. `notes`: what was left out, and why.
+    `mistakes`: number of distinct mistakes before any limit. `pictured`: whether the images are
+    available. `notes`: what was left out, and why.
     """
 
     settings: MiningSettings
@@ -102,10 +102,10 @@ def mine(
 ) -> Mined:
     """The candidates in the detections of finished runs, of one or several models.
 
-    `begin`: is told of the pictures as they are looked at. `sources`: those at hand; the others
-    are built from the specs in the runs. `embed`: what makes vectors of crops, for novelty and the
-    ranking by it. Crops of a class that differ by less than three grey levels are one candidate.
-    Raises `UsageError` for runs without a detector on data with boxes.
+    `begin`: receives the progress over pictures. `sources`: open sources; the others are built from
+    the specs in the runs. `embed`: function that makes vectors of crops, for the ranking by
+    novelty. Crops of a class that differ by less than three grey levels are one candidate. Raises
+    `UsageError` for runs without a detector on data with boxes.
     """
     tables = [t for _, t in read_tables(runs) if {"boxes", "detections"} <= set(t.columns)]
     tables = [table for table in tables if not table.sweep and not table.probe]
@@ -125,7 +125,7 @@ def mine(
 def _open_sources(
     runs: Sequence[Folder], sources: Sequence[Source], marks: set[str]
 ) -> Mapping[str, Source]:
-    """The sources that tables are of, by fingerprint."""
+    """The sources of tables, by fingerprint."""
     by_fingerprint = {source.fingerprint: source for source in sources}
     for run in runs:
         for folders in cells(run):
@@ -137,13 +137,13 @@ def _open_sources(
 
 
 def _limit_classes(predicted: NDArray[Any], most: int) -> NDArray[np.intp]:
-    """The places of the first `most` of each class, rising; `predicted`: (n,) the classes."""
+    """The indices of the first `most` of each class, rising; `predicted`: (n,) the classes."""
     first = [np.flatnonzero(predicted == own)[:most] for own in np.unique(predicted)]
     return np.sort(np.concatenate([np.zeros(0, dtype=np.intp), *first]))
 
 
 def _rank_without_pictures(mined: Mined, mistakes: Mistakes, absent: Sequence[str]) -> Mined:
-    """By confidence alone, cut to the sizes that the annotations say."""
+    """Candidates ranked by confidence alone, clipped to the annotated image sizes."""
     if mined.settings.rank != RANKS[0]:
         raise UsageError(f"--rank novelty needs the images, and there is no '{absent[0]}'")
     ranked = []
@@ -167,7 +167,7 @@ def _rank_with_pictures(
     embed: Embed,
     begin: Callable[[str, int], Callable[[int], None]],
 ) -> Mined:
-    """Looked at: those that show the same joined, then ranked."""
+    """Candidates with pictures: duplicates are merged, then ranked."""
     correct = _draw_correct(mined.tables, mined.judged)
     places = [
         Place(mined.tables[mistake.table], mistake.row, mistake.box) for mistake in pool
@@ -212,11 +212,11 @@ def _order(
 def _join_duplicates(
     with_crops: Sequence[tuple[Mistake, MistakeCrop]],
 ) -> list[tuple[Mistake, MistakeCrop]]:
-    """Those of a class that show the same as one, the most confident."""
+    """Merges the candidates of a class that show the same; keeps the most confident."""
     if not with_crops:
         return []
     kinds = np.unique([mistake.predicted for mistake, _ in with_crops], return_inverse=True)[1]
-    first = alike(np.array([crop.look for _, crop in with_crops]), kinds)
+    first = find_first_alike(np.array([crop.look for _, crop in with_crops]), kinds)
     joined = []
     for i in np.unique(first):
         members = [mistake for (mistake, _), to in zip(with_crops, first, strict=True) if to == i]
@@ -227,7 +227,7 @@ def _join_duplicates(
 
 
 def _draw_correct(tables: Sequence[Predictions], verdicts: Sequence[Judged]) -> list[Place]:
-    """Correct confident detections to be unlike, drawn evenly over the tables' own."""
+    """A random sample of correct confident detections, as known examples for novelty."""
     every = [
         (table, int(row))
         for table, verdict in zip(tables, verdicts, strict=True)
@@ -249,7 +249,7 @@ def _round_distance(distance: float) -> float | None:
 
 
 def _notes(errors: Sequence[str], same: int) -> tuple[str, ...]:
-    """What was looked at and is no candidate of its own."""
+    """Notes on detections that are no candidates of their own."""
     unread = [why for why in errors if why]
     outside = len(errors) - len(unread)
     return tuple(

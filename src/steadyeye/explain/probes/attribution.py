@@ -8,8 +8,8 @@ from steadyeye.explain.context import Probe, Subject
 def attribution(subject: Subject) -> Probe:
     """Integrated gradients of detectors with gradients, and RISE of all others.
 
-    Which of the two it was is said with every number. Either has settings of its own,
-    which are given with its name: see `integrated_gradients` and `rise`.
+    Every number names its method. Each method has its own settings, which are given with its name:
+    see `integrated_gradients` and `rise`.
 
     Example: `attribution`
     """

@@ -1,4 +1,4 @@
-"""The object of a detection before other backgrounds."""
+"""The object of a detection on other backgrounds."""
 
 import importlib
 from collections.abc import Mapping, Sequence
@@ -44,17 +44,17 @@ def background(
 ) -> Probe:
     """Images in which all but the target's object is replaced by a background.
 
-    Of each image the most confident mistake and the most confident control are tried. The object
-    keeps its pixels and its place, its edge is hard, as in the paper; the background is in the size
-    of the image. `folder`: of images to stand behind it. `kinds`: backgrounds made up, any of
-    "gradient", "noise" (1/f) and "frames" (the data's own, blurred); all of them where there is no
-    folder. Only those count in which the detector finds nothing above 0.1 in any size in use, which
-    is a sealed cell of its own; six at least. A detector that cuts its own scores above 0.1 and
-    cannot be asked not to is refused. `masks`: "truth" takes the data's own; where there is none,
-    "grabcut" guesses from the box by colours, and "hf(name='…')" or
+    The most confident mistake and the most confident control of each image are tested. The object
+    keeps its pixels and its place, with a hard edge as in the paper; the background has the size of
+    the image. `folder`: folder of background images. `kinds`: generated backgrounds, any of
+    "gradient", "noise" (1/f) and "frames" (the data's own, blurred); all of them without a folder.
+    At least six backgrounds must qualify: the detector detects nothing above 0.1 in any size in
+    use, which is checked in a separate sealed cell. A detector with a score threshold above 0.1
+    that cannot be lowered is refused. `masks`: "truth" takes those of the data; where there are
+    none, "grabcut" guesses from the box by colours, and "hf(name='…')" or
     "torchvision(name='maskrcnn_…')" segment; targets without a mask are left out. Step "" is the
-    image as it is. Raises `ProbeError` where no mistake has a mask and where too few backgrounds
-    qualify. Lau et al. 2021.
+    unchanged image. Raises `ProbeError` if no mistake has a mask or too few backgrounds qualify.
+    Lau et al. 2021.
 
     Example: `background(kinds='gradient, noise')`
     """
@@ -94,7 +94,7 @@ def background(
 
 
 def most_confident(subject: Subject) -> list[Target]:
-    """Of each image the most confident mistake and the most confident control."""
+    """The most confident mistake and the most confident control of each image."""
     best: dict[tuple[bool, int], Target] = {}
     for target in subject.targets:
         key = (bool(target.cause), target.row)
@@ -104,7 +104,7 @@ def most_confident(subject: Subject) -> list[Target]:
 
 
 def compose_image(image: Image, mask: Mask, behind: Image) -> Image:
-    """The pixels of the mask from the image, all others from what is behind; a hard edge."""
+    """The pixels of the mask from the image, all others from the background; a hard edge."""
     return np.where(mask.pixels[..., None], image, behind)
 
 
@@ -122,7 +122,7 @@ def _change(mask_of: Mapping[Target, Mask], fit: Sequence[Background]) -> Change
 
 
 def _masker(masks: str) -> tuple[Masker | None, str]:
-    """What segments where the truth has no mask, None for nothing; and what changes with it."""
+    """The function that segments objects without a true mask, or None; and its fingerprint."""
     if masks in ("truth", "grabcut"):
         return (None if masks == "truth" else grabcut), masks
     if "(" not in masks:
@@ -139,9 +139,9 @@ def _masker(masks: str) -> tuple[Masker | None, str]:
 def _masks(
     subject: Subject, objects: Sequence[Target], masker: Masker | None, called: str
 ) -> tuple[dict[Target, Mask], list[str]]:
-    """The masks of the targets that have one, and how many have none.
+    """The masks of the targets that have one, and the number of those without.
 
-    Raises `ProbeError` where no mistake has one.
+    Raises `ProbeError` if no mistake has one.
     """
     mask_of: dict[Target, Mask] = {}
     for target in objects:
@@ -172,6 +172,6 @@ def _refuse_few(subject: Subject, fit: Sequence[Background], offered: int, why: 
 
 
 def _marks(mask_of: Mapping[Target, Mask], fit: Sequence[Background], mark: str) -> str:
-    """Changes when a mask, what made it, or a background does."""
+    """Fingerprints of the masks, their origin, and the backgrounds."""
     parts = [mask.packed.tobytes() for mask in mask_of.values()]
     return fingerprint(mark, *parts, *(backdrop.mark for backdrop in fit))

@@ -1,4 +1,4 @@
-"""Crops of what a detector says and of the reference, embedded by a classifier."""
+"""Crops of detections and of the reference data, embedded by a classifier."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,10 +43,11 @@ def blind_spots(
 ) -> Probe:
     """Feature vectors of a classifier for the crops of both sets.
 
-    `embedder`: the spec of a classifier, read at `layer` (by default what its last layer reads), or
-    of a callable whose output is the vector. `of`: "detections", the confident ones; "truth", the
-    true boxes; "images", whole. `enlarge`: the share of its longer side by which a box is enlarged
-    before it is squared. `most`: regions of either set, drawn evenly where there are more.
+    `embedder`: the spec of a classifier, read at `layer` (by default the input of its last layer),
+    or of a callable whose output is the vector. `of`: "detections", the confident ones; "truth",
+    the true boxes; "images", whole. `enlarge`: the share of its longer side by which a box is
+    enlarged before it is squared. `most`: largest number of regions of either set; more are sampled
+    at random.
 
     Example: `blind_spots(embedder='efficientnet_lite0', of='truth')`
     """
@@ -55,7 +56,7 @@ def blind_spots(
     if of not in LISTINGS:
         raise unknown("kind of region", of, LISTINGS)
     if most < 1:
-        raise UsageError(f"blind_spots(most={most}): embed at least one region")
+        raise UsageError(f"blind_spots(most={most}): give at least 1 region")
     sets = (("reference", subject.reference_predictions), ("data", subject.predictions))
     regions = tuple(
         (name == "reference", region)
@@ -104,12 +105,12 @@ class Regions:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The tags of targets, `set` (reference or data), what was `said`, what is `true`."""
+        """The tags of targets, `set` (reference or data), `said` (prediction), `true` (label)."""
         return (*COLUMNS, "set", "said", "true", NAME)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes with either set, the regions and how they are cut out."""
+        """Changes with either set, the regions and the crop rule."""
         subject = self.subject
         assert subject.reference is not None, "checked by needs"
         return fingerprint(

@@ -1,4 +1,4 @@
-"""What the pixels contribute to the score of a detection, measured inside the detector."""
+"""Integrated gradients: the contribution of pixels to the score of a detection."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ PIXELS = 416 * 416
 
 @dataclass(frozen=True, eq=False)
 class Attributed:
-    """What the pixels contribute to the score of a detection.
+    """The contribution of pixels to the score of a detection.
 
     `values`: (h', w') float64 at the network's input, |attribution| summed over the channels.
-    `scale`: x and y, input = image × scale; the image ends at (height × y, width × x), what lies
-    beyond is padding. `total`: the sum of the signed attributions. `score`, `without`: of the
-    detection on the image and on the baseline. `steps`: points on the path between them.
+    `scale`: x and y, input = image × scale; the image ends at (height × y, width × x); the rest is
+    padding. `total`: the sum of the signed attributions. `score`, `without`: of the detection on
+    the image and on the baseline. `steps`: points on the path between them.
     """
 
     values: NDArray[np.float64]
@@ -51,7 +51,7 @@ class Attributed:
 
     @property
     def residual(self) -> float:
-        """|Σ attribution − score difference| ÷ |score difference|; `inf` where there is none."""
+        """|Σ attribution − score difference| ÷ |score difference|; `inf` without a difference."""
         difference = self.score - self.without
         return abs(self.total - difference) / abs(difference) if difference else float("inf")
 
@@ -69,9 +69,9 @@ def attribute_detection(
 ) -> Attributed:
     """Integrated gradients of a detection, (box, own label, score), along the way from a baseline.
 
-    The candidate is the one that gave the detection on the image itself, and stays so. `baseline`:
-    "black", or "grey", the mean value of the image in all its pixels; both go through the
-    network's own preparation. Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep
+    The candidate is the one that gave the detection on the image itself, and stays fixed.
+    `baseline`: "black", or "grey", the mean value of the image in all its pixels; both go through
+    the network's own preparation. Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep
     Networks", 2017, equation 1; Gauss–Legendre points, doubled from 32 up to `most` until the
     attributions are complete (their Proposition 1).
     """

@@ -1,4 +1,4 @@
-"""Images under a sliding grey patch, for maps of what a black box looks at."""
+"""Images under a sliding grey patch, for attribution maps of black boxes."""
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
@@ -12,9 +12,9 @@ def occlusion(subject: Subject, patches: int = 12, fill: int = 127) -> Probe:
     """Images with a grey patch at each position of a grid, one at a time.
 
     `patches`: places along each axis; a patch is two strides long, a sixth of the height and width
-    where there are twelve. `fill`: its grey value. Mask 0 is the image as it is. Raises
-    `UsageError` for values out of range. Zeiler and Fergus 2014, Section 4.2. What is told apart
-    from RISE: nothing is drawn, but what hides only together with something else is not seen.
+    with twelve. `fill`: its grey value. Mask 0 is the unchanged image. Raises `UsageError` for
+    values out of range. Zeiler and Fergus 2014, Section 4.2. Unlike RISE it has no randomness, but
+    does not detect parts that matter only together.
 
     Example: `attribution(probe='occlusion', patches=8)`
     """

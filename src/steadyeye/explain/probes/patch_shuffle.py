@@ -13,7 +13,7 @@ from steadyeye.explain.context import Probe, ProbeGrid, Step, Subject, note_cut
 from steadyeye.explain.targets import Target
 
 LEAST = 2
-"""Pixels on a side of a box, below which there is nothing to swap."""
+"""The least side of a box in pixels for a swap."""
 
 
 def patch_shuffle(
@@ -21,11 +21,11 @@ def patch_shuffle(
 ) -> Probe:
     """Images in which random equal patches inside the target's box are swapped.
 
-    Each of the `repeats` swaps two patches that do not overlap, `swaps` times, one upon the other;
-    patches have `share` of the box's width and height, rounded down to whole pixels, and lie wholly
-    in the box and in the image. Where they are is drawn evenly by (seed, target, repeat). Repeat 0
-    is the image as it is. Raises `UsageError` for values out of range. Lau et al. 2021: 3 swaps, 10
-    repeats; the size of the patches is our choice.
+    Each of the `repeats` swaps two patches that do not overlap, `swaps` times in a row; patches
+    have `share` of the box's width and height, rounded down to whole pixels, and are wholly in the
+    box and in the image. Their places are uniformly random, seeded by (seed, target, repeat).
+    Repeat 0 is the unchanged image. Raises `UsageError` for values out of range. Lau et al. 2021: 3
+    swaps, 10 repeats; the size of the patches is our choice.
 
     Example: `patch_shuffle(repeats=5, share=0.2)`
     """
@@ -53,7 +53,7 @@ def _change(seed: int, swaps: int, share: float, image: Image, target: Target, s
 def shuffle_patches(
     image: Image, box: tuple[float, ...], swaps: int, share: float, rng: Generator
 ) -> Image:
-    """A copy of the image with patches inside the box swapped; as it is where two do not fit."""
+    """A copy of the image with patches inside the box swapped; unchanged if two do not fit."""
     height, width = image.shape[:2]
     x0, y0 = max(ceil(box[0]), 0), max(ceil(box[1]), 0)
     x1, y1 = min(int(box[2]), width), min(int(box[3]), height)
@@ -74,7 +74,7 @@ def shuffle_patches(
 def _places(
     height: int, width: int, sides: tuple[int, int], rng: Generator
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Where two patches lie that do not overlap: drawn again until they do not."""
+    """Random places of two patches, drawn again until the patches do not overlap."""
     free = (height - sides[0] + 1, width - sides[1] + 1)
     while True:
         r, s = (int(v) for v in rng.integers(0, free[0], 2))

@@ -1,4 +1,4 @@
-"""Images under random masks, for maps of what a black box looks at."""
+"""Images under random masks, for attribution maps of black boxes."""
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
@@ -13,11 +13,11 @@ def rise(
 ) -> Probe:
     """Images under smooth random masks that show or hide each position (RISE, D-RISE).
 
-    `masks`: a target. `cells`: of the grid along each axis, each shown with probability `keep`;
-    what is hidden has the grey value `fill`. A mask is drawn from (seed, target, number) alone; 0
-    is the image as it is. Raises `UsageError` for values out of range. Petsiuk et al. 2018 and, of
-    detections, 2021 (5,000 masks of 16 cells): fewer masks need fewer cells, or the map is noise,
-    which the agreement of its halves tells.
+    `masks`: number per target. `cells`: of the grid along each axis, each visible with probability
+    `keep`; hidden parts have the grey value `fill`. A mask depends on (seed, target, number) alone;
+    0 is the unchanged image. Raises `UsageError` for values out of range. Petsiuk et al. 2018 and,
+    of detections, 2021 (5,000 masks of 16 cells): fewer masks need fewer cells, or the map is
+    noise, which the agreement of its halves shows.
 
     Example: `attribution(probe='rise', masks=800, cells=8)`
     """

@@ -270,7 +270,7 @@ def _joint(
     standard = (values - values.mean(axis=0)) / deviation
     fit = logistic(standard, neighbours.broken[known], neighbours.clusters[known])
     if fit is None:
-        text = "no joint model: together the measures separate broken from kept, or give another"
+        text = "no joint model: the measures separate broken neighbours, or determine one another"
         return Effects(tuple(alone), text)
     for place, i in enumerate(fitted):
         alone[measure_of[i]] = replace(alone[measure_of[i]], joint=_odds(fit, place))

@@ -30,7 +30,7 @@ from steadyeye.metrics.detection.degraded import (
 from steadyeye.metrics.detection.frame_ap import frames, ious, mean
 
 THRESHOLDS = (0.9, 0.5, 0.1)
-BISECTED = "bisected: the level of a full sweep over these images where nothing rises again"
+BISECTED = "bisection: the level of a full sweep over these images if no value rises again"
 SLACK = 1e-6
 """A share that equals a threshold is not below it, whatever the rounding of its sum."""
 

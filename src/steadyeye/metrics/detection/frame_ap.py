@@ -126,7 +126,7 @@ def outside(predictions: Predictions, truth: BoxTable) -> NDArray[np.bool_]:
     Of the model are the classes that one of its own maps to, without those below them in a
     hierarchy: AP takes a box for found by its own class alone, so that for a detector of persons a
     woman is a box that it can never find, and "person" on her no mistake to count. What a mistake
-    is on is asked otherwise, of `explain.mining.causes.stood_for`.
+    is on is asked otherwise, of `explain.mining.causes.find_known_classes`.
     """
     reached = np.ones(len(predictions.classes), dtype=np.bool_)
     if predictions.model_to_data_class is not None:

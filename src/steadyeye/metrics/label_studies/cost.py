@@ -312,5 +312,6 @@ def check_pilot(study: LabelStudy, record: StudyRecord) -> None:
     names = [premise.name if premise else None for premise in (record.premise, study.premise)]
     if names[0] != names[1]:
         raise UsageError(
-            f"the labels were given with --premise {names[0]}, not {names[1]}; give theirs"
+            f"the labels were given with --premise {names[0]}, not {names[1]}; give --premise "
+            f"{names[0]}"
         )

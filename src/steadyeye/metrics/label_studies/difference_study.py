@@ -144,7 +144,7 @@ def _find_both_sets(
 def _check_question(question: Question) -> None:
     if question.metric != METRIC:
         raise UsageError(
-            f"the difference in {question.name} cannot be found from few labels; ask for pm_k"
+            f"the difference in {question.name} cannot be estimated from few labels; ask for pm_k"
         )
     if question.share is not None:
         raise UsageError(
@@ -156,11 +156,11 @@ def _check_question(question: Question) -> None:
 def _check_premise(question: Question, premise: Premise | None) -> None:
     if premise is None and needs_premise(question):
         raise UsageError(
-            f"{question.name} from a few labels takes every set to show one class on all its "
-            "frames; look at some, and state it with --premise constant-class"
+            f"{question.name} from a few labels assumes that every set shows one class on all "
+            "its frames; look at some sets, and state it with --premise constant-class"
         )
     if premise is not None and premise.of_scenes:
         raise UsageError(
-            f"the premise {premise.name} does not go with two runs, of which each set is asked "
-            "about; give constant-class"
+            f"the premise {premise.name} does not go with two runs, whose sets are labelled one "
+            "by one; give constant-class"
         )

@@ -49,7 +49,7 @@ def find_seed(studies: Sequence[LabelledStudy], seed: int | None = None) -> int:
         if other != first:
             raise UsageError(
                 f"the labels were collected in different orders, of --seed {first} and {other}; "
-                "give those of one"
+                "give labels of one order"
             )
     if seed is not None and seed != first:
         raise UsageError(
@@ -113,7 +113,8 @@ def _check_record(study: LabelStudy, record: StudyRecord) -> None:
     names = [p.name if p else "none" for p in (record.premise, study.premise)]
     if names[0] != names[1]:
         raise UsageError(
-            f"the labels were collected with --premise {names[0]}, not {names[1]}; give theirs"
+            f"the labels were collected with --premise {names[0]}, not {names[1]}; give "
+            f"--premise {names[0]}"
         )
 
 
@@ -132,7 +133,7 @@ def say_left(served: ServedStudy) -> str:
     if serving == collected:
         return ""
     left = number_of(collected - serving, "label")
-    why = "whatever is in their sets changes nothing"
+    why = "their sets cannot change the result"
     if served.study.checks:
-        why = "they are of sets that can neither count nor are among the checks"
+        why = "their sets cannot count and are not among the checks"
     return f"{left} of {collected:,} are not needed: {why}"

@@ -289,7 +289,7 @@ def name_method(sample: LabelSample, pools: Sequence[Pool]) -> str:
 def say_reuse(result: ReuseResult) -> str:
     """How many labels of the other model serve, and how many sets are a stratum of their own."""
     serve = f"{result.labels:,} of {number_of(result.collected, 'label')}"
-    text = f"{serve} collected for {result.collected_for} serve"
+    text = f"{serve} collected for {result.collected_for} are used"
     if not result.apart:
         return text
     lack = result.apart - result.apart_labels

@@ -112,7 +112,7 @@ def check_question(record: StudyRecord, metric: str) -> Question:
     question = parse_question(record.question.name)
     if question.metric != METRIC:
         raise UsageError(
-            f"the labels were collected for {question}, and a difference is found of pm_k alone; "
+            f"the labels were collected for {question}, and a difference needs labels of pm_k; "
             "give those of a study of pm_k"
         )
     if not metric:
@@ -122,11 +122,13 @@ def check_question(record: StudyRecord, metric: str) -> Question:
         raise UsageError(f"--metrics '{metric}' has a number; give '{other.name}' alone")
     if other.metric != METRIC:
         raise UsageError(
-            f"the difference in {other} cannot be found from few labels; compare pm_k, or label "
-            "all sets"
+            f"the difference in {other} cannot be estimated from few labels; compare pm_k, or "
+            "label all sets"
         )
     if other.k not in (None, question.k):
-        raise UsageError(f"the labels were collected for {question}, not for {other}; give that k")
+        raise UsageError(
+            f"the labels were collected for {question}, not for {other}; give {question}"
+        )
     return question
 
 
@@ -138,7 +140,8 @@ def _check_agreement(studies: Sequence[LabelledStudy]) -> None:
         if one_side != other_side:
             raise UsageError(
                 "the labels were collected for different questions or premises: "
-                f"{_describe(first.record)}, and {_describe(last.record)}; give those of one"
+                f"{_describe(first.record)}, and {_describe(last.record)}; give labels of one "
+                "question and premise"
             )
     check_classes(first.labels, last.labels)
 
@@ -203,8 +206,8 @@ def say_possible(difference: ModelDifference) -> str:
     share, sets = difference.interval, number_of(difference.sets, "set")
     return (
         f"{first} less {second} in {difference.question.name} of these {sets} is "
-        f"{span(share.low, share.high, 'difference')} percentage points whatever is in them: the "
-        f"two can differ on {difference.differing:,} of them"
+        f"{span(share.low, share.high, 'difference')} percentage points, whatever their labels: "
+        f"the two can differ on {difference.differing:,} of them"
     )
 
 

@@ -34,12 +34,12 @@ def say_checks(study: LabelStudy, result: StudyResult) -> str:
     """What the checks so far show, and by how much they raise the upper end."""
     counts = result.counts.checks
     if not counts.checked:
-        return f"{_say_planned(counts)} to come, until then the upper end is no bound"
+        return f"{_say_planned(counts)} to come; until then the upper end is no bound"
     any_time = study.question.share is not None or study.stop.target is not None
     most = counts.allow(any_time=any_time).sets
     rest = (
         f"at most {percent(most / counts.exempt)} of the {number_of(counts.exempt, 'set')} that "
-        f"need no label may count all the same: the upper end is {_say_points(study, most)} higher"
+        f"need no label may count: the upper end is {_say_points(study, most)} higher"
     )
     return f"{_word_doubtful(counts)}; {rest}"
 

@@ -88,7 +88,7 @@ def parse_question(text: str) -> Question:
 
 def _question(spec: Spec, relation: str, share: Fraction | None) -> Question:
     if spec.name in WHY_NOT:
-        raise UsageError(f"{spec.name} cannot be told from few labels: {WHY_NOT[spec.name]}")
+        raise UsageError(f"{spec.name} cannot be estimated from few labels: {WHY_NOT[spec.name]}")
     if spec.name not in METRICS:
         raise unknown("metric of few labels", spec.name, METRICS)
     name = "score" if spec.name in OF_IMAGES else "" if spec.name == "accuracy" else "k"

@@ -63,11 +63,9 @@ def _say_most(study: LabelStudy) -> str:
     }[study.question.metric]
     if study.checks:
         others = f"{len(study.checks):,} of the other {number_of(study.exempt, 'set')}"
-        return (
-            f"at most {share} if each shows one class on all its frames: {why}; {others} are to "
-            "check that"
-        )
-    return f"at most {share} whatever is in them: {why}"
+        text = f"at most {share} if each shows one class on all its frames: {why}"
+        return f"{text}; checks cover {others}"
+    return f"at most {share}, whatever their labels: {why}"
 
 
 def _against_fixed(study: LabelStudy, result: StudyResult) -> str:
@@ -90,8 +88,8 @@ def say_earlier(study: LabelStudy) -> str:
     models = Counter(study.earlier.values())
     parts = [f"{number_of(number, 'label')} collected for {m}" for m, number in models.items()]
     return (
-        f"{' and '.join(parts)} serve, and these sets are not asked about again. The result is "
-        f"valid where neither {study.model} nor the question was chosen by these labels."
+        f"{' and '.join(parts)} are used, and nobody is asked about these sets again. The result "
+        f"is valid if neither {study.model} nor the question was chosen with these labels."
     )
 
 

@@ -269,8 +269,8 @@ def check_labels(predictions: Predictions, question: Question) -> Premise | None
         first = predictions.distinct_groups[0][min(broken)]
         raise UsageError(
             f"{len(broken):,} of {counted} of {predictions.data} show several classes or change "
-            f"theirs, first '{first}': {question.name} cannot be told from the labels of a few "
-            "sets; label every frame"
+            f"theirs, first '{first}': {question.name} cannot be estimated from the labels of a "
+            "few sets; label every frame"
         )
     return Premise(CONSTANT_CLASS, f"checked: {counted}, each of one class") if total else None
 
@@ -293,10 +293,10 @@ def _check(question: Question, premise: Premise | None, strata: str) -> None:
         )
     if needs_premise(question) and premise is None:
         raise UsageError(
-            f"{question.name} from a few labels takes every set to show one class on all its "
-            "frames; have that checked with `steadyeye label --check-premise 100`, or look at some "
-            "and state it with --premise constant-class (or scene-class, where all sets of a scene "
-            "show the same one)"
+            f"{question.name} from a few labels assumes that every set shows one class on all "
+            "its frames; have that checked with `steadyeye label --check-premise 100`, or look "
+            "at some and state it with --premise constant-class (or scene-class, where all sets "
+            "of a scene show the same one)"
         )
 
 

@@ -34,7 +34,7 @@ def measure_delay(predictions: Predictions, score: float) -> Result:
     rows = objects.row[steady]
     videos = np.asarray(predictions.clusters[0][predictions.clusters[1][rows]], dtype=np.str_)
     from_start = int(objects.starts[count_detections(objects) >= LEAST].sum())
-    note = f"{number_of(from_start, 'object')} there from the first frame of a scene left out"
+    note = f"{number_of(from_start, 'object')} left out: present from the first frame of a scene on"
     notes = ((note,) if from_start else ()) + note_sparse(predictions)
     return _median("detection_delay", score, delays, ended, videos, notes)
 

@@ -52,7 +52,9 @@ def propose_labels(
 
     """
     if not (seconds > 0 and 0 < sure <= 1):
-        raise UsageError(f"seconds={seconds:g}, sure={sure:g}: give seconds above 0, sure up to 1")
+        raise UsageError(
+            f"seconds={seconds:g}, sure={sure:g}: give seconds above 0 and sure in 0…1"
+        )
     if predictions.raw_detections is None or not {"frame", "seconds"} <= set(predictions.tags):
         raise UsageError(
             f"{predictions.model} on {predictions.data} has no detections in frames of videos, "

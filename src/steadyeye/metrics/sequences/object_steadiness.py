@@ -239,7 +239,9 @@ def measure_jitter(predictions: Predictions, score: float) -> Result:
     estimate = measure(predictions, at, np.minimum(place, 1.0))
     pixels = _average_pixels(predictions, at, place * find_lengths(objects.boxes[rows]))
     uneven = int((~_list_windows(objects, seconds)[1]).sum())
-    rest = f"{number_of(uneven, 'frame')} left out: those around are not equally far apart in time"
+    rest = (
+        f"{number_of(uneven, 'frame')} left out: their neighbours are not equally far apart in time"
+    )
     notes = ((rest,) if uneven else ()) + note_sparse(predictions)
     return Result.of(rename("box_jitter", score), estimate, cells=(cell, pixels), notes=notes)
 

@@ -162,7 +162,7 @@ def link(predictions: Predictions, score: float = SCORE) -> Tracklets:
         raise UsageError(f"score={score:g}: give a score between {WEAK:g} and 1, such as {SCORE:g}")
     if predictions.raw_detections is None:
         raise UsageError(
-            f"no detections of {predictions.model} were kept; objects are followed where a "
+            f"no detections of {predictions.model} are stored; objects are followed where a "
             "detector was run"
         )
     if not can_follow(predictions):

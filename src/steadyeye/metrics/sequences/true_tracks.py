@@ -78,7 +78,7 @@ def follow(predictions: Predictions, score: float = SCORE) -> TrueTracks:
     if predictions.boxes is None or predictions.boxes.track is None:
         raise UsageError(f"{predictions.data} has no true tracks; use mot_tracks or davis_tracks")
     if predictions.raw_detections is None or predictions.model_to_data_class is None:
-        raise UsageError(f"no detections of {predictions.model} were kept; run the detector again")
+        raise UsageError(f"no detections of {predictions.model} are stored; run the detector again")
     by_score = _followed.setdefault(predictions, {})
     if score not in by_score:
         by_score[score] = _follow(predictions, predictions.boxes, score)

@@ -82,7 +82,7 @@ def find_altered_set(predictions: Predictions) -> str | None:
     return name if name in TITLES and find_released_set(predictions) is None else None
 
 
-def beside(predictions: Predictions) -> str | None:
+def choose_published_set(predictions: Predictions) -> str | None:
     """The released set to compare data with.
 
     Itself; ImageNet-Vid-Robust for other data, as a yardstick; None for a part or a variant of a

@@ -14,14 +14,16 @@ def callable(
 ) -> Model:
     """A Python function `package.module:function`: (n, h, w, 3) uint8 RGB → (n, classes) scores.
 
-    `path`: where the function is. `classes`: `imagenet1k` or a class file; the data's classes if
-    left out. `size`: what images are resized to: a short side (then centre-cropped square) or
-    (height, width). Raises `UsageError` for a function that cannot be imported.
+    `path`: the import path of the function. `classes`: `imagenet1k` or a class file; the data's
+    classes if left out. `size`: size of the resized images: a short side (then centre-cropped
+    square) or (height, width). Raises `UsageError` for a function that cannot be imported.
 
     Example: `callable(path='my_models:predict', classes='imagenet1k', size=224)`
     """
     function = attribute(path)
     if not builtins.callable(function):
-        raise UsageError(f"'{path}' is a {type(function).__name__}, not a function; name one")
+        raise UsageError(
+            f"'{path}' is a {type(function).__name__}, not a function; give the path of a function"
+        )
     name = path.rpartition(":")[2]
     return FunctionClassifier(function, read(classes) if classes else None, size, name)

@@ -16,21 +16,22 @@ from steadyeye.models.runtimes.python_function import read_fingerprint, source_t
 def callable_detector(*, path: str, classes: str = "coco") -> Detector:
     """A Python function `package.module:function`: a list of images → the boxes of each image.
 
-    `path`: where the function is. Images are (h, w, 3) uint8 RGB. It returns (boxes, scores,
-    labels) an image: (n, 4) x0 y0 x1 y1 in pixels, (n,) in 0…1, (n,) indices into `classes` (`coco`
-    or a class file); or a mapping of these, a target of MAITE, or supervision's `Detections`. Calls
-    never overlap. The fingerprint covers the function's source text, not the weights it may hold; a
-    function with an attribute `fingerprint`, a text, declares what covers both. An attribute
-    `threshold` says below which score it returns nothing, 0.0 where it has none. Where it has an
-    attribute `fix_candidates`, image →
-    `steadyeye.models.introspection.differentiable.FixedCandidates`, it can be explained with
-    integrated gradients. Raises `UsageError` for a path that names no function.
+    `path`: the import path of the function. Images are (h, w, 3) uint8 RGB. It returns (boxes,
+    scores, labels) an image: (n, 4) x0 y0 x1 y1 in pixels, (n,) in 0…1, (n,) indices into `classes`
+    (`coco` or a class file); or a mapping of these, a target of MAITE, or supervision's
+    `Detections`. Calls never overlap. The fingerprint covers the function's source text, not its
+    weights; an attribute `fingerprint`, a text, replaces it and should cover both. An attribute
+    `threshold` is the score below which it returns nothing, 0.0 if there is none. With an attribute
+    `fix_candidates`, image → `steadyeye.models.introspection.differentiable.FixedCandidates`, it
+    can be explained with integrated gradients. Raises `UsageError` if the path names no function.
 
     Example: `callable_detector(path='my_models:detect', classes='coco')`
     """
     function = attribute(path)
     if not builtins.callable(function):
-        raise UsageError(f"'{path}' is a {type(function).__name__}, not a function; name one")
+        raise UsageError(
+            f"'{path}' is a {type(function).__name__}, not a function; give the path of a function"
+        )
     name = path.rpartition(":")[2]
     names = read(classes)
     recipe: dict[str, Any] = {"runtime": "python", "precision": "as returned"}

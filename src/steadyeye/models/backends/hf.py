@@ -19,7 +19,7 @@ from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifi
 PACKAGES = ("torch", "transformers", "PIL")
 EXTRA = "hf"
 OWN_CODE = {"trust_remote_code": False}
-"""Only code of transformers itself is run; unless it is told so it would ask at the terminal."""
+"""Only code of transformers itself is run; without this setting it would ask at the terminal."""
 
 transformers = library("transformers")
 # its bars would be drawn over ours, for weights that load in a second
@@ -34,13 +34,13 @@ def hf(
 ) -> Model | Detector:
     """An image classifier or detector of Hugging Face, from a folder or the hub; safetensors.
 
-    `name`: the folder or the name. `precision`: "fp32", in torch also "bf16" and "fp16". A detector
-    is one whose configuration says ForObjectDetection; it runs in torch, with the library's own
-    processing before and after it. Raises `UsageError` for weights that lack a part, and for a
-    classifier whose preprocessing cannot be repeated. Of a classifier, preprocessing is the image
-    processor's, compared with it on a test pattern. `classes`: by default the configuration's
-    labels, which are ImageNet-1k's where they are those in its order. `runtime`: "onnx", "torch",
-    or "cuda" on GPUs.
+    `name`: the folder or the name. `precision`: "fp32", in torch also "bf16" and "fp16". A model is
+    a detector if its configuration says ForObjectDetection; it runs in torch, with the library's
+    own pre- and postprocessing. Raises `UsageError` for incomplete weights, and for a classifier
+    whose preprocessing cannot be reproduced. A classifier's preprocessing is that of the image
+    processor, compared with it on a test pattern. `classes`: by default the configuration's labels,
+    which are taken as ImageNet-1k's if they equal these in order. `runtime`: "onnx", "torch", or
+    "cuda" on GPUs.
 
     Example: `hf(name='microsoft/resnet-50')`
     """
@@ -65,7 +65,7 @@ def hf(
 
 
 def _check_sides(processor: Any, name: str) -> None:
-    """Raises `UsageError` for a processor that makes images for which there is no memory."""
+    """Raises `UsageError` for a processor whose images would not fit into memory."""
     settings = processor.to_dict()
     for key in ("size", "crop_size"):
         sides = dict(settings.get(key) or {})
@@ -93,7 +93,7 @@ def _detector(
 
 
 def _load(saved: tuple[str, WeightsSize | None], kind: Any) -> Any:
-    """The module with all its weights; where some are missing, transformers draws them anew."""
+    """The module with all its weights; missing ones, which transformers would draw, are refused."""
     name, size = saved
     config = transformers.AutoConfig.from_pretrained(name, **OWN_CODE)
     check_config(config, kind, size, f"config.json of '{name}'")
@@ -112,7 +112,7 @@ def _short(name: str) -> str:
 
 
 class _Logits(nn.Module):
-    """The model with its scores alone, as ONNX and the rest of us take them."""
+    """The model with its scores as the only output."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ class _Logits(nn.Module):
 
 
 def _labels(config: Any) -> Classes | None:
-    """The classes of a configuration; None where it only numbers them."""
+    """The classes of a configuration; None if it only numbers them."""
     names = [str(config.id2label[index]) for index in sorted(config.id2label)]
     numbered = [f"LABEL_{index}" for index in range(len(names))]
     return None if names == numbered else from_names(names)

@@ -40,16 +40,16 @@ def keras(
     `path`: the file. `classes`: `imagenet1k` or a class file. `recipe`: a dict with mean and std in
     0…255 (Keras models state neither) and any of size, resize, interpolation, output, which is
     "probabilities" by default, as Keras models end in softmax. `runtime`: "onnx" or "torch";
-    `precision`: "fp32", in torch also "bf16" and "fp16". Raises `UsageError` for another file and
-    for weights that are not in it.
+    `precision`: "fp32", in torch also "bf16" and "fp16". Raises `UsageError` for other files and
+    for missing weights.
 
     Example: `keras(path='model.keras', classes='imagenet1k', recipe={'mean': 127.5, 'std': 127.5})`
     """
     execution = Execution(runtime, precision)
     if runtime == "cuda":
-        raise UsageError("a Keras model runs on the processor here; export it to ONNX for a GPU")
+        raise UsageError("Keras models run on the CPU only; export the model to ONNX for a GPU")
     if keras_library.config.backend() != "torch":
-        raise UsageError("keras runs on another backend here; set KERAS_BACKEND=torch")
+        raise UsageError("Keras uses another backend than PyTorch; set KERAS_BACKEND=torch")
     if not {"mean", "std"} <= set(recipe):
         raise UsageError("the recipe of a Keras model needs mean and std, such as 127.5 and 127.5")
     if not path.endswith(".keras"):
@@ -81,7 +81,7 @@ def keras(
 
 
 def _check_sizes(path: Path) -> None:
-    """Raises `UsageError` for a file that unpacks to, or asks for, much more than it holds."""
+    """Raises `UsageError` for a file that unpacks to, or needs, much more memory than its size."""
     check_unpacked_size(path)
     with zipfile.ZipFile(path) as archive:
         settings = json.loads(archive.read("config.json"))
@@ -104,7 +104,7 @@ def _check_sizes(path: Path) -> None:
 
 
 class _ChannelsFirst(nn.Module):
-    """A Keras model that takes (n, 3, h, w), as every other module here."""
+    """A Keras model with input (n, 3, h, w), like all other modules."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()

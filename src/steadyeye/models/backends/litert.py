@@ -26,14 +26,14 @@ def litert(
 ) -> Model | Detector:
     """A .tflite file, float or quantised, run by LiteRT.
 
-    `path`: the file. `classes`: `imagenet1k`, `coco` or a class file; ImageNet-1k's if left out of
-    a classifier of 1,000 outputs, or of 1,001, the first of which is then the background and left
-    out; of a detector as of `onnx_detector`. `recipe`: as of `onnx`, of a detector as of
-    `onnx_detector`. `decoder`: what the outputs of a detector mean, found from Ultralytics'
-    metadata or the names and shapes of the outputs if left out; a file with one output (1, classes)
-    is a classifier. Of an input of bytes (uint8) the pixels go in as they are unless `recipe` has a
-    mean or std; other inputs, int8 too, get the numbers that `recipe` makes, by default those that
-    the family was trained with. Raises `UsageError` for what cannot be loaded or read.
+    `path`: the file. `classes`: `imagenet1k`, `coco` or a class file; by default ImageNet-1k's for
+    a classifier of 1,000 outputs, or of 1,001, the first of which is then the background and is
+    dropped; for a detector as for `onnx_detector`. `recipe`: as for `onnx`, for a detector as for
+    `onnx_detector`. `decoder`: the output format of a detector, by default inferred from
+    Ultralytics' metadata or the names and shapes of the outputs; a file with one output (1,
+    classes) is a classifier. An input of bytes (uint8) gets the pixels as they are, unless `recipe`
+    has a mean or std; other inputs, int8 too, get the values of `recipe`, by default those of the
+    family's training. Raises `UsageError` for files that cannot be loaded or read.
 
     Example: `litert(path='mobilenet_v2_quant.tflite')`
     """

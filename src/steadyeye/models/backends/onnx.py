@@ -14,7 +14,7 @@ from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import with_output
 
 ULTRALYTICS = {"mean": 0, "std": 255, "interpolation": "bilinear"}
-"""The preprocessing of its classifiers, which crop nothing off a square image."""
+"""The preprocessing of Ultralytics' classifiers, which does not crop square images."""
 
 
 def onnx(
@@ -26,14 +26,13 @@ def onnx(
 ) -> Model:
     """An ONNX classifier with one image input and one row of scores per image.
 
-    `path`: the file. `classes`: `imagenet1k` or a class file; if left out, ImageNet-1k's of a file
-    of 1,000 outputs, otherwise those that Ultralytics' metadata name. `recipe`: a dict with any of
-    size, resize, mean, std, interpolation, output, layout; size and layout default to what the file
-    declares, output to what the rows are: probabilities or logits, the rest to what Ultralytics
-    trains with where its metadata say that it classifies. The first output is read. `runtime`:
-    "onnx" on the processor, or "cuda" with onnxruntime-gpu. Raises `UsageError` for a file that
-    takes a fixed batch of several images, or images of other than three channels, and where the
-    classes are not known.
+    `path`: the file. `classes`: `imagenet1k` or a class file; by default ImageNet-1k's for a file
+    of 1,000 outputs, otherwise those of Ultralytics' metadata. `recipe`: a dict with any of size,
+    resize, mean, std, interpolation, output, layout; size and layout default to those of the file,
+    output to the measured one, probabilities or logits, the rest to Ultralytics' training settings
+    if its metadata name a classifier. The first output is read. `runtime`: "onnx" on the processor,
+    or "cuda" with onnxruntime-gpu. Raises `UsageError` for a file with a fixed batch of several
+    images or without three channels, and if the classes are not known.
 
     Example: `onnx(path='model.onnx', classes='imagenet1k')`
     """

@@ -22,16 +22,16 @@ def onnx_detector(
 ) -> Detector:
     """An ONNX detector with one image input.
 
-    `path`: the file. `decoder`: what its outputs mean, found from their names and shapes if left
-    out: "yolox", "yolox_decoded", "ultralytics", "ultralytics_rtdetr",
-    "ultralytics_rtdetr_classes", "end_to_end", "yolov7", "yolo_nas", "yolo_nas_flat", "fastestdet",
-    "nanodet", "nanodet_heads", "detr", "detr_sigmoid", "ssd", "tensorflow", "tensorflow_lite",
-    "mmdeploy", "paddle" or "boxes" (boxes, scores and labels, decoded in the network). `classes`:
-    `coco` or a class file; those that the file names, or `coco`, if left out. `recipe`: a dict with
-    any of size, fit, order, mean, std, threshold, overlap, pad, clip and interpolation; the size is
-    what the file declares, the rest as the decoder's family was trained. `runtime`: "onnx" on the
-    processor, "cuda" or "tensorrt" with onnxruntime-gpu. Raises `UsageError` where neither the file
-    nor `recipe` says the size, and for outputs that no decoder or several fit.
+    `path`: the file. `decoder`: the output format, by default inferred from names and shapes:
+    "yolox", "yolox_decoded", "ultralytics", "ultralytics_rtdetr", "ultralytics_rtdetr_classes",
+    "end_to_end", "yolov7", "yolo_nas", "yolo_nas_flat", "fastestdet", "nanodet", "nanodet_heads",
+    "detr", "detr_sigmoid", "ssd", "tensorflow", "tensorflow_lite", "mmdeploy", "paddle" or "boxes"
+    (boxes, scores and labels, decoded in the network). `classes`: `coco` or a class file; by
+    default those of the file, or `coco`. `recipe`: a dict with any of size, fit, order, mean, std,
+    threshold, overlap, pad, clip and interpolation; the default size is that of the file, the rest
+    is that of the family's training. `runtime`: "onnx" on the processor, "cuda" or "tensorrt" with
+    onnxruntime-gpu. Raises `UsageError` if neither the file nor `recipe` has the size, and for
+    outputs that fit no decoder or several.
 
     Example: `onnx_detector(path='yolox_nano.onnx')`
     """

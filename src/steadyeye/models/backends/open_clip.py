@@ -36,9 +36,9 @@ def open_clip(
     """A model of open_clip: it predicts the class whose text is most similar to the image.
 
     `name`: of its architecture, "ViT-B-32". `pretrained`: the tag of its weights, as
-    "laion2b_s34b_b79k", or their file; None: random weights, to try it. `classes`, `prompts`: as of
-    `zero_shot`, part of the model's fingerprint. `runtime`, `precision`: as of `timm`. Raises
-    `UsageError` for a name that it does not have and weights that cannot be loaded.
+    "laion2b_s34b_b79k", or their file; None: random weights, for tests. `classes`, `prompts`: as
+    for `zero_shot`, part of the model's fingerprint. `runtime`, `precision`: as for `timm`. Raises
+    `UsageError` for an unknown name and for weights that cannot be loaded.
 
     Example: `open_clip(name='ViT-B-32', pretrained='laion2b_s34b_b79k', classes='imagenet1k')`
     """
@@ -80,7 +80,7 @@ class _Images(nn.Module):
 
 
 def _preprocessing(model: Any, transform: Any, name: str) -> Preprocessing:
-    """The recipe that gives what a model's own transform gives, compared on a test pattern."""
+    """The recipe with the same output as the model's own transform, compared on a test pattern."""
     settings = model.visual.preprocess_cfg
     size = settings["size"]
     height, width = (size, size) if isinstance(size, int) else size

@@ -25,13 +25,13 @@ def openvino(
 ) -> Model | Detector:
     """A model for OpenVINO: an .xml file with its .bin, the folder of an export, or an ONNX file.
 
-    `path`: the file or folder. `classes`: `imagenet1k`, `coco` or a class file; of a classifier of
-    1,000 outputs ImageNet-1k's if left out, of a detector as of `onnx_detector`. `recipe`: as of
-    `onnx`, of a detector as of `onnx_detector`. `decoder`: what the outputs of a detector mean,
-    found from their names and shapes if left out; a file with one output (n, classes) is a
-    classifier. `precision`: "f32", "bf16" or "f16": what OpenVINO may round to while it computes,
-    which by itself is bf16 on processors that have it and changes scores by several hundredths; the
-    run records what it used. Raises `UsageError` for what cannot be loaded or read.
+    `path`: the file or folder. `classes`: `imagenet1k`, `coco` or a class file; by default
+    ImageNet-1k's for a classifier of 1,000 outputs, for a detector as for `onnx_detector`.
+    `recipe`: as for `onnx`, for a detector as for `onnx_detector`. `decoder`: the output format of
+    a detector, by default inferred from names and shapes; a file with one output (n, classes) is a
+    classifier. `precision`: "f32", "bf16" or "f16": the precision of OpenVINO's computations, whose
+    own default is bf16 on processors that have it, which changes scores by several hundredths; the
+    run records the one used. Raises `UsageError` for files that cannot be loaded or read.
 
     Example: `openvino(path='model_openvino/model.xml', classes='classes.txt')`
     """

@@ -35,10 +35,10 @@ def timm(
 
     `name`: as timm lists it. `runtime`: "onnx", "torch", or "cuda" on GPUs; `precision`: "fp32", in
     torch also "bf16" and "fp16". `checkpoint`: a state dict instead of the pretrained weights;
-    `classes`: what it answers in, by default ImageNet-1k (or the larger ImageNet that timm says).
-    Without either of `pretrained` and `checkpoint` the weights are random. Raises `UsageError` for
-    a name that timm does not have, weights that cannot be had, and preprocessing that is not done
-    here.
+    `classes`: its output classes, by default ImageNet-1k (or the larger ImageNet of timm's
+    configuration). Without `pretrained` and `checkpoint` the weights are random. Raises
+    `UsageError` for an unknown name, weights that cannot be downloaded, and unsupported
+    preprocessing.
 
     Example: `timm(name='resnet50.a1_in1k')`
     """
@@ -79,8 +79,9 @@ def _preprocessing(config: dict[str, Any]) -> Preprocessing:
         resize = scaled[0]
     else:
         raise UsageError(
-            f"timm prepares this model with crop_mode='{config['crop_mode']}' at {height} × {width}"
-            "; only 'squash', and 'center' of squares, are done here"
+            f"timm prepares this model with crop_mode='{config['crop_mode']}' at {height} × "
+            f"{width}; only 'squash', and 'center' of squares, are supported: export it and use "
+            "onnx(path=…, recipe=…)"
         )
     return Preprocessing((height, width), resize, mean, std, config["interpolation"])
 

@@ -33,13 +33,12 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     """A torch module: `py:package.module:factory`, TorchScript, .pt2, or a folder of finetune.
 
     `path`: one of these. `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of
-    size, resize, mean, std, interpolation, output, which defaults to what the rows are:
+    size, resize, mean, std, interpolation, output, which defaults to the measured one:
     probabilities or logits. `checkpoint`: a state dict for it. `allow_pickle`: also load a pickled
     module or a .pt2 file, which may run code. `runtime`: "onnx", "torch" as it is, or "cuda" on
-    GPUs; `precision`: "fp32", in torch also "bf16" and "fp16". A folder that `steadyeye finetune`
-    wrote says itself what its model is, so that only the last two go with it. Raises `UsageError`
-    for what is none of these, for a folder with settings beside its own, and for code that is not
-    allowed.
+    GPUs; `precision`: "fp32", in torch also "bf16" and "fp16". A folder of `steadyeye finetune`
+    contains the settings of its model, so that it takes only the last two. Raises `UsageError` for
+    other files, for a folder with further settings, and for code that is not allowed.
 
     Example: `torch(path='py:my_models:network', classes='imagenet1k')`
     """
@@ -55,8 +54,8 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     network = load_module(path, allow_pickle)
     if runtime == "cuda" and isinstance(network, fx.GraphModule) and not path.startswith("py:"):
         raise UsageError(
-            f"'{path}' computes where it was exported; for a GPU give the module, TorchScript or "
-            "ONNX"
+            f"'{path}' runs on the device that it was exported for; for a GPU give the module, "
+            "TorchScript or ONNX"
         )
     if checkpoint is not None:
         network = fill(network, Path(checkpoint).expanduser())

@@ -14,7 +14,7 @@ from steadyeye.core.imports import library
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.data.classes.class_lists import from_names, read
 from steadyeye.models.detectors import torchvision_networks as networks
-from steadyeye.models.detectors.torch_detector import told_apart
+from steadyeye.models.detectors.torch_detector import make_unique
 from steadyeye.models.detectors.torchvision_detector import torchvision_detector
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.classifier import Recipe, unit_range
@@ -41,13 +41,12 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
 
     `name`: as torchvision lists it. `runtime`: "onnx", "torch", or "cuda" on GPUs; `precision`:
     "fp32", in torch also "bf16" and "fp16". `weights`: an entry such as "IMAGENET1K_V2"; None:
-    random, with the default entry's transforms. `checkpoint`: a state dict instead; `classes`: what
-    it answers in, by default the entry's, of a detector without the background. A detector runs in
-    torch, with the library's own processing; `size`: what its images are resized to, the shorter
-    side and the longest that the other may have, (800, 1333) for most. `fasterrcnn_resnet101_fpn`
-    has weights of its backbone alone: it detects nothing before it is trained further. Raises
-    `UsageError` for a name or an entry that torchvision does not have, and for weights that cannot
-    be had or are of other classes.
+    random, with the default entry's transforms. `checkpoint`: a state dict instead; `classes`: its
+    output classes, by default the entry's, for a detector without the background. A detector runs
+    in torch, with the library's own processing; `size`: size of its resized images, the shorter
+    side and the most of the longer side, (800, 1333) for most. `fasterrcnn_resnet101_fpn` has
+    weights of its backbone only: it detects nothing before fine-tuning. Raises `UsageError` for an
+    unknown name or entry, and for weights that cannot be downloaded or have other classes.
 
     Example: `torchvision(name='resnet50', weights='IMAGENET1K_V2')`
     """
@@ -67,7 +66,10 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
         build = _Build(name, entry, loaded, networks.Settings(_sides(size)))
         return _detector(build, own_classes, checkpoint, execution.detecting())
     if size is not None:
-        raise UsageError(f"size={size!r} is of detectors; {name} has its weights' transforms")
+        raise UsageError(
+            f"size={size!r} is for detectors; leave it out: {name} takes the transforms of its "
+            "weights"
+        )
     labels = own_classes or from_names(entry.meta["categories"])
     module = _module(name, loaded, {} if loaded else {"num_classes": len(labels)})
     if checkpoint is not None:
@@ -78,7 +80,7 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
 
 @dataclass(frozen=True)
 class _Build:
-    """What a detector is made of: `entry` says its classes, `loaded` the weights, None random."""
+    """The parts of a detector: `entry` has its classes, `loaded` its weights, None means random."""
 
     name: str
     entry: Any
@@ -91,7 +93,7 @@ def _detector(
 ) -> Detector:
     # the first category is the background
     categories = networks.categories(build.name, build.entry)
-    names = own_classes.names if own_classes else told_apart(categories)[1:]
+    names = own_classes.names if own_classes else make_unique(categories)[1:]
     if build.loaded and build.name != networks.RESNET_101 and len(names) + 1 != len(categories):
         raise UsageError(
             f"these weights of {build.name} predict {number_of(len(categories) - 1, 'class')}, not "
@@ -119,7 +121,9 @@ def _sides(size: Sequence[int] | None) -> tuple[int, int] | None:
     if size is None:
         return None
     if len(size) != 2 or not 0 < int(size[0]) <= int(size[1]):
-        raise UsageError(f"size={size!r}: give the shorter side and the longest of the other")
+        raise UsageError(
+            f"size={size!r}: give the shorter side and the most that the longer side may have"
+        )
     return int(size[0]), int(size[1])
 
 
@@ -130,7 +134,7 @@ def _module(name: str, entry: Any, options: dict[str, Any]) -> nn.Module:
 
 
 def _build_checked(name: str, entry: Any, build: Callable[[], nn.Module]) -> nn.Module:
-    """What `build` gives, once its weights are known to hold tensors alone."""
+    """The output of `build`, after a check that its weights hold only tensors."""
     try:
         if entry:
             # the builder would unpickle whatever it gets; what loads so far is tensors alone

@@ -28,14 +28,16 @@ def ultralytics(
     AGPL-3.0. `path`: the file, or a .yaml of its architecture, whose weights are then random.
     `classes`: a class file; the model's own names if left out. `size`: the longer side of its
     input. `allow_pickle`: a .pt file is a pickle, which may run code, and is loaded only with this.
-    Boxes of a score below 0.001 are left out, and those that overlap a better one of their class by
-    more than 0.7. Raises `UsageError` for other tasks than detection.
+    Boxes with a score below 0.001 are left out, and those with an IoU above 0.7 with a better one
+    of their class. Raises `UsageError` for other tasks than detection.
 
     Example: `ultralytics(path='yolo11n.pt', allow_pickle=True)`
     """
     file = Path(path).expanduser()
     if not file.is_file():
-        raise UsageError(f"there is no file '{path}'; nothing is downloaded here")
+        raise UsageError(
+            f"there is no file '{path}'; check the path: weights of Ultralytics are not downloaded"
+        )
     if file.suffix != ".yaml" and not allow_pickle:
         raise UsageError(
             f"'{path}' is a pickle, which may run code as it loads; if you trust it, add "
@@ -47,10 +49,10 @@ def ultralytics(
     except Exception as error:
         raise UsageError(f"ultralytics cannot load '{path}': {one_line(error)}") from error
     if task != "detect":
-        raise UsageError(f"'{path}' is for the task '{task}'; boxes are read of 'detect'")
+        raise UsageError(f"'{path}' is for the task '{task}'; give a model for the task 'detect'")
     names = read(classes) if classes else from_names(own)
     if len(names) != len(own):
-        raise UsageError(f"'{path}' has {len(own)} classes, not {len(names)}; correct classes")
+        raise UsageError(f"'{path}' has {len(own)} classes, not {len(names)}; correct classes=…")
     settings = {"conf": THRESHOLD, "iou": OVERLAP, "max_det": MOST, "imgsz": size}
 
     def detect(images: Sequence[Image]) -> list[tuple[Any, Any, Any]]:

@@ -35,10 +35,10 @@ def zero_shot(
     """CLIP, SigLIP and similar models: the class whose text is most similar to the image.
 
     `name`: a folder or a name on the hub; safetensors. `classes`: `imagenet1k`, another known list
-    or a class file: what the texts name. `prompts`: a template with {} for the class, or a list of
-    them, whose embeddings are averaged. They are part of the model's fingerprint. `runtime`,
-    `precision`: as of `hf`. Raises `UsageError` for what cannot be loaded, and for a template
-    without {}.
+    or a class file: the classes of the texts. `prompts`: a template with {} for the class, or a
+    list of them, whose embeddings are averaged. They are part of the model's fingerprint.
+    `runtime`, `precision`: as for `hf`. Raises `UsageError` for models that cannot be loaded, and
+    for a template without {}.
 
     Example: `zero_shot(name='openai/clip-vit-base-patch32', classes='imagenet1k')`
     """
@@ -86,6 +86,6 @@ class _Images(nn.Module):
 
 
 def _features(output: Any) -> Tensor:
-    """The embeddings in what a model returns: themselves, or pooled in a larger output."""
+    """The embeddings in the output of a model: the output itself, or its pooled part."""
     features: Tensor = output if isinstance(output, torch.Tensor) else output.pooler_output
     return features

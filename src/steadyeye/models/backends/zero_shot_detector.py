@@ -29,8 +29,8 @@ def zero_shot_detector(*, name: str, classes: str, prompt: str = "{}") -> Detect
 
     `name`: a folder or a name on the hub; safetensors. `classes`: `coco`, another known list or a
     class file. `prompt`: a template with {} for the class, part of the model's fingerprint as the
-    classes are. Detections of a score below 0.001 are left out. Raises `UsageError` for what
-    cannot be loaded, and for other families.
+    classes are. Detections with a score below 0.001 are left out. Raises `UsageError` for models
+    that cannot be loaded, and for other families.
 
     Example: `zero_shot_detector(name='google/owlvit-base-patch32', classes='coco')`
     """
@@ -49,8 +49,8 @@ def zero_shot_detector(*, name: str, classes: str, prompt: str = "{}") -> Detect
         ) from error
     if not model.config.model_type.startswith("owl"):
         raise UsageError(
-            f"'{name}' is {model.config.model_type}; OWL-ViT and OWLv2 are read here: give another "
-            "as callable_detector(path='module:function')"
+            f"'{name}' is {model.config.model_type}; only OWL-ViT and OWLv2 are supported: give "
+            "others as callable_detector(path='module:function')"
         )
 
     def detect(images: Sequence[Image]) -> list[tuple[Any, Any, Any]]:
@@ -70,7 +70,7 @@ def zero_shot_detector(*, name: str, classes: str, prompt: str = "{}") -> Detect
 
 
 def _ask(model: Any, processor: Any, image: Image, texts: list[str]) -> tuple[Any, Any, Any]:
-    """The boxes, scores and labels of an image: a query a text, whose number is the class."""
+    """The boxes, scores and labels of an image: one query per text, whose index is the class."""
     inputs = processor(text=[texts], images=image, return_tensors="pt")
     (result,) = processor.post_process_grounded_object_detection(
         model(**inputs), threshold=THRESHOLD, target_sizes=[image.shape[:2]]

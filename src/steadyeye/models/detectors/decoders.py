@@ -1,4 +1,4 @@
-"""What the outputs of detection networks mean: one function a family."""
+"""Decodes the outputs of detection networks: one function per family."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -259,13 +259,13 @@ DECODERS: Mapping[str, Decode] = {
     "yolox": yolox,
     "yolox_decoded": yolox_decoded,
 }
-"""Name → what reads the outputs, in the order that it expects them."""
+"""Name → function that decodes the outputs, in its expected order."""
 
 
 def _rows(
     output: NDArray[Any], frame: InputFrame, columns: int, *, corners: int, score: int, label: int
 ) -> Detections:
-    """A detection a row: where its box begins, its score and its class; score 0 is filling."""
+    """One detection per row: first column of its box, score, class; score 0 is padding."""
     rows = output.reshape(-1, output.shape[-1]).astype(np.float64)
     if rows.shape[1] != columns:
         raise ValueError(f"rows of {rows.shape[1]} numbers, not of {columns}")
@@ -285,7 +285,7 @@ def _pair(
 
 
 def _check_logits(logits: NDArray[np.float64], function: str) -> None:
-    """Raises `UsageError` for probabilities, which would all be near one another after it."""
+    """Raises `UsageError` for probabilities, which a sigmoid or softmax would make nearly equal."""
     if logits.size and logits.min() >= 0 and logits.max() <= 1:
         raise UsageError(
             "its class outputs are probabilities (all are in 0…1) and no logits; export it without "
@@ -294,7 +294,7 @@ def _check_logits(logits: NDArray[np.float64], function: str) -> None:
 
 
 def _grid(cells: int, size: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(cells, 2) x and y of every cell and (cells,) its stride."""
+    """(cells, 2) x and y of every cell, and (cells,) its stride."""
     for strides in ((8, 16, 32), (8, 16, 32, 64)):
         shapes = [(-(-size[0] // s), -(-size[1] // s)) for s in strides]
         if sum(h * w for h, w in shapes) == cells:
@@ -316,7 +316,7 @@ def _corners(
 
 
 def _best(corners: NDArray[np.float64], scores: NDArray[np.float64]) -> Detections:
-    """The best class of every box, as the releases of both families answer."""
+    """The best class of every box, as in the releases of both families."""
     label = scores.argmax(axis=1)
     return Detections(corners, label.astype(np.int32), scores[np.arange(len(scores)), label])
 

@@ -1,4 +1,4 @@
-"""The families of exported detectors: what surrounds the network of each, and its outputs."""
+"""The families of exported detectors: their recipes and outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 from steadyeye.models.runtimes.network import Network
 
 COCO_IDS = tuple(i for i in range(1, 91) if i not in {12, 26, 29, 30, 45, 66, 68, 69, 71, 83})
-"""The ids of COCO's 80 categories, which networks of 91 outputs number their classes by."""
+"""The ids of COCO's 80 categories, which are the class numbers of networks with 91 outputs."""
 IMAGENET: Mapping[str, Any] = {
     "mean": (123.675, 116.28, 103.53),
     "std": (58.395, 57.12, 57.375),
@@ -44,7 +44,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "yolo_nas_flat": {**CENTRED, "overlap": None},
     "yolov7": {**CENTRED, "overlap": None},
 }
-"""Decoder → what surrounds a network of its family, where neither the file nor the user says."""
+"""Decoder → default recipe of its family."""
 
 
 CLASSES: Mapping[str, tuple[int, int, int]] = {
@@ -60,7 +60,7 @@ CLASSES: Mapping[str, tuple[int, int, int]] = {
     "yolox": (0, 2, 5),
     "yolox_decoded": (0, 2, 5),
 }
-"""Decoder → which of the outputs it reads has the classes, along which axis, beside what else."""
+"""Decoder → the output with the classes, its axis, and the number of other entries."""
 LOGITS = (("logits", "pred_boxes"), ("pred_logits", "pred_boxes"), ("labels", "dets"))
 NAMES: Mapping[str, Sequence[tuple[str, ...]]] = {
     "boxes": (("boxes", "scores", "labels"),),
@@ -73,17 +73,17 @@ NAMES: Mapping[str, Sequence[tuple[str, ...]]] = {
         ("detection_boxes:0", "detection_scores:0", "detection_classes:0"),
     ),
 }
-"""Decoder → the names of the outputs it reads, in its order, as releases have them."""
+"""Decoder → the names of its outputs in its order, as in releases."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """What a network's outputs are.
+    """The format of a network's outputs.
 
-    `decoder`: of `DECODERS`; `order`: which output it reads first, second, …; `recipe`: what
-    differs from its family's recipe; `width`: how many classes it tells apart, None: the shapes do
-    not say; `background`: whether label 0 is the background; `names`: of the classes, where the
-    file has them; `reason`: by what it was recognised.
+    `decoder`: of `DECODERS`; `order`: the outputs in the order of the decoder; `recipe`:
+    differences from its family's recipe; `width`: number of classes, None if the shapes do not show
+    it; `background`: whether label 0 is the background; `names`: class names in the file, if any;
+    `reason`: how it was recognised.
     """
 
     decoder: str
@@ -96,12 +96,12 @@ class Format:
 
 
 def count_cells(size: tuple[int, int], strides: Sequence[int]) -> int:
-    """How many cells an input of (height, width) has at all strides."""
+    """The number of cells of an input (height, width) at all strides."""
     return sum(-(-size[0] // stride) * -(-size[1] // stride) for stride in strides)
 
 
 def form_of_decoder(decoder: str, network: Network, reason: str) -> Format:
-    """The format of outputs that a decoder is given for, whatever they look like."""
+    """The output format of a decoder, without inference from shapes."""
     outputs = network.described_outputs
     place = {output.name: index for index, output in enumerate(outputs)}
     known = [names for names in NAMES.get(decoder, ()) if set(names) <= set(place)]

@@ -1,6 +1,6 @@
-"""What a Python program gives as a model: a function or a model of MAITE, of classes or of boxes.
+"""Models given as Python objects: a function or a model of MAITE, a classifier or a detector.
 
-Which of both it is its answer to one image says: rows of scores, or boxes.
+Its output for one image shows which it is: rows of scores, or boxes.
 """
 
 import threading
@@ -30,8 +30,8 @@ from steadyeye.models.runtimes.python_function import (
 class FunctionDetector:
     """A `Detector` over a function: a list of (h, w, 3) uint8 RGB images → boxes of each.
 
-    Of an image it returns (boxes, scores, labels), a mapping of these as torchvision and
-    torchmetrics have it, a detection target of MAITE, or `Detections` of supervision.
+    For an image it returns (boxes, scores, labels), a mapping of these as in torchvision and
+    torchmetrics, a detection target of MAITE, or `Detections` of supervision.
     """
 
     function: Callable[[Sequence[Image]], Any]
@@ -45,7 +45,7 @@ class FunctionDetector:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __call__(self, images: Iterable[Image], /) -> list[Detections]:
-        """The detections of each image, in the order that the function has them."""
+        """The detections of each image, in the function's order."""
         batch = list(images)
         if not batch:
             return []
@@ -55,7 +55,7 @@ class FunctionDetector:
             rows = [read_detections(row, self.name, self.classes) for row in answers]
         except (TypeError, ValueError) as error:
             raise UsageError(
-                f"{self.name} returns what are no detections ({error}); return (boxes, scores, "
+                f"{self.name} does not return detections ({error}); return (boxes, scores, "
                 "labels) for every image: (n, 4), (n,) and (n,)"
             ) from error
         if len(rows) != len(batch):
@@ -67,7 +67,7 @@ class FunctionDetector:
 
 
 def gives_boxes(answers: object) -> bool:
-    """Whether what a function returned for a batch are boxes of each image."""
+    """Whether the output of a function for a batch is boxes per image."""
     if not isinstance(answers, Sequence) or isinstance(answers, str) or not answers:
         return False
     first = answers[0]
@@ -80,9 +80,9 @@ def gives_boxes(answers: object) -> bool:
 
 
 def read_detections(row: Any, name: str, classes: Classes) -> Detections:
-    """What a function said of one image; inverted boxes and NaN as they are.
+    """The detections of a function's output for one image; inverted boxes and NaN are unchanged.
 
-    Raises `UsageError` for what are no boxes, boxes without scores, and names of other classes.
+    Raises `UsageError` for other outputs, boxes without scores, and unknown class names.
     """
     if not holds_boxes(row):
         boxes, scores, labels = row
@@ -93,8 +93,8 @@ def read_detections(row: Any, name: str, classes: Classes) -> Detections:
     for label in boxes_row.labels:
         if isinstance(label, str) and label not in classes.names:
             raise UsageError(
-                f"{name} returns the class '{label}', which is none of its classes; give all of "
-                "them as classes=[…]"
+                f"{name} returns the class '{label}', which is not one of its classes; give all "
+                "its classes as classes=[…]"
             )
     places = [
         classes.names.index(label) if isinstance(label, str) else label
@@ -104,7 +104,7 @@ def read_detections(row: Any, name: str, classes: Classes) -> Detections:
 
 
 class _FirstAxis:
-    """A MAITE model as a function of (h, w, 3) images; `__wrapped__`: whose source counts."""
+    """A MAITE model as a function of (h, w, 3) images; `__wrapped__`: the fingerprinted object."""
 
     def __init__(self, model: Any) -> None:
         self.__wrapped__ = model
@@ -115,7 +115,7 @@ class _FirstAxis:
 
 
 def is_maite_model(value: object) -> bool:
-    """Whether an object says of itself what a model of MAITE does: metadata with an id."""
+    """Whether an object is a model of MAITE: it has metadata with an id."""
     metadata = getattr(value, "metadata", None)
     return callable(value) and isinstance(metadata, Mapping) and "id" in metadata
 
@@ -123,12 +123,12 @@ def is_maite_model(value: object) -> bool:
 def adapt_model(
     model: Any, classes: Classes | None, data_classes: Classes | None, image: Image | None
 ) -> Model | Detector:
-    """A function or a MAITE model as a `Model`, or as a `Detector` where it gives boxes.
+    """A function or a MAITE model as a `Model`, or as a `Detector` if it returns boxes.
 
     A MAITE model gets a list of (3, h, w) uint8 RGB images, a function (n, h, w, 3), or a list of
-    (h, w, 3) where it gives boxes. `classes`: what the answers are over; those of
-    `metadata["index2label"]`, or of the data, if left out. `image`: one of the data, which it is
-    asked of to know what it gives; None: it gives scores.
+    (h, w, 3) if it returns boxes. `classes`: its output classes; by default those of
+    `metadata["index2label"]`, or of the data. `image`: an image of the data to test the kind of
+    output with; None: it returns scores.
     """
     function: Callable[..., Any] = model
     name = getattr(model, "__name__", type(model).__name__)

@@ -20,7 +20,7 @@ from steadyeye.models.detectors.torch_detector import (
     THRESHOLD,
     Asking,
     TorchDetector,
-    told_apart,
+    make_unique,
     torch_detector,
 )
 from steadyeye.models.detectors.trainable import (
@@ -46,7 +46,7 @@ def hf_detector(
 ) -> TorchDetector:
     """The detector over a loaded model, in eval mode, and its image processor.
 
-    `runtime`: as of `torch_detector`; `origin`: where the weights are from, for the record.
+    `runtime`: as for `torch_detector`; `origin`: the origin of the weights, for the record.
     """
 
     def prepare(image: Image) -> Any:
@@ -68,14 +68,14 @@ def hf_detector(
 
 
 def labels(config: Any) -> Classes:
-    """The classes of a detector's configuration; names that come twice are told apart."""
-    return Classes(told_apart([str(config.id2label[index]) for index in sorted(config.id2label)]))
+    """The classes of a detector's configuration; repeated names are made unique."""
+    return Classes(make_unique([str(config.id2label[index]) for index in sorted(config.id2label)]))
 
 
 def _fix_candidates(network: nn.Module, processor: Any, image: Image) -> FixedCandidates:
-    """The queries of an image. DETR and YOLOS have a class of nothing, the last, and a softmax.
+    """The queries of an image. DETR and YOLOS have a last class for no object, and a softmax.
 
-    Conditional DETR and those after it have none, and a logistic function a class.
+    Conditional DETR and its successors have none, and a logistic function per class.
     """
 
     def prepare(picture: Image) -> Tensor:
@@ -103,7 +103,7 @@ def _fix_candidates(network: nn.Module, processor: Any, image: Image) -> FixedCa
 
 
 def _scale(inputs: Any, image: Image) -> tuple[float, float]:
-    """Input = image × scale; what lies beyond the image is padding, which the mask leaves out."""
+    """Input = image × scale; the rest is padding, which the mask leaves out."""
     tall, wide = inputs["pixel_values"].shape[2:]
     if "pixel_mask" in inputs:
         mask = inputs["pixel_mask"][0]
@@ -112,10 +112,10 @@ def _scale(inputs: Any, image: Image) -> tuple[float, float]:
 
 
 def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
-    """How a detector is trained; `threshold`: what it finds with a lower score is left out.
+    """The training functions of a detector; `threshold`: the least score of its detections.
 
-    The loss is that of the model's own code: DETR and its kin match queries to objects one to one
-    (Carion et al., "End-to-End Object Detection with Transformers", 2020, equation 1).
+    The loss is that of the model's own code: DETR and its variants match queries to objects one to
+    one (Carion et al., "End-to-End Object Detection with Transformers", 2020, equation 1).
     """
 
     def make(classes: Classes) -> nn.Module:
@@ -163,15 +163,15 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
 
 
 def answering(config: Any, classes: Classes) -> None:
-    """Sets the classes that a network of the configuration answers in."""
+    """Sets the output classes of a network configuration."""
     config.id2label = dict(enumerate(classes.names))
     config.label2id = {name: index for index, name in enumerate(classes.names)}
 
 
 def _target(image: Image, truth: Boxes) -> dict[str, Tensor]:
-    """What the losses of transformers take: centre and sides in 0…1 of the image, and the classes.
+    """The targets of transformers' losses: centre and sides in 0…1 of the image, and the classes.
 
-    That is what its processors make of an image alone: a resize keeps such boxes as they are.
+    Its processors make the same for a single image: a resize does not change such boxes.
     """
     height, width = image.shape[:2]
     objects = learnable(truth, (height, width))
@@ -189,10 +189,10 @@ def _size(example: Prepared) -> tuple[int, ...]:
 
 
 def _alike(batch: Sequence[Prepared]) -> list[list[Prepared]]:
-    """The neighbours in a batch whose inputs are of one size.
+    """Runs of images in a batch with the same input size.
 
-    Only those go through the network together: padding would be a picture that is never asked
-    about, since an image is asked about alone.
+    Only these go through the network together: at inference images go in one by one, without
+    padding.
     """
     return [list(part) for _, part in groupby(batch, _size)]
 
@@ -200,7 +200,7 @@ def _alike(batch: Sequence[Prepared]) -> list[list[Prepared]]:
 def _infer_with_loss(
     network: nn.Module, part: Sequence[Prepared], taught: bool = True
 ) -> tuple[Any, Tensor]:
-    """The outputs of the network and its loss; NaN where it is not `taught`, or gives no number."""
+    """The outputs of the network and its loss; NaN if it is not `taught`, or has no loss."""
     to = device(network)
     stacked = {
         name: torch.stack([example["input"][name] for example in part]) for name in part[0]["input"]
@@ -229,7 +229,7 @@ def _mean(parts: Sequence[Tensor], batch: Sequence[Prepared]) -> Tensor:
 
 
 def _several() -> bool:
-    """Whether several processes train together."""
+    """Whether several processes train one model."""
     return distributed.is_initialized() and distributed.get_world_size() > 1
 
 

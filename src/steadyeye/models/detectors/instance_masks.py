@@ -1,4 +1,4 @@
-"""Instance segmentation of libraries, for masks that the data does not have."""
+"""Instance segmentation models of libraries, for data without masks."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +18,14 @@ from steadyeye.models.runtimes.torch_module import one_thread
 from steadyeye.models.runtimes.weights import fill, weights_fingerprint
 
 Instances: TypeAlias = Callable[[Image], NDArray[np.bool_]]
-"""`image -> (n, h, w) bool`: the objects that are there, in the size of the image."""
+"""`image -> (n, h, w) bool`: the masks of the objects, in the size of the image."""
 
 LEAST = 0.5
-"""Below this score an instance is none; the probability of a pixel too."""
+"""The least score of an instance, and the least probability of its pixels."""
 
 
 def instances(spec: Spec) -> tuple[Instances, str]:
-    """The segmenter a spec names, and what changes with its weights.
+    """The segmenter of a spec, and the fingerprint of its weights.
 
     `hf(name='…')`: MaskFormer, Mask2Former or OneFormer, a folder or a name on the hub.
     `torchvision(name='maskrcnn_…', checkpoint='…')`: Mask R-CNN; its default weights without a
@@ -71,7 +71,7 @@ def _torchvision(name: str, checkpoint: str | None = None) -> tuple[Instances, n
     if checkpoint is not None:
         options = {"weights": None, "weights_backbone": None}
     if not name.startswith("maskrcnn"):
-        raise UsageError(f"torchvision's '{name}' gives no masks; take maskrcnn_resnet50_fpn")
+        raise UsageError(f"torchvision's '{name}' gives no masks; use maskrcnn_resnet50_fpn")
     module: nn.Module = models.get_model(name, **options)
     if checkpoint is not None:
         fill(module, Path(checkpoint).expanduser())

@@ -1,4 +1,4 @@
-"""A detector of a network: its format read or given, its recipe, its classes."""
+"""Builds a detector from a network: its output format, its recipe, its classes."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ from steadyeye.models.runtimes.network import Network, channels_first, name_clas
 
 @dataclass(frozen=True)
 class DetectorOptions:
-    """What a user says of a detector: `decoder`, `classes` and `recipe`, each None where left."""
+    """The user's settings of a detector: `decoder`, `classes` and `recipe`, each may be None."""
 
     decoder: str | None = None
     classes: str | None = None
@@ -46,7 +46,7 @@ class DetectorOptions:
 
 
 def read_format(network: Network, path: str, options: DetectorOptions) -> Format:
-    """The format of a network's outputs: as its file tells, or as the user says."""
+    """The format of a network's outputs: the user's, or inferred from its file."""
     network = channels_first(network)
     check_batch(network, path)
     count = len(read(options.classes)) if options.classes else None
@@ -65,9 +65,9 @@ def read_format(network: Network, path: str, options: DetectorOptions) -> Format
 def network_detector(
     network: Network, path: str, options: DetectorOptions, runtime: Mapping[str, Any]
 ) -> OnnxDetector:
-    """The detector of a network; `runtime`: what the record says of where it computes.
+    """The detector of a network; `runtime`: the record of its runtime.
 
-    `runtime["content"]` is no part of the record: what its weights are known by.
+    `runtime["content"]`, the fingerprint of its weights, is not part of the record.
     """
     network = channels_first(network)
     form = read_format(network, path, options)
@@ -110,7 +110,7 @@ def _settings(
 
 
 def _size(network: Network, path: str, form: Format) -> tuple[int, int] | None:
-    """The size that a file declares; None: its network resizes any image itself."""
+    """The input size of the file; None if the network resizes images itself."""
     shape, sizes = network.input_shape, network.metadata.get("imgsz", "")
     *_, height, width = (None, None, *shape)
     if len(shape) in (3, 4) and height is not None and width is not None:
@@ -151,9 +151,9 @@ def _classes(form: Format, path: str, chosen: str | None) -> tuple[Classes, Deco
 
 
 def _check_count(classes: int, form: Format, path: str) -> None:
-    """Raises `UsageError` for a list of classes that cannot be that of the outputs.
+    """Raises `UsageError` for a class list that does not fit the outputs.
 
-    A list with a background, or without its first class, would name each class by its neighbour.
+    A list with a background, or without its first class, would shift all names by one.
     """
     width = form.width
     if width is None or classes == width or (classes, width) == (80, 91):
@@ -176,7 +176,7 @@ def _in_order(
 def _renumber(
     decode: Decode, ids: tuple[int, ...], outputs: Outputs, frame: InputFrame
 ) -> Detections:
-    """Detections whose labels are of `ids`, as their places in it; others are no class."""
+    """Detections with labels as indices of `ids`; other labels are dropped."""
     detections = decode(outputs, frame)
     place = np.full(max(*ids, int(detections.labels.max(initial=0))) + 1, -1, dtype=np.int32)
     place[list(ids)] = np.arange(len(ids))

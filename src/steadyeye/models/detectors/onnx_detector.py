@@ -27,7 +27,7 @@ INTERPOLATIONS = {
 
 @dataclass(frozen=True)
 class InputFrame:
-    """How an image lies in the input: pixel = (input − `offset`) ÷ `scale`, x and y.
+    """The place of an image in the input: pixel = (input − `offset`) ÷ `scale`, x and y.
 
     Sizes are (height, width).
     """
@@ -38,22 +38,22 @@ class InputFrame:
     offset: tuple[float, float] = (0.0, 0.0)
 
     def to_image(self, corners: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, 4) boxes in pixels of the image, of such in pixels of the input."""
+        """(n, 4) boxes in pixels of the image, from boxes in pixels of the input."""
         return np.asarray((corners - np.tile(self.offset, 2)) / np.tile(self.scale, 2))
 
 
 @dataclass(frozen=True)
 class DetectorRecipe:
-    """What surrounds a detection network.
+    """Pre- and postprocessing of a detection network.
 
-    `size`: (height, width) of its input; None: that of each image, where the network resizes.
-    `fit`: "letterbox", resized with its aspect kept and padded with `pad`, a grey or a value a
-    channel, to the right and below; "rounded_letterbox", the same with its sides rounded, not cut,
-    to whole pixels (as MMDetection); "centred_letterbox", padded on all sides (as Ultralytics
-    rounds it); or "stretch". `order`: "bgr" or "rgb". `mean`, `std`: of the input's channels, in
-    0…255. `threshold`: detections of a lower score are left out. `overlap`: a box that overlaps a
-    better one of its class by more is left out (IoU); None: the network does that itself. `clip`:
-    boxes end at the edges of the image. `interpolation`: of `INTERPOLATIONS`.
+    `size`: (height, width) of its input; None: that of each image, if the network resizes. `fit`:
+    "letterbox", resized with its aspect kept and padded with `pad`, a grey or a value a channel, to
+    the right and below; "rounded_letterbox", the same with its sides rounded, not cut, to whole
+    pixels (as MMDetection); "centred_letterbox", padded on all sides (as Ultralytics rounds it); or
+    "stretch". `order`: "bgr" or "rgb". `mean`, `std`: of the input's channels, in 0…255.
+    `threshold`: the least score of a detection. `overlap`: IoU of non-maximum suppression per
+    class; None: the network does it itself. `clip`: whether boxes are clipped to the image.
+    `interpolation`: of `INTERPOLATIONS`.
     """
 
     size: tuple[int, int] | None
@@ -78,14 +78,14 @@ class DetectorRecipe:
             check_size(self.size, "the size of a detector's input")
 
     def record(self) -> dict[str, Any]:
-        """The recipe as plain values, for run.json; the usual interpolation is not named."""
+        """The recipe as plain values, for run.json; the default interpolation is left out."""
         values = asdict(self)
         if self.interpolation == "bilinear":
             del values["interpolation"]
         return values
 
     def prepare(self, image: Image) -> tuple[NDArray[np.float32], InputFrame]:
-        """(1, 3, h, w) float32 and how the image, (h, w, 3) uint8 RGB, lies in it."""
+        """(1, 3, h, w) float32, and the place of the image, (h, w, 3) uint8 RGB, in it."""
         height, width = image.shape[:2]
         tall, wide = size = self.size or (height, width)
         inner, offset, ratio = self._place(image.shape[:2], size)
@@ -106,7 +106,7 @@ class DetectorRecipe:
     def _place(
         self, image: tuple[int, ...], size: tuple[int, int]
     ) -> tuple[tuple[int, int], tuple[int, int], tuple[float, float]]:
-        """The size of the resized image, what lies above and left of it, and its scale, x and y."""
+        """The size of the resized image, its top and left padding, and its scale, x and y."""
         (height, width), (tall, wide) = image[:2], size
         if self.fit == "stretch":
             return size, (0, 0), (wide / width, tall / height)
@@ -124,7 +124,7 @@ class DetectorRecipe:
 
 
 Decode = Callable[[Sequence[NDArray[np.float32]], InputFrame], Detections]
-"""`(outputs, frame) -> Detections` in pixels of the image, before any is left out."""
+"""`(outputs, frame) -> Detections` in pixels of the image, before filtering."""
 
 
 @model_in_short
@@ -132,7 +132,8 @@ Decode = Callable[[Sequence[NDArray[np.float32]], InputFrame], Detections]
 class OnnxDetector:
     """A `Detector` over an ONNX session; safe from many threads, one image a forward pass.
 
-    `device`: the GPU it computes on, and `file`: what errors name, none of what it is.
+    `device`: the GPU it computes on, and `file`: its name in errors; neither is part of its
+    identity.
     """
 
     name: str
@@ -152,7 +153,7 @@ class OnnxDetector:
         return self._infer(map(self.settings.prepare, images))
 
     def with_threshold(self, threshold: float) -> "OnnxDetector":
-        """The same network that leaves out less: only detections of a lower score than this."""
+        """The same network with another score threshold."""
         return replace(
             self,
             settings=replace(self.settings, threshold=threshold),
@@ -161,7 +162,7 @@ class OnnxDetector:
         )
 
     def stages(self) -> Stages:
-        """The fitting of an image to the input, and the network with what follows it."""
+        """The preprocessing of an image, and the network with its postprocessing."""
         return Stages(self.settings.prepare, self._infer)
 
     def _infer(
@@ -196,7 +197,7 @@ class OnnxDetector:
 def suppress_overlaps(
     detections: Detections, threshold: float, overlap: float | None
 ) -> Detections:
-    """The detections of at least `threshold`, by falling score, after suppression a class.
+    """The detections of at least `threshold`, by falling score, after suppression per class.
 
     Greedy non-maximum suppression as OpenCV does it: a box goes if its IoU with a better one of
     its class is above `overlap`; None: no suppression.

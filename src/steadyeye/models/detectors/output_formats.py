@@ -1,7 +1,7 @@
-"""What an exported detector is: its decoder, and what goes before it, from names and shapes.
+"""Infers the decoder and the recipe of an exported detector from names and shapes.
 
-Where a file says more of itself (the metadata of Ultralytics, a config.json of transformers beside
-it), that is read too. Nothing is guessed where two families fit: the error then names both.
+Further information is read if present (the metadata of Ultralytics, a config.json of transformers
+next to the file). If two families fit, nothing is guessed: the error names both.
 """
 
 import json
@@ -26,9 +26,9 @@ from steadyeye.models.runtimes.network import Network, Output, axes_in_words, re
 
 
 def recognise(network: Network, path: str, classes: int | None = None) -> Format:
-    """The format of a network's outputs; `classes`: how many the user names.
+    """The format of a network's outputs; `classes`: the user's number of classes.
 
-    Raises `UsageError` where none fits, or several.
+    Raises `UsageError` if no format fits, or several.
     """
     outputs = network.described_outputs
     shapes = ", ".join(f"{o.name} ({axes_in_words(o.shape)})" for o in outputs)
@@ -43,7 +43,7 @@ def recognise(network: Network, path: str, classes: int | None = None) -> Format
         sides = axes_in_words(network.input_shape)
         raise UsageError(
             f"'{path}' takes images of any size ({sides}), so that its outputs, {shapes}, do not "
-            "tell its family; write onnx_detector(path=…, decoder='…', recipe={'size': (h, w)})"
+            "show its family; write onnx_detector(path=…, decoder='…', recipe={'size': (h, w)})"
         )
     if form is None:
         raise UsageError(
@@ -55,16 +55,17 @@ def recognise(network: Network, path: str, classes: int | None = None) -> Format
 
 
 def check_batch(network: Network, path: str) -> None:
-    """Raises `UsageError` for a file that is made for several images a pass."""
+    """Raises `UsageError` for a file with a fixed batch of several images."""
     batch = network.input_shape[0] if len(network.input_shape) == 4 else 1
     if batch not in (None, 1):
         raise UsageError(
-            f"'{path}' takes {batch} images a pass; export it with a batch of 1, or a free one"
+            f"'{path}' takes batches of {batch} images only; export it with a batch size of 1, "
+            "or a dynamic one"
         )
 
 
 def _of_ultralytics(network: Network, path: str) -> Format | None:
-    """The format that Ultralytics' own metadata tell, with the names of the classes."""
+    """The format in Ultralytics' own metadata, with the class names."""
     metadata, (first, *_) = network.metadata, network.described_outputs
     if "names" not in metadata or "task" not in metadata:
         return None
@@ -95,7 +96,7 @@ def _of_ultralytics(network: Network, path: str) -> Format | None:
 
 
 def _by_names(outputs: Sequence[Output], path: str, classes: int | None) -> Format | None:
-    """The format that the names of the outputs tell."""
+    """The format by the names of the outputs."""
     names = [output.name for output in outputs]
     place = {name: index for index, name in enumerate(names)}
     reason = f"outputs named {', '.join(names)}"
@@ -130,10 +131,10 @@ def _stride(name: str) -> int:
 def _of_transformers(
     path: str, reason: str, order: tuple[int, ...], width: int | None, classes: int | None
 ) -> Format:
-    """DETR takes a softmax over one class more than it has, all that came after it a sigmoid.
+    """The format of DETR models: a softmax over one class more, or in later models a sigmoid.
 
-    config.json beside the file says which, and preprocessor_config.json how images are prepared;
-    without them the number of classes does.
+    config.json next to the file shows which, and preprocessor_config.json the preprocessing;
+    without them the number of classes decides.
     """
     config = _read_json(Path(path).expanduser().with_name("config.json"))
     names = tuple(str(name) for _, name in sorted(_read_id2label(config.get("id2label"))))
@@ -161,7 +162,7 @@ def _of_transformers(
 
 
 def _processing(path: str) -> dict[str, Any]:
-    """Mean and std of a preprocessor_config.json beside the file; nothing where it has none."""
+    """Mean and std of a preprocessor_config.json next to the file; empty if it has none."""
     settings = _read_json(Path(path).expanduser().with_name("preprocessor_config.json"))
     if not settings:
         return {}
@@ -204,7 +205,7 @@ def _of_torchvision(outputs: Sequence[Output]) -> Format | None:
 
 
 def _by_shape(network: Network, path: str, classes: int | None) -> Format | None:
-    """The format that the shape of the one output tells."""
+    """The format by the shape of the only output."""
     outputs, side = network.described_outputs, network.input_shape[-2:]
     shape = outputs[0].shape
     reason = f"output {outputs[0].name} ({axes_in_words(shape)})"
@@ -256,14 +257,14 @@ def _nanodet_or_yolox(path: str, columns: int, classes: int | None) -> tuple[str
 
 
 def _rows_of_grey(network: Network, size: tuple[int, int]) -> NDArray[np.float32]:
-    """The (cells, columns) rows that a network gives for a grey image."""
+    """The (cells, columns) output rows of a network for a grey image."""
     outputs = network.outputs(np.full((1, 3, *size), 114, dtype=np.float32))
     return np.asarray(outputs[0][0])
 
 
 def _is_decoded(rows: NDArray[np.float32], width: int) -> bool:
-    """Whether a YOLOX gives pixels: the centres of a grey image's cells go up to its width.
+    """Whether a YOLOX outputs pixels: then the centres for a grey image go up to its width.
 
-    Offsets from a cell and logarithms of sides are a few strides at most.
+    Offsets from a cell and logarithms of sides are at most a few strides.
     """
     return bool(np.percentile(rows[:, 0], 90) > max(16, width / 4))

@@ -1,9 +1,9 @@
-"""Exports whose toolbox put the last steps into the network: their outputs are known by names.
+"""Exports whose toolbox includes the postprocessing: their outputs are recognised by names.
 
 YOLOv7, super-gradients (YOLO-NAS), TensorFlow's Object Detection API, mmdeploy, PaddleDetection.
-What the last two do to an image is in a file that they write beside the network. In .tflite files
-Ultralytics writes boxes as shares of the input, so that eight bits are enough for them; elsewhere
-its boxes are in pixels.
+The last two write their preprocessing to a file next to the network. In .tflite files Ultralytics
+writes boxes as shares of the input, for which eight bits are enough; elsewhere its boxes are in
+pixels.
 """
 
 import json
@@ -28,7 +28,7 @@ INTERPOLATION_NAMES = {number: name for name, number in INTERPOLATIONS.items()}
 def recognise_toolbox(network: Network, path: str) -> Format | None:
     """The format of an export of these toolboxes; None for others.
 
-    Raises `UsageError` where the file beside it, which says how images are prepared, is missing.
+    Raises `UsageError` if the file with its preprocessing is missing.
     """
     outputs = network.described_outputs
     return (
@@ -48,7 +48,7 @@ def is_classifier(network: Network) -> bool:
 
 
 def _gives_rows_of_boxes(network: Network) -> bool:
-    """Whether one output (n, columns) is n detections, where a classifier has n images."""
+    """Whether one output (n, columns) has n detections rather than n images of a classifier."""
     outputs = network.described_outputs
     if "scale_factor" in network.input_names or _flat(outputs) is not None:
         return True
@@ -132,7 +132,7 @@ def _of_mmdeploy(outputs: Sequence[Output], path: str) -> Format | None:
 
 
 def _mmdeploy_recipe(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The recipe of an image's transforms. Raises `KeyError` where one is missing."""
+    """The recipe of an image's transforms. Raises `KeyError` if one is missing."""
     kinds = [step["type"] for step in steps]
     # of several of a kind the first
     by_kind = {step["type"]: step for step in reversed(steps)}
@@ -165,7 +165,7 @@ def _of_paddle(network: Network, path: str) -> Format | None:
 
 
 def _paddle_recipe(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The recipe of an image's steps. Raises `KeyError` where one is missing or not known."""
+    """The recipe of an image's steps. Raises `KeyError` if one is missing or not known."""
     resize, normalise = steps["Resize"], steps.get("NormalizeImage", {})
     if resize.get("keep_ratio", True) or set(steps) - {"Resize", "NormalizeImage", "Permute"}:
         raise KeyError("keep_ratio")
@@ -191,11 +191,11 @@ PARTS: dict[str, tuple[str, str, str]] = {
     "TFLite_Detection_PostProcess": ("", ":2", ":1"),
     "StatefulPartitionedCall": (":3", ":1", ":2"),
 }
-"""How TensorFlow 1 and 2 name the outputs → what the names of boxes, scores and classes end in."""
+"""TensorFlow 1 and 2 → the suffixes of the output names of boxes, scores and classes."""
 
 
 def recognise_tflite(outputs: Sequence[Output]) -> Format | None:
-    """The format of a file whose last step is TensorFlow Lite's own; None for others."""
+    """The format of a file that ends in TensorFlow Lite's postprocessing; None for others."""
     place = {output.name: index for index, output in enumerate(outputs)}
     for start, ends in PARTS.items():
         names = [start + end for end in ends]
@@ -207,9 +207,9 @@ def recognise_tflite(outputs: Sequence[Output]) -> Format | None:
 
 
 def in_pixels(network: Network, path: str, decoder: str | None) -> Network:
-    """The network itself, or one that gives the boxes of Ultralytics' export in pixels.
+    """The network itself, or a wrapper that returns the boxes of Ultralytics' export in pixels.
 
-    Raises `UsageError` for one output of a family that the user does not name and no metadata tell.
+    Raises `UsageError` for a single output whose family neither the user nor metadata name.
     """
     metadata, shapes = network.metadata, [output.shape for output in network.described_outputs]
     if "names" not in metadata and decoder is None and [len(shape) for shape in shapes] == [3]:
@@ -228,7 +228,7 @@ def in_pixels(network: Network, path: str, decoder: str | None) -> Network:
 
 @dataclass(frozen=True)
 class InPixels(NetworkAround):
-    """Gives the boxes of its first output, (1, n, 4 + …), in pixels of the input.
+    """Returns the boxes of its first output, (1, n, 4 + …), in pixels of the input.
 
     `boxes_are_rows`: False for (1, 4 + …, n).
     """

@@ -24,17 +24,16 @@ from steadyeye.models.runtimes.torch_module import FAILURES, ThreadCopies, first
 from steadyeye.models.runtimes.weights import is_covered, weights_fingerprint
 
 THRESHOLD = 0.001
-"""Detections of a lower score are left out, as of `onnx_detector`; libraries stop far earlier."""
+"""The least score of a detection, as for `onnx_detector`; libraries have higher defaults."""
 
 
 @dataclass(frozen=True)
 class Asking:
-    """How a library's detector is asked.
+    """The functions of a library's detector.
 
-    `prepare`: what the module takes of an image, on the processor. `detections`: of that and the
-    image, the pass, where the module is, and the library's processing after it. `fix_candidates`:
-    the same network with its candidates fixed, to be differentiated. `trainable`: how it is
-    trained.
+    `prepare`: image → input of the module, on the CPU. `detections`: input and image → forward pass
+    on the module's device, and the library's postprocessing. `fix_candidates`: the same network
+    with fixed candidates, for gradients. `trainable`: its training functions.
     """
 
     prepare: Callable[[Image], Any]
@@ -48,8 +47,8 @@ class Asking:
 class TorchDetector:
     """A `Detector` over a torch module in fp32, one image a forward pass.
 
-    `copies`: where it detects; `on_processor`: the same on the processor, to be looked into;
-    `device`: the GPUs it computes on, none of what it is.
+    `copies`: the copies that detect; `on_processor`: the module on the CPU, for explanations;
+    `device`: the GPUs it computes on, not part of its identity.
     """
 
     name: str
@@ -68,11 +67,11 @@ class TorchDetector:
         return self._infer(map(self._prepare, images))
 
     def stages(self) -> Stages:
-        """What the library does to an image before the network, and the network with the rest."""
+        """The library's preprocessing, and the network with its postprocessing."""
         return Stages(self._prepare, self._infer)
 
     def fix_candidates(self, image: Image) -> FixedCandidates:
-        """The image in the eyes of the network, for integrated gradients."""
+        """The candidates of an image, for integrated gradients."""
         module, _ = self.on_processor.mine()
         with one_thread(), torch.no_grad():
             return self.asking.fix_candidates(module, image)
@@ -83,7 +82,7 @@ class TorchDetector:
 
     @contextmanager
     def _explain(self, image: Image) -> Iterator[None]:
-        """A block of the library's code: what its settings do not fit raises whatever comes up."""
+        """A block of the library's code, whose errors for misfit settings become `UsageError`."""
         try:
             yield
         except torch.OutOfMemoryError:
@@ -117,7 +116,7 @@ def torch_detector(
     processing: Mapping[str, Any],
     runtime: str = "torch",
 ) -> TorchDetector:
-    """The detector over a module in eval mode; `processing`: how it is asked, for the record.
+    """The detector over a module in eval mode; `processing`: its processing, for the record.
 
     `runtime`: "cuda" on the GPUs of this machine, anything else in torch on its processor.
     """
@@ -137,8 +136,8 @@ def torch_detector(
     )
 
 
-def told_apart(names: Sequence[str]) -> tuple[str, ...]:
-    """The names in their order; those that come twice are followed by their place.
+def make_unique(names: Sequence[str]) -> tuple[str, ...]:
+    """The names in their order; repeated names get their index as a suffix.
 
     COCO's numbers have gaps, for which both DETR's and torchvision's lists hold "N/A".
     """

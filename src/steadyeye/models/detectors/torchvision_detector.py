@@ -1,4 +1,4 @@
-"""Detectors of torchvision, to detect and to train: what surrounds a network lies within it."""
+"""Detectors of torchvision, to detect and to train: their processing is part of the network."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ MORE = {"maskrcnn": "masks", "keypointrcnn": "keypoints"}
 
 
 def trainable(name: str, module: Any, threshold: float) -> Trainable:
-    """How the detector `name` is trained; what it finds with a score below `threshold` is left out.
+    """The training functions of the detector `name`; `threshold`: the least score of detections.
 
     The loss is the sum of those of the model, as torchvision's own reference training takes it: of
     Faster R-CNN the classes and boxes of proposals and of objects (Ren et al., "Faster R-CNN",
@@ -71,12 +71,12 @@ def _trainable(name: str, chosen: Settings, threshold: float) -> Trainable:
 
 
 def with_threshold(module: Any, threshold: float) -> None:
-    """Lowers the score below which the network itself leaves out what it finds."""
+    """Lowers the score threshold inside the network."""
     getattr(module, "roi_heads", module).score_thresh = threshold
 
 
 def drop_background(outputs: Any) -> DetectionTensors:
-    """What a network found in one image, over the classes without the background."""
+    """A network's detections in one image, over the classes without the background."""
     # RetinaNet and FCOS score the background too, which is no detection
     is_object = outputs["labels"] > 0
     return (
@@ -108,9 +108,9 @@ def _images(module: nn.Module, batch: Sequence[Prepared]) -> list[Tensor]:
 
 @contextmanager
 def _teaching(module: nn.Module) -> Iterator[None]:
-    """The parts that give losses in training do so in the block; the layers stay as they are.
+    """A block in which the network returns losses, with its layers in their mode.
 
-    Which proposals are looked at is drawn; from the same seed each time, for losses to be compared.
+    The sampled proposals are seeded, so that losses are comparable.
     """
     parts = [module, *(getattr(module, name, module) for name in ("rpn", "roi_heads"))]
     with torch.random.fork_rng(devices=[]):
@@ -140,9 +140,8 @@ def torchvision_detector(
 
     Its labels count from 1, 0 being the background. The model resizes, normalises, suppresses and
     gives boxes in pixels of the image itself; what it does so is recorded. Its own threshold, 0.01
-    to 0.2, is lowered to 0.001 in the module given. `runtime`: as of `torch_detector`; `network`:
-    what torchvision calls it, where that is not its name; `origin`: where the weights are from, for
-    the record.
+    to 0.2, is lowered to 0.001 in the module given. `runtime`: as for `torch_detector`; `network`:
+    torchvision's name, if it differs; `origin`: the origin of the weights, for the record.
     """
     with_threshold(module, THRESHOLD)
     training = trainable(network or name, module, THRESHOLD)
@@ -157,7 +156,7 @@ def _ask(network: nn.Module, pixels: Tensor, image: Image) -> DetectionTensors:
 
 
 def _processing(module: Any) -> Mapping[str, Any]:
-    """What the model does before and after the network, for the record."""
+    """The pre- and postprocessing of the model, for the record."""
     ending = getattr(module, "roi_heads", module)
     before = {key: getattr(module.transform, key) for key in TRANSFORM}
     after = {key: getattr(ending, key) for key in ENDING if hasattr(ending, key)}
@@ -168,13 +167,13 @@ detection = library("torchvision").models.detection
 
 
 def pixels(image: Image) -> Tensor:
-    """(3, h, w) float32 in 0…1, as torchvision's detectors take it."""
+    """(3, h, w) float32 in 0…1, the input of torchvision's detectors."""
     values = torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1)
     return values.to(torch.float32) / 255
 
 
 def fix_candidates(network: Any, image: Image) -> FixedCandidates:
-    """The candidates of an image: of Faster R-CNN and its kin the proposals, of others the anchors.
+    """The candidates of an image: proposals of Faster R-CNN and its variants, anchors of others.
 
     The scores leave out the background, as the labels do.
     """

@@ -17,16 +17,15 @@ RESNET_101 = "fasterrcnn_resnet101_fpn"
 """Built from torchvision's parts as its own Faster R-CNN over ResNet-50 is."""
 
 LIKE = "fasterrcnn_resnet50_fpn"
-"""Whose classes and settings `RESNET_101` takes."""
+"""The network whose classes and settings `RESNET_101` uses."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a network is built with beside its name.
+    """The settings of a network besides its name.
 
-    `size`: the shorter side an image is resized to and the longest that the other may have, in
-    pixels; None: the network's own. `frozen`: where batch normalisation stays as it was learned,
-    what is added to the variance; None: it learns.
+    `size`: the shorter side of a resized image and the most of the longer side, in pixels; None:
+    the network's own. `frozen`: epsilon of frozen batch normalisation; None: it is trained.
     """
 
     size: tuple[int, int] | None = None
@@ -47,7 +46,7 @@ def settings(network: Any) -> Settings:
 
 
 def settings_of(record: Mapping[str, Any]) -> Settings:
-    """The settings that `Settings.record` made plain values of."""
+    """The settings from the plain values of `Settings.record`."""
     size = record["size"]
     return Settings((int(size[0]), int(size[1])) if size else None, record["frozen"])
 
@@ -63,7 +62,7 @@ def entries(name: str) -> Any:
 
 
 def categories(name: str, entry: Any) -> list[str]:
-    """What a detector answers in, the background first."""
+    """The output classes of a detector, the background first."""
     if name == RESNET_101:
         entry = models.get_model_weights(LIKE).DEFAULT
     labels: list[str] = entry.meta["categories"]
@@ -98,7 +97,7 @@ def trained_backbone(entry: Any, classes: int, chosen: Settings) -> nn.Module:
 
 
 def options(name: str, chosen: Settings) -> dict[str, Any]:
-    """The arguments of torchvision's builder that settings come to."""
+    """The arguments of torchvision's builder for settings."""
     if chosen.size is None:
         return {}
     if name.startswith("ssd"):
@@ -115,7 +114,7 @@ def _resnet101(backbone: Any, classes: int, learning: int, arguments: Any) -> nn
 
 
 def _freeze(module: nn.Module, eps: float) -> None:
-    """Batch normalisation made the kind that does not learn, as torchvision builds its trained."""
+    """Replaces batch normalisation by frozen layers, as in torchvision's trained networks."""
     for name, layer in list(module.named_modules()):
         if isinstance(layer, nn.BatchNorm2d):
             module.set_submodule(name, ops.misc.FrozenBatchNorm2d(layer.num_features, eps))

@@ -1,4 +1,4 @@
-"""How a library's detector is trained: what `Asking` is to asking, and a head for other classes."""
+"""The training functions of a library's detector, and a new head for other classes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from steadyeye.core.types import Classes, Image
 from steadyeye.models.runtimes import uninitialised
 
 Prepared: TypeAlias = dict[str, dict[str, Tensor]]
-"""`input`: what the network takes of one image; `target`: what its loss takes; CPU tensors."""
+"""`input`: the network's input for one image; `target`: the target of its loss; CPU tensors."""
 
 DetectionTensors: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """Boxes (n, 4) x0 y0 x1 y1 in pixels of the image, labels (n,) over the classes, scores (n,)."""
@@ -22,16 +22,15 @@ DetectionTensors: TypeAlias = tuple[Tensor, Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Trainable:
-    """A library's detector as something to be trained, as functions of its network.
+    """The functions that train a library's detector.
 
-    `make(classes)`: a network of the same architecture and settings in fp32, its weights as the
-    library draws them. `prepare(image, truth)`: the image and its true boxes as the network takes
-    them. `loss(network, batch)`: the library's own, of a network in training mode.
-    `evaluate(network, batch)`: of one in eval mode the loss, None where it has none, and the
-    detections in each image.
-    The batch goes to where the network is. `record`: what `models.finetuned.tuned_detector` makes
-    such a detector again from, beside the classes and the weights. `anew`: how one is trained whose
-    weights are all drawn anew, where that differs.
+    `make(classes)`: a network of the same architecture and settings in fp32, with the library's
+    random weights. `prepare(image, truth)`: the image and its true boxes as inputs of the network.
+    `loss(network, batch)`: the library's own loss in training mode. `evaluate(network, batch)`: the
+    loss in eval mode, None if it has none, and the detections in each image. The batch is moved to
+    the network's device. `record`: the values from which `models.finetuned.tuned_detector` builds
+    the detector again, besides the classes and the weights. `anew`: the functions for training from
+    random weights, if they differ.
     """
 
     make: Callable[[Classes], nn.Module]
@@ -45,10 +44,10 @@ class Trainable:
 
 
 def learnable(truth: Boxes, size: tuple[int, int] | None = None) -> Boxes:
-    """The boxes that a loss is made of, cut at the border of the image.
+    """The boxes for the loss, clipped to the image.
 
-    Without crowds, objects outside the classes, and boxes of which no area is left. `size`: height
-    and width; None: not cut.
+    Without crowds, objects outside the classes, and boxes without area after clipping. `size`:
+    height and width; None: not clipped.
     """
     corners = truth.boxes
     if size is not None:
@@ -61,11 +60,11 @@ def learnable(truth: Boxes, size: tuple[int, int] | None = None) -> Boxes:
 def with_classes(
     make: Callable[[Classes], nn.Module], trained: nn.Module, classes: Classes, seed: int
 ) -> nn.Module:
-    """A network for other classes with the weights of a trained one, but for its head.
+    """A network for other classes with the weights of a trained one, except for its head.
 
-    The head is every weight whose shape depends on how many classes there are; it is as the library
-    draws it, seeded. What was frozen in the trained network is frozen here. Raises `UsageError`
-    where the two networks are not of one architecture.
+    The head is every weight whose shape depends on the number of classes; its weights are the
+    library's random ones, seeded. Frozen parts of the trained network stay frozen. Raises
+    `UsageError` if the two networks differ in architecture.
     """
     fresh = build_random(make, classes, seed)
     with torch.device("meta"):
@@ -86,9 +85,9 @@ def with_classes(
 
 
 def frozen(network: nn.Module) -> tuple[list[str], list[str]]:
-    """The weights of a network that do not learn, and its layers of frozen batch normalisation.
+    """The frozen weights of a network, and its layers of frozen batch normalisation.
 
-    These have no weights, and each library has its own.
+    These layers have no weights, and each library has its own.
     """
     weights = [name for name, part in network.named_parameters() if not part.requires_grad]
     layers = [
@@ -104,7 +103,7 @@ def build_random(make: Callable[[Classes], nn.Module], classes: Classes, seed: i
 
 
 def device(network: nn.Module) -> torch.device:
-    """Where a network is."""
+    """The device of a network."""
     return next(network.parameters()).device
 
 

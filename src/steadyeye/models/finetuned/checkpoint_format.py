@@ -27,8 +27,8 @@ VERSION = 1
 FILE, WEIGHTS = "model.json", "weights.pt"
 UNPROTECTED = "record"
 BARE = (
-    f"{FILE} was written by an earlier version and bears no checksum, so changes in it cannot "
-    "be detected"
+    f"{FILE} was written by an earlier version and has no checksum, so changes in it cannot be "
+    "detected"
 )
 
 CURE = "copy the folder again, or run finetune again"
@@ -37,7 +37,7 @@ Entry = TypeVar("Entry")
 
 
 class Head(msgspec.Struct):
-    """What model.json says of every kind."""
+    """The entries of model.json for every kind."""
 
     version: Annotated[int, Meta(ge=1, le=2**31)]
     kind: str
@@ -51,7 +51,7 @@ class Names(msgspec.Struct):
 
 
 class Trained(msgspec.Struct):
-    """What model.json says of a model of any kind that is built again."""
+    """The entries of model.json for building a model of any kind again."""
 
     classes: Names
     build: str
@@ -59,13 +59,13 @@ class Trained(msgspec.Struct):
 
 
 class HeadOfClassifier(msgspec.Struct):
-    """Whether the head is that of the model trained further."""
+    """Whether the head is that of the base model."""
 
     is_kept: bool = msgspec.field(name="kept")
 
 
 class TrainedClassifier(Trained):
-    """What model.json says of a classifier."""
+    """The entries of model.json for a classifier."""
 
     several: bool
     bare: bool
@@ -74,13 +74,13 @@ class TrainedClassifier(Trained):
 
 
 class NetworkOfDetector(msgspec.Struct):
-    """What a detector is built from; the rest is its library's."""
+    """The network of a detector; other entries are those of its library."""
 
     library: Literal["torchvision", "transformers"]
 
 
 class TrainedDetector(Trained):
-    """What model.json says of a detector."""
+    """The entries of model.json for a detector."""
 
     detector: NetworkOfDetector
 
@@ -95,10 +95,10 @@ READERS = {
 }
 """Kind → the function that builds it: `(folder, record, weights, execution)` → the model.
 
-What is common to the kinds in model.json: `version`, `kind`, `base` (spec, name and fingerprint of
-the model trained further), `build` (the spec its architecture is built from), `classes` (names and
-wnids), `trained on` (name, fingerprint, n and videos of the examples), `augmentation` (what was
-done to their images, how often; None: nothing) and `sha256` of the weights.
+Common entries of model.json: `version`, `kind`, `base` (spec, name and fingerprint of the base
+model), `build` (the spec its architecture is built from), `classes` (names and wnids), `trained on`
+(name, fingerprint, n and videos of the examples), `augmentation` (operators on their images and
+their frequency; None: nothing) and `sha256` of the weights.
 """
 
 
@@ -114,8 +114,8 @@ def write(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor]
 def read(folder: Path, execution: Execution) -> Model | Detector:
     """The trained model in a folder, named as the folder is.
 
-    Raises `UsageError` for a folder that holds none, whose files are not what was written, or
-    are not of one model. One of an earlier version says so in its recipe.
+    Raises `UsageError` for a folder without one, or whose files were changed or are of different
+    models. The recipe of a model of an earlier version says so.
     """
     record = content(folder)
     module, _, name = READERS[record["kind"]].partition(":")
@@ -138,9 +138,9 @@ def read(folder: Path, execution: Execution) -> Model | Detector:
 
 
 def list_code(folder: Path) -> tuple[str, ...]:
-    """The code that a trained model asks to run when it is read, which has to be allowed then.
+    """The code that a trained model runs when it is read, which the user must allow.
 
-    It is read for that. Raises `UsageError` as `read` does.
+    The model is read for this. Raises `UsageError` as `read` does.
     """
     with record_requests() as names:
         read(folder, Execution("torch"))
@@ -148,13 +148,15 @@ def list_code(folder: Path) -> tuple[str, ...]:
 
 
 def content(folder: Path) -> Mapping[str, Any]:
-    """What model.json says. Raises `UsageError` where there is none that can be read."""
+    """The content of model.json. Raises `UsageError` if it cannot be read."""
     path = folder / FILE
     if not path.is_file():
         raise UsageError(f"the folder '{folder}' has no {FILE}; give one that finetune wrote")
     checked = read_checked(path)
     if checked is None:
-        raise UsageError(f"'{path}' is not what was written; copy it again or run finetune again")
+        raise UsageError(
+            f"'{path}' was changed after finetune wrote it; copy it again or run finetune again"
+        )
     record = checked.content if checked.protected else {**checked.content, UNPROTECTED: BARE}
     head = _check(record, Head, path)
     if head.version > VERSION or head.kind not in RECORDS:
@@ -167,7 +169,7 @@ def content(folder: Path) -> Mapping[str, Any]:
 
 
 def _check(record: Mapping[str, Any], kind: type[Entry], path: Path) -> Entry:
-    """A record with the entries that a kind of it has to have. Raises `UsageError`."""
+    """A record with the required entries of its kind. Raises `UsageError`."""
     try:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
@@ -175,16 +177,16 @@ def _check(record: Mapping[str, Any], kind: type[Entry], path: Path) -> Entry:
 
 
 def base_record(model: Any, spec: str) -> dict[str, Any]:
-    """What model.json says of the model that is trained further: `base` and `build`.
+    """The entries of model.json on the base model: `base` and `build`.
 
-    One that was itself trained further is built again from what it was built from.
+    A base model that was itself fine-tuned is built from its own `build`.
     """
     base = {"spec": spec, "name": model.name, "fingerprint": model.fingerprint}
     return {"base": base, "build": model.recipe.get("build", spec)}
 
 
 def classes_of(record: Mapping[str, Any]) -> Classes:
-    """The classes that the model answers in."""
+    """The output classes of the model."""
     names = record["classes"]
     wnids = names.get("wnids")
     return Classes(tuple(names["names"]), tuple(wnids) if wnids else None)
@@ -199,6 +201,6 @@ def classes_record(classes: Classes) -> dict[str, Any]:
 
 
 def origin(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What the recipe of the trained model says of where it is from."""
+    """The origin of the trained model, for its recipe."""
     keys = ("base", "build", "trained on", "augmentation", "loss", "from scratch", UNPROTECTED)
     return {key: record[key] for key in keys if key in record}

@@ -1,4 +1,4 @@
-"""The last layer of a torch classifier: found where the scores come from, and replaced."""
+"""Finds and replaces the last layer of a torch classifier."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ Layer = nn.Linear | nn.Conv2d
 
 @dataclass(frozen=True)
 class Heads:
-    """The layers that give the scores of a module, by their dotted names, and how many they give.
+    """The layers that output the scores of a module, by their dotted names, and their width.
 
-    One, but for networks with a second head, as DeiT's that are distilled.
+    One layer, except for networks with a second head, such as distilled DeiT.
     """
 
     layers: tuple[str, ...]
@@ -34,8 +34,8 @@ def heads(module: nn.Module, size: Sequence[int]) -> Heads:
     """The heads of an eval-mode classifier that takes (n, 3, *size) float32.
 
     The last fully connected layer or 1 × 1 convolution, in the order in which an image goes through
-    them, and those of as many outputs that run beside it. Raises `UsageError` for compiled code,
-    and where no layer gives the scores.
+    them, and parallel layers with as many outputs. Raises `UsageError` for compiled code, and if no
+    layer outputs the scores.
     """
     if isinstance(module, jit.ScriptModule | fx.GraphModule):
         raise UsageError(
@@ -66,9 +66,9 @@ def heads(module: nn.Module, size: Sequence[int]) -> Heads:
 def with_head(module: nn.Module, size: Sequence[int], classes: int, seed: int = 0) -> nn.Module:
     """A copy of a classifier whose head gives `classes` scores, its new weights seeded.
 
-    They are uniform within ±1/√inputs, as torch draws them, from (seed, the layer's name), the
-    same on any machine. timm's own `reset_classifier` is asked first, since it knows its networks.
-    Raises `UsageError` where there is no head, and where the copy does not give as many scores.
+    They are uniform within ±1/√inputs, as torch draws them, from (seed, the layer's name), the same
+    on any machine. timm's own `reset_classifier` is tried first, because it knows its networks.
+    Raises `UsageError` if there is no head, or if the copy does not output as many scores.
     """
     found_heads = heads(module, size)
     copied = copy.deepcopy(module)
@@ -91,7 +91,7 @@ def with_head(module: nn.Module, size: Sequence[int], classes: int, seed: int = 
 
 
 def seed_heads(module: nn.Module, module_heads: Heads, seed: int) -> nn.Module:
-    """The module itself, its heads' weights drawn anew."""
+    """The module itself, with new random weights of its heads."""
     for name in module_heads.layers:
         layer = module.get_submodule(name)
         assert isinstance(layer, Layer)
@@ -105,7 +105,7 @@ def seed_heads(module: nn.Module, module_heads: Heads, seed: int) -> nn.Module:
 
 
 def outputs(layer: nn.Module) -> int:
-    """How many numbers a fully connected layer or convolution gives."""
+    """The number of outputs of a fully connected layer or convolution."""
     assert isinstance(layer, Layer)
     return layer.out_features if isinstance(layer, nn.Linear) else layer.out_channels
 
@@ -121,7 +121,7 @@ def _is_layer(module: nn.Module) -> bool:
 
 
 def _last(order: Sequence[str], layers: Mapping[str, nn.Module], width: int) -> tuple[str, ...]:
-    """The last layer, with those just before it that give as many scores from as many inputs."""
+    """The last layer, with the ones just before it of equal numbers of inputs and outputs."""
     final = layers[order[-1]]
     assert isinstance(final, Layer)
     taken = [order[-1]]
@@ -146,7 +146,7 @@ def _another(layer: nn.Module, classes: int) -> nn.Module:
 
 
 def _width(module: nn.Module, size: Sequence[int]) -> int:
-    """How many scores the module gives for an image."""
+    """The number of scores of the module for an image."""
     with one_thread(), torch.no_grad():
         try:
             scores = module(torch.zeros(1, 3, *size))

@@ -23,13 +23,13 @@ from steadyeye.models.runtimes.uninitialised import bare, without
 from steadyeye.models.runtimes.weights import fill_from
 
 SLACK = 1e-4
-"""By how much a score of the network that was built again may differ; other sums differ by less."""
+"""The largest difference of scores after building a network again; rounding causes less."""
 
 
 def read_classifier(
     folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor], execution: Execution
 ) -> Classifier:
-    """The classifier that a record and its weights make."""
+    """The classifier of a record and its weights."""
     module = network(folder, record, weights)
     if record["several"]:
         module = Independent(module).eval()
@@ -39,7 +39,7 @@ def read_classifier(
 
 
 def network(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:
-    """The trained network, in eval mode; one label or several, it gives what it was trained to."""
+    """The trained network in eval mode, for one label or several as in its training."""
     size = recipe_of(record["recipe"]).preprocessing.size
     width = len(record["classes"]["names"])
     module = logits(_architecture(folder, record["build"], record["bare"]))
@@ -51,12 +51,12 @@ def network(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tenso
 def buildable(record: Mapping[str, Any], module: nn.Module) -> dict[str, Any]:
     """The record with `bare`: whether the network can be built without the weights of its base.
 
-    It is built again from the record at once and compared on test patterns, so that no training
-    ends in a folder that cannot be read: some libraries build another network around their
-    weights, as torchvision does for GoogLeNet. `module`: in eval mode, about to be trained. Raises
-    `UsageError` where it cannot be built at all.
+    It is built from the record before the training and compared on test patterns, so that no
+    training ends in an unreadable folder: some libraries build another network around their
+    weights, as torchvision does for GoogLeNet. `module`: in eval mode, before the training. Raises
+    `UsageError` if it cannot be built at all.
     """
-    reason = "it is another network each time"
+    reason = "every build gives another network"
     inputs = probes(recipe_of(record["recipe"]).preprocessing)
     for plain in (True, False) if without(record["build"]) else (True,):
         extended = {**record, "bare": plain}
@@ -73,16 +73,16 @@ def buildable(record: Mapping[str, Any], module: nn.Module) -> dict[str, Any]:
 
 
 def recipe_of(record: Mapping[str, Any]) -> Recipe:
-    """The recipe that `Recipe.record` made plain values of. Raises an error for other values."""
+    """The recipe from the plain values of `Recipe.record`. Raises an error for other values."""
     plain = json.loads(json.dumps(record))
     recipe = msgspec.convert(plain, Recipe)
     if json.loads(json.dumps(recipe.record())) != plain:
-        raise UsageError("its recipe has other entries than those of a recipe")
+        raise UsageError("its recipe has entries that no recipe has")
     return recipe
 
 
 def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:
-    """The network that a model was built from; files that its spec names have to be there still."""
+    """The network that a model was built from; files in its spec must still exist."""
     try:
         with distrust(folder / checkpoint_format.FILE):
             model = bare(spec, weights=not plain)
@@ -90,5 +90,5 @@ def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:
         raise UsageError(f"'{folder}' is built from {spec}: {error}") from error
     gradient = model.gradient if isinstance(model, Differentiable) else None
     if not isinstance(gradient, TorchGradient):
-        raise UsageError(f"'{folder}' is built from {spec}, which is no torch model any more")
+        raise UsageError(f"'{folder}' is built from {spec}, which is no longer a torch model")
     return gradient.module

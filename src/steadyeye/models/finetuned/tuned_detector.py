@@ -22,10 +22,10 @@ from steadyeye.models.runtimes.weights import fill_from
 def read_detector(
     folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor], execution: Execution
 ) -> TorchDetector:
-    """The detector that a record and its weights make, in fp32; nothing is downloaded.
+    """The detector of a record and its weights, in fp32; nothing is downloaded.
 
-    It runs in torch: on GPUs where `execution` says so, on the processor otherwise. Raises
-    `UsageError` where the library lacks what the record names, and for another precision.
+    It runs in torch: on GPUs if `execution` says so, otherwise on the CPU. Raises `UsageError` if
+    the library lacks the network of the record, and for another precision.
     """
     runtime = execution.detecting()
     classes, name = checkpoint_format.classes_of(record), folder.resolve().name
@@ -47,7 +47,10 @@ def _of_torchvision(
     folder, weights, origin = trained
     network = settings["network"]
     if network not in networks.names():
-        raise UsageError(f"this torchvision has no '{network}', which '{folder}' is; update it")
+        raise UsageError(
+            f"this torchvision has no network '{network}', which '{folder}' needs; update "
+            "torchvision"
+        )
     untrained = networks.network(network, len(classes), networks.settings_of(settings["settings"]))
     module = fill_from(untrained, weights, folder / checkpoint_format.WEIGHTS).eval()
     name = folder.resolve().name

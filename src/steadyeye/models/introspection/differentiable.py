@@ -1,6 +1,6 @@
-"""A detector seen from within: the scores of all its candidates as a function of its input.
+"""The scores of all candidates of a detector as a differentiable function of its input.
 
-What `AtInput.gradient` is to classifiers. A detector that can be differentiated has a method
+For classifiers this is `AtInput.gradient`. A differentiable detector has a method
 `fix_candidates(image) -> FixedCandidates`; a function given to `callable_detector` may carry one as
 an attribute.
 """
@@ -16,19 +16,19 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
 
 SLACK = 1e-3
-"""By how much the score of a candidate may differ from what the detector said."""
+"""The largest difference between the score of a candidate and that of the detection."""
 
 
 @dataclass(frozen=True, eq=False)
 class FixedCandidates:
-    """One image in the eyes of a detection network, whose candidates are fixed.
+    """One image in a detection network with fixed candidates.
 
-    A candidate is what one detection is made of: a query, an anchor, a cell, a proposal; those of
-    this image stay the same whatever input they are asked about. `image`: (h, w, 3) uint8.
-    `prepare`: image → (1, c, h', w') float32, the input of the network. `scale`: x and y, input =
-    image × scale; padding lies to the right and below. `boxes`: (n, 1, 4) or, where each class has
-    a box of its own, (n, classes, 4), x0 y0 x1 y1 in pixels of the image. `scores`: (b, c, h', w')
-    → (b, n, classes), differentiable, over the detector's own classes.
+    A candidate is the source of one detection: a query, an anchor, a cell, a proposal; the
+    candidates of this image stay the same for any input. `image`: (h, w, 3) uint8. `prepare`: image
+    → (1, c, h', w') float32, the input of the network. `scale`: x and y, input = image × scale;
+    padding is to the right and below. `boxes`: (n, 1, 4) or, where each class has a box of its own,
+    (n, classes, 4), x0 y0 x1 y1 in pixels of the image. `scores`: (b, c, h', w') → (b, n, classes),
+    differentiable, over the detector's own classes.
     """
 
     image: Image
@@ -45,9 +45,9 @@ def choose_candidate(
     label: int,
     score: float,
 ) -> int:
-    """The candidate that a detection is made of: the right score, then the nearest box.
+    """The candidate of a detection: the one with its score, then with the nearest box.
 
-    `scores`: (n, classes) of the image itself. Raises `UsageError` where none has its score.
+    `scores`: (n, classes) of the image itself. Raises `UsageError` if none has its score.
     """
     near = np.flatnonzero(np.abs(scores[:, label] - score) <= SLACK)
     if not len(near):

@@ -1,4 +1,4 @@
-"""What a classifier knows of an image before it decides: the features of an inner layer."""
+"""Image embeddings: the features of an inner layer of a classifier."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -24,9 +24,9 @@ LAST = ("Gemm", "MatMul", "Conv")
 class Embedder:
     """A `Model` whose scores are features: (n, d) float32, one row an image, in order.
 
-    `classes`: its dimensions by number. `recipe`: that of the classifier, with the `layer` that is
-    read. Images are resized to the input as a whole, without the centre crop, which would cut the
-    edges off what was cut out already.
+    `classes`: its dimensions by number. `recipe`: that of the classifier, with the name of `layer`.
+    Images are resized to the input as a whole, without the centre crop, which would remove the
+    edges of crops.
     """
 
     name: str
@@ -41,18 +41,20 @@ class Embedder:
 
 
 def embedder(model: Model, layer: str = "") -> Embedder:
-    """The features that a model gives: those its last layer reads, unless `layer` names others.
+    """The features of a model: the input of its last layer, or those of `layer`.
 
-    A classifier on ONNX Runtime or in torch is opened before its last fully connected layer (or
-    convolution), or at `layer`: a tensor of the ONNX graph, a module of torch. Axes of place are
-    averaged over. Of any other callable, what it returns are the features. Raises `UsageError` for
-    detectors and for layers that are not there.
+    A classifier on ONNX Runtime or in torch is cut before its last fully connected layer (or
+    convolution), or at `layer`: a tensor of the ONNX graph, a module of torch. Spatial axes are
+    averaged. The features of any other callable are its output. Raises `UsageError` for detectors
+    and for missing layers.
     """
     if detects(model):
         raise UsageError(f"{model.name} is a detector; embed with a classifier or a callable")
     if not isinstance(model, Classifier):
         if layer:
-            raise UsageError(f"{model.name} is a function, whose layers cannot be seen; drop layer")
+            raise UsageError(
+                f"{model.name} is a function, whose layers cannot be read; leave out layer=…"
+            )
         return _embedder(model, model, "what it returns")
     forward, name = _cut_at_layer(model, layer)
     recipe = model.settings
@@ -87,7 +89,7 @@ def _embedder(model: Model, network: Model, layer: str) -> Embedder:
 
 @dataclass(frozen=True)
 class _Flat:
-    """A `Forward` whose output is one row an image: axes of place, and tokens, averaged over."""
+    """A `Forward` with one output row per image: spatial axes and tokens are averaged."""
 
     forward: Any
 
@@ -108,11 +110,11 @@ class _Flat:
 
 
 def cut_graph(session: OnnxSession, layer: str = "") -> tuple[OnnxSession, str]:
-    """A session that gives an inner tensor, and the name of that tensor.
+    """A session that outputs an inner tensor, and the name of that tensor.
 
-    `layer`: its name; by default what the last fully connected layer or convolution of the graph
-    reads. What comes after it is not computed. Raises `UsageError` for a graph without such a
-    layer and a tensor that is not in it.
+    `layer`: its name; by default the input of the last fully connected layer or convolution of the
+    graph. Later nodes are not computed. Raises `UsageError` for a graph without such a layer or
+    tensor.
     """
     model = _load_graph(session)
     weights = {tensor.name for tensor in model.graph.initializer}

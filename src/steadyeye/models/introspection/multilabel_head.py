@@ -1,10 +1,10 @@
-"""Classifiers whose classes do not compete: each has a probability of its own."""
+"""Multi-label classifiers: each class has its own probability."""
 
 from torch import Tensor, nn
 
 
 class Independent(nn.Module):
-    """A network of logits with a logistic function a class; the probabilities need not sum to 1."""
+    """A network of logits with a logistic function per class; probabilities need not sum to 1."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -17,5 +17,5 @@ class Independent(nn.Module):
 
 
 def logits(module: nn.Module) -> nn.Module:
-    """The network within, where there is one; the module itself otherwise."""
+    """The inner network, if there is one; otherwise the module itself."""
     return module.network if isinstance(module, Independent) else module

@@ -1,4 +1,4 @@
-"""Inner layers of torch modules that stay in torch, let out as their output."""
+"""Inner layers of torch modules as their output."""
 
 from typing import Any
 
@@ -9,14 +9,16 @@ from steadyeye.models.runtimes.torch_module import TorchModule
 
 
 def cut_at_layer(forward: Any, layer: str = "") -> tuple[TorchModule, str]:
-    """The module giving what a layer of it gives, and the name of that layer.
+    """The module with the output of one of its layers, and the name of that layer.
 
-    `layer`: a module by its dotted name; by default what the last linear layer or convolution,
-    in the order in which they are declared, reads. Raises `UsageError` for code that cannot be
-    opened and names that are not there.
+    `layer`: a module by its dotted name; by default the input of the last linear layer or
+    convolution, in the order of declaration. Raises `UsageError` for compiled code and unknown
+    names.
     """
     if not isinstance(forward, TorchModule):
-        raise UsageError(f"a {type(forward).__name__} cannot be opened; embed with an ONNX file")
+        raise UsageError(
+            f"a {type(forward).__name__} has no layers that can be read; embed with an ONNX file"
+        )
     module = forward.module
     if isinstance(module, jit.ScriptModule | fx.GraphModule):
         raise UsageError(f"{type(module).__name__} is compiled; export it to ONNX and embed that")
@@ -32,7 +34,7 @@ def cut_at_layer(forward: Any, layer: str = "") -> tuple[TorchModule, str]:
 
 
 class _Inner(nn.Module):
-    """A module that gives what one of its layers reads, or gives."""
+    """A module that returns the input or the output of one of its layers."""
 
     def __init__(self, module: nn.Module, layer: str, reads: bool) -> None:
         super().__init__()

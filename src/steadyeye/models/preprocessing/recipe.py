@@ -17,13 +17,14 @@ OFFSETS: dict[str, Callable[[float], int]] = {"even": round, "down": math.floor}
 
 
 LARGEST_INPUT = 2**25
-"""Pixels of a model's input; more a damaged file says, for which there is no memory."""
+"""Most pixels of a model's input; more is a sign of a damaged file, and does not fit into
+memory."""
 LONGEST_SIDE = 2**14
-"""Pixels of a side of it; a line of many is as much work as a square."""
+"""Most pixels of a side, because a long line costs as much as a square."""
 
 
 def check_size(size: Any, title: str) -> None:
-    """Raises `UsageError` unless `size` is a height and a width that a network can have."""
+    """Raises `UsageError` unless `size` is a possible height and width."""
     sides = size if isinstance(size, tuple) and len(size) == 2 else ()
     whole = [side for side in sides if isinstance(side, int) and 1 <= side <= LONGEST_SIDE]
     if len(whole) != 2 or whole[0] * whole[1] > LARGEST_INPUT:
@@ -41,11 +42,10 @@ def _is_number(value: Any) -> bool:
 class Preprocessing:
     """Resize (antialiased, as Pillow does), centre crop, then `(x − mean) / std` a channel.
 
-    `size`: (height, width) of the model's input. `resize`: the short side in pixels, the aspect
-    kept and the long side cut to an integer, or an exact (height, width). `mean`, `std`: R, G, B
-    in 0…255. `offset`: how half a pixel of the crop's offset is cut: "even" rounds half to even
-    as torchvision does, "down" as transformers does. Raises `UsageError` where the crop would not
-    fit into the resized image.
+    `size`: (height, width) of the model's input. `resize`: the short side in pixels, with the same
+    aspect ratio and the long side rounded down, or an exact (height, width). `mean`, `std`: R, G, B
+    in 0…255. `offset`: rounding of half a pixel of the crop's offset: "even" as torchvision, "down"
+    as transformers. Raises `UsageError` if the crop does not fit into the resized image.
     """
 
     size: tuple[int, int]
@@ -82,7 +82,7 @@ class Preprocessing:
     def fit(self, image: Image) -> Image:
         """The image resized and cropped, (height, width, 3) uint8, before it is normalised.
 
-        One that has this size already is given back as it is.
+        An image of this size is returned unchanged.
         """
         image = np.ascontiguousarray(image)
         if image.shape[:2] == self.size == self.resize:

@@ -1,8 +1,8 @@
 """Antialiased resampling, equal to Pillow's to the bit and fused with the crop and the scaling.
 
 Pillow is the reference of nearly every published recipe. It filters rows, rounds to uint8, filters
-columns, rounds again, with coefficients in 22-bit fixed point (its `Resample.c`). The same
-arithmetic runs here over the crop alone, vectorised and without the GIL.
+columns, rounds again, with coefficients in 22-bit fixed point (its `Resample.c`). This module runs
+the same arithmetic on the crop only, vectorised and without the GIL.
 """
 
 import math
@@ -74,7 +74,7 @@ def taps(source: int, target: int, first: int, count: int, interpolation: str) -
     """Window starts and ends, (count,) each, and fixed-point weights, (count, taps), of an axis.
 
     The axis goes from `source` to `target` pixels; only outputs `first` … `first + count` count.
-    Taps are filled up with weights of 0 to a multiple of `TOGETHER`.
+    Taps are padded with weights of 0 to a multiple of `TOGETHER`.
     """
     kernel, support = FILTERS[interpolation]
     ratio = source / target
@@ -116,8 +116,8 @@ def _unzip(mixed: Any, evens: Any, odds: Any, count: int) -> None:
 def _turn(image: Any, top: int, left: int, n: int, buffers: Any) -> None:
     """Writes bytes `left` … `left + n` of 16 rows from `top` to the first buffer as (n, 16).
 
-    In four rounds of zipping halves, which vector registers do 64 bytes at a time: transposing a
-    byte at a time takes longer than filtering. Rows below the image repeat its last.
+    In four rounds of interleaving halves, which vector registers do 64 bytes at a time: transposing
+    byte by byte takes longer than filtering. Rows below the image repeat its last row.
     """
     a, b = buffers
     last = image.shape[0] - 1
@@ -148,7 +148,7 @@ def _turn_back(turned: Any, n: int, buffers: Any, out: Any) -> None:
 def _weigh(rows: Any, n: int, weights: Any, count: int, total: Any) -> None:
     """Adds to `total`, (n,) int32, `count` weighted rows of n bytes, which follow one another.
 
-    Up to three rows after them are read too, and weigh nothing.
+    Up to three rows after them are read too, with weight 0.
     """
     for t in range(0, count, TOGETHER):
         w0, w1, w2, w3 = weights[t], weights[t + 1], weights[t + 2], weights[t + 3]
@@ -165,7 +165,7 @@ def _weigh(rows: Any, n: int, weights: Any, count: int, total: Any) -> None:
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def _filter_rows(image: NDArray[np.uint8], columns: Taps, top: int, bottom: int) -> Any:
-    """Rows `top` … `bottom` filtered along x: (rows, 3 × width) uint8, and four of anything."""
+    """Rows `top` … `bottom` filtered along x: (rows, 3 × width) uint8, and four arbitrary bytes."""
     x0, x1, weights = columns
     width = len(x0)
     left, n = 3 * x0[0], 3 * (x1[width - 1] - x0[0])

@@ -1,4 +1,4 @@
-"""Zip archives, which models are saved as: no more is unpacked of one than its size allows."""
+"""Limits the unpacked size of zip archives, in which models are saved."""
 
 import zipfile
 from pathlib import Path
@@ -6,15 +6,15 @@ from pathlib import Path
 from steadyeye.core.errors import UsageError
 
 TIMES = 16
-"""How many times its own size an archive may hold; weights are hardly packed, code is, by five."""
+"""The largest ratio of unpacked to packed size; weights hardly shrink, code shrinks by five."""
 SMALLEST = 1 << 24
-"""Bytes that every archive may hold."""
+"""Unpacked bytes that every archive may have."""
 
 
 def check_unpacked_size(file: Path) -> None:
-    """Raises `UsageError` for an archive that would take all the memory there is once unpacked.
+    """Raises `UsageError` for an archive that would fill the memory when unpacked.
 
-    And `BadZipFile` for a file that is none.
+    And `BadZipFile` for other files.
     """
     with zipfile.ZipFile(file) as archive:
         unpacked = sum(entry.file_size for entry in archive.infolist())

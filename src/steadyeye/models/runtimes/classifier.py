@@ -1,4 +1,4 @@
-"""A network with its recipe: images in, one row of scores an image out."""
+"""A network with its recipe: images in, one row of scores per image out."""
 
 import json
 import threading
@@ -36,7 +36,7 @@ class Forward(Protocol):
 
 @dataclass(frozen=True)
 class Recipe:
-    """What surrounds a network.
+    """Pre- and postprocessing of a network.
 
     `output`: "logits" (softmax is applied) or "probabilities" (nothing is). `layout`: "nchw" or
     "nhwc", the order of its input's axes. Raises `UsageError` for others.
@@ -54,7 +54,7 @@ class Recipe:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """The axes of one image as the network takes it."""
+        """The axes of one input image of the network."""
         height, width = self.preprocessing.size
         return (3, height, width) if self.layout == "nchw" else (height, width, 3)
 
@@ -65,7 +65,7 @@ class Recipe:
 
 
 class _Scratch(threading.local):
-    """The page of each thread; a copy in another process starts empty."""
+    """The input buffer of each thread; a copy in another process starts empty."""
 
     def __init__(self) -> None:
         self.page: NDArray[np.float32] | None = None
@@ -83,9 +83,9 @@ def _empty(shape: Sequence[int]) -> NDArray[np.float32]:
 class Classifier:
     """A `Model` over any `Forward`; its scores are probabilities, (n, classes) float32.
 
-    `most`: images a pass; `page`: makes the memory that several go to it from; `device`: the GPUs
-    it computes on, none of what it is. Raises `UsageError` when the network's width is not that of
-    `classes`.
+    `most`: images per pass; `page`: allocates the input buffer of several images; `device`: the
+    GPUs it computes on, not part of its identity. Raises `UsageError` if the network's width is not
+    that of `classes`.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Classifier:
         return AtInput(preprocessing.fit, rest, self.gradient)
 
     def _prepare(self, image: Image) -> NDArray[np.float32]:
-        """The image as the network takes it, of the recipe's shape."""
+        """The input of the network for an image, of the recipe's shape."""
         out = _empty(self.settings.shape)
         first = out if self.settings.layout == "nchw" else out.transpose(2, 0, 1)
         self.settings.preprocessing(image, first)
@@ -133,7 +133,7 @@ class Classifier:
         return softmax(scores) if self.settings.output == "logits" else scores
 
     def _pages(self, prepared: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-        """As many as a pass takes; several are copied to a page that the next are written over."""
+        """Batches of a pass; several images are copied to a buffer, which the next overwrites."""
         if self.most == 1:
             yield from (image[np.newaxis] for image in prepared)
             return
@@ -162,10 +162,10 @@ def classifier(
     weights: str,
     extra: Mapping[str, Any],
 ) -> Classifier:
-    """A `Classifier` that has classified one black image, so that a misfit shows before a run.
+    """A `Classifier` that has classified one black image, so that errors appear before a run.
 
-    `weights`: fingerprint of the weights. `extra`: what else the record must say; keys ending in
-    `note` explain and do not count as a change of the model.
+    `weights`: fingerprint of the weights. `extra`: further entries of the record; keys ending in
+    `note` are explanations and do not count as a change of the model.
     """
     # through JSON, so that a recipe equals the one read back from a record
     record = json.loads(json.dumps({**settings.record(), **extra}))
@@ -180,7 +180,7 @@ def classifier(
 def check_scores(
     scores: NDArray[np.float32], page: NDArray[np.float32], classes: Classes | None
 ) -> NDArray[np.float32]:
-    """`scores` as (n, classes), a row an image of the page. Raises `UsageError`.
+    """`scores` as (n, classes), one row per image of the batch. Raises `UsageError`.
 
     Trailing axes of length 1 are dropped.
     """
@@ -196,12 +196,12 @@ def check_scores(
 
 
 def count_images(images: int) -> str:
-    """So many images, in words."""
+    """A number of images, in words."""
     return "one image" if images == 1 else f"{images} images"
 
 
 def check_width(scores: NDArray[np.float32], classes: Classes | None) -> None:
-    """Raises `UsageError` unless there is one column a class."""
+    """Raises `UsageError` unless there is one column per class."""
     if classes is not None and scores.shape[1] != len(classes.names):
         raise UsageError(
             f"scores have {number_of(scores.shape[1], 'column')} but the class list has "
@@ -226,15 +226,15 @@ DEFAULTS: Mapping[str, Any] = {
     "output": "logits",
     "layout": "nchw",
 }
-"""What a recipe leaves out. The mean and std are ImageNet's, 255 × (0.485, 0.456, 0.406) …"""
+"""The defaults of a recipe. The mean and std are ImageNet's, 255 × (0.485, 0.456, 0.406) …"""
 
 
 def read_recipe(record: Mapping[str, Any] | None, **defaults: Any) -> Recipe:
-    """The `Recipe` a dict writes down, over what a file says, `defaults`, over `DEFAULTS`.
+    """The `Recipe` of a dict, over the values of a file, `defaults`, over `DEFAULTS`.
 
-    `size`: side or (height, width); `resize`: short side or exact (height, width), by default
-    size / 0.875; `mean`, `std`: one number or three, in 0…255; `interpolation`; `output`;
-    `layout`. Raises `UsageError` for an unknown key and a value that cannot be meant.
+    `size`: side or (height, width); `resize`: short side or exact (height, width), by default size
+    / 0.875; `mean`, `std`: one number or three, in 0…255; `interpolation`; `output`; `layout`.
+    Raises `UsageError` for an unknown key and an invalid value.
     """
     for key in record or {}:
         if key not in DEFAULTS:
@@ -246,7 +246,7 @@ def read_recipe(record: Mapping[str, Any] | None, **defaults: Any) -> Recipe:
 def unit_range(
     mean: tuple[float, ...], std: tuple[float, ...]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """`mean` and `std` of pixels in 0…1, as most libraries state them, in 0…255."""
+    """`mean` and `std` in 0…255, from those for pixels in 0…1, which most libraries state."""
     low, high = (tuple(255.0 * float(value) for value in values) for values in (mean, std))
     return _three("mean", low), _three("std", high)
 

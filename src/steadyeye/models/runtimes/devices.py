@@ -1,4 +1,4 @@
-"""GPUs: which there are, the memory that is copied to them while they work, how much fits."""
+"""GPUs: the available ones, pinned memory for copies, and batch sizes that fit."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ SPARE = 0.8  # of the memory that is free may be filled
 
 
 def gpus() -> tuple[torch.device, ...]:
-    """The GPUs that this process may use, in their order. Raises `UsageError` for none."""
+    """The GPUs that this process may use, in order. Raises `UsageError` if there are none."""
     if not torch.cuda.is_available():
         built = "" if torch.version.cuda else " and this torch is built without CUDA"
         raise UsageError(
@@ -32,7 +32,7 @@ def gpus() -> tuple[torch.device, ...]:
 
 
 def exact() -> None:
-    """Makes fp32 what it says on the GPUs of this process, and passes of one shape repeatable."""
+    """Makes fp32 exact on the GPUs of this process, and passes of one shape repeatable."""
     # TF32 rounds to ten bits, and cuDNN uses it unless it is told not to
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
@@ -42,13 +42,13 @@ def exact() -> None:
 
 
 def name_gpus(devices: Sequence[torch.device]) -> str:
-    """What the GPUs among the devices are; empty for none."""
+    """The names of the GPUs among the devices; empty if there are none."""
     names = [torch.cuda.get_device_name(device) for device in devices if device.type == "cuda"]
     return ", ".join(dict.fromkeys(names))
 
 
 def allocate_pinned(shape: Sequence[int]) -> NDArray[np.float32]:
-    """Memory for an input that stays where it is, so that it is copied while the GPU works."""
+    """Pinned memory for an input, which is copied while the GPU works."""
     pages: NDArray[np.float32] = torch.empty(
         tuple(shape), dtype=torch.float32, pin_memory=torch.cuda.is_available()
     ).numpy()
@@ -59,7 +59,7 @@ def allocate_pinned(shape: Sequence[int]) -> NDArray[np.float32]:
 def turn(device: torch.device) -> Iterator[None]:
     """A block of one pass on a device, when it is the caller's turn.
 
-    What a GPU computes in it is there once it is copied to the processor.
+    Results of a GPU are complete once they are copied to the CPU.
     """
     if device.type != "cuda":
         yield
@@ -75,7 +75,7 @@ def turn(device: torch.device) -> Iterator[None]:
 
 @cache
 def _streams(device: torch.device) -> "SimpleQueue[torch.cuda.Stream]":
-    """The streams of a GPU that are free: memory that one has used is of no use to another."""
+    """The free streams of a GPU; a stream cannot reuse the memory of another one."""
     free: SimpleQueue[torch.cuda.Stream] = SimpleQueue()
     for _ in range(PASSES):
         free.put(torch.cuda.Stream(device))  # type: ignore[no-untyped-call]
@@ -87,11 +87,11 @@ def fitting(
     shape: Sequence[int],
     devices: Sequence[torch.device],
 ) -> int:
-    """Images a pass, a power of two up to `MOST`, so that `PASSES` of them fit on each device.
+    """Images per pass, a power of two up to `MOST`, so that `PASSES` passes fit on each device.
 
-    `shape`: of one image as the network takes it. `forward`: has been called with one before, so
-    the weights are there; the calling thread computes on the first of the devices. 1 too where the
-    network takes no more than one.
+    `shape`: of one input image. `forward`: was called with one image before, so its weights are
+    loaded; the calling thread computes on the first of the devices. 1 also if the network takes
+    only one image.
     """
 
     def fits(images: int) -> bool:

@@ -1,4 +1,4 @@
-"""What an image processor of transformers does, as a recipe of ours."""
+"""An image processor of transformers as a recipe."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,10 +13,10 @@ from steadyeye.models.runtimes.probe_images import patterns
 
 
 def preprocessing(processor: Any) -> Preprocessing:
-    """The recipe that gives what an image processor gives.
+    """The recipe with the same output as an image processor.
 
-    Processors differ in what `size` and `crop_pct` mean, so each meaning is tried and the pixels
-    decide. Raises `UsageError` for a processor that does something else.
+    Processors differ in the meaning of `size` and `crop_pct`, so each meaning is tried and the
+    pixels decide. Raises `UsageError` for a processor with other steps.
     """
     image = patterns(337, 451, 1)[0]
     expected = np.asarray(processor(images=image, return_tensors="np")["pixel_values"][0])

@@ -1,4 +1,4 @@
-"""LiteRT (TensorFlow Lite) on the processor: .tflite files, of floats or quantised."""
+"""LiteRT (TensorFlow Lite) on the CPU: .tflite files, float or quantised."""
 
 import ast
 import io
@@ -20,18 +20,18 @@ from steadyeye.models.runtimes.network import Output
 from steadyeye.models.runtimes.onnx_files import read_content
 
 SOFTMAX = {np.uint8: (1 / 256, 0), np.int8: (1 / 256, -128)}
-"""Type → scale and zero point that the format prescribes for the output of a softmax.
+"""Type → scale and zero point of a softmax output in the format's specification.
 
 https://ai.google.dev/edge/litert/models/quantization_spec
 """
 
 
 class LiteRtNetwork:
-    """A `Forward` and a `Network` over a .tflite file; threads have an interpreter each.
+    """A `Forward` and a `Network` over a .tflite file; each thread has its interpreter.
 
-    Floats go in and come out: what is quantised is rounded to its scale on the way in and
-    multiplied by it on the way out. `first`: the first number of a row that is read, 1 where the
-    first is the background of ImageNet. Raises `UsageError` for what cannot be loaded.
+    Inputs and outputs are floats: quantised inputs are rounded to their scale, and quantised
+    outputs are multiplied by it. `first`: the first column that is read, 1 if column 0 is the
+    background of ImageNet. Raises `UsageError` for files that cannot be loaded.
     """
 
     def __init__(self, path: str, first: int = 0) -> None:
@@ -43,7 +43,9 @@ class LiteRtNetwork:
             interpreter = self._interpreter()
         inputs = interpreter.get_input_details()
         if len(inputs) != 1:
-            raise UsageError(f"'{path}' has {len(inputs)} inputs; a model takes images")
+            raise UsageError(
+                f"'{path}' has {len(inputs)} inputs; give a model whose only input is the images"
+            )
         self._input, self._outputs = inputs[0], interpreter.get_output_details()
 
     def __reduce__(self) -> tuple[type["LiteRtNetwork"], tuple[str, int]]:
@@ -56,7 +58,7 @@ class LiteRtNetwork:
 
     @property
     def record(self) -> dict[str, str]:
-        """What a run says of where it computes."""
+        """The runtime's entries for the record of a run."""
         kinds = [np.dtype(part["dtype"]).name for part in (self._input, self._outputs[0])]
         return {
             "runtime": "litert",
@@ -65,22 +67,22 @@ class LiteRtNetwork:
 
     @property
     def input_shape(self) -> tuple[int | None, ...]:
-        """The declared axes of the input; None where one is free."""
+        """The declared axes of the input; None for a free axis."""
         return tuple(None if side < 0 else int(side) for side in self._input["shape_signature"])
 
     @property
     def input_names(self) -> list[str]:
-        """The name of its one input."""
+        """The name of its only input."""
         return [str(self._input["name"])]
 
     @property
     def takes_bytes(self) -> bool:
-        """Whether the input is of bytes without a scale, which are pixels then."""
+        """Whether the input has bytes without a scale, which are then pixels."""
         return self._input["dtype"] is np.uint8 and not self._input["quantization"][0]
 
     @property
     def described_outputs(self) -> list[Output]:
-        """Its outputs as the file declares them."""
+        """Its declared outputs."""
         return [
             Output(
                 str(part["name"]),
@@ -92,7 +94,7 @@ class LiteRtNetwork:
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What Ultralytics' export appends to it, as its ONNX files hold it."""
+        """The metadata of Ultralytics' export, as in its ONNX files."""
         try:
             with zipfile.ZipFile(io.BytesIO(self._content)) as archive:
                 names = archive.namelist()
@@ -105,23 +107,23 @@ class LiteRtNetwork:
 
     @property
     def is_classifier(self) -> bool:
-        """Whether its one output is a row of numbers an image."""
+        """Whether its only output is one row of numbers per image."""
         return len(self._outputs) == 1 and len(self._outputs[0]["shape"]) == 2
 
     @property
     def width(self) -> int:
-        """How many numbers a classifier gives an image."""
+        """The number of outputs of a classifier per image."""
         return int(self._outputs[0]["shape"][1])
 
     @property
     def gives_probabilities(self) -> bool:
-        """Whether its output is quantised as the format prescribes for a softmax."""
+        """Whether its output has the quantisation of a softmax."""
         scale, zero = self._outputs[0]["quantization"]
         kind = SOFTMAX.get(self._outputs[0]["dtype"])
         return kind is not None and kind == (scale, zero)
 
     def pixel_recipe(self) -> Mapping[str, Any]:
-        """The mean and std by which pixels go in as they are, of an input of bytes."""
+        """The mean and std with which an input of bytes gets unchanged pixels."""
         scale, zero = self._input["quantization"]
         if self._input["dtype"] is not np.uint8 or not scale:
             return {}
@@ -158,7 +160,7 @@ class LiteRtNetwork:
 
 
 def _quantise(batch: NDArray[np.float32], part: Mapping[str, Any]) -> NDArray[Any]:
-    """Floats as an input takes them."""
+    """Floats in the type of an input."""
     scale, zero = part["quantization"]
     if not scale or not np.issubdtype(part["dtype"], np.integer):
         return np.asarray(batch, dtype=part["dtype"])
@@ -168,7 +170,7 @@ def _quantise(batch: NDArray[np.float32], part: Mapping[str, Any]) -> NDArray[An
 
 
 def _dequantise(values: NDArray[Any], part: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Floats of what an output holds."""
+    """The values of an output as floats."""
     scale, zero = part["quantization"]
     numbers = np.array(values, dtype=np.float32)
     return (numbers - np.float32(zero)) * np.float32(scale) if scale else numbers

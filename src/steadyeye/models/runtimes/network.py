@@ -1,4 +1,4 @@
-"""What a file of a network says of itself: its input, its outputs, and what stands beside them."""
+"""The description of a network in its file: its input, its outputs, and its metadata."""
 
 import ast
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from steadyeye.data.classes.class_lists import from_names, read, shipped_classes
 
 @dataclass(frozen=True)
 class Output:
-    """An output of a network: its name, its axes (None: free), and whether it is whole numbers."""
+    """An output of a network: its name, its axes (None: free), and whether it has whole numbers."""
 
     name: str
     shape: tuple[int | None, ...]
@@ -23,7 +23,7 @@ class Output:
 
 
 class Network(Protocol):
-    """A network of one image input that tells of itself what its file says."""
+    """A network with one image input and the description of its file."""
 
     @property
     def input_shape(self) -> tuple[int | None, ...]:
@@ -57,7 +57,7 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class NetworkAround:
-    """A `Network` that is as another one; those below differ in what they override."""
+    """A `Network` that delegates to another one; subclasses override parts."""
 
     network: Network
 
@@ -92,7 +92,7 @@ class NetworkAround:
 
 
 class ChannelsFirst(NetworkAround):
-    """Takes (1, 3, h, w), over a network that takes (1, h, w, 3)."""
+    """Takes (1, 3, h, w), for a network with input (1, h, w, 3)."""
 
     @property
     def input_shape(self) -> tuple[int | None, ...]:
@@ -106,7 +106,7 @@ class ChannelsFirst(NetworkAround):
 
 
 def channels_first(network: Network) -> Network:
-    """The network itself, or one that takes the channels first where it takes them last."""
+    """The network itself, or a wrapper with channels first if its channels are last."""
     shape = network.input_shape
     return ChannelsFirst(network) if len(shape) == 4 and shape[3] == 3 != shape[1] else network
 
@@ -117,9 +117,9 @@ def axes_in_words(shape: Sequence[int | None]) -> str:
 
 
 def read_input_axes(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
-    """What the axes of the input of a classifier say about layout and size, for a recipe.
+    """The layout and size of a classifier's input, for a recipe.
 
-    Raises `UsageError` for a fixed batch of several images, and other than three channels.
+    Raises `UsageError` for a fixed batch of several images, and for other than three channels.
     """
     if len(shape) != 4 or shape[0] not in (None, 1):
         raise UsageError(
@@ -141,10 +141,10 @@ def read_input_axes(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
 def read_classes(
     classes: str | None, width: int | None, path: str, metadata: Mapping[str, str] | None = None
 ) -> Classes:
-    """The class list of a classifier of `width` outputs; ImageNet-1k's where it has 1,000.
+    """The class list of a classifier of `width` outputs; ImageNet-1k's if it has 1,000.
 
-    `metadata`: what the file says besides, where it may name them. Raises `UsageError` where no
-    list is given and neither tells.
+    `metadata`: of the file, which may name the classes. Raises `UsageError` if the classes are not
+    known.
     """
     if classes is not None:
         return read(classes)
@@ -181,7 +181,7 @@ def read_names(metadata: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def name_classes(names: Sequence[str]) -> Classes:
-    """The classes of these names, of which one that comes twice is followed by its number."""
+    """The classes of these names; repeated names get their number as a suffix."""
     return from_names(
         [
             name if names.index(name) == index else f"{name} {index}"

@@ -1,7 +1,7 @@
-"""Whether a configuration of transformers asks for a network that its weights can fill.
+"""Checks that a configuration of transformers fits the size of its weights.
 
-A number in a configuration is a few bytes, and a network of it may be all the memory there is, or
-take hours to build: what is asked for is compared with the weights first, and built without memory.
+A number in a configuration takes a few bytes, but its network may fill the memory or take hours to
+build: it is first compared with the weights, and built without memory.
 """
 
 import re
@@ -24,24 +24,25 @@ from steadyeye.core.storage.hub import check_download
 from steadyeye.core.storage.text_files import read_json
 
 COUNTS = re.compile("(layer|depth|block|stage|level|repeat)s?$", re.IGNORECASE)
-"""Settings of which a network has as many parts, each of one tensor or more."""
+"""Settings that are numbers of parts, each with one tensor or more."""
 FACTORS = re.compile("(coefficient|multiplier|ratio)$", re.IGNORECASE)
-"""Settings that sizes are multiplied by; any other fraction is no size."""
+"""Settings that multiply sizes; any other fraction is no size."""
 NAMES = ("_id", "_index", "2id", "2label", "seed")
-"""Ends of settings that are no sizes."""
+"""Suffixes of settings that are no sizes."""
 FEWEST = 256
-"""Parts that are always allowed, since some share their weights."""
+"""Number of parts that is always allowed, because some share their weights."""
 SMALLEST = 1 << 20
 """Numbers that are always allowed: 4 MB."""
 TIMES = 2
-"""How many times the numbers of its weights a network may have: buffers, and what is shared."""
+"""The largest ratio of a network's numbers to those of its weights, for buffers and shared
+weights."""
 PARTS = 16
-"""How many modules and parameters a network may have for a tensor of its weights."""
+"""The most modules and parameters of a network per tensor of its weights."""
 
 
 @dataclass(frozen=True)
 class WeightsSize:
-    """How many tensors a file of weights holds, how many numbers in all, the longest side."""
+    """The number of tensors in a file of weights, of numbers in total, and the longest side."""
 
     tensors: int
     numbers: int
@@ -64,7 +65,7 @@ def _add_shapes(shapes: Sequence[Sequence[int]]) -> WeightsSize:
 def read_size(name: str) -> WeightsSize | None:
     """The size of the safetensors of a folder or a name on the hub, by their headers.
 
-    None where there are none, which whoever loads them says.
+    None if there are none; loading then reports it.
     """
     hub, safetensors = library("transformers.utils.hub"), library("safetensors")
     shapes: list[Sequence[int]] = []
@@ -83,9 +84,9 @@ def read_size(name: str) -> WeightsSize | None:
 def check_file(name: str) -> WeightsSize | None:
     """The size of the weights of a folder or a name on the hub, its config.json checked.
 
-    To be called before the library makes anything of the configuration: it makes lists as long as
-    that says. Raises `UsageError` as `check_settings` does, and for an index of weights that names
-    a file elsewhere.
+    Must be called before the library reads the configuration, because it makes lists of the stated
+    length. Raises `UsageError` as `check_settings` does, and for an index of weights that names a
+    file outside.
     """
     _check_shards(Path(name))
     check_download(name)
@@ -96,7 +97,7 @@ def check_file(name: str) -> WeightsSize | None:
 
 
 def _check_shards(folder: Path) -> None:
-    """Raises `UsageError` for an index of the weights in `folder` that names files elsewhere."""
+    """Raises `UsageError` for an index of weights that names files outside `folder`."""
     for path in sorted(folder.glob("*.index.json")) if folder.is_dir() else ():
         content = read_json(path, "index of weights")
         shards = content.get("weight_map") if isinstance(content, dict) else None
@@ -111,9 +112,10 @@ def _check_shards(folder: Path) -> None:
 
 
 def check_settings(settings: Mapping[str, Any], size: WeightsSize | None, title: str) -> None:
-    """Raises `UsageError` for a number in settings that no network of these weights can have.
+    """Raises `UsageError` for a number in settings that is too large for these weights.
 
-    `size`: of the weights, None: they cannot be read. `title`: whose settings, for the message.
+    `size`: of the weights, None if they cannot be read. `title`: name of the settings in the
+    message.
     """
     known = size or WeightsSize(0, 0, 0)
     for key, value in _walk("", settings):
@@ -130,11 +132,11 @@ def check_settings(settings: Mapping[str, Any], size: WeightsSize | None, title:
 
 
 def check_config(config: Any, kind: Any, size: WeightsSize | None, title: str) -> None:
-    """Raises `UsageError` for a configuration that asks for more than its weights hold.
+    """Raises `UsageError` for a configuration of a larger network than its weights.
 
     `kind`: the class of transformers, such as `AutoModelForObjectDetection`, that builds it.
-    `size`: of its weights; nothing is checked where it is None. `title`: whose configuration it is,
-    for the message.
+    `size`: of its weights; None: nothing is checked. `title`: name of the configuration in the
+    message.
     """
     if size is None:
         return
@@ -159,12 +161,12 @@ def check_config(config: Any, kind: Any, size: WeightsSize | None, title: str) -
 
 
 class _TooManyPartsError(Exception):
-    """A network that is being built has more parts than it may have."""
+    """A network under construction has more parts than allowed."""
 
 
 @contextmanager
 def _limit_parts(most: int) -> Iterator[None]:
-    """A block in which this thread builds no network of more modules and parameters than that."""
+    """A block in which this thread builds no network with more modules and parameters."""
     thread, left = threading.get_ident(), most
 
     def count(*_: object) -> None:

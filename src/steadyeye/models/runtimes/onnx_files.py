@@ -1,8 +1,9 @@
-"""What an ONNX file says of other files: the data of its weights, which have to lie beside it.
+"""The external data files of an ONNX file, which must be next to it.
 
 ONNX's own library is no dependency of the core, and versions of ONNX Runtime differ in the paths
-they follow, so that the few fields that name a file are read here as protocol buffers lay them out
-(https://protobuf.dev/programming-guides/encoding, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto).
+they follow, so this module reads the few fields that name a file from the protocol buffers
+(https://protobuf.dev/programming-guides/encoding,
+https://github.com/onnx/onnx/blob/main/onnx/onnx.proto).
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from steadyeye.core.storage.confinement import confine
 VARINT, EIGHT, TEXT, FOUR = 0, 1, 2, 5
 """Wire types of protocol buffers."""
 LARGEST_TAG = 2**32
-"""Tags are of 32 bits; libraries drop the bits above, and so read another field."""
+"""The largest tag: 32 bits; libraries drop higher bits, and so read another field."""
 FIELDS = {
     "model": {7: "graph", 20: "training", 25: "function"},
     "graph": {1: "node", 5: "tensor", 15: "sparse"},
@@ -26,20 +27,19 @@ FIELDS = {
     },
     "sparse": {1: "tensor", 2: "tensor"},
 }
-"""Kind of message → the fields by which a tensor is reached below it, and their kinds."""
+"""Kind of message → the fields that lead to tensors, and their kinds."""
 NAME, EXTERNAL = 8, 13
-"""Fields of a tensor: its name, and where its data are: pairs of texts."""
+"""Fields of a tensor: its name, and the place of its data as pairs of texts."""
 KEY, VALUE = 1, 2
 IN_MEMORY = "*/"
-"""How ONNX Runtime begins locations of its own, which it takes for addresses in memory."""
+"""Prefix of ONNX Runtime's own locations, which it takes as addresses in memory."""
 
 
 def data_files(file: Path) -> tuple[Path, ...]:
-    """The files beside `file` that hold its weights, sorted; none where it holds them itself.
+    """The files with the weights of `file`, sorted; empty if it holds them itself.
 
-    Raises `UsageError` for a file that is no ONNX, and where a name is absolute, leads out of the
-    folder (of that of the file itself where `file` is a link), or is of no file that holds what
-    the offset and length beside it say.
+    Raises `UsageError` for a file that is no ONNX, and if a name is absolute, leads out of the
+    folder (of the target if `file` is a link), or names no file with the stated offset and length.
     """
     paths = set()
     for tensor, entries in list_entries(read_content(file), str(file)):
@@ -51,14 +51,14 @@ def data_files(file: Path) -> tuple[Path, ...]:
 
 
 def list_contents(file: Path) -> list[bytes]:
-    """What an ONNX file holds, and each file of its weights, for a fingerprint."""
+    """The content of an ONNX file and of each file of its weights, for a fingerprint."""
     return [read_content(file), *(read_content(path) for path in data_files(file))]
 
 
 def list_entries(content: bytes, name: str) -> list[tuple[str, dict[str, str]]]:
-    """The tensors of an ONNX model whose data are in other files: name, and what says where.
+    """The tensors of an ONNX model with external data: name and location entries.
 
-    Raises `UsageError` where the content is no ONNX; `name`: what the error calls it.
+    Raises `UsageError` if the content is no ONNX; `name`: its name in the error.
     """
     tensors = []
     # no recursion: what nests is as deep as the file says
@@ -77,7 +77,7 @@ def list_entries(content: bytes, name: str) -> list[tuple[str, dict[str, str]]]:
                 elif number == EXTERNAL:
                     pair = {field: bytes(text).decode() for field, text in _fields(part)}
                     if pair.get(KEY, "") in entries:
-                        raise ValueError("a key twice, of which readers take one or the other")
+                        raise ValueError("a key stands twice")
                     entries[pair.get(KEY, "")] = pair.get(VALUE, "")
             if entries:
                 tensors.append((title, entries))
@@ -90,13 +90,13 @@ def list_entries(content: bytes, name: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The number and the content of what is not a plain number, in order."""
+    """The number and the content of each field that is no plain number, in order."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)
         number, wire = tag >> 3, tag & 7
         if tag >= LARGEST_TAG or not number:
-            raise ValueError("a field that no library reads alike")
+            raise ValueError("a field number that libraries read differently")
         if wire == VARINT:
             _, at = _varint(message, at)
             continue
@@ -106,7 +106,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
         elif wire in (EIGHT, FOUR):
             length = 8 if wire == EIGHT else 4
         else:
-            raise ValueError("groups, which ONNX has none of")
+            raise ValueError("a group, which ONNX does not have")
         at += length
         if at > len(message):
             raise ValueError("cut short")
@@ -125,7 +125,7 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
 
 
 def _locate(file: Path, title: str, name: str) -> Path:
-    """The file of weights of a name, beside the ONNX file."""
+    """The file of weights with a name, next to the ONNX file."""
     cure = "put the file of the weights next to it and export it with that name"
     if Path(name).is_absolute() or name.startswith(IN_MEMORY):
         raise UsageError(f"{title}: keeps its data in '{name[:200]}', not next to it; {cure}")
@@ -145,7 +145,7 @@ def _locate(file: Path, title: str, name: str) -> Path:
 
 
 def _check_span(title: str, path: Path, entries: dict[str, str]) -> None:
-    """Raises `UsageError` unless a file has the bytes that an entry asks for."""
+    """Raises `UsageError` unless a file has the bytes of an entry."""
     numbers = [entries.get(key, "0") for key in ("offset", "length")]
     for text in numbers:
         if not (text.isascii() and text.isdecimal() and len(text) < 20):
@@ -162,7 +162,7 @@ def _check_span(title: str, path: Path, entries: dict[str, str]) -> None:
 
 
 def read_content(file: Path) -> bytes:
-    """The bytes of a file. Raises `UsageError` where it cannot be read."""
+    """The bytes of a file. Raises `UsageError` if it cannot be read."""
     try:
         return file.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""ONNX Runtime on the processor, one thread a call, or on a GPU."""
+"""ONNX Runtime on the CPU with one thread per call, or on a GPU."""
 
 import io
 import threading
@@ -23,7 +23,7 @@ PRECISIONS: Mapping[str, type[np.generic]] = {
     "tensor(float16)": np.float16,
     "tensor(uint8)": np.uint8,
 }
-"""Of an input, by its type in the file."""
+"""Type of an input in the file → precision."""
 SIZE_INPUTS: Mapping[str, Callable[[int, int], NDArray[Any]]] = {
     "orig_target_sizes": lambda height, width: np.array([[width, height]], np.int64),
     "im_shape": lambda height, width: np.array([[height, width]], np.float32),
@@ -43,7 +43,7 @@ REMEDIES = {
     "tensorrt": "install the libraries of TensorRT, or take runtime='cuda'",
 }
 FATAL = 4
-"""ONNX Runtime's severity above which nothing is left to print; what fails is raised too."""
+"""ONNX Runtime's severity above which nothing is printed; failures are also raised."""
 
 ort.set_default_logger_severity(FATAL)
 
@@ -53,9 +53,9 @@ class OnnxSession:
 
     Each call runs in its caller's thread. ONNX Runtime allows concurrent calls, and two threads on
     a shared session were as fast as two with their own (2.5 ms an image on two cores, either way),
-    so the weights are in memory once. `model`: a path (kept, as external data lies beside it) or
-    the bytes; `name`: what an error calls it; `runtime`: of `RUNTIMES`, "cuda" and "tensorrt" for a
-    GPU. Raises `UsageError` for what cannot be loaded.
+    so the weights are in memory once. `model`: a path (stored, because external data are next to
+    it) or the bytes; `name`: its name in errors; `runtime`: of `RUNTIMES`, "cuda" and "tensorrt"
+    for a GPU. Raises `UsageError` for models that cannot be loaded.
     """
 
     def __init__(self, model: Path | bytes, name: str, runtime: str = "onnx") -> None:
@@ -67,7 +67,9 @@ class OnnxSession:
         images = [x for x in self._session.get_inputs() if x.name not in SIZE_INPUTS]
         if len(images) != 1:
             inputs = ", ".join(self.input_names)
-            raise UsageError(f"'{name}' takes {inputs}; a model takes one input, the images")
+            raise UsageError(
+                f"'{name}' takes {inputs}; give a model whose only input is the images"
+            )
         self._input = images[0]
         self._size_inputs = {n: make for n, make in SIZE_INPUTS.items() if n in self.input_names}
         if self._input.type not in PRECISIONS:
@@ -111,18 +113,18 @@ class OnnxSession:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the file says of itself besides, by key."""
+        """The metadata of the file, by key."""
         return dict(self._session.get_modelmeta().custom_metadata_map)
 
     @property
     def device(self) -> str:
-        """The GPU it computes on; empty for the processor."""
+        """The GPU it computes on; empty for the CPU."""
         return "cuda:0" if self.runtime in GPU_RUNTIMES else ""
 
     def most(self, shape: tuple[int, ...]) -> int:
-        """Images a pass, so that `PASSES` fit; `shape`: of one as the network takes it.
+        """Images per pass, so that `PASSES` passes fit; `shape`: of one input image.
 
-        One on the processor, and where the file is made for one.
+        One on the CPU, and if the file has a batch of one.
         """
         if self.runtime not in GPU_RUNTIMES or self.input_shape[0] is not None:
             return 1
@@ -168,7 +170,7 @@ class OnnxSession:
         return [self._read_output(output) for output in outputs]
 
     def _in_its_type(self, images: NDArray[np.float32]) -> NDArray[Any]:
-        """Images as the input takes them. Raises `UsageError` for bytes that are no pixels."""
+        """Images in the type of the input. Raises `UsageError` for bytes that are no pixels."""
         if not self.takes_bytes:
             return images.astype(PRECISIONS[self._input.type], copy=False)
         low, high = (images.min(), images.max()) if images.size else (0, 0)
@@ -191,9 +193,9 @@ class OnnxSession:
 
 
 def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.InferenceSession:
-    """The session over a model whose data beside it, if it has any, lie in its folder.
+    """The session of a model, after a check that its external data are in its folder.
 
-    Raises `UsageError` for what cannot be loaded; arguments as of `OnnxSession`.
+    Raises `UsageError` for models that cannot be loaded; arguments as for `OnnxSession`.
     """
     on_gpu = runtime in GPU_RUNTIMES
     options = ort.SessionOptions()
@@ -208,7 +210,7 @@ def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.I
             raise UsageError(f"there is no ONNX file '{model}'; check the path")
         data_files(model)
     elif list_entries(model, name):
-        raise UsageError(f"'{name}' keeps data in other files; give the file, not its bytes")
+        raise UsageError(f"'{name}' keeps its weights in other files; give its path, not its bytes")
     providers = _providers(runtime)
     missing = _load_cuda() if on_gpu else ""
     start = f"runtime='{runtime}': " if on_gpu else ""
@@ -229,7 +231,7 @@ def open_session(model: Path | bytes, name: str, runtime: str = "onnx") -> ort.I
 
 
 def _load_cuda() -> str:
-    """Loads CUDA's libraries as pip installs them; what is missing, in brackets, or nothing."""
+    """Loads CUDA's libraries of pip; returns missing ones in brackets, or an empty text."""
     if not hasattr(ort, "preload_dlls"):
         return ""
     with redirect_stdout(io.StringIO()) as printed:

@@ -1,4 +1,4 @@
-"""OpenVINO on the processor, one thread a call, in a precision that is said."""
+"""OpenVINO on the CPU, one thread per call, in an explicit precision."""
 
 import importlib
 import sys
@@ -17,14 +17,14 @@ from steadyeye.models.runtimes.network import Output
 from steadyeye.models.runtimes.onnx_files import list_contents, read_content
 
 PRECISIONS = ("f32", "bf16", "f16")
-"""What computations may be rounded to. OpenVINO itself takes bf16 on processors that have it."""
+"""The precisions of computations. OpenVINO's own default is bf16 on processors that have it."""
 TYPES = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 
 
 def _import_openvino() -> Any:
-    """The package `openvino` without its telemetry, which begins a process when it is imported.
+    """The package `openvino` without its telemetry, which starts a process on import.
 
-    Where the user's code has imported either before, nothing is changed.
+    If the user's code has imported either before, nothing is changed.
     """
     telemetry = "openvino_telemetry"
     is_first = "openvino" not in sys.modules and telemetry not in sys.modules
@@ -41,10 +41,10 @@ openvino = _import_openvino()
 
 
 class OpenVinoNetwork:
-    """A `Forward` and a `Network` over a model of OpenVINO; threads have a request each.
+    """A `Forward` and a `Network` over a model of OpenVINO; each thread has its request.
 
-    `path`: an .xml file with its .bin beside it, a folder that holds one, or an .onnx file.
-    `precision`: of `PRECISIONS`. Raises `UsageError` for what cannot be loaded.
+    `path`: an .xml file with its .bin next to it, a folder with one, or an .onnx file. `precision`:
+    of `PRECISIONS`. Raises `UsageError` for files that cannot be loaded.
     """
 
     def __init__(self, path: str, precision: str = "f32") -> None:
@@ -66,7 +66,10 @@ class OpenVinoNetwork:
                 f"cannot load '{path}' into OpenVINO: {one_line(error)}; convert it again"
             ) from error
         if len(self._model.inputs) != 1:
-            raise UsageError(f"'{path}' has {len(self._model.inputs)} inputs; a model takes images")
+            raise UsageError(
+                f"'{path}' has {len(self._model.inputs)} inputs; give a model whose only input "
+                "is the images"
+            )
         self._local = threading.local()
 
     def __reduce__(self) -> tuple[type["OpenVinoNetwork"], tuple[str, str]]:
@@ -81,7 +84,7 @@ class OpenVinoNetwork:
 
     @property
     def record(self) -> dict[str, str]:
-        """What a run says of where it computes: the precision is what OpenVINO made of the hint."""
+        """The runtime's entries for the record of a run, with the precision that OpenVINO chose."""
         used = str(self._model.get_property("INFERENCE_PRECISION_HINT").to_string())
         return {
             "runtime": "openvino",
@@ -119,7 +122,7 @@ class OpenVinoNetwork:
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What Ultralytics' export writes beside it, as its ONNX files hold it."""
+        """The metadata of Ultralytics' export next to it, as in its ONNX files."""
         try:
             content = yaml.safe_load(self.file.with_name("metadata.yaml").read_text("utf-8"))
         except (OSError, ValueError, yaml.YAMLError):
@@ -147,12 +150,14 @@ class OpenVinoNetwork:
 
 
 def find_file(path: str) -> Path:
-    """The .xml or .onnx file that a path names. Raises `UsageError` where there is none."""
+    """The .xml or .onnx file of a path. Raises `UsageError` if there is none."""
     file = Path(path).expanduser()
     if file.is_dir():
         files = sorted(file.glob("*.xml"))
         if len(files) != 1:
-            raise UsageError(f"the folder '{path}' holds {len(files)} .xml files; name the one")
+            raise UsageError(
+                f"the folder '{path}' holds {len(files)} .xml files; give the path of one"
+            )
         file = files[0]
     if not file.is_file():
         raise UsageError(f"there is no file '{path}'; give an .xml of OpenVINO or an .onnx file")

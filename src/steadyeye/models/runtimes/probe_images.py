@@ -1,6 +1,6 @@
-"""Test patterns, which tell two ways of computing apart, and what networks answer to them.
+"""Test patterns that reveal differences of two implementations, and networks' outputs for them.
 
-Seeded pictures. By them it is seen whether a network gives probabilities or logits.
+Seeded images. They also show whether a network outputs probabilities or logits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,19 +16,19 @@ from steadyeye.core.types import Image
 from steadyeye.models.runtimes.classifier import Forward, Recipe
 
 TOLERANCE = 1e-3
-"""How far a row of probabilities may sum from 1: fp16 rounds 1,000 of them to within this."""
+"""The largest deviation of a sum of probabilities from 1: fp16 keeps 1,000 of them within this."""
 PROBES = 3
 
 
 def with_output(
     settings: Recipe, record: Mapping[str, Any] | None, forward: Forward, path: str
 ) -> Recipe:
-    """`settings` with the output "probabilities" where the network ends in a softmax.
+    """`settings` with the output "probabilities" if the network ends in a softmax.
 
     A second softmax over probabilities would flatten them: of 1,000 classes to 0.1 to 0.3 % each.
-    `record`: the recipe as the user wrote it, whose `output` "probabilities" is not questioned.
-    Raises `UsageError` where it says "logits" and the network gives probabilities, and where it
-    says nothing and the network may end in a sigmoid, or in a softmax of few bits.
+    `record`: the user's recipe, whose `output` "probabilities" is not checked. Raises `UsageError`
+    if it says "logits" and the network outputs probabilities, and if it has no output and the
+    network may end in a sigmoid, or in a softmax of few bits.
     """
     if settings.output == "probabilities":
         return settings
@@ -50,16 +50,16 @@ def with_output(
 
 
 def sum_to_one(rows: Sequence[NDArray[np.float32]]) -> bool:
-    """Whether each row is of 0 or more and sums to 1, as probabilities do; of logits none does."""
+    """Whether each row is non-negative and sums to 1, which logits never do."""
     return bool(rows) and all(
         row.min() >= 0 and abs(float(row.sum()) - 1) <= TOLERANCE for row in rows
     )
 
 
 def ask_patterns(settings: Recipe, forward: Forward) -> list[NDArray[np.float32]]:
-    """The rows of a network for test patterns.
+    """The output rows of a network for test patterns.
 
-    None of a network that cannot take them or has one output: that is refused elsewhere.
+    None for a network that fails on them or has one output, which is refused later.
     """
     height, width = settings.preprocessing.size
     rows = []
@@ -80,8 +80,8 @@ def ask_patterns(settings: Recipe, forward: Forward) -> list[NDArray[np.float32]
 def patterns(height: int, width: int, count: int) -> list[Image]:
     """`count` images, (height, width, 3) uint8: 8 × 8 coloured blocks under noise; always the same.
 
-    The blocks excite what answers to shapes and colours, the noise what answers to texture, and
-    both shift visibly if a crop is off by one pixel.
+    The blocks test responses to shapes and colours, the noise responses to texture, and both change
+    clearly if a crop is off by one pixel.
     """
     rng = stream(0, "patterns")
     images = []

@@ -26,11 +26,11 @@ from steadyeye.models.runtimes.classifier import check_width
 class FunctionClassifier:
     """A `Model` over a function of (n, h, w, 3) uint8 RGB that returns (n, classes) scores.
 
-    Images of one shape go in together, in one call; calls never overlap. `size`: None, the images
-    as they are; a side, resized to that short side and centre-cropped square; (height, width),
-    resized to exactly that; Pillow's bicubic. Scores are taken as they come, without softmax.
-    The fingerprint covers the function's source text, not the weights it may hold, and so answers
-    are not kept; a function with an attribute `fingerprint`, a text, declares what covers both.
+    Images of one shape go in together, in one call; calls never overlap. `size`: None, unchanged
+    images; a side, resized to that short side and centre-cropped square; (height, width), resized
+    to exactly that; Pillow's bicubic. Scores are used as returned, without softmax. The fingerprint
+    covers the function's source text, not its weights, so predictions are not cached; an attribute
+    `fingerprint`, a text, replaces it and should cover both.
     """
 
     def __init__(
@@ -117,8 +117,8 @@ class FunctionClassifier:
             scores = np.asarray(None)
         if scores.dtype.kind not in "fiub":
             raise UsageError(
-                f"{self.name} returns {type(returned).__name__}, not an array of numbers; of a "
-                "detector on data without boxes give callable_detector(path='…')"
+                f"{self.name} returns {type(returned).__name__}, not an array of numbers; for a "
+                "detector on data without boxes use callable_detector(path='…')"
             )
         if scores.ndim != 2 or len(scores) != len(batch):
             raise UsageError(
@@ -136,7 +136,7 @@ def _resizer(size: int | tuple[int, int]) -> Preprocessing:
 
 
 def read_fingerprint(code: object) -> str | None:
-    """The fingerprint that a user's function or module says covers all that it depends on."""
+    """The fingerprint that a user's function or module declares."""
     mark = code.fingerprint if isinstance(code, Marked) else None
     return mark if isinstance(mark, str) and mark else None
 

@@ -1,4 +1,4 @@
-"""A torch module as a model: on ONNX Runtime where that is faithful, in torch, or on GPUs."""
+"""A torch module as a model: on ONNX Runtime if the outputs agree, in torch, or on GPUs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,9 +21,9 @@ RUNTIMES = ("onnx", "torch", "cuda")
 class Execution:
     """How a torch module is run: `runtime` of `RUNTIMES`, `precision` fp32, bf16 or fp16.
 
-    "onnx" and "torch" are on the processor, "cuda" is torch on the GPUs of the machine. Reduced
-    precision needs torch: bf16 changed 8 % of the best classes of EfficientNet-Lite0, so
-    it is never chosen silently. Raises `UsageError` for anything else.
+    "onnx" and "torch" run on the CPU, "cuda" is torch on the GPUs of the machine. Reduced precision
+    needs torch: bf16 changed 8 % of the best classes of EfficientNet-Lite0, so it is never chosen
+    silently. Raises `UsageError` for anything else.
     """
 
     runtime: str = "onnx"
@@ -56,8 +56,8 @@ def torch_classifier(
 ) -> Classifier:
     """The model over `module`, which takes (n, 3, h, w) float32 and is in eval mode already.
 
-    Where the ONNX export fails or differs, the module stays in torch and the recipe's
-    `runtime_note` says why. `origin`: what else the recipe records, such as what it was trained on.
+    If the ONNX export fails or differs, the module runs in torch and the recipe's `runtime_note`
+    says why. `origin`: further entries of the recipe, such as its training data.
     """
     on_gpus = execution.runtime == "cuda"
     in_torch = TorchModule(module, execution.precision, gpus() if on_gpus else (CPU,))

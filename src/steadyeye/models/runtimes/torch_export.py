@@ -1,4 +1,4 @@
-"""Torch modules exported to ONNX, kept in the user's cache, trusted only after a comparison."""
+"""Exports torch modules to ONNX in the user's cache, and uses them only after a comparison."""
 
 import inspect
 import json
@@ -36,17 +36,17 @@ EXPORTERS = {"TorchScript exporter": False, "dynamo exporter": True}
 
 @dataclass(frozen=True)
 class Export:
-    """An ONNX model that agrees with the module, or None, with the sentence that says why."""
+    """An ONNX model that agrees with the module, or None, with a sentence on the reason."""
 
     session: OnnxSession | None
     note: str
 
 
 def export(module: nn.Module, preprocessing: Preprocessing, weights: str) -> Export:
-    """The module on ONNX Runtime, if that gives what torch gives on `PROBES` seeded images.
+    """The module on ONNX Runtime, if its outputs equal torch's on `PROBES` seeded images.
 
-    `weights`: the fingerprint of the module. A cached export is compared again at every start
-    (a fraction of a second), since the code behind the same weights may have changed.
+    `weights`: the fingerprint of the module. A cached export is compared again at every start (a
+    fraction of a second), because the code for the same weights may have changed.
     """
     inputs = probes(preprocessing)
     forward = TorchModule(module)
@@ -65,7 +65,7 @@ def export(module: nn.Module, preprocessing: Preprocessing, weights: str) -> Exp
 
 
 def _read_note(refused: Path) -> str | None:
-    """Why an export was refused before; None where that is not known, or no longer to be read."""
+    """Why an export was refused before; None if not known or not readable."""
     try:
         note = read_json(refused, "note")["note"]
     except (UsageError, KeyError, TypeError, IndexError):
@@ -74,7 +74,7 @@ def _read_note(refused: Path) -> str | None:
 
 
 def cache_folder() -> Path:
-    """Where exports are kept: `$XDG_CACHE_HOME` or `~/.cache`, then `steadyeye/onnx`."""
+    """The folder of exports: `$XDG_CACHE_HOME` or `~/.cache`, then `steadyeye/onnx`."""
     return cache_home() / "onnx"
 
 
@@ -94,7 +94,7 @@ def _export(
     expected: NDArray[np.float32],
     path: Path,
 ) -> Export:
-    """The first export that agrees with `expected`, saved; else the reasons, saved too."""
+    """The first export that agrees with `expected`, or the reasons; either is saved."""
     reasons = []
     for name, dynamo in EXPORTERS.items():
         try:
@@ -117,7 +117,7 @@ def _export(
 def _compare_outputs(
     model: bytes, inputs: list[NDArray[np.float32]], expected: NDArray[np.float32]
 ) -> Export:
-    """The session over `model` if it reproduces `expected` on `inputs`; else None and why not."""
+    """The session of `model` if it reproduces `expected` on `inputs`, else None and the reason."""
     try:
         session = OnnxSession(model, "the exported module")
         outputs = np.concatenate([session(batch) for batch in inputs])
@@ -134,7 +134,7 @@ def _compare_outputs(
 
 
 def _onnx(module: nn.Module, example: torch.Tensor, dynamo: bool) -> bytes:
-    """The module as an ONNX model for one image a call; tracing may freeze the batch size."""
+    """The module as an ONNX model for one image per call; tracing may freeze the batch size."""
     options: dict[str, Any] = {"external_data": False, "verbose": False} if dynamo else {}
     # torch's tracer prints what it cannot export: its log is on whatever is asked for
     with temporary_folder() as folder, warnings.catch_warnings(), one_thread(), silence(STDOUT):
@@ -154,7 +154,7 @@ def _onnx(module: nn.Module, example: torch.Tensor, dynamo: bool) -> bytes:
 
 
 def _source(module: nn.Module) -> str:
-    """The text of the module's class: a refusal is forgotten once its author has changed it."""
+    """The source of the module's class: a refusal is void once the source changes."""
     try:
         return inspect.getsource(type(module))
     except (OSError, TypeError):

@@ -1,4 +1,4 @@
-"""A torch module run as it is, on the processor or on GPUs."""
+"""Runs a torch module as it is, on the CPU or on GPUs."""
 
 import copy
 import itertools
@@ -20,17 +20,17 @@ FAILURES = (
     *(RuntimeError, TypeError, ValueError, AssertionError),
     *(AttributeError, LookupError, ArithmeticError, MemoryError),
 )
-"""What the code of a module raises that cannot take its input."""
+"""The errors that a module's code raises for an input that it cannot take."""
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says; its kind where it says nothing."""
+    """The first line of an error's message, or its type without a message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 class _Own(threading.local):
-    """The copy of each thread, and where it is."""
+    """The copy of each thread, and its device."""
 
     module: nn.Module | None = None
     device: torch.device = CPU
@@ -39,7 +39,7 @@ class _Own(threading.local):
 class ThreadCopies:
     """A copy of a module for each thread, with the same weights in memory.
 
-    `devices`: where the copies are; threads take them in turn, and those of a device share its
+    `devices`: devices of the copies; threads take them in turn, and copies on one device share its
     weights.
     """
 
@@ -52,7 +52,7 @@ class ThreadCopies:
         self._there: dict[torch.device, nn.Module] = {CPU: module}
 
     def mine(self) -> tuple[nn.Module, torch.device]:
-        """The copy of the thread that asks, and where it is.
+        """The copy of the calling thread, and its device.
 
         Raises `UsageError` if it cannot be copied.
         """
@@ -89,10 +89,10 @@ class TorchModule:
     """A `Forward` over an eval-mode module; `precision` other than fp32 runs under autocast.
 
     Each thread runs its own copy, since a module's `forward` may keep state; the weights are
-    shared. On the processor a call uses one of torch's threads and then restores their number: two
+    shared. On the CPU a call uses one of torch's threads and then restores their number: two
     workers on two cores took 11 ms an image so (EfficientNet-Lite0), and 22 to 32 ms taking turns
-    with two threads each, which spin while another thread decodes. `devices`: the GPUs that
-    threads compute on, in turn.
+    with two threads each, which spin while another thread decodes. `devices`: the GPUs that threads
+    compute on, in turn.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class TorchModule:
 
     @property
     def devices(self) -> tuple[torch.device, ...]:
-        """Where it computes."""
+        """Its devices."""
         return self._copies.devices
 
     def __reduce__(
@@ -151,9 +151,9 @@ class TorchModule:
 
 
 class _Threads:
-    """How many of torch's threads there are while nobody asks for one.
+    """The number of torch's threads outside blocks with one thread.
 
-    Torch tells a new thread the number that was set last, which another may have set for a pass.
+    A new thread gets the number that was set last, which another thread may have set for a pass.
     """
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ class _Threads:
         self._inside = self._number = 0
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
+    def limit_to_one(self) -> Iterator[None]:
         """A block with one thread in this thread, nested or not."""
         depth = getattr(self._here, "depth", 0)
         if depth:
@@ -183,8 +183,8 @@ class _Threads:
                 torch.set_num_threads(self._number)
 
 
-one_thread = _Threads().hold
-"""Torch on one thread in this thread; the number that others use stays."""
+one_thread = _Threads().limit_to_one
+"""One torch thread in this thread; the number of other threads is unchanged."""
 
 
 def _twin(module: nn.Module) -> nn.Module:
@@ -198,7 +198,7 @@ def _twin(module: nn.Module) -> nn.Module:
 
 
 def _copy_module(module: nn.Module, shared: dict[int, Any]) -> nn.Module:
-    """A copy of the module and of all it holds but what is `shared`, by its id."""
+    """A copy of the module and of all its parts, except those in `shared`, by id."""
     try:
         return copy.deepcopy(module, shared)
     except Exception as error:
@@ -212,8 +212,8 @@ def _copy_module(module: nn.Module, shared: dict[int, Any]) -> nn.Module:
 class TorchGradient:
     """A `ClassGradient` over an eval-mode module with its recipe, in fp32; safe from any thread.
 
-    Of the log-odds log(p / (1 − p)): the direction is that of the probability's own gradient,
-    which rounds to zero where the model is certain.
+    It is the gradient of the log-odds log(p / (1 − p)): the direction is that of the probability's
+    gradient, which rounds to zero if the model is certain.
     """
 
     def __init__(self, module: nn.Module, recipe: Recipe) -> None:

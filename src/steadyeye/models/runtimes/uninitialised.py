@@ -1,4 +1,4 @@
-"""Models built again from their spec without the weights they came with."""
+"""Builds models from their spec without their original weights."""
 
 import copy
 import inspect
@@ -17,22 +17,22 @@ WITHOUT: Mapping[str, Any] = {"pretrained": False, "weights": None}
 """Parameters of model plugins that leave the weights random, and their values."""
 
 LEFT_OUT = ("checkpoint", "classes")
-"""What is left out with the weights: files that may be gone, and a head that is replaced."""
+"""Parameters left out together with the weights: files that may be missing, and a replaced head."""
 
 
 def without(spec: str) -> Mapping[str, Any]:
-    """The arguments that leave the weights of a spec's model random; none where it has no such."""
+    """The arguments with which a spec's model has random weights; empty if there are none."""
     known = inspect.signature(plugins.load("models", parse(spec).name)).parameters
     return {key: value for key, value in WITHOUT.items() if key in known}
 
 
 def bare(spec: str, seed: int = 0, weights: bool = False) -> Any:
-    """The model of a spec for its architecture alone, its weights random and seeded.
+    """The model of a spec for its architecture alone, with seeded random weights.
 
-    With `weights`, the model as it is after all, but run in torch.
+    With `weights`, the model with its weights, but run in torch.
 
-    Run in torch where the plugin says how, so that nothing is downloaded or exported. A plugin
-    without a parameter for that (`WITHOUT`) comes with its weights. Raises `UsageError` as the
+    It runs in torch if the plugin allows it, so that nothing is downloaded or exported. A plugin
+    without a parameter for random weights (`WITHOUT`) has its weights. Raises `UsageError` as the
     plugin does.
     """
     call, random = parse(spec), {} if weights else without(spec)
@@ -46,11 +46,10 @@ def bare(spec: str, seed: int = 0, weights: bool = False) -> Any:
 
 
 def reset(module: nn.Module, seed: int = 0) -> nn.Module:
-    """The module itself with all its weights drawn anew by its layers' own `reset_parameters`.
+    """The module itself with new random weights from its layers' own `reset_parameters`.
 
-    A model of transformers is drawn as its library draws one from its configuration. Raises
-    `UsageError` where a layer has weights and nothing to draw them anew with, since these would
-    stay as they were trained.
+    A model of transformers gets the random weights of its library for its configuration. Raises
+    `UsageError` if a layer has weights but no reset function, because these would stay trained.
     """
     without_reset: list[str] = []
     done: list[str] = []
@@ -77,7 +76,7 @@ def reset(module: nn.Module, seed: int = 0) -> nn.Module:
 
 @contextmanager
 def seeded_weights(seed: int) -> Iterator[None]:
-    """Torch's random numbers come from `seed` in the block, and go on as before after it."""
+    """A block in which torch's random numbers come from `seed`; then they continue as before."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield

@@ -1,4 +1,4 @@
-"""Torch modules and weights from files: read without running code, and their fingerprints."""
+"""Reads torch modules and weights from files without running code, and fingerprints them."""
 
 import io
 import pickle
@@ -23,7 +23,7 @@ from steadyeye.models.runtimes.archive_sizes import check_unpacked_size
 from steadyeye.models.runtimes.python_function import read_fingerprint
 
 WRAPPERS = ("state_dict", "model_state_dict", "model")
-"""Keys under which training scripts keep the weights among other things."""
+"""Keys under which training scripts store the weights."""
 
 LIBRARIES = frozenset(
     {
@@ -36,7 +36,7 @@ LIBRARIES = frozenset(
         "transformers",
     }
 )
-"""Packages whose code is told by their version."""
+"""Packages whose code is identified by their version."""
 
 
 def state_dict(path: Path) -> dict[str, Tensor]:
@@ -57,7 +57,7 @@ def state_dict(path: Path) -> dict[str, Tensor]:
 
 
 def load_content(path: Path) -> Any:
-    """What `torch.save` wrote to a file, tensors and plain containers only (`weights_only`)."""
+    """The content of a file of `torch.save`, tensors and plain containers only (`weights_only`)."""
     try:
         if zipfile.is_zipfile(path):
             check_unpacked_size(path)
@@ -83,14 +83,14 @@ def load_content(path: Path) -> Any:
 
 
 def serialise(content: Any) -> bytes:
-    """What `torch.save` writes; the same content, the same bytes."""
+    """The bytes of `torch.save`; the same content gives the same bytes."""
     buffer = io.BytesIO()
     torch.save(_unshare(content), buffer)
     return buffer.getvalue()
 
 
 def _unshare(content: Any) -> Any:
-    """A copy, but for tensors, in which equal texts are one object and no container stands twice.
+    """A copy, except for tensors, in which equal texts are one object and no container repeats.
 
     Pickle writes an object that comes again as a reference to the first, so that equal content is
     other bytes where it was read from a file.
@@ -105,7 +105,7 @@ def _unshare(content: Any) -> Any:
 
 
 def fill(module: nn.Module, path: Path) -> nn.Module:
-    """`module` with the weights in `path`; every name and shape has to match, else `UsageError`.
+    """`module` with the weights in `path`; every name and shape must match, otherwise `UsageError`.
 
     The counters of batch normalisation may be absent, as in models trained with it frozen.
     """
@@ -113,7 +113,7 @@ def fill(module: nn.Module, path: Path) -> nn.Module:
 
 
 def fill_from(module: nn.Module, weights: Mapping[str, Tensor], path: Path) -> nn.Module:
-    """As `fill`, with weights under the names they have in the module; `path`: where they are from.
+    """As `fill`, with weights under the module's names; `path`: their file, for errors.
 
     Raises `UsageError` as `fill` does.
     """
@@ -122,14 +122,20 @@ def fill_from(module: nn.Module, weights: Mapping[str, Tensor], path: Path) -> n
     except Exception as error:
         # tensors of other kinds, as of layouts and quantised ones, each raise their own
         misfit = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
-        raise UsageError(f"'{path}' does not fit {type(module).__name__}: {misfit}") from error
+        raise UsageError(
+            f"'{path}' does not fit {type(module).__name__}: {misfit}; give the weights of this "
+            "network"
+        ) from error
     # they count the batches of training, and nothing reads them afterwards
     missing = [name for name in missing if not name.endswith(".num_batches_tracked")]
     for fault, names in (("lacks", missing), ("has no place for", unexpected)):
         if names:
             who = f"'{path}'" if fault == "lacks" else type(module).__name__
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise UsageError(f"'{path}' does not fit: {who} {fault} '{names[0]}'{more}")
+            raise UsageError(
+                f"'{path}' does not fit: {who} {fault} '{names[0]}'{more}; give the weights of "
+                "this network"
+            )
     return module
 
 
@@ -138,7 +144,7 @@ FORMER = {
     "steadyeye.models.backends.keras": "steadyeye.models.keras",
     "steadyeye.models.introspection.multilabel_head": "steadyeye.inference.independent",
 }
-"""Modules of ours that moved → the names that fingerprints in earlier runs hold."""
+"""Our moved modules → their names in fingerprints of earlier runs."""
 
 
 def architecture(module: nn.Module) -> str:
@@ -159,9 +165,9 @@ def weights_fingerprint(module: nn.Module) -> str:
 
 
 def is_covered(module: nn.Module) -> bool:
-    """Whether a fingerprint of the weights, with the versions of the libraries, covers the code.
+    """Whether the fingerprint of the weights, with the versions of the libraries, covers the code.
 
-    That of a user's own classes is not covered, unless the module declares a `fingerprint`.
+    The code of a user's own classes is not covered, unless the module declares a `fingerprint`.
     """
     packages = {type(part).__module__.partition(".")[0] for part in module.modules()}
     return read_fingerprint(module) is not None or packages <= LIBRARIES
@@ -194,7 +200,7 @@ def _bytes(value: Any) -> bytes:
 def load_module(path: str, allow_pickle: bool = False) -> nn.Module:
     """The eval-mode module at `path`: `py:package.module:factory`, TorchScript, .pt2 or a pickle.
 
-    The kind of a file is told by its content. Raises `UsageError` for a state dict (it has no
+    The kind of a file is detected from its content. Raises `UsageError` for a state dict (it has no
     architecture) and for a pickled module or a .pt2 file without `allow_pickle`.
     """
     if path.startswith("py:"):
@@ -218,7 +224,7 @@ def load_module(path: str, allow_pickle: bool = False) -> nn.Module:
 
 @contextmanager
 def _explain_damage(file: Path) -> Iterator[None]:
-    """A block in which torch reads a file: of a damaged one it raises whatever comes up."""
+    """A block in which torch reads a file; errors for damaged files become `UsageError`."""
     try:
         yield
     except UsageError:
@@ -231,7 +237,7 @@ def _explain_damage(file: Path) -> Iterator[None]:
 
 
 def _check_pickle(file: Path, allowed: bool, why: str = "") -> None:
-    """Raises `UsageError` unless the user lets the file run code."""
+    """Raises `UsageError` unless the user allows the file to run code."""
     if not allowed:
         raise UsageError(
             f"'{file}' may run code when it is loaded ({why}); add "
@@ -288,11 +294,10 @@ LARGEST = 2**63
 
 
 def check_pickles(file: Path) -> None:
-    """Raises `ValueError` for pickles of an archive that torch's reader would not survive.
+    """Raises `ValueError` for pickles of an archive that would crash torch's reader.
 
-    One that gives an object a number beyond its own length: a table of that many places is made,
-    whatever the memory. And source ranges (`.debug_pkl`) that are anything else: their texts are
-    looked up without a check.
+    A pickle that numbers an object beyond its own length makes the reader allocate a table of that
+    size. Source ranges (`.debug_pkl`) with other content are read without a check.
     """
     with zipfile.ZipFile(file) as archive:
         for entry in archive.infolist():
@@ -319,7 +324,7 @@ class _Plain(pickle.Unpickler):
 
 
 def _are_ranges(content: bytes) -> bool:
-    """Whether a pickle holds source ranges, with a table of their texts or, as once, with each."""
+    """Whether a pickle holds source ranges, with a table of texts or, in old files, without."""
     ranges = _Plain(io.BytesIO(content)).load()
     if not isinstance(ranges, tuple):
         return False

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from steadyeye.core.errors import UsageError
 
 Embed = Callable[[list[str]], Tensor]
-"""Texts → (n, d) their embeddings."""
+"""Texts → (n, d) embeddings."""
 
 
 class ZeroShotHead(nn.Module):
@@ -53,7 +53,7 @@ def list_templates(prompts: str | Sequence[str]) -> list[str]:
 
 
 def embed_classes(embed: Embed, names: Sequence[str], templates: Sequence[str]) -> Tensor:
-    """(classes, d) embeddings of length 1: of each class the mean over the templates."""
+    """(classes, d) embeddings of length 1: for each class the mean over the templates."""
     rows = []
     with torch.inference_mode():
         for name in names:

@@ -1,4 +1,4 @@
-"""How much of what a detection rests on lies inside its box."""
+"""The share of a detection's attribution inside its box."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.attributions import (
     COMPLETE,
     InsideShares,
-    apart,
     attributions,
+    format_gap,
     measure_inside_shares,
     method,
     table,
@@ -90,7 +90,7 @@ def _question(shares: Sequence[InsideShares], way: str) -> str:
 
 
 def _how(shares: InsideShares) -> str:
-    """What the maps are, with their settings."""
+    """The attribution method and its settings, in words."""
     settings = shares.predictions.probe["settings"]
     kind = method(shares.predictions)
     if kind == "integrated_gradients":
@@ -135,12 +135,12 @@ def _sentence(shares: InsideShares) -> str:
 
 def _points(gap: Interval) -> str:
     """A difference in percentage points with its interval, or that there is none."""
-    number, _, ends = apart(gap).partition(" (")
+    number, _, ends = format_gap(gap).partition(" (")
     return f"{number} percentage points ({'no interval)' if ends == '—)' else ends}"
 
 
 def _caveat(shares: InsideShares) -> str:
-    """What the maps of a model must not be taken for; empty where there is nothing."""
+    """The limits of the maps of a model, in words; empty if there are none."""
     parts = []
     if shares.effects.lost:
         parts.append(

@@ -24,8 +24,8 @@ GUESSED = (
 def background(evaluated: Sequence[Evaluated]) -> Section | None:
     """|Δ probability| on other backgrounds, of confident mistakes and correct detections.
 
-    A detection that survives a new background rests on the object, not on its surroundings.
-    Lau et al. 2021, Figure 6. None where nothing could be tried.
+    A detection that remains on a new background depends on the object, not on its surroundings. Lau
+    et al. 2021, Figure 6. None if no detection could be tested.
     """
     models = measure_changes(evaluated, "background", "")
     if not models:
@@ -44,7 +44,7 @@ def background(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _origins(model: ProbedModel) -> str:
-    """Where the masks are from."""
+    """The source of the masks, in words."""
     masks = np.asarray(model.predictions.tags["mask"])[model.effects.plain]
     sources = {"truth": "the data's own", "grabcut": GUESSED}
     counted = [

@@ -1,4 +1,4 @@
-"""Where the reference is thin: regions of the data of which it has too few, in spots."""
+"""Blind spots: regions of the data where the reference data are sparse."""
 
 from collections.abc import Iterator, Sequence
 
@@ -34,8 +34,8 @@ def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
     """Regions where the reference is sparse, and how often the model is wrong there.
 
     k-NN density ratios of the features of both sets against shuffled labels
-    (`steadyeye.explain.embedding.density_ratio`), HDBSCAN spots of the points that stand out, and a
-    map. None where nothing was embedded.
+    (`steadyeye.explain.embedding.density_ratio`), HDBSCAN clusters of sparse regions, and a map.
+    None without embedded regions.
     """
     tables = [model.predictions for model in evaluated if model.predictions.valid.any()]
     if not tables:
@@ -62,7 +62,7 @@ def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _title(measured: Sequence[object], regions: Sequence[Blindness]) -> str:
-    """How many places stand out from shuffled labels, at the false discovery rate of the test."""
+    """The title: the number of sparse regions, at the false discovery rate of the test."""
     spots = sum(region.spots for region in regions if region.proven)
     if spots:
         where = "region that is" if spots == 1 else "regions that are"
@@ -106,9 +106,9 @@ def _sentence(table: Predictions, regions: Blindness | None) -> str:
     )
     inside, outside = contents(regions, regions.chosen), contents(regions, ~regions.chosen)
     wrong = (
-        f"Of these {_share(inside)} are mistakes, of the others {_share(outside)}."
+        f"{_share(inside)} of these and {_share(outside)} of the other regions are mistakes."
         if regions.chosen.any()
-        else f"Of all regions {_share(outside)} are mistakes."
+        else f"{_share(outside)} of all regions are mistakes."
     )
     name = regions.model
     if regions.proven:
@@ -127,7 +127,9 @@ def _sentence(table: Predictions, regions: Blindness | None) -> str:
     )
     if not regions.chosen.any():
         return f"{nothing}None of {n:,} is {far}. {wrong}"
-    return f"{nothing}As a hint only: {int(regions.chosen.sum()):,} of {n:,} are {far}. {wrong}"
+    return (
+        f"{nothing}{int(regions.chosen.sum()):,} of {n:,} are {far}; this is only a hint. {wrong}"
+    )
 
 
 def _share(part: SpotContents) -> str:
@@ -144,7 +146,7 @@ def _table(regions: Blindness) -> Table:
     title = (
         "sparse in the reference data"
         if regions.proven
-        else "far from the reference data, a hint only"
+        else "far from the reference data (only a hint)"
     )
     return Table(
         caption=(
@@ -185,9 +187,9 @@ def _row(regions: Blindness, name: str, inside: np.ndarray) -> tuple[str, ...]:
 
 
 def _exhibits(regions: Blindness, bases: Sequence[Predictions]) -> Iterator[Exhibit]:
-    """The crops of each spot, then the films of those mistakes shown that are in a video.
+    """The crops of each spot, then the films of the shown mistakes that are in a video.
 
-    `bases`: what the detector said of the data.
+    `bases`: the detector's predictions on the data.
     """
     for spot in range(min(regions.spots, SHOWN)):
         chosen, nearest = examples(regions, spot)
@@ -200,7 +202,7 @@ def _exhibits(regions: Blindness, bases: Sequence[Predictions]) -> Iterator[Exhi
 def _mistake_films(
     table: Predictions, base: Predictions, title: str, places: Sequence[int]
 ) -> Iterator[Exhibit]:
-    """A mistake of each video on its whole frame, with the frames around; none without video."""
+    """One mistake per video on its whole frame, with the frames around it; empty without videos."""
     tags, detections = table.tags, base.raw_detections
     if detections is None:
         return
@@ -247,7 +249,7 @@ def _frame(base: Predictions, detection: int) -> Picture:
 
 
 def _crops(regions: Blindness, spot: int, places: Sequence[int], nearest: int) -> Exhibit:
-    """Regions of a spot, and the one of the reference that is nearest."""
+    """Regions of a spot, and the nearest region of the reference data."""
     part = contents(regions, regions.spot == spot)
     return Exhibit(
         title=f"{regions.noun.capitalize()} {spot + 1}: {part.name} "

@@ -1,4 +1,4 @@
-"""Which of several models is better, as far as the data can tell."""
+"""Compares several models, with clear differences only."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ SHOWN = {True: "clear difference", False: "no clear difference"}
 def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
     """Models on the same samples: ranks for clear differences only, and all paired differences.
 
-    None for a single model, and where models did not see the same samples.
+    None for a single model, and if the models have different samples.
 
     Example, on made-up predictions:
 
@@ -124,7 +124,7 @@ def _differences(compared: Boards) -> Table:
             format_ends(pair.difference.low, pair.difference.high, board.unit),
             probability(pair.difference.p),
             probability(pair.adjusted),
-            "yes" if pair.apart else "no",
+            "yes" if pair.is_clear else "no",
             pair.difference.method,
         )
         for board in compared.boards
@@ -151,11 +151,11 @@ def _figure(board: Leaderboard) -> Figure:
             "value": pair.difference.value,
             "low": pair.difference.low,
             "high": pair.difference.high,
-            "told": SHOWN[pair.apart],
+            "told": SHOWN[pair.is_clear],
         }
         for pair in pairs
     ]
-    wider = any(not pair.apart and pair.difference.low > 0 for pair in pairs)
+    wider = any(not pair.is_clear and pair.difference.low > 0 for pair in pairs)
     caption = f"How much better the first model of a pair is in {name}, with 95 % intervals."
     allowed = " Grey: no clear difference after the Holm adjustment." if wider else ""
     left = (
@@ -172,7 +172,7 @@ def _figure(board: Leaderboard) -> Figure:
 
 
 def _layers(name: str, unit: str) -> list[dict[str, Any]]:
-    """A line a pair from end to end of its interval, a dot at the value, and where neither wins."""
+    """Per pair a line over its interval and a dot at the value, with a line at no difference."""
     y = rows_of("pair")
     ranks = unit == "rank"
     label = "format(datum.value, '~g')" if ranks else "format(datum.value * 100, '~g')"

@@ -1,4 +1,4 @@
-"""Robustness at a distance beside robustness over the whole set."""
+"""Robustness at a distance compared with robustness over the whole set."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ MEASURES = ("frames exactly d away", "all frames within d")
 
 @dataclass(frozen=True)
 class _Curve:
-    """Of one model, by distance 1 … k: single frames and whole sets, both of right anchors.
+    """The curves of one model by distance 1 … k: single frames and whole sets of right anchors.
 
-    `broken`: the right anchors with a wrong frame within k; `hidden`: those of them of which every
-    frame exactly k away is right.
+    `broken`: right anchors with a wrong frame within k; `hidden`: those among them whose frames
+    exactly k away are all right.
     """
 
     model: str
@@ -76,7 +76,7 @@ def conditional_robustness(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _title(curves: Sequence[_Curve]) -> str:
-    """How many of the sets that break do so where frames k away alone would not show it."""
+    """The title: how many of the broken sets frames exactly k away would miss."""
     k = max(len(curve.single) for curve in curves)
     if len(curves) > 1:
         return f"One frame exactly {k} away, and all frames within ±{k}"

@@ -1,4 +1,4 @@
-"""What a detector is confidently wrong about, counted by cause and in pictures."""
+"""Confident mistakes of a detector, by cause and in pictures."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,8 +28,8 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
     """Confident wrong detections: their causes, the classes they confuse, and pictures.
 
     `score`: to be exceeded. Every image counts, anchors and neighbours alike. Causes as in
-    `explain.mining.causes` (Lau et al. 2021, Section 3); pictures are of each mistake once. None
-    where no model says anything with that confidence.
+    `explain.mining.causes` (Lau et al. 2021, Section 3); pictures are of each mistake once. None if
+    no detection has that score.
 
     Example, on made-up predictions:
 
@@ -98,7 +98,7 @@ def _title(counted: Sequence[Shares]) -> str:
     judged = sum(model.n_judged for model in counted)
     if not judged:
         return "No confident detection that can be checked against the labels"
-    return f"Confidently wrong: {wrong:,} of {number_of(judged, 'detection')}{several}"
+    return f"Confident mistakes: {wrong:,} of {number_of(judged, 'detection')}{several}"
 
 
 def _meaning(score: float) -> str:
@@ -173,7 +173,7 @@ def _tables(
 def _confusions(
     tables: Sequence[Predictions], judged: Sequence[Judged]
 ) -> list[tuple[str, str, str, str, str]]:
-    """Rows of what was said, what is there, and how often; most frequent first."""
+    """Rows of predicted class, true class and count, the most frequent first."""
     rows = []
     for table, of in zip(tables, judged, strict=True):
         detections, truth = table.raw_detections, table.boxes
@@ -211,7 +211,7 @@ def _confusions(
 
 
 def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
-    """The share of each cause with its interval, model beside model."""
+    """The share of each cause with its interval, for all models."""
     values = [
         {
             "cause": cause.replace("_", " "),

@@ -1,4 +1,4 @@
-"""What a detector takes for what: pairs of classes among its confident mistakes, in pictures."""
+"""Pairs of classes that a detector confuses among its confident mistakes, in pictures."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,8 +21,7 @@ def confusion_pairs(evaluated: Sequence[Evaluated], score: float = SCORE) -> Sec
 
     `score`: to be exceeded. Of egregious misclassifications (Lau et al. 2021, Section 3.1):
     detections with a score above it on an object at IoU above 0.5, none of which has their class.
-    None where no model makes one, and where predictions were sealed without all that the detector
-    said.
+    None if no model makes one, and if the sealed predictions lack detections.
     """
     tables = [
         model.predictions for model in evaluated if model.predictions.raw_detections is not None
@@ -50,7 +49,7 @@ def confusion_pairs(evaluated: Sequence[Evaluated], score: float = SCORE) -> Sec
 
 
 def _title(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
-    """The most frequent pair of a single model, where it is the most frequent beyond chance."""
+    """The title: the most frequent pair of a single model, if it is clearly the most frequent."""
     table, pairs = confused[0]
     counts = sorted((_videos(table, pair) for pair in pairs), reverse=True)
     first = _videos(table, pairs[0])
@@ -65,7 +64,7 @@ def _title(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
 
 
 def _videos(table: Predictions, pair: Confusion) -> int:
-    """How many videos, or images where those are no frames, a pair occurs in."""
+    """The number of videos, or of images without a video, in which a pair occurs."""
     assert table.boxes is not None, "asked for before"
     videos = table.tags.get("video", table.ids)
     return len({str(videos[table.boxes.image[place]]) for place in pair.places})
@@ -127,7 +126,7 @@ def _exhibits(confused: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> It
 
 
 def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterator[Exhibit]:
-    """A picture each of the most confident detections, with a film where it is of a video."""
+    """A picture of each of the most confident detections, with a film if it is of a video."""
     assert table.boxes is not None, "checked by needs"
     videos = table.tags.get("video", table.ids)
     names = [str(videos[table.boxes.image[place]]) for place in pair.places]

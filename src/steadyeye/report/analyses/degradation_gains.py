@@ -43,9 +43,9 @@ HEIGHT = 150  # of a chart, in pixels
 def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     """Fine-tuned models compared with their base models on the same degraded images.
 
-    Accuracy of the images themselves and under degradation, the share kept of what each model has
-    right at level 0, profiles, and how far failure points moved. None where no model was trained
-    from another one that is there.
+    Accuracy of the images themselves and under degradation, the retained share of the images that
+    each model has right at level 0, profiles, and shifts of failure points. None if no model was
+    trained from another model of the report.
     """
     paired = [(step, _pair(step)) for step in steps(evaluated)]
     measured = [
@@ -54,7 +54,7 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     if not measured:
         return None
     gains = [item for _, item, _ in measured]
-    parts = tables("Before and after, under degradation", gains)
+    parts = tables("Before and after training, under degradation", gains)
     parts += tuple(_shifts(item, shifts) for _, item, shifts in measured if shifts)
     return Section(
         topic=Topic.TRAINING,
@@ -102,7 +102,7 @@ def _measure_gains(step: Step, pair: tuple[Predictions, Predictions]) -> Trainin
 
 
 def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[FailureShift]:
-    """The failure points that both were asked for."""
+    """The shifts of the failure points that both models have."""
     metrics = [model.bound_metrics.get("failure_points") for model in (step.before, step.after)]
     result = step.after.results.get("failure_points")
     if result is None or None in metrics:
@@ -115,7 +115,7 @@ def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[Fail
 
 
 def _first(step: Step, shifts: Sequence[FailureShift]) -> FailureShift | None:
-    """The failure point that is told first: of what it was augmented with, at one half."""
+    """The failure point that comes first: under the operator of the augmentation, at one half."""
     at = [shift for shift in shifts if shift.before.threshold == HALF] or list(shifts)
     own = [shift for shift in at if shift.before.operator in augmentation(step.after.predictions)]
     return next(iter(own or (at if len(at) == 1 else [])), None)
@@ -148,7 +148,7 @@ def _point(shift: FailureShift) -> str:
 
 
 def _by(shift: FailureShift) -> str:
-    """By how far it moved, in words."""
+    """The size of the shift, in words."""
     if shift.value is None:
         return "is beyond the last level before and after"
     if not shift.value and not shift.open and max(-shift.low, shift.high) <= 1:
@@ -209,7 +209,7 @@ def _within(point: FailurePoint) -> str:
 
 
 def _profiles(step: Step) -> Figure | None:
-    """Both profiles: on average and under what was augmented with, or under every operator."""
+    """Both profiles: the mean and the operator of the augmentation, or every operator."""
     results = [find(entry.results, "degraded_accuracy") for entry in (step.before, step.after)]
     if None in results:
         return None

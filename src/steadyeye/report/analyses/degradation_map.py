@@ -1,4 +1,4 @@
-"""Operator × level at a glance."""
+"""Accuracy by operator and level, as a heat map."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -56,7 +56,7 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _sentence(model: Evaluated, result: Result) -> str:
-    """Under which operators fewest and most images stay right, and whether that is shown."""
+    """The operators with the lowest and the highest accuracy, and whether they are clearly so."""
     damage = harm(model.predictions, result)
     if damage.next is None:
         share = format_share(damage.worst)

@@ -1,4 +1,4 @@
-"""How accuracy, rank and probability fall, operator by operator."""
+"""Profiles: accuracy, rank and probability by level, for each operator."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ HEIGHT = 120  # of a chart, in pixels
 def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
     """Accuracy, probability and rank, or mAP and recall, by level, one chart per operator.
 
-    None where no model has a result of these. Swingler 2022, Figures 4–6.
+    None if no model has one of these results. Swingler 2022, Figures 4–6.
 
     Example, on made-up predictions:
 
@@ -60,14 +60,14 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _name_quantities(figures: Sequence[Figure]) -> str:
-    """The title: what is drawn."""
+    """The title: the quantities in the charts."""
     if any(figure.name == "mpc" for figure in figures):
         return "mAP and objects still found by level, for each operator"
     return "Accuracy, probability and rank by level, for each operator"
 
 
 def _shorter(result: Result) -> str:
-    """A sentence where some operators have fewer levels than others; else empty."""
+    """A sentence if some operators have fewer levels than others; otherwise empty."""
     levels = {len(operator.cells) for operator in result.cells if operator.name != MEAN}
     if len(levels) < 2:
         return ""

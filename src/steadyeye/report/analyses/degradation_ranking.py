@@ -1,4 +1,4 @@
-"""Which model stands degradation best."""
+"""Ranks models by their accuracy under degradation."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,9 @@ from steadyeye.report.comparison.leaderboards import RankedModel, leaderboard, r
 def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
     """Models ranked by accuracy over all operators and levels, on all images.
 
-    A rank is 1 + the number of models that are shown to be better, by the paired bootstrap over
-    images (or videos) with Holm's allowance for all pairs. None for a single model, or where models
-    saw other operators or images.
+    A rank is 1 + the number of clearly better models, by the paired bootstrap over images (or
+    videos), adjusted by Holm for all pairs. None for a single model, or if the models have
+    different operators or images.
 
     Example, on made-up predictions:
 
@@ -67,7 +67,7 @@ def _entry(model: Evaluated) -> RankedModel:
 
 
 def _beside(model: Evaluated) -> tuple[str, str]:
-    """The accuracy over what it had right at level 0, and that at level 0."""
+    """Retained accuracy, over the images right at level 0, and accuracy at level 0."""
     right = model.predictions.right
     first = right[profiles(model.predictions, images="all").row[0, 0]]
     retained = statistic(model.predictions, right, "right").value if first.any() else None

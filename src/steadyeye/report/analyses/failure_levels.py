@@ -1,4 +1,4 @@
-"""The failure points, beside those published."""
+"""Failure points, with published ones for comparison."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ QUANTITIES = {
     "map_failure_points": ", shares of mAP at level 0",
     "recall_failure_points": ", shares of the objects found at level 0",
 }
-"""Metric → of what its thresholds are shares, behind the name of the model."""
+"""Metric → the quantity of its thresholds, a suffix to the name of the model."""
 PUBLISHED = (
     "The last table has published values of other models on other images; its operators are "
     "similar to these, not pixel-identical."
@@ -33,8 +33,8 @@ SEARCHED = (
 def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
     """The first level with accuracy below each threshold, and how degraded the images are there.
 
-    None where no model has `failure_points`. Beside it the published 50 % points of three
-    networks. Swingler 2022, Tables 1–3.
+    None if no model has `failure_points`. The published 50 % points of three networks are shown for
+    comparison. Swingler 2022, Tables 1–3.
 
     Example, on made-up predictions:
 

@@ -1,4 +1,4 @@
-"""Images at the levels where a model fails, beside the originals."""
+"""Images at the levels where a model fails, next to the originals."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,12 +19,12 @@ from steadyeye.degradation.curves import UNKNOWN, Profiles, profiles
 def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
     """One image at level 0 and at the failure points, one strip per operator.
 
-    Of the first model; the image is the one whose own accuracy over all operators and levels is
-    the median. Thresholds that are reached at the same level share a picture; where one is not
-    reached the last level is shown. None without `failure_points`, and where no image is right at
-    level 0. Swingler 2022, Figures 7–9.
-    After a search, which looks at other images at other levels: of each model and operator the
-    image that is wrong at the lowest level, beside the original; None where none is wrong.
+    The model is the first; the image is the one with the median accuracy over all operators and
+    levels. Thresholds that are reached at the same level share a picture; where one is not reached
+    the last level is shown. None without `failure_points`, and where no image is right at level 0.
+    Swingler 2022, Figures 7–9. After a search, which tests different images at different levels:
+    for each model and operator the image that is wrong at the lowest level, next to the original;
+    None if none is wrong.
 
     Example, on made-up predictions:
 
@@ -61,7 +61,7 @@ def _show_sweep(predictions: Predictions, points: Result) -> Section:
 
 
 def _show_search(tables: Sequence[Predictions]) -> Section | None:
-    """Of each model and operator the image that is wrong at the lowest level of the search."""
+    """For each model and operator the image that is wrong at the lowest level of the search."""
     searched = [table for table in tables if "profile" not in table.columns]
     every = [[_pair(table, *lowest) for lowest in _lowest(table)] for table in searched]
     if not any(every):
@@ -88,7 +88,7 @@ def _show_search(tables: Sequence[Predictions]) -> Section | None:
 def _lowest(table: Predictions) -> list[tuple[int, str, int]]:
     """(level, operator, row) of the first wrong prediction of each operator, rising.
 
-    Of images wrong at the same level the most confident mistake (ties: the earlier row).
+    Among images wrong at the same level, the most confident mistake (ties: the earlier row).
     """
     tags = table.tags
     wrong = np.flatnonzero(~table.right & table.valid & (tags["level"] > 0))
@@ -100,7 +100,7 @@ def _lowest(table: Predictions) -> list[tuple[int, str, int]]:
 
 
 def _pair(table: Predictions, level: int, operator: str, row: int) -> tuple[int, Exhibit]:
-    """The original and the degraded image, with the levels between them that were tried."""
+    """The original and the degraded image, with the tested levels between them."""
     tags = table.tags
     own = (tags["image"] == tags["image"][row]) & table.valid
     own &= (tags["level"] == 0) | (tags["operator"] == operator)
@@ -128,7 +128,7 @@ def _typical(curves: Profiles) -> int:
 def _lead(curves: Profiles, image: int) -> Exhibit | None:
     """The image at level 0 and at the lowest level at which an operator makes the model wrong.
 
-    None where no operator does.
+    None if no operator does.
     """
     right, broken = curves.predictions.right, []
     for operator, levels, rows in curves.curves():
@@ -212,7 +212,7 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
 
 
 def _more(predictions: Predictions, row: int) -> Iterator[str]:
-    """The confidence of the true class where another one is predicted, and the pixels changed."""
+    """The confidence of the true class if another class is predicted, and the pixels changed."""
     if not predictions.right[row]:
         above = number_of(int(predictions.rank[row]), "class")
         score = predictions.format_score(float(predictions.probability[row]))

@@ -1,4 +1,4 @@
-"""The frames that break anchors, in pictures."""
+"""Pictures of the frames that break sets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,9 +32,9 @@ class _Failure:
 def failures(evaluated: Sequence[Evaluated]) -> Section | None:
     """Right anchors with the frame that breaks them, the most confident mistake first.
 
-    Of an anchor's wrong neighbours the most confident one is shown (ties: smallest |offset|, then
-    the earlier); a frame that breaks several anchors is shown once a model. At most 24 over all
-    models, every model in turn. None where nothing is broken.
+    The most confident of an anchor's wrong neighbours is shown (ties: smallest |offset|, then the
+    earlier); a frame that breaks several anchors is shown once per model. At most 24 over all
+    models, every model in turn. None if no set breaks.
 
     Example, on made-up predictions:
 
@@ -81,7 +81,7 @@ def _failures(model: Evaluated) -> list[_Failure]:
 
 
 def _worst(predictions: Predictions, sets: PmSets, k: int) -> NDArray[np.intp]:
-    """(broken sets,) the row of the wrong neighbour to show of each set whose anchor is right."""
+    """(broken sets,) the row of the wrong neighbour to show for each set with a right anchor."""
     broken = (sets.breaks_at > 0) & (sets.breaks_at <= k)
     near = (sets.set_of >= 0) & (abs(sets.offsets) <= k) & ~predictions.right
     rows = np.flatnonzero(near)
@@ -93,7 +93,7 @@ def _worst(predictions: Predictions, sets: PmSets, k: int) -> NDArray[np.intp]:
 
 
 def _distinct(broken: Sequence[_Failure]) -> list[_Failure]:
-    """The failures with frames of their own: the first of those that share the breaking frame."""
+    """The failures without repeats: the first of those that share the breaking frame."""
     firsts: dict[tuple[str, int], _Failure] = {}
     for failure in broken:
         tags, frame = failure.predictions.tags, failure.frame
@@ -125,7 +125,7 @@ def _exhibit(failure: _Failure) -> Exhibit:
 
 
 def _lead(chosen: Sequence[_Failure]) -> Exhibit:
-    """The break with the highest confidence in both frames, the lower of the two counts."""
+    """The break with the highest confidence in both frames: the lower of the two counts."""
     clearest = max(chosen, key=lambda f: min(f.confidence, f.predictions.confidence[f.anchor]))
     exhibit = _exhibit(clearest)
     return replace(exhibit, title=f"The clearest break: {exhibit.title}")

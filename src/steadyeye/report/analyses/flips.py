@@ -1,4 +1,4 @@
-"""Where the answer changes from one frame to the next."""
+"""Prediction changes from one frame to the next."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ ROWS = 30
 def flips(evaluated: Sequence[Evaluated]) -> Section | None:
     """The flip rate of each video, and pictures of the most confident changes; needs no labels.
 
-    A flip's confidence is the lower of its two frames'. None where no two frames are consecutive.
+    A flip's confidence is the lower of its two frames'. None if no two frames are consecutive.
 
     Example, on made-up predictions:
 
@@ -60,7 +60,7 @@ def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
 
 
 def _unlike(tables: Sequence[Predictions]) -> tuple[str, ...]:
-    """That models have other numbers of classes to change to, where they do."""
+    """A sentence if the models have different numbers of classes; otherwise empty."""
     classes = {table.model: len(table.model_classes) for table in tables}
     if len(set(classes.values())) < 2:
         return ()

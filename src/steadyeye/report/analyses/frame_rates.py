@@ -23,7 +23,7 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
     """Accuracy, pm-k and drop of the videos of each native frame rate.
 
     Rates are cut to whole frames a second, as in the paper's table: 29.97 is 29. None where all
-    videos have the same rate. Shankar et al., Table 8, which is shown beside.
+    videos have the same rate. Shankar et al., Table 8, is shown for comparison.
     """
     losses = [row for entry in evaluated for row in _losses(entry)]
     parts = list(dict.fromkeys(row.part for row in losses))

@@ -1,4 +1,4 @@
-"""What is left of the drop without I-, P- or B-frames."""
+"""The drop without I-, P- or B-frames."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ def frame_types(evaluated: Sequence[Evaluated]) -> Section | None:
     """Accuracy, pm-k and drop without I-, without P- and without B-frames of the video's codec.
 
     An anchor stays while its own frame remains; neighbours of the type are dropped. None on data
-    without anchors. Shankar et al., Table 7, which is shown beside.
+    without anchors. Shankar et al., Table 7, is shown for comparison.
     """
     losses = [row for model in evaluated for row in _losses(model)]
     if not losses or losses[0].original.value is None:
@@ -72,9 +72,9 @@ def _drop(row: Loss) -> float:
 
 
 def _none_alone(losses: Sequence[Loss]) -> Claim:
-    """That without any one type more than half of every model's drop is left.
+    """The claim that without any one type more than half of every model's drop remains.
 
-    Half of the upper end of the drop's own interval, which is not known exactly either.
+    Half of the upper end of the drop's interval, because the drop is not known exactly.
     """
     half = {e.model: e.drop.high / 2 for e in losses if e.part == ALL and e.drop.high is not None}
     parts = [row for row in losses if row.part != ALL and row.drop.n]
@@ -83,9 +83,10 @@ def _none_alone(losses: Sequence[Loss]) -> Claim:
 
 
 def _goes(losses: Sequence[Loss]) -> list[Claim]:
-    """Of a single model: that without one type less than half of the drop is left.
+    """For a single model, the claim that without one type less than half of the drop remains.
 
-    The intervals of both must lie apart, which keeps below 5 % over three types together.
+    The intervals of both must not overlap, which keeps the error below 5 % over three types
+    together.
     """
     whole, *parts = losses
     if whole.drop.low is None or len({row.model for row in losses}) > 1:

@@ -32,8 +32,8 @@ OF_BOXES = ("map", "pm_k_map", "map_drop")
 def gains(evaluated: Sequence[Evaluated]) -> Section | None:
     """Fine-tuned models compared with their base models: accuracy, pm-k and drop.
 
-    Paired, on the same samples: those that one of the two did not predict are left out for both.
-    None where no model was trained from another one that is there.
+    Paired, on the same samples: samples that one of the two did not predict are left out for both.
+    None if no model was trained from another model of the report.
     """
     measured = [
         (step, gained) for step in steps(evaluated) if (gained := _measure_gains(step)).gains
@@ -54,7 +54,7 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
             *dict.fromkeys(line for step, _ in measured for line in caveats(step)),
         ),
         method=(f"Both models are compared on the same samples. {READING}",),
-        tables=tables("Before and after", several),
+        tables=tables("Before and after training", several),
         figures=(dumbbells("gains", several),),
     )
 
@@ -142,6 +142,6 @@ def _meaning(gained: TrainingGains) -> str:
 
 
 def _direction(change: Gain, more: str, less: str, same: str) -> str:
-    if not change.apart or change.difference is None:
+    if not change.is_clear or change.difference is None:
         return same
     return more if change.difference.value > 0 else less

@@ -1,4 +1,4 @@
-"""What a detector loses between an anchor and the worst frame near it, counted and in pictures."""
+"""Detection errors on anchors and on worst frames, counted and in pictures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -120,13 +120,13 @@ def _table(model: str, sides: tuple[Frames, ...], gained: tuple[tuple[Result, ..
 
 
 def _why_none(gained: tuple[tuple[Result, ...], ...]) -> str:
-    """Why gains have no intervals, for the caption; empty where all have one."""
+    """Why gains have no intervals, for the caption; empty if all have one."""
     bare = [r.interval for side in gained for r in side if r.value is not None and r.low is None]
     return f"; ΔAP has {limit(bare[0]) or 'no interval'}" if bare else ""
 
 
 def _describe_cost(model: str, anchors: Sequence[Result], rows: Sequence[Result]) -> str:
-    """Which kind costs most on the worst frames, where that is shown; empty without any object."""
+    """The kind of error that costs most on the worst frames, if it is clear; empty if no object."""
     order = sorted(range(len(KINDS)), key=lambda i: -(rows[i].value or 0))
     before, after, other = anchors[order[0]], rows[order[0]], rows[order[1]]
     if not after.value:
@@ -172,10 +172,10 @@ def _of(predictions: Predictions, row: int) -> tuple[BoxTable, BoxTable]:
 
 @dataclass(frozen=True)
 class _MarkedFrame:
-    """What a detector sees in a frame, and what is there.
+    """The detections and the true boxes of a frame.
 
-    `lines`: its detections, one each; `missed`: the classes of objects that none found; `kinds`:
-    the kinds of errors; `labels`: the classes of the objects.
+    `lines`: its detections, one each; `missed`: the classes of objects without a detection;
+    `kinds`: the kinds of errors; `labels`: the classes of the objects.
     """
 
     marks: tuple[Mark, ...]

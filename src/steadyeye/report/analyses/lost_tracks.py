@@ -1,4 +1,4 @@
-"""True objects: how steadily a detector finds them, by class, and what goes with losing them."""
+"""Recall of true objects by class, and measures related to losing them."""
 
 from collections.abc import Sequence
 
@@ -36,7 +36,7 @@ def lost_tracks(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHEN,
         place=13,
-        title="True objects: found, lost, and what goes with losing them",
+        title="Recall of true objects, and measures related to losing them",
         text=(" ".join(texts),),
         tables=tuple(tables),
         method=(_METHOD,),
@@ -44,12 +44,12 @@ def lost_tracks(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 _METHOD = (
-    "A true object is found where a detection of its class overlaps its box by 0.5 or more (IoU). "
-    "Fragment, centre position and scale and ratio error: Zhang and Wang 2016, lower is steadier. "
-    "Odds are of not being found in a frame after one in which the object is found (logistic "
-    "regression), for one standard deviation more; 95 % intervals by a jackknife over videos, or "
-    "over objects where there are fewer than ten videos; p adjusted by Holm for the number of "
-    "measures. A measure that goes with losing an object need not be the cause."
+    "A true object is found where a detection of its class overlaps its box by 0.5 or more "
+    "(IoU). Fragment, centre position and scale and ratio error: Zhang and Wang 2016, lower is "
+    "steadier. Odds are of not being found in a frame after one in which the object is found "
+    "(logistic regression), for one standard deviation more; 95 % intervals by a jackknife over "
+    "videos, or over objects where there are fewer than ten videos; p adjusted by Holm for the "
+    "number of measures. A measure that is related to losing an object need not be the cause."
 )
 
 
@@ -71,12 +71,12 @@ def _describe(predictions: Predictions, recall: Result, losses: Outcomes, fit: E
     if best is not None and best.alone is not None:
         more = "more" if best.rises else "less"
         return (
-            f"{text} Losing an object goes most clearly with {more} {best.measure.words}: odds "
-            f"ratio {best.alone.text(not best.rises)} for one standard deviation "
+            f"{text} Losing an object is most clearly related to {more} {best.measure.words}: "
+            f"odds ratio {best.alone.text(not best.rises)} for one standard deviation "
             f"({best.measure.format_value(best.deviation)})."
         )
     if any(effect.alone for effect in fit.measures):
-        return f"{text} None of {len(fit.measures)} measures goes clearly with it."
+        return f"{text} None of {len(fit.measures)} measures is clearly related to it."
     return (
         f"{text} Odds ratios need at least {EVENTS} frames in which an object is lost, from at "
         f"least {CLUSTERS} videos or objects."
@@ -115,7 +115,7 @@ def _mean(values: NDArray[np.float64]) -> str:
 
 
 def _count_clusters(losses: Outcomes) -> str:
-    """What the intervals are over, and how many of them."""
+    """The units of the intervals and their number, in words."""
     return number_of(len(np.unique(losses.clusters)), "object" if losses.within else "video")
 
 
@@ -133,10 +133,10 @@ def _odds(predictions: Predictions, losses: Outcomes, fit: Effects) -> Table:
     )
     header = (
         *("of the object in the frame", "standard deviation", "odds ratio of losing it, alone"),
-        *("jointly", "p (Holm)", "lost / kept"),
+        *("jointly", "p (Holm)", "lost / not lost"),
     )
     return Table(
-        f"What goes with losing an object, {predictions.model}, {_count_clusters(losses)}",
+        f"Measures related to losing an object, {predictions.model}, {_count_clusters(losses)}",
         header,
         rows,
     )

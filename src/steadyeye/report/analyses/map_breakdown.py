@@ -1,4 +1,4 @@
-"""Where a detector's AP is lost: by class, by the size of objects, by distance."""
+"""A detector's AP by class, by object size and by distance."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""pm-k mAP and localization against k."""
+"""pm-k mAP and localization by k."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Objects that a detector loses and finds again along videos, by class and in pictures."""
+"""Objects lost between their first and last detection, by class and in pictures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -70,7 +70,7 @@ def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
 
         >>> from steadyeye.testing import example_models, example_tracks
         >>> print(object_steadiness(example_models(example_tracks())).title)
-        Objects lost and found again
+        Objects lost between their first and last detection
     """
     followed = [model for model in map(_follow, evaluated) if model is not None]
     if not followed:
@@ -80,7 +80,7 @@ def object_steadiness(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHEN,
         place=12,
-        title="Objects lost and found again",
+        title="Objects lost between their first and last detection",
         text=(
             " ".join(_describe(model) for model in followed),
             "No labels are needed: an object is a detection that is followed from frame to frame. "
@@ -128,7 +128,7 @@ def _method(followed: Sequence[_Followed]) -> tuple[str, ...]:
 
 
 def _table(followed: Sequence[_Followed]) -> Table:
-    """A row a model and class, the most frames first."""
+    """One row per model and class, the most frames first."""
     rows = [row for model in followed for row in _rows(model)]
     rows.sort(key=lambda row: row[0], reverse=True)
     left = f", the {ROWS} with most frames of {len(rows)}" if len(rows) > ROWS else ""
@@ -162,7 +162,7 @@ def _rows(model: _Followed) -> list[tuple[int, tuple[str, ...]]]:
 
 
 def _table_of_objects(followed: Sequence[_Followed]) -> Table:
-    """A row an object, those first that are missed in the largest share of their frames."""
+    """One row per object, the largest share of missed frames first."""
     rows = [row for model in followed for row in _object_rows(model)]
     rows.sort(key=lambda row: row[0], reverse=True)
     header = (
@@ -212,7 +212,7 @@ def _average(values: NDArray[np.float64]) -> float | None:
 
 
 def _classes_of(model: _Followed) -> NDArray[np.int64]:
-    """(t,) the class that each object has most often, the lower of two."""
+    """(t,) the most frequent class of each object; ties go to the lower number."""
     objects = model.objects
     detected = objects.state == DETECTED
     votes = np.zeros((len(objects), len(model.predictions.model_classes)), dtype=np.int64)
@@ -221,7 +221,7 @@ def _classes_of(model: _Followed) -> NDArray[np.int64]:
 
 
 def _blinks(model: _Followed) -> list[Exhibit]:
-    """One blink an object, those first that are between the most confident detections."""
+    """One blink per object, those between the most confident detections first."""
     objects, blinks = model.objects, find_blinks(model.objects)
     steady = select_steady(objects)[blinks.first] & (blinks.state != UNSURE)
     first, last = blinks.first[steady], blinks.last[steady]

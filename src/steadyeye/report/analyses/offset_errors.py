@@ -1,4 +1,4 @@
-"""At which offsets the errors lie."""
+"""The error rate by offset from the anchor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from steadyeye.core.format import format_share, interval, number_of, percent
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
-from steadyeye.core.result_lookup import alike
+from steadyeye.core.result_lookup import select_same_samples
 from steadyeye.core.stats.intervals import CellTrials, Interval, proportions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.report.charts.specs import (
@@ -36,7 +36,7 @@ UNREVIEWED = "without review"
 
 @dataclass(frozen=True, eq=False)
 class _Errors:
-    """Of every frame, (n,): how many models are wrong on it and right on its anchor, of how many.
+    """Per frame, (n,): number of models wrong on it and right on its anchor, and of all models.
 
     `seen` is 0 for anchors and for frames in no set or beyond k.
     """
@@ -62,8 +62,8 @@ class _Line:
 def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
     """The share of wrong frames at each offset from right anchors.
 
-    A line a model and one over all models, each frame counting once a model; where a review was
-    tagged another one with the frames that it did not accept. None where no set has a neighbour.
+    One line per model and one over all models, in which each frame counts once per model; with a
+    review another one over the frames that it did not accept. None if no set has a neighbour.
     Shankar et al., Figure 5.
 
     Example, on made-up predictions:
@@ -76,7 +76,7 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
     lines = [_line(model.predictions.model, [model.predictions], k) for model in evaluated]
     if k == 0 or not any(share.n for line in lines for share in line.shares.values()):
         return None
-    together = [model.predictions for model in alike(evaluated)]
+    together = [model.predictions for model in select_same_samples(evaluated)]
     everyone = [_line("all models", together, k)] if len(together) > 1 else []
     before = [table.candidates for table in together if table.candidates is not None]
     if len(before) == len(together):
@@ -101,7 +101,7 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _claims(whole: _Line, k: int) -> list[Claim]:
-    """What the title may assert of the frames one away and those farthest away."""
+    """The claims of the title about the frames one away and those farthest away."""
     near, far = whole.near, whole.far
     return [
         higher(

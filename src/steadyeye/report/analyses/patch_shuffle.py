@@ -1,4 +1,4 @@
-"""Whether detections survive when the inside of their box is shuffled."""
+"""Whether detections remain when the inside of their box is shuffled."""
 
 from collections.abc import Sequence
 
@@ -20,8 +20,8 @@ NAMES = ProbeNames(
 def patch_shuffle(evaluated: Sequence[Evaluated]) -> Section | None:
     """|Δ probability| after a shuffle of patches, of confident mistakes and correct detections.
 
-    A detection that survives the shuffling of its inside rests on texture more than on shape.
-    Lau et al. 2021, Figure 10. None where nothing could be tried.
+    A detection that remains after the shuffle depends on texture more than on shape. Lau et al.
+    2021, Figure 10. None if no detection could be tested.
     """
     models = measure_changes(evaluated, "repeat", 0)
     if not models:

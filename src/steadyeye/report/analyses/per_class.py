@@ -36,8 +36,8 @@ class _Class:
 class _Median:
     """The median over classes of accuracy − pm-k, with its 95 % interval.
 
-    `classes`: how many it is over, those that the model can name; `unnamed`: how many it cannot,
-    and so has nothing to lose of.
+    `classes`: number of classes in it, those that the model has; `unnamed`: number of classes that
+    the model does not have, and for which it has no drop.
     """
 
     model: str
@@ -54,8 +54,8 @@ class _Median:
 def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     """Accuracy and pm-k of each class over the anchors that carry it, and the median drop.
 
-    An anchor with several labels counts for each. Classes that no class of the model stands for
-    cannot be lost: the median is without them and says how many they are. The median's interval
+    An anchor with several labels counts for each. Classes that the model does not have have no
+    drop: the median leaves them out and gives their number. The median's interval
     (`median_interval`) holds for few videos, and for classes of few anchors. None on data without
     anchors. Shankar et al., Figure 7.
 
@@ -82,7 +82,7 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _list_sentences(medians: Sequence[_Median], several: bool) -> Iterator[str]:
-    """What stands above the chart; `several`: whether any frame has more than one label."""
+    """The sentences above the chart; `several`: whether any frame has more than one label."""
     if medians:
         text = "; ".join(map(_describe_median, medians))
         yield f"Median drop over classes in percentage points: {text}."
@@ -99,7 +99,7 @@ def _describe_median(median: _Median) -> str:
 
 
 def _sets(model: Evaluated) -> tuple[PmSets, int]:
-    """The sets and the distance asked for."""
+    """The sets and the requested distance."""
     sets = pm_sets(model.predictions)
     result = find(model.results, "pm_k")
     return sets, farthest(sets, read_k(result) if result else None)
@@ -156,7 +156,7 @@ def _count_clusters(sets: PmSets) -> str:
 
 
 def _find_nameable(model: Evaluated) -> NDArray[np.bool_]:
-    """(classes,) whether some class of the model stands for a class of the data."""
+    """(classes,) whether the model has a class that maps to a class of the data."""
     labels, classes = (
         model.predictions.model_to_data_class,
         np.arange(len(model.predictions.classes)),
@@ -202,7 +202,7 @@ def _figure(rows: Sequence[_Class], models: Sequence[str]) -> Figure:
 
 
 def _layers() -> list[dict[str, Any]]:
-    """A bar a class and measure, and the interval over it."""
+    """One bar per class and measure, with its interval."""
     y = {"field": "class", "type": "nominal", "title": None, "axis": {"labelLimit": 160}}
     offset = {"field": "measure", "sort": list(MEASURES)}
     legend = {"title": None, "orient": "bottom"}
@@ -273,7 +273,7 @@ def _median_table(medians: Sequence[_Median]) -> Table:
 
 
 def _label_table(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
-    """What the second labels of frames do for the numbers; nothing where none has a second one."""
+    """The effect of second labels on the numbers; None if no frame has a second label."""
     body = []
     for model in evaluated:
         predictions = model.predictions

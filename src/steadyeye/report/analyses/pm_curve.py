@@ -1,4 +1,4 @@
-"""pm-k against k."""
+"""pm-k by k."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -63,7 +63,7 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _no_published(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
-    """Why no published model stands beside these; nothing where some do."""
+    """Why no published model is shown; empty if some are."""
     reasons = filter(None, (why_not(model.predictions) for model in evaluated))
     return tuple(f"Published models are not shown. {why}" for why in dict.fromkeys(reasons))
 

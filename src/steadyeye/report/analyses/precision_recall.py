@@ -1,4 +1,4 @@
-"""Precision against recall, on anchors and on worst frames."""
+"""Precision by recall, on anchors and on worst frames."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -60,7 +60,7 @@ def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _curve(predictions: Predictions, rows: NDArray[np.intp]) -> list[dict[str, float]]:
-    """Precision, made monotone, at 101 recalls as far as they are reached."""
+    """Monotone precision at 101 recalls, up to the highest recall."""
     images = frames(predictions, rows)
     matched = images.match_detections()
     first = np.uint16(1)  # the bit of IoU 0.5

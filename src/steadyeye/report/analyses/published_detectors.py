@@ -1,4 +1,4 @@
-"""The user's detectors beside those published."""
+"""The user's detectors compared with published ones."""
 
 import csv
 from collections.abc import Sequence

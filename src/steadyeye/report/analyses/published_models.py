@@ -1,4 +1,4 @@
-"""The user's models against the line through the published ones."""
+"""The user's models compared with the line through published models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from steadyeye.metrics.testbed.published_models import (
     SOURCE,
     K,
     PublishedModels,
-    beside,
+    choose_published_set,
     find_released_set,
     read_published,
     why_not,
@@ -41,9 +41,9 @@ VERDICTS = {-1: "less steady", 0: "no clear difference", 1: "steadier", None: "o
 
 @dataclass(frozen=True)
 class _Row:
-    """A model of the user's: its two shares, and where it lies on either line.
+    """A model of the user: its two shares, and its distance from either line.
 
-    `side`: −1, 0 or 1; None where the line is of other data, against which nothing is judged.
+    `side`: −1, 0 or 1; None if the line is of other data, so that there is no verdict.
     """
 
     cross: Cross
@@ -57,10 +57,10 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
     """Accuracy against pm-10 with 335 published models, their line, and effective robustness.
 
     The published models are those of the same set for ImageNet-Vid-Robust and YTBB-Robust, else of
-    ImageNet-Vid-Robust, and title and table say so: nothing is judged against those then. Verdicts
-    on the same set are Holm's over the user's models. None for data without anchors, for data that
-    does not reach ±10, and for a part or a variant of a released set; `pm_curve` says why then.
-    Taori et al., NeurIPS 2020; Shankar et al., Figure 1.
+    ImageNet-Vid-Robust; title and table say so, and there are no verdicts then. Verdicts on the
+    same set are Holm's over the user's models. None for data without anchors, for data that does
+    not reach ±10, and for a part or a variant of a released set; `pm_curve` says why then. Taori et
+    al., NeurIPS 2020; Shankar et al., Figure 1.
     """
     every = [pm_sets(model.predictions) for model in evaluated]
     if not any(map(len, every)):
@@ -69,7 +69,7 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
         if why_not(model.predictions):
             return None
     data = evaluated[0].predictions
-    models = read_published(beside(data) or "")
+    models = read_published(choose_published_set(data) or "")
     lines = [fit(models.original, models.perturbed, s, models.anchors) for s in (PROBIT, PLAIN)]
     filled = [model for model, sets in zip(evaluated, every, strict=True) if len(sets)]
     rows = _rows(filled, lines, judged=find_released_set(data) is not None)
@@ -124,7 +124,7 @@ def _title(rows: Sequence[_Row], models: PublishedModels) -> str:
 
 
 def _claim(rows: Sequence[_Row], models: PublishedModels) -> Claim | None:
-    """What the title asserts: that a model lies off the line; of several the first."""
+    """The claim of the title: that a model is off the line; the first of several."""
     text, judged = _title(rows, models), [row for row in rows if row.side]
     return first([(above if row.side == 1 else below)(text, row.probit) for row in judged])
 

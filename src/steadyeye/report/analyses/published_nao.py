@@ -1,4 +1,4 @@
-"""The user's detectors on natural adversarial objects beside those published."""
+"""The user's detectors on natural adversarial objects, compared with published ones."""
 
 import csv
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class PublishedDetector:
 
     @property
     def drop(self) -> float:
-        """The share of the reference mAP that is lost, Figure 1."""
+        """The relative drop from the reference mAP, Figure 1."""
         return 1 - self.plain / self.reference
 
 
@@ -73,7 +73,7 @@ ROW = 26
 class Scores:
     """A model on the set; each number over IoU 0.50 … 0.95, with its classes as `cells`.
 
-    `drops`: reference set → mAP there and how much of it is lost.
+    `drops`: reference set → mAP there and the relative drop.
     """
 
     model: str
@@ -85,7 +85,7 @@ class Scores:
 
 @needs("boxes", "detections")
 def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
-    """mAP, mAP without OOD and mAR beside seven published detectors, and the drop from a reference.
+    """mAP, mAP without OOD and mAR with seven published detectors, and the drop from a reference.
 
     Over IoU 0.50 … 0.95, as COCO's. The reference is every other data of the report on which the
     same model was run and which holds no object outside the classes. None unless the data has
@@ -191,7 +191,7 @@ def _classes(scores: Scores) -> Table:
 
 
 def _claims(scores: Sequence[Scores]) -> list[Claim]:
-    """What the title may assert of the drops: of several all have to be shown."""
+    """The claims of the title about the drops: all of several must be clear."""
     known = [(scored.model, drop) for scored in scores for _, drop in scored.drops.values()]
     drops = [(model, drop) for model, drop in known if drop.value is not None]
     if not drops:
@@ -224,7 +224,7 @@ def _question(scores: Sequence[Scores]) -> str:
 
 
 def _describe_scores(scores: Scores) -> str:
-    """What a model makes of the set, in a sentence or two."""
+    """The results of a model on the set, in one or two sentences."""
     text = (
         f"{scores.model} has an mAP of {format_share(scores.plain)} on "
         f"{number_of(scores.plain.n, 'image')}, and of {format_share(scores.without)} if "
@@ -287,7 +287,7 @@ def _figure(scores: Sequence[Scores]) -> Figure:
 
 
 def layers(models: Sequence[str]) -> list[dict[str, Any]]:
-    """A line from end to end of each interval that there is, and a dot at every drop."""
+    """A line over each interval, and a dot at every drop."""
     x = {
         "type": "quantitative",
         "title": "relative drop in mAP",

@@ -1,4 +1,4 @@
-"""What the review of the frames changed."""
+"""The impact of a review on the numbers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,9 +27,9 @@ PUBLISHED = PublishedLosses(
 def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
     """Accuracy, pm-k and drop with and without the frames that a review did not accept.
 
-    Labels are the same in both: those of the data. None where nothing was rejected. Shankar et
-    al., Table 4, which is shown beside; two of its printed drops, 14.4 and 8.9, are not the
-    difference of the accuracies printed with them, which is shown here.
+    Both use the labels of the data. None if nothing was rejected. Shankar et al., Table 4, is shown
+    for comparison; two of its printed drops, 14.4 and 8.9, differ from the difference of the
+    printed accuracies, which is shown here.
     """
     losses = [row for model in evaluated for row in _losses(model)]
     if not losses:
@@ -59,7 +59,7 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _both(predictions: Predictions) -> tuple[Predictions, Predictions] | None:
-    """The table without and with the review; None where it changes nothing."""
+    """The table without and with the review; None if the review changes nothing."""
     if "sampled" in predictions.tags:
         before, after = predictions, select_accepted(predictions)
     else:
@@ -81,7 +81,7 @@ def _losses(model: Evaluated) -> list[Loss]:
 
 
 def _claims(losses: Sequence[Loss]) -> list[Claim]:
-    """What the title may assert of every model: of both numbers the less favourable end counts."""
+    """The claims of the title for every model; the less favourable end of both numbers counts."""
     pairs = list(zip(losses[::2], losses[1::2], strict=True))
     texts = "Most of the drop remains after the review", "The review removes most of the drop"
     most, least = ([getattr(before.drop, end) for before, _ in pairs] for end in ("high", "low"))

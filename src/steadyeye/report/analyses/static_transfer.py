@@ -1,4 +1,4 @@
-"""One hard frame of each set, the same for all models."""
+"""Accuracy on one hard frame of each set, the same for all models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from steadyeye.core.claims import Claim, above, below, first
 from steadyeye.core.format import format_share, percent
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.report_types import Figure, Section, Table, Topic
-from steadyeye.core.result_lookup import alike
+from steadyeye.core.result_lookup import select_same_samples
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.stats.paired import difference, prepare_outcomes
@@ -30,7 +30,7 @@ SHAPES = ("circle", "diamond", "square", "triangle-down")
 
 @dataclass(frozen=True, eq=False)
 class _Neighbours:
-    """The neighbours that all models were asked about, set by set, best candidate of a tie first.
+    """The neighbours that all models predicted, set by set, the preferred one of a tie first.
 
     `rows`: (n,) of the table. `starts`: (m,) where each set begins. `anchors`, `videos`: (m,).
     `wrong`: (models, n) bool. `anchor_right`, `survives`: (models, m) bool.
@@ -46,12 +46,12 @@ class _Neighbours:
 
 @needs("truth", "group", "offset")
 def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
-    """All models on a fixed set: of each anchor, the neighbour that most models get wrong.
+    """All models on a fixed set: for each anchor, the neighbour that most models get wrong.
 
-    Ties go to the smallest |offset|, then to the earlier frame. Beside it the set chosen by the
-    other models only, for a model that helped to choose is judged by its own choice; the accuracy
-    on the same anchors; and pm-k, for which each model has a worst frame of its own. Anchors
-    without a neighbour are left out. None for fewer than two models on the same samples.
+    Ties go to the smallest |offset|, then to the earlier frame. Also shown: the set chosen by the
+    other models only, because a model that takes part in the choice is judged by its own choice;
+    the accuracy on the same anchors; and pm-k, for which each model has its own worst frame.
+    Anchors without a neighbour are left out. None for fewer than two models on the same samples.
     Shankar et al., Figure 6.
 
     Example, on made-up predictions:
@@ -62,7 +62,7 @@ def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
         >>> print(static_transfer(models).title)
         Do models break on the same frames?
     """
-    models = alike(evaluated)
+    models = select_same_samples(evaluated)
     if len(models) < 2:
         return None
     neighbours = _neighbours(models)
@@ -108,7 +108,7 @@ def _describe(anchors: float, others: float, own: float, models: int) -> str:
 
 
 def _neighbours(models: Sequence[Evaluated]) -> _Neighbours:
-    """What every model was asked about: a frame that one of them could not read is left out."""
+    """The neighbours that every model predicted: a frame without a prediction is left out."""
     tables = [model.predictions for model in models]
     valid = np.logical_and.reduce([table.valid for table in tables])
     sets = pm_sets(tables[0], valid)
@@ -141,7 +141,7 @@ def hardest(counts: NDArray[np.integer], starts: NDArray[np.intp]) -> NDArray[np
 
 
 def _scores(neighbours: _Neighbours) -> list[tuple[Interval, ...]]:
-    """Of each model the four shares, as in `MEASURES`."""
+    """The four shares of each model, as in `MEASURES`."""
     counts = neighbours.wrong.sum(axis=0)
     fixed = hardest(counts, neighbours.starts)
     scores = []
@@ -155,7 +155,7 @@ def _scores(neighbours: _Neighbours) -> list[tuple[Interval, ...]]:
 
 
 def _claim(neighbours: _Neighbours) -> Claim | None:
-    """Whether most of what neighbours take away is on frames that break other models too."""
+    """The claim whether most of the drop is on frames that break other models too."""
     counts = neighbours.wrong.sum(axis=0)
     held_out = np.stack(
         [~own[hardest(counts - own, neighbours.starts)] for own in neighbours.wrong]

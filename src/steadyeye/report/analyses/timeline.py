@@ -1,4 +1,4 @@
-"""What a model says along each video."""
+"""The predictions of a model along each video."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ MOST = 0.75
 def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
     """The predictions along each video as coloured segments, with confidence, one row per model.
 
-    Of more than four videos those with the most changes a second. None where nothing was predicted.
+    Of more than four videos, those with the most changes per second. None without predictions.
 
     Example, on made-up predictions:
 
@@ -56,7 +56,7 @@ def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _title(tables: Sequence[Predictions], sequences: Sequence[Runs]) -> str:
-    """How often the answer changes in these videos: a count, of which nothing is inferred."""
+    """The number of prediction changes in these videos, without inference."""
     changes = [int(item.ended.sum()) for item in sequences]
     seconds = duration(max(float(item.seconds.sum()) for item in sequences))
     low, high = min(changes), max(changes)
@@ -83,7 +83,7 @@ def _sentence(predictions: Predictions, sequence: Runs, length: float) -> str:
 
 
 def _where(predictions: Predictions, sequence: Runs) -> str:
-    """Where most changes are, if they are close together: in one video, or in one part of it."""
+    """Where most changes are, if they are in one video or in one part of it."""
     videos, times = np.unique(sequence.videos[sequence.ended], return_counts=True)
     if len(np.unique(sequence.videos)) > 1:
         most = int(times.argmax())
@@ -103,7 +103,7 @@ def _where(predictions: Predictions, sequence: Runs) -> str:
 
 
 def _least_steady(sequences: Sequence[Runs]) -> list[str]:
-    """The videos, those first in which some model changes its answer the most often a second."""
+    """The videos, sorted by the largest number of prediction changes per second of any model."""
     rates: dict[str, float] = {}
     for sequence in sequences:
         for video in np.unique(sequence.videos):
@@ -114,7 +114,7 @@ def _least_steady(sequences: Sequence[Runs]) -> list[str]:
 
 
 def _lengths(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
-    """How long answers hold, with intervals; nothing where dwell times were not asked for."""
+    """Dwell times with intervals; None if the metric was not requested."""
     rows = []
     for model in evaluated:
         dwell = find(model.results, "dwell_time")

@@ -20,9 +20,9 @@ FRAMES = 4  # as many as a strip holds side by side
 def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
     """The seconds with the most prediction changes, each as a strip of four frames.
 
-    Instability of a second = changes of answer + Σ |Δ confidence| from frame to frame. Seconds do
+    Instability of a second = prediction changes + Σ |Δ confidence| from frame to frame. Seconds do
     not overlap and do not cross scene cuts; at most eight over all models, each model in turn. A
-    strip shows the frames just before and just after changes. None where no answer changes.
+    strip shows the frames just before and just after changes. None without prediction changes.
 
     Example, on made-up predictions:
 
@@ -118,8 +118,8 @@ def _exhibit(predictions: Predictions, window: Window) -> Exhibit:
 def _both_sides(answers: NDArray[np.integer], sure: NDArray[np.floating] | None) -> list[int]:
     """The places of up to four frames, in order: both frames of each change that is shown.
 
-    First the change whose less certain frame is the most certain (ties: the earlier), then those
-    whose frames still fit; what room is left goes to the frames around them.
+    First the change with the highest lower confidence of its two frames (ties: the earlier), then
+    those whose frames still fit; the remaining places go to the frames around them.
     """
     changes = np.flatnonzero(np.diff(answers))
     least = np.zeros(len(changes)) if sure is None else np.minimum(sure[changes], sure[changes + 1])

@@ -36,7 +36,7 @@ from steadyeye.metrics.sequences.unsteady_seconds import (
 
 SHOWN = 6
 STRIP = 4
-"""Frames of a second that stand in the page and in print."""
+"""Frames of a second on the page and in print."""
 LANES = 8
 """Objects of a timeline, those with most faults."""
 AROUND = 6
@@ -51,7 +51,7 @@ WORDS = {
 
 
 LABELS = {PRESENT: "", WEAK: "weak", RENAMED: "renamed", LOST: "lost", UNKNOWN: "not known"}
-"""The same beside a box, where there is little room; pictures of a run are kept by these words."""
+"""Short words for the label of a box; stored pictures of a run contain them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def unsteady_objects(evaluated: Sequence[Evaluated]) -> Section | None:
     """The seconds with the most frames in which objects are missed, weak or of another class.
 
     Each as a strip of four frames with all boxes, and as a film with a timeline of every object;
-    none share a frame. None where no model has `blink_rate`, or nothing is lost.
+    they share no frame. None if no model has `blink_rate`, or no object is lost.
     """
     models = [model for model in map(_follow, evaluated) if model is not None and model.seconds]
     if not models:
@@ -88,10 +88,10 @@ def unsteady_objects(evaluated: Sequence[Evaluated]) -> Section | None:
         title="The seconds in which objects are least steady",
         text=(
             " ".join(map(_describe, models)),
-            "These are the worst seconds, not typical ones. In a film, each row of the timeline is "
-            "one object, and a cell leads to its frame. The box of a lost object marks its "
-            "expected place. Beside a box, weak means below the threshold, and renamed means "
-            "another class.",
+            "These are the worst seconds, not typical ones. In a film, each row of the "
+            "timeline is one object, and a cell leads to its frame. The box of a lost object "
+            "marks its expected place. Beside a box, weak means below the threshold, and other "
+            "class means a change of class.",
         ),
         tables=(_table(turns),),
         exhibits=tuple(_exhibit(model, second) for model, second in turns),

@@ -1,4 +1,4 @@
-"""What had changed in the frames that broke the model, against those it kept."""
+"""Measured changes in frames that break a model, compared with those that do not."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,10 +27,10 @@ Judged = tuple[Predictions, Outcomes, Effects]
 
 @needs("truth", "group", "offset", "motion")
 def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Odds of breaking by measured change, how they rise with the surest one, and pictures of it.
+    """Odds of breaking by measured change, a dose curve of the strongest one, and pictures of it.
 
     Broken: a neighbour that is wrong while its anchor is right; kept: one that is right too. None
-    where no model has both.
+    if no model has both.
     """
     judged = [_judge(model.predictions) for model in evaluated]
     judged = [item for item in judged if 0 < item[1].broken.sum() < len(item[1])]
@@ -67,9 +67,9 @@ def _judge(predictions: Predictions) -> Judged:
 
 
 def _claim(judged: Sequence[Judged], strongest: Effect | None) -> Claim | None:
-    """What the title asserts: that the odds of breaking change with the strongest measure.
+    """The claim of the title: that the odds of breaking change with the strongest measure.
 
-    The p value allows for the measures of each model already (Holm), and here for the models.
+    The p value is already adjusted by Holm for the measures of each model, and here for the models.
     """
     if strongest is None or strongest.alone is None:
         return None
@@ -117,7 +117,7 @@ def _sentence(predictions: Predictions, outcome: Outcomes, fit: Effects) -> str:
 
 
 def _too_few(judged: Sequence[Judged]) -> tuple[str, ...]:
-    """What odds ratios need, where a model has none."""
+    """What odds ratios need, if a model has none."""
     if all(_is_fitted(fit) for _, _, fit in judged):
         return ()
     return (

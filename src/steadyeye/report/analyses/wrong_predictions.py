@@ -1,4 +1,4 @@
-"""What a classifier is wrong about on still images, in pictures."""
+"""Wrong predictions of a classifier on still images, in pictures."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,9 +19,9 @@ LEADS = 3
 def wrong_predictions(evaluated: Sequence[Evaluated]) -> Section | None:
     """Images that a classifier gets wrong, the most confident mistake first.
 
-    Each label → prediction is shown once a video, or once an image where those are no frames. At
-    most 24 over all models, every model in turn. None where nothing is wrong, and for what other
-    sections show: sets with neighbours, videos frame by frame, degraded images and detectors.
+    Each label → prediction is shown once per video, or once per image without a video. At most 24
+    over all models, every model in turn. None if nothing is wrong, and for data of other sections:
+    sets with neighbours, videos frame by frame, degraded images and detectors.
     """
     tables = [model.predictions for model in evaluated]
     if not all(map(_still, tables)):
@@ -52,7 +52,7 @@ def wrong_predictions(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _still(table: Predictions) -> bool:
-    """Whether these are a classifier's predictions of images that stand alone."""
+    """Whether these are a classifier's predictions of single images."""
     lone = "offset" in table.tags and not np.any(table.tags["offset"])
     filmed = {"offset", "frame"} & set(table.columns)
     return (lone or not filmed) and "operator" not in table.columns and table.raw_detections is None
@@ -65,7 +65,7 @@ def _wrong(table: Predictions) -> list[int]:
 
 
 def _distinct(table: Predictions, rows: Sequence[int]) -> list[int]:
-    """The first row of each label → prediction of a video, or of an image that is no frame."""
+    """The first row of each label → prediction of a video, or of an image without a video."""
     videos = table.tags.get("video", table.ids)
     firsts: dict[tuple[str, str, str], int] = {}
     for row in rows:
@@ -122,7 +122,7 @@ def _write_confidence(table: Predictions, row: int) -> str:
 
 
 def _score_of_label(table: Predictions, row: int) -> str:
-    """The confidence of the label and its place; empty where the model has no such class."""
+    """The confidence of the label and its rank; empty if the model has no such class."""
     score, before = float(table.probability[row]), int(table.rank[row])
     if not np.isfinite(score) or before < 1:
         return ""

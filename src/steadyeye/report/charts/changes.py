@@ -1,4 +1,4 @@
-"""What broke beside what changed: a forest plot, broken neighbours by quintile, pictures."""
+"""Charts of breaks by measured change: a forest plot, quintiles, pictures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ LIMITS = (1 / 16, 16.0)
 
 
 def forest(effects: Mapping[str, Effects]) -> Figure:
-    """The odds ratios a standard deviation of each measure alone, one colour a model.
+    """The odds ratio per standard deviation of each measure alone, one colour per model.
 
-    Ends beyond 1/16 and 16 are cut there; the table has them.
+    Ends beyond 1/16 and 16 are clipped; the table has them.
     """
     values = [
         {
@@ -84,7 +84,7 @@ def _spec(values: list[dict[str, Any]], models: list[str]) -> dict[str, Any]:
 
 
 def _domain(values: list[dict[str, Any]]) -> list[float]:
-    """As far out as the intervals reach, the same to both sides of 1 and at least to 2."""
+    """The axis: as far as the intervals reach, symmetric around 1 and at least to 2."""
     limit = max(2.0, *(row["high"] for row in values), *(1 / row["low"] for row in values))
     return [1 / limit, limit]
 
@@ -94,7 +94,7 @@ QUINTILES = 5
 
 @dataclass(frozen=True)
 class Bin:
-    """Neighbours of one model between two quintiles: their median measure, and what broke."""
+    """Neighbours of one model between two quintiles: their median measure, and the broken share."""
 
     model: str
     low: float
@@ -104,7 +104,7 @@ class Bin:
 
 
 def edges(predictions: Predictions, measure: Measure) -> NDArray[np.float64]:
-    """The ends of the quintiles over all neighbours, whatever any model says of them: up to 6."""
+    """The ends of the quintiles over all neighbours, independent of predictions: up to 6."""
     neighbours = np.flatnonzero(predictions.tags["offset"] != 0)
     values = column(predictions, measure, neighbours)
     shares_ = np.arange(QUINTILES + 1) / QUINTILES
@@ -114,10 +114,10 @@ def edges(predictions: Predictions, measure: Measure) -> NDArray[np.float64]:
 def dose(
     predictions: Predictions, outcomes: Outcomes, measure: Measure, ends: NDArray[np.float64]
 ) -> list[Bin]:
-    """The share of broken neighbours between each two ends, where there are any.
+    """The share of broken neighbours between each two ends, if there are any.
 
     A value on an end belongs to the bin below it, the lowest to the first. Intervals are over
-    videos, or over pm-sets where there are few videos.
+    videos, or over pm-sets if there are few videos.
     """
     values = column(predictions, measure, outcomes.rows)
     bins = []
@@ -192,7 +192,7 @@ def pairs(judged: Sequence[Judged]) -> tuple[Exhibit, ...]:
     """Up to three anchors with the frame that broke them, the farthest first.
 
     `judged`: each model's table, outcomes and effect of the same measure. No two are of one video,
-    or of one pm-set where there is one video; ties go to the earlier model, then row.
+    or of one pm-set if there is only one video; ties go to the earlier model, then row.
     """
     places = []
     for order, (predictions, of, effect) in enumerate(judged):
@@ -213,7 +213,7 @@ def pairs(judged: Sequence[Judged]) -> tuple[Exhibit, ...]:
 
 
 def _place(predictions: Predictions, row: int) -> str:
-    """What no two pictures may share."""
+    """The unit that no two pictures may share."""
     videos = predictions.tags.get("video", predictions.groups)
     return str(predictions.groups[row] if len(np.unique(videos)) == 1 else videos[row])
 
@@ -236,7 +236,7 @@ def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) ->
 
 
 def _list_changes(predictions: Predictions, row: int) -> tuple[str, ...]:
-    """The measured changes of a pair, a line each."""
+    """The measured changes of a pair, one line each."""
     known = [m for m in PAIR if m.name in LINES and np.isfinite(predictions.tags[m.name][row])]
     return tuple(
         f"{measure.words} {measure.format_value(value, _sign(measure))}"

@@ -1,4 +1,4 @@
-"""The map of two sets of regions: coloured by cause, with what is there on hover."""
+"""The map of two sets of regions, coloured by cause, with their pictures on hover."""
 
 import warnings
 from contextlib import suppress
@@ -41,10 +41,10 @@ TOOLTIP = {
     "spot": "where",
     "sample": "region",
 }
-"""Field → title; the tooltip draws what is titled image as one."""
+"""Field → title; the tooltip shows the field with the title image as a picture."""
 
-CHOSEN = {True: "sparse in the reference data", False: "far from the reference data, a hint"}
-"""What a chosen region is, by whether that is beyond chance."""
+CHOSEN = {True: "sparse in the reference data", False: "far from the reference data (a hint)"}
+"""The name of a chosen region, by whether the test is significant."""
 ELSEWHERE = "elsewhere"
 
 
@@ -54,7 +54,7 @@ def name_cause(cause: str) -> str:
 
 
 def map_figure(regions: Blindness, name: str) -> Figure:
-    """A map of both sets, at most `DRAWN` of each, those first where the reference is thin."""
+    """A map of both sets, at most `DRAWN` of each, sparse regions first."""
     places = _choose_drawn(regions)
     laid = layout(regions.points[places])
     tags, score = regions.predictions.tags, regions.predictions.tags["score"]
@@ -100,7 +100,7 @@ def map_figure(regions: Blindness, name: str) -> Figure:
 
 
 def _choose_drawn(regions: Blindness) -> NDArray[np.intp]:
-    """Places of what is drawn, those first that have a thumbnail."""
+    """Indices of the points in the map, those with a thumbnail first."""
     rng = stream(0, "map", regions.predictions.fingerprint)
     others = np.flatnonzero(~regions.reference)
     wrong = regions.tag("cause") != ""
@@ -205,7 +205,7 @@ class Layout:
 
 
 def layout(points: Vectors, seed: int = 0) -> Layout:
-    """The points on a plane by UMAP, or by their first two components where it is not installed.
+    """The points on a plane by UMAP, or by their first two components if it is not installed.
 
     `points`: (n, d ≥ 2) float32, components by falling variance. McInnes, Healy and Melville,
     "UMAP: Uniform Manifold Approximation and Projection", 2018; one thread, seeded.
@@ -227,7 +227,7 @@ def layout(points: Vectors, seed: int = 0) -> Layout:
 
 @cache
 def _keep_compiled() -> None:
-    """Has numba keep what it compiles of UMAP, which takes 13 seconds and else each process."""
+    """Makes numba cache the compiled UMAP, which otherwise takes 13 seconds in each process."""
     from numba.core.registry import CPUDispatcher
 
     for module in ("umap.umap_", "umap.layouts", "umap.utils", "umap.spectral"):

@@ -1,4 +1,4 @@
-"""Figures and pictures of probes: mistakes beside the control."""
+"""Figures and pictures of probes: mistakes and the control."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ SHOWN = 12
 """Classes in a figure; the table has all."""
 
 ROW = 30
-"""Pixels a class."""
+"""Pixels per class."""
 
 KINDS = ("confident mistake", "correct detection")
 SHAPE: dict[str, Any] = {
@@ -36,15 +36,15 @@ SHAPE: dict[str, Any] = {
 """The channel of a kind, so that it is read without colour too."""
 
 NEXT = 3
-"""Changed images beside the one as it is."""
+"""Changed images next to the original."""
 
 
 @dataclass(frozen=True)
 class ProbeNames:
-    """What a probe is called in its section.
+    """The names of a probe in its section.
 
     `doing`: what it does, in the title. `done`: the same in a caption, after "when". `figure`:
-    begins the names of the figures. `tag`: of the step, which names a picture.
+    prefix of the names of figures. `tag`: tag of the step, which names a picture.
     """
 
     doing: str
@@ -60,9 +60,9 @@ def build_section(
     text: Sequence[str],
     more_tables: Callable[[ProbedModel], Sequence[Table]] = lambda _: (),
 ) -> Section:
-    """The section of a probe: whether mistakes change less than correct detections, by what.
+    """The section of a probe: whether mistakes change less than correct detections.
 
-    `place`: in its topic. `more_tables`: of a model, after the table by cause.
+    `place`: order in its topic. `more_tables`: further tables of a model, after the table by cause.
     """
     title = claim(names.doing, models)
     return Section(
@@ -86,7 +86,7 @@ def build_section(
 def figure(model: ProbedModel, name: str, doing: str) -> Figure:
     """The change of every target, by class, with mean and interval.
 
-    `doing`: what was done, for the caption. The first row is of all classes together. As Lau et al.
+    `doing`: the change, for the caption. The first row is of all classes together. As Lau et al.
     2021, Figures 6 and 7.
     """
     effects = model.effects
@@ -163,15 +163,15 @@ def _change(field: str) -> dict[str, Any]:
 
 
 def exhibits(model: ProbedModel, tag: str) -> tuple[Exhibit, ...]:
-    """The mistakes that change least and most, then such of the control, each with its changes.
+    """The mistakes that change least and most, then those of the control, with changed images.
 
-    `tag`: of the step, which names a picture. The changes shown are evenly apart.
+    `tag`: tag of the step, which names a picture. The steps shown are evenly spaced.
     """
     return tuple(_exhibit(model, target, tag) for target in _pick(model.effects))
 
 
 def _pick(effects: ProbeEffects) -> list[int]:
-    """The three mistakes with the least and the most change, then two of the control of either."""
+    """The three mistakes with the least and the most change, then two of each from the control."""
     picked: list[int] = []
     for of, most in ((effects.mistake, 3), (~effects.mistake, 2)):
         order = np.flatnonzero(of)[np.argsort(effects.change[of], kind="stable")].tolist()
@@ -284,7 +284,7 @@ def _attribution_spec(
 
 
 def show_attributions(model: InsideShares) -> tuple[Exhibit, ...]:
-    """Those with the least and the most inside, mistakes then control, each beside its map."""
+    """The detections with the least and the most attribution inside, each next to its map."""
     return tuple(
         _show_attribution(model, model.attributions[target]) for target in _pick(model.effects)
     )
@@ -320,7 +320,7 @@ def _show_attribution(model: InsideShares, attribution: Attribution) -> Exhibit:
 
 
 def _heat(values: NDArray[np.float64]) -> Heat:
-    """|values| against the largest hundredth of them: a single cell cannot hide the rest."""
+    """|values| scaled by their 99th percentile, so that a single cell cannot hide the rest."""
     size = np.abs(values)
     most = float(np.quantile(size, 0.99)) or float(size.max()) or 1.0
     rows = np.round(np.clip(size / most, 0, 1), 3).tolist()

@@ -1,4 +1,4 @@
-"""Pieces of Vega-Lite charts that charts share: colours, axes, lines, legends."""
+"""Shared parts of Vega-Lite charts: colours, axes, lines, legends."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,16 +10,17 @@ from steadyeye.core.types import Result
 # Okabe and Ito's palette, distinct to colour-blind readers, on light and on dark ground
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
 GREY = "#8a8a8a"
-"""Of what is no model's: seen on light and on dark ground."""
+"""The colour of published data, visible on light and dark backgrounds."""
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 WHOLE = {"tickMinStep": 1, "format": "d", "labelExpr": "datum.value % 1 ? '' : datum.label"}
-"""The axis of whole numbers. Vega ticks short ones at halves, which the format would round."""
+"""An axis of whole numbers: Vega places ticks of short axes at halves, which the format would
+round."""
 SIGNED = {
     **WHOLE,
     "format": "+d",
     "labelExpr": "datum.value % 1 ? '' : datum.value ? datum.label : '0'",
 }
-"""The same with signs."""
+"""An axis of whole numbers with signs."""
 
 
 def shares(field: str, title: str) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def rows_of(field: str) -> dict[str, Any]:
 def colour(names: Sequence[str], field: str, title: str) -> dict[str, Any]:
     """A colour channel with a fixed colour for each of `names`.
 
-    How many columns of its legend fit is for the page to say.
+    The page sets the number of columns of its legend.
     """
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
     legend = {"title": title or None, "orient": "bottom", "symbolOpacity": 1}
@@ -87,10 +88,10 @@ def dot(
 
 
 MOST = 7
-"""As many as the palette has colours."""
+"""The number of colours of the palette."""
 
 BELOW: Mapping[str, Any] = {"title": None, "orient": "bottom", "symbolOpacity": 1}
-"""A legend below its chart; how many of its columns fit is for the page to say."""
+"""A legend below its chart; the page sets its number of columns."""
 
 
 def choose_drawn(values: Mapping[str, float | None]) -> list[str]:
@@ -100,14 +101,14 @@ def choose_drawn(values: Mapping[str, float | None]) -> list[str]:
 
 
 def describe_omitted(values: Mapping[str, float | None]) -> str:
-    """What a caption says of the models that are not drawn; empty where all are."""
+    """The caption's sentence on models that are not shown; empty if all are."""
     if len(values) <= MOST:
         return ""
     return f" Drawn: the {MOST} most accurate of {len(values)} models; the table has all."
 
 
 DASHES = ((1, 0), (7, 3), (2, 2), (10, 3, 2, 3), (4, 5), (1, 4), (14, 4))
-"""One for each colour of the palette: whoever cannot tell two colours apart has the dash."""
+"""One dash per colour of the palette, for readers who cannot distinguish the colours."""
 STROKES: Mapping[str, Any] = {
     "symbolType": "stroke",
     "symbolSize": 800,
@@ -115,9 +116,9 @@ STROKES: Mapping[str, Any] = {
     "symbolFillColor": "transparent",
     "rowPadding": -8,
 }
-"""What makes the symbols of a legend pieces of lines, long enough for a dash to show."""
+"""Legend symbols that are line segments, long enough to show a dash."""
 SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down", "triangle-left")
-"""One for each colour of the palette: points without a line have the shape."""
+"""One shape per colour of the palette, for points without a line."""
 
 
 DISTANCE: Mapping[str, Any] = {
@@ -140,7 +141,7 @@ def list_cells(result: Result, **names: str) -> list[dict[str, Any]]:
 def build_curve_table(
     title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Mapping[str, str]]
 ) -> Table:
-    """Curves as a table, a row a distance. `columns`: heading → the names of its rows."""
+    """Curves as a table, one row per distance. `columns`: heading → the names of its rows."""
 
     def cell(names: Mapping[str, str], k: int) -> str:
         for row in rows:
@@ -156,7 +157,8 @@ def build_curve_table(
 def draw_bands(bands: int, **channels: Any) -> dict[str, Any]:
     """Areas from the field that the channel `y` names up to the field "high".
 
-    `bands`: how many lie over each other; the more, the fainter each, so that lines stay readable.
+    `bands`: number of overlapping bands; with more bands each is fainter, so that lines stay
+    readable.
     """
     opacity = min(0.15, 0.3 / max(bands, 1))
     return layer("area", {**channels, "y2": {"field": "high"}}, opacity=opacity)
@@ -170,7 +172,7 @@ def lines(
 ) -> dict[str, Any]:
     """The channels `color` and `strokeDash` of lines named by `field`, with one legend for both.
 
-    Where there are more names than `colours` or `dashes` these come round again.
+    With more names than `colours` or `dashes` these repeat.
     """
     painted = [colours[i % len(colours)] for i in range(len(names))]
     return {
@@ -180,7 +182,7 @@ def lines(
 
 
 def line_colour(names: Sequence[str], field: str) -> dict[str, Any]:
-    """The channel `color` of lines whose dash says something else."""
+    """The channel `color` of lines whose dash has another meaning."""
     hue = colour(names, field, "")
     return {**hue, "legend": {**hue["legend"], **STROKES}}
 
@@ -210,7 +212,7 @@ def draw_crossed(
     place: Mapping[str, Any],
     points: str = "true",
 ) -> list[dict[str, Any]]:
-    """The layers of lines of each of `models`, one for each of `kinds`, readable in grey.
+    """The layers of lines for each of `models` and each of `kinds`, readable in grey.
 
     Several models differ in colour and dash, and the kinds in the shape of points on the lines;
     the kinds of a single model differ in dash. `kind`: the field that holds the kind; that of the
@@ -255,10 +257,10 @@ def draw_profiles(
     height: int,
     channels: tuple[Mapping[str, Any], Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Profiles as a chart an operator, three side by side, with a line and its band a model.
+    """Profiles: one chart per operator, three in a row, with a line and a band per model.
 
-    `rows`: of `list_levels`. `operators`: in their order. `height`: of a chart in pixels.
-    `channels`: y of the values, and of the lower ends of their intervals.
+    `rows`: of `list_levels`. `operators`: in order. `height`: pixels of a chart. `channels`: y of
+    the values, and of the lower ends of their intervals.
     """
     x = {"field": "level", "type": "quantitative", "title": "level", "axis": {"tickCount": 4}}
     value, low = channels

@@ -1,4 +1,4 @@
-"""The chart of a video along time: answers as coloured bands, confidence below them."""
+"""The chart of a video over time: predictions as coloured bands, confidence below them."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ COLUMNS = 1_200  # more would be finer than the page shows
 
 @dataclass(frozen=True)
 class Stretch:
-    """Seconds `start` … `stop` of one answer; −1: a detector found nothing."""
+    """Seconds `start` … `stop` of one prediction; −1: a detector detects nothing."""
 
     start: float
     stop: float
@@ -37,7 +37,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Strip:
-    """One video along time. `frames`: how many frames one point and one answer stand for."""
+    """One video over time. `frames`: number of frames per point and prediction."""
 
     stretches: tuple[Stretch, ...]
     points: tuple[Point, ...]
@@ -45,10 +45,10 @@ class Strip:
 
 
 def strip(predictions: Predictions, video: str) -> Strip:
-    """The answers to a video along time, in at most about 1,200 steps.
+    """The predictions of a video over time, in at most about 1,200 steps.
 
-    Where a step holds several frames their commonest answer stands for them (ties: the first class)
-    and their mean confidence. Steps do not cross scene cuts.
+    A step of several frames has their most frequent prediction (ties: the first class) and their
+    mean confidence. Steps do not cross scene cuts.
     """
     rows = in_time(predictions)
     rows = rows[video_of(predictions, rows) == video]
@@ -78,7 +78,7 @@ def strip(predictions: Predictions, video: str) -> Strip:
 def _starts(
     number: NDArray[np.integer], scene: NDArray[np.integer], frames: int
 ) -> NDArray[np.intp]:
-    """Where the steps begin: every `frames` frames, and with every scene."""
+    """Starts of the steps: every `frames` frames, and at every scene."""
     if not len(number):
         return np.zeros(0, dtype=np.intp)
     new = (np.diff(number // frames) != 0) | (np.diff(scene) != 0)
@@ -133,9 +133,9 @@ X = {"type": "quantitative", "title": "time (minutes:seconds)", "axis": AXIS}
 
 
 def bands(tables: Sequence[Predictions], video: str, number: int) -> Figure:
-    """The figure of one video, a row a model; `number`: of how many figures it is, from 0.
+    """The figure of one video, one row per model; `number`: index of the figure, from 0.
 
-    The six answers given for the longest have colours of their own, the others are grey.
+    The six predictions with the longest total time have colours, the others are grey.
     """
     strips = [strip(predictions, video) for predictions in tables]
     coloured = _choose_answers(tables, strips)
@@ -157,7 +157,7 @@ def bands(tables: Sequence[Predictions], video: str, number: int) -> Figure:
 
 
 def _choose_answers(tables: Sequence[Predictions], strips: Sequence[Strip]) -> list[str]:
-    """The answers that have a colour of their own: those given for the longest."""
+    """The predictions with a colour: those with the longest total time."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for predictions, part in zip(tables, strips, strict=True):
         for stretch in part.stretches:

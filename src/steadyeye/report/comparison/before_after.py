@@ -1,4 +1,4 @@
-"""Models beside those they were trained from: which there are, and by how much they differ."""
+"""Models and the models that they were trained from: the pairs, and their differences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from steadyeye.core.format import (
 )
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Table
-from steadyeye.core.result_lookup import alike
+from steadyeye.core.result_lookup import select_same_samples
 from steadyeye.core.stats.intervals import proportion
 from steadyeye.core.stats.multiple_testing import holm
 from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
@@ -30,9 +30,10 @@ from steadyeye.report.comparison.leaderboards import ALPHA
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A model before and after: trained further, or trained on augmented images instead of plain.
+    """A model before and after: fine-tuned, or trained on augmented images instead of plain ones.
 
-    `augmented`: whether it is the latter, both being trained from the same model on the same data.
+    `augmented`: whether it is the latter; both are then trained from the same model on the same
+    data.
     """
 
     before: Evaluated
@@ -46,14 +47,14 @@ class Step:
 
 
 def steps(evaluated: Sequence[Evaluated]) -> list[Step]:
-    """Every model beside that which it was trained from, then with augmentation beside without.
+    """Every model with its base model, then models with and without augmentation.
 
-    Told by fingerprints, on the very same samples; models alone are in none.
+    Pairs are matched by fingerprints, on the same samples; models without a partner are left out.
     """
     pairs: list[Step] = []
     for augmented, is_before in ((False, _is_base), (True, _is_plain_twin)):
         for after in evaluated:
-            others = alike([after, *evaluated])[1:]
+            others = select_same_samples([after, *evaluated])[1:]
             pairs += [
                 Step(before, after, augmented) for before in others if is_before(before, after)
             ][:1]
@@ -61,13 +62,13 @@ def steps(evaluated: Sequence[Evaluated]) -> list[Step]:
 
 
 def augmentation(predictions: Predictions) -> tuple[str, ...]:
-    """The operators that the images were augmented with that a model was trained on."""
+    """The operators that augmented the training images of a model."""
     operators: Sequence[Mapping[str, Any]] = predictions.recipe.get("augmentation") or ()
     return tuple(operator["operator"] for operator in operators if operator["operator"] != "plain")
 
 
 def from_scratch(predictions: Predictions) -> bool:
-    """Whether all weights of a trained model were drawn anew, as its training has on record."""
+    """Whether a model was trained from random weights, by the record of its training."""
     return bool(predictions.recipe.get("from scratch"))
 
 
@@ -85,7 +86,7 @@ def _is_base(before: Evaluated, after: Evaluated) -> bool:
 
 
 def _is_plain_twin(before: Evaluated, after: Evaluated) -> bool:
-    """Whether two models differ in that the latter's images were augmented."""
+    """Whether two models differ only in the augmentation of the latter's training images."""
     both = before.predictions, after.predictions
     if not _base(after) or _base(before) != _base(after) or len({*map(from_scratch, both)}) > 1:
         return False
@@ -95,7 +96,7 @@ def _is_plain_twin(before: Evaluated, after: Evaluated) -> bool:
 
 
 def _answers(step: Step) -> str:
-    """In which classes each of the models answers."""
+    """A sentence on the classes that each of the models predicts."""
     before, after = (model.predictions for model in (step.before, step.after))
     labels = before.model_to_data_class
     if before.model_classes in (after.model_classes, before.classes) or labels is None:
@@ -118,7 +119,7 @@ def _answers(step: Step) -> str:
 
 
 def _overlap(step: Step) -> str:
-    """Whether what the models are measured on was trained on."""
+    """A sentence on the overlap of the data with the training data."""
     after = step.after.predictions
     known: Mapping[str, Any] = after.recipe.get("trained on", {})
     videos: Mapping[str, Any] | None = known.get("videos")
@@ -150,7 +151,7 @@ def _overlap(step: Step) -> str:
 
 
 def _frames(after: Predictions) -> NDArray[np.str_]:
-    """(n,) what names the frame of each row, which several sets or levels may hold."""
+    """(n,) the frame of each row, which may be in several sets or levels."""
     if "frame" not in after.tags:
         return np.asarray(after.tags.get("image", after.ids), dtype=np.str_)
     pairs = zip(after.clusters[0][after.clusters[1]].tolist(), after.tags["frame"], strict=True)
@@ -182,7 +183,7 @@ def _one_training(step: Step) -> str:
 ROW = 56
 POINTS = "percentage points"
 STILL = 0.01
-"""A change is called unchanged where its whole interval lies within this share of none."""
+"""A number is unchanged if the whole interval of its change is within this share."""
 READING = (
     "A change is clear if p ≤ 0.05, adjusted by Holm for the number of metrics. No clear change "
     "does not mean no change. Unchanged: the whole interval is within ±1 percentage point."
@@ -191,9 +192,9 @@ READING = (
 
 @dataclass(frozen=True)
 class Gain:
-    """A number before and after. `difference`: after − before; None where either has none.
+    """A number before and after. `difference`: after − before; None if either has no value.
 
-    `adjusted`: its p value where several numbers are compared, as `adjust_gains` makes it.
+    `adjusted`: its p value adjusted by `adjust_gains`, if several numbers are compared.
     """
 
     metric: str
@@ -204,20 +205,20 @@ class Gain:
 
     @property
     def p(self) -> float | None:
-        """The p value that counts: after the allowance for several numbers, where there is one."""
+        """The p value, adjusted for several numbers if there are several."""
         if self.difference is None or self.adjusted is not None:
             return self.adjusted
         return self.difference.p
 
     @property
-    def apart(self) -> bool:
-        """Whether a difference is shown."""
+    def is_clear(self) -> bool:
+        """Whether the difference is clear."""
         return self.p is not None and self.p <= ALPHA
 
 
 @dataclass(frozen=True)
 class TrainingGains:
-    """A step with its gains, the models' names as they are shown."""
+    """A step with its gains and the displayed names of its models."""
 
     before: str
     after: str
@@ -258,8 +259,8 @@ def change(gained: Gain) -> str:
 
 
 def changes(gains: Sequence[Gain]) -> str:
-    """The changes of several numbers; those that are not clear are named last."""
-    open_ones = [item.metric for item in gains if not item.apart and _may_differ(item)]
+    """The changes of several numbers in words; unclear ones come last."""
+    open_ones = [item.metric for item in gains if not item.is_clear and _may_differ(item)]
     parts = [change(item) for item in gains if item.metric not in open_ones]
     if open_ones:
         parts.append(f"no clear change in {list_texts(open_ones)}")
@@ -267,7 +268,7 @@ def changes(gains: Sequence[Gain]) -> str:
 
 
 def _may_differ(gained: Gain) -> bool:
-    """Whether the interval of a change reaches beyond what is called unchanged."""
+    """Whether the interval of a change reaches beyond `STILL`."""
     gap = gained.difference
     return gap is not None and max(abs(gap.low), abs(gap.high)) > STILL
 
@@ -295,7 +296,7 @@ def _is_drop(number: Result) -> bool:
 
 
 def tables(caption: str, taken: Sequence[TrainingGains]) -> tuple[Table, ...]:
-    """The numbers before and after; drops, in percentage points, in a table of their own."""
+    """The numbers before and after; drops, in percentage points, are in a separate table."""
     captions = {False: caption, True: f"{caption}: drop (pp)"}
     both = (table(name, taken, drops) for drops, name in captions.items())
     return tuple(part for part in both if part.rows)
@@ -320,7 +321,7 @@ def table(caption: str, taken: Sequence[TrainingGains], drops: bool = False) -> 
 
 
 def numbers(gains: Sequence[Gain]) -> str:
-    """What each number was and is, and by how much it changed."""
+    """Each number before and after, and its change, in words."""
     return "; ".join(
         f"{item.metric} {value_of(item.before)} before and "
         f"{value_of(item.after)} after, {amount(item)}"
@@ -329,7 +330,7 @@ def numbers(gains: Sequence[Gain]) -> str:
 
 
 def dumbbells(name: str, taken: Sequence[TrainingGains]) -> Figure:
-    """Before and after of every number, joined, each with its interval."""
+    """A dumbbell chart of every number before and after, with intervals."""
     several = len(taken) > 1
     values = [
         {
@@ -391,7 +392,7 @@ def _difference(gained: Gain) -> tuple[str, ...]:
     gap, n = gained.difference, f"{gained.after.n:,}"
     if gap is None:
         return "—", "—", "—", "unknown", n, "—"
-    verdict = "clear" if gained.apart else "not clear"
+    verdict = "clear" if gained.is_clear else "not clear"
     ends = f"{points(gap.low)} to {points(gap.high)}"
     p = gap.p if gained.p is None else gained.p
     return points(gap.value), ends, probability(p), verdict, n, gap.method

@@ -18,12 +18,12 @@ FEWEST = 5
 """Clusters below which resamples of them are too few for an interval."""
 REPLICATES = 2_000
 PART = 4_000_000
-"""Weights of samples that are in memory at once."""
+"""Number of sample weights in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterDraws:
-    """Weights of g clusters: `weights` (replicates, g), above 0; `method`: what they are of.
+    """Weights of g clusters: `weights` (replicates, g), above 0; `method`: the units, in words.
 
     `unseen`: (replicates,) the share of a further cluster that nobody has seen, which is as large
     as the cluster of a sample drawn at random. `enough`: whether there are clusters enough for an
@@ -39,8 +39,9 @@ class ClusterDraws:
 def draw_clusters(videos: NDArray[np.str_], block: int = 1, seed: int = 0) -> ClusterDraws:
     """The Bayesian bootstrap (Rubin 1981) over the clusters of (n,) samples, n > 0, seeded.
 
-    A cluster is a video; of a single video it is a sample, or `block` of them in a row, and the
-    method says that all holds within this one video only. Fewer than `FEWEST` clusters are too few.
+    A cluster is a video; within a single video it is a sample, or `block` samples in a row, and the
+    method says that the result holds within this one video only. Fewer than `FEWEST` clusters are
+    too few.
     """
     sizes = np.bincount(number_clusters(videos, block)).astype(np.float64)
     clusters = len(sizes)
@@ -57,7 +58,7 @@ def draw_clusters(videos: NDArray[np.str_], block: int = 1, seed: int = 0) -> Cl
 
 
 def resample_values(outcomes: Outcomes, draws: ClusterDraws) -> Floats:
-    """(replicates,) values of a number in resamples of its clusters; NaN where it has none."""
+    """(replicates,) values of a number in resamples of its clusters; NaN without a value."""
     if isinstance(outcomes, Trials):
         cluster = number_clusters(outcomes.videos, outcomes.block)
         return resample_shares(outcomes.success, cluster, draws.weights)

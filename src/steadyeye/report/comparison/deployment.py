@@ -1,4 +1,4 @@
-"""What a deployed model costs against its original on the same samples, in sentences."""
+"""The cost of a deployed model against its original on the same samples, in sentences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from steadyeye.report.comparison.metric_wording import amount, format_ends, name
 
 ALPHA = 0.05
 SMALLEST = 1e-12
-"""Differences below are none: of sums in another order."""
+"""Smaller differences count as 0, because they come from the order of sums."""
 SAME = ("frame", "operator", "level")
-"""Tags that rows of one picture of a video have in common."""
+"""Tags that rows of the same frame of a video share."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Deployment:
 def compare_deployed(models: Sequence[Evaluated], original: str) -> list[Deployment]:
     """Each of the other models against the one named `original`, all of one data.
 
-    Raises `UsageError` where none of the models has this name.
+    Raises `UsageError` if no model has this name.
     """
     names = [model.predictions.model for model in models]
     if original not in names:
@@ -86,7 +86,7 @@ def compare_deployed(models: Sequence[Evaluated], original: str) -> list[Deploym
 
 
 def _measure_change(base: Predictions, other: Predictions) -> Interval:
-    """The share of samples whose best class is another one, clustered by video."""
+    """The share of samples with a different best class, clustered by video."""
     rows = _list_frames(base, np.flatnonzero(base.valid & other.valid))
     if base.model_classes == other.model_classes:
         differs = base.own[rows] != other.own[rows]
@@ -101,7 +101,7 @@ def _measure_change(base: Predictions, other: Predictions) -> Interval:
 
 
 def _list_frames(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Of rows of one frame, which several sets share, the first; of videos in the order of time."""
+    """The first row of each frame that several sets share; frames of videos in time order."""
     tags = predictions.tags
     if "frame" not in tags:
         return rows
@@ -111,7 +111,7 @@ def _list_frames(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np
 
 
 def describe(deployment: Deployment) -> str:
-    """The costs of a deployed model in two sentences: what is clear first, then what is not."""
+    """The costs of a deployed model in two sentences: clear costs first, then the others."""
     share, name = deployment.changed, deployment.deployed
     if share.value is None:
         return f"{name} and {deployment.original} have no sample in common."

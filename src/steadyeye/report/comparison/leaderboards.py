@@ -1,4 +1,4 @@
-"""The leaderboards of models on the same samples, and what they say in words."""
+"""Leaderboards of models on the same samples, and their findings in words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, eq=False)
 class RankedModel:
-    """A model with its number and with what that number is made of."""
+    """A model with its number and the outcomes behind it."""
 
     model: str
     result: Result
@@ -44,21 +44,21 @@ class RankedModel:
 class ModelPair:
     """Two models, the first being the better by its number.
 
-    `difference`: by how much it is better, whichever way better is. `adjusted`: the p value after
-    Holm, over all pairs of the leaderboard. `apart`: whether the data tell them apart. `order_p`:
-    the p value of equal means, `chance_of_equal_means` after Holm.
+    `difference`: by how much it is better, in the direction of better. `adjusted`: the p value
+    after Holm, over all pairs of the leaderboard. `is_clear`: whether the difference is clear.
+    `order_p`: the p value of equal means, `chance_of_equal_means` after Holm.
     """
 
     better: str
     worse: str
     difference: Difference
     adjusted: float
-    apart: bool
+    is_clear: bool
     order_p: float
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the data tell which of the two means is the better one."""
+        """Whether the order of the two means is clear."""
         return self.order_p <= ALPHA
 
     def __repr__(self) -> str:
@@ -69,12 +69,12 @@ class ModelPair:
 
 @dataclass(frozen=True)
 class Standing:
-    """A model's place. `rank`: 1 + how many models are better and told apart from it.
+    """A model's place. `rank`: 1 + the number of clearly better models.
 
     `open_ranks`: the first and the last rank that the data leave open, from 1 + how many means are
     higher to how many are not lower (`ModelPair.is_ordered`); the true ranks lie within for all
-    models of a leaderboard at once in 95 % of cases. `tied`: the models that it is not told apart
-    from.
+    models of a leaderboard at once in 95 % of cases. `tied`: the models without a clear difference
+    from it.
     """
 
     rank: int
@@ -86,10 +86,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Models on one metric, in the order of their ranks and, within one, of their numbers.
+    """Models on one metric, ordered by rank, then by number.
 
-    `lower`: whether the lower number is the better. `pairs`: all pairs, those told apart first and
-    those of small p value before the others.
+    `lower`: whether the lower number is better. `pairs`: all pairs, clear differences first, then
+    by p value.
     """
 
     metric: str
@@ -114,14 +114,14 @@ class Leaderboard:
         return self.standings[0].result.unit
 
     @property
-    def apart(self) -> tuple[ModelPair, ...]:
-        """The pairs told apart."""
-        return tuple(pair for pair in self.pairs if pair.apart)
+    def clear_pairs(self) -> tuple[ModelPair, ...]:
+        """The pairs with a clear difference."""
+        return tuple(pair for pair in self.pairs if pair.is_clear)
 
     @property
     def open_triple(self) -> tuple[str, str, str] | None:
-        """Models of which the first and last are told apart, and neither from the middle one."""
-        for pair in self.apart:
+        """Three models: first and last differ clearly, but neither from the middle one."""
+        for pair in self.clear_pairs:
             for standing in self.standings:
                 if pair.better in standing.tied and pair.worse in standing.tied:
                     return pair.better, standing.model, pair.worse
@@ -131,11 +131,11 @@ class Leaderboard:
 def leaderboard(
     metric: str, entries: Sequence[RankedModel], lower: bool = False
 ) -> Leaderboard | None:
-    """The models as the data can order them; None for fewer than two with a number.
+    """The leaderboard of models; None for fewer than two with a number.
 
-    Two models are told apart where the paired p value, adjusted by Holm over all pairs, is 0.05
-    or less. Not being told apart does not carry over: of three models the first may be told apart
-    from the last, and neither from the one between.
+    A difference is clear if the paired p value, adjusted by Holm over all pairs, is 0.05 or less.
+    No clear difference is not transitive: the first of three models may differ clearly from the
+    last, and neither from the one between.
     """
     ranked = [entry for entry in entries if entry.result.value is not None]
     if len(ranked) < 2:
@@ -145,12 +145,14 @@ def leaderboard(
     pairs = _pairs(ranked, lower)
     standings = [_standing(entry, pairs, len(ranked)) for entry in ranked]
     standings.sort(key=lambda standing: standing.rank)
-    pairs = sorted(pairs, key=lambda pair: (not pair.apart, pair.adjusted, -pair.difference.value))
+    pairs = sorted(
+        pairs, key=lambda pair: (not pair.is_clear, pair.adjusted, -pair.difference.value)
+    )
     return Leaderboard(metric, lower, tuple(standings), tuple(pairs))
 
 
 def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
-    """All pairs of entries that stand in the order of their numbers."""
+    """All pairs of entries, which are in the order of their numbers."""
     both = list(combinations(range(len(entries)), 2))
     many = [prepare_outcomes(entry.outcomes) for entry in entries]
     compared = []
@@ -170,23 +172,23 @@ def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
 
 
 def _standing(entry: RankedModel, pairs: Sequence[ModelPair], models: int) -> Standing:
-    better = sum(pair.apart and pair.worse == entry.model for pair in pairs)
+    better = sum(pair.is_clear and pair.worse == entry.model for pair in pairs)
     higher = sum(pair.is_ordered and pair.worse == entry.model for pair in pairs)
     lower = sum(pair.is_ordered and pair.better == entry.model for pair in pairs)
     tied = tuple(
         pair.worse if pair.better == entry.model else pair.better
         for pair in pairs
-        if not pair.apart and entry.model in {pair.better, pair.worse}
+        if not pair.is_clear and entry.model in {pair.better, pair.worse}
     )
     return Standing(1 + better, (1 + higher, models - lower), entry.model, entry.result, tied)
 
 
 @dataclass(frozen=True)
 class Boards:
-    """The leaderboards of models on the same samples, the most telling metric first.
+    """The leaderboards of models on the same samples, the most important metric first.
 
-    `left_out`: samples that not all models predicted; none of the numbers counts them. `unlike`:
-    in what the models are not alike: numbers of classes, and objects; a sentence each.
+    `left_out`: number of samples that not all models predicted, which no number counts. `unlike`:
+    differences of the models, in numbers of classes and in objects; one sentence each.
     """
 
     data: str
@@ -205,7 +207,7 @@ class Boards:
 
     @property
     def one_video(self) -> bool:
-        """Whether all samples come from one video, of which alone the comparison then speaks."""
+        """Whether all samples come from one video, within which the comparison then holds."""
         pairs = (pair for board in self.boards for pair in board.pairs)
         return any("one video only" in pair.difference.method for pair in pairs)
 
@@ -236,9 +238,9 @@ def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
 
 
 def not_ranked(name: str, evaluated: Sequence[Evaluated]) -> str:
-    """Why models are not ranked by a metric of their own answers; blank where they can be.
+    """Why models are not ranked by a metric of their own predictions; empty if they can be.
 
-    Among fewer classes an answer has less to change to, whatever the model sees.
+    Among fewer classes a prediction changes less often.
     """
     asking = [
         model
@@ -255,7 +257,7 @@ def not_ranked(name: str, evaluated: Sequence[Evaluated]) -> str:
 
 
 def _name_missing(board: Leaderboard, evaluated: Sequence[Evaluated]) -> str:
-    """Which models have no place on a board, for want of a value; blank where all have one."""
+    """The models without a value on a board, in words; empty if all have one."""
     placed = {standing.model for standing in board.standings}
     others = [model.predictions.model for model in evaluated]
     missing = [name for name in others if name not in placed]
@@ -266,7 +268,7 @@ def _name_missing(board: Leaderboard, evaluated: Sequence[Evaluated]) -> str:
 
 
 def _chances(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
-    """What is to be known where models are judged by labels among other numbers of classes."""
+    """A sentence if models with different numbers of classes are judged by labels."""
     numbers: dict[str, int] = {}
     for model in evaluated:
         judged = [
@@ -288,7 +290,7 @@ def _list_classes(classes: Mapping[str, int] | Mapping[str, int | None]) -> str:
 
 
 def common(tables: Sequence[Predictions]) -> list[Predictions]:
-    """The tables with what one model did not predict left out for all."""
+    """The tables without samples that one of the models did not predict."""
     valid = np.all([table.valid for table in tables], axis=0)
     why = np.asarray("no prediction from every compared model")
     return [
@@ -323,9 +325,9 @@ MOST = 4
 
 
 def sentence(pair: ModelPair, board: Leaderboard) -> str:
-    """What was found of two models."""
+    """The finding about two models, in words."""
     name = name_metric(board.metric)
-    if not pair.apart:
+    if not pair.is_clear:
         return f"no clear difference in {name} between {pair.better} and {pair.worse}"
     gap, unit = pair.difference, board.unit
     return (
@@ -335,8 +337,8 @@ def sentence(pair: ModelPair, board: Leaderboard) -> str:
 
 
 def finding(board: Leaderboard) -> str:
-    """What was found of all pairs, in one or two sentences; differences that are shown first."""
-    apart, tied = board.apart, tuple(pair for pair in board.pairs if not pair.apart)
+    """The finding about all pairs, in one or two sentences; clear differences come first."""
+    apart, tied = board.clear_pairs, tuple(pair for pair in board.pairs if not pair.is_clear)
     name = name_metric(board.metric)
     if not apart and len(board.standings) > 2:
         return (
@@ -358,7 +360,7 @@ def finding(board: Leaderboard) -> str:
 
 
 def headline(board: Leaderboard) -> str:
-    """The finding as a title: what is shown of the pairs, else a question."""
+    """The finding as a title: the clear differences, otherwise a question."""
     supported = claim(board)
     if supported is not None:
         return supported.text
@@ -367,14 +369,14 @@ def headline(board: Leaderboard) -> str:
 
 
 def claim(board: Leaderboard) -> Claim | None:
-    """What a title may assert: that the pairs differ whose adjusted p values show it."""
+    """The claim of a title: that pairs differ, with their adjusted p values."""
     text = _state_differences(board)
-    pairs = [above(text, pair.difference, p=pair.adjusted) for pair in board.apart]
+    pairs = [above(text, pair.difference, p=pair.adjusted) for pair in board.clear_pairs]
     return first([every(text, pairs)])
 
 
 def _state_differences(board: Leaderboard) -> str:
-    apart, name = board.apart, name_metric(board.metric)
+    apart, name = board.clear_pairs, name_metric(board.metric)
     best = board.standings[0]
     if sum(pair.better == best.model for pair in apart) == len(board.standings) - 1:
         others = "all others" if len(board.standings) > 2 else board.standings[1].model

@@ -1,4 +1,4 @@
-"""Metrics and their differences as prose has them, and the order in which they come."""
+"""The words for metrics and their differences, and the order of metrics."""
 
 import re
 from collections.abc import Iterable
@@ -13,14 +13,14 @@ CALLED = {
     "misclassification": "wrong class",
     "random_neighbour": "random-neighbour accuracy",
 }
-"""Metrics whose words are not those of their names."""
+"""Metric → its words, if these differ from its name."""
 
 FIRST = ("pm_k_map", "pm_k", "degraded_accuracy", "map", "accuracy", "blink_rate")
-"""The metrics that a comparison is told by, the first that is there."""
+"""The metrics of a comparison by importance; the first present one is the main metric."""
 OF_OBJECTS = frozenset(
     {"blink_rate", "flicker_rate", "class_change_rate", "confidence_swing", "box_jitter"}
 )
-"""The metrics of the objects that each detector itself finds."""
+"""The metrics measured on the objects that each detector itself finds."""
 
 COCO = "IoU 0.50:0.95"
 OF_SWEEPS = frozenset({"mpc", "rpc", "map_failure_points"})
@@ -28,7 +28,7 @@ OF_SWEEPS = frozenset({"mpc", "rpc", "map_failure_points"})
 
 
 def name_metric(metric: str) -> str:
-    """A metric as prose names it, with all that tells it from others: `drop(k=10)` is drop ±10."""
+    """A metric in words, with its unusual parameters: `drop(k=10)` is drop ±10."""
     name, _, rest = metric.partition("(")
     parts = re.split(r", (?=\w+=)", rest.removesuffix(")"))
     parameters = dict(part.split("=", 1) for part in parts if "=" in part)
@@ -45,13 +45,13 @@ def name_metric(metric: str) -> str:
 
 
 def place_metric(metric: str) -> int:
-    """The place of a metric in a comparison, from 0; that of all others is the last."""
+    """The place of a metric in a comparison, from 0; all other metrics come last."""
     name = metric.partition("(")[0]
     return FIRST.index(name) if name in FIRST else len(FIRST)
 
 
 def say_own_objects(metrics: Iterable[str]) -> list[str]:
-    """What is to be known of metrics of each detector's own objects, where any is among them."""
+    """A caveat on metrics of each detector's own objects, if there are any."""
     names = sorted({name_metric(name) for name in metrics if name.partition("(")[0] in OF_OBJECTS})
     if not names:
         return []

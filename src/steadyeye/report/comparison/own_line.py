@@ -1,7 +1,7 @@
-"""The line from accuracy to pm-k through the user's own models, and where each lies.
+"""The line from accuracy to pm-k through the user's own models, and their distances from it.
 
-As the line of Taori et al., NeurIPS 2020, Section 2, with the user's models in place of published
-ones.
+The method is that of Taori et al., NeurIPS 2020, Section 2, with the user's models instead of
+published ones.
 """
 
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ from steadyeye.report.comparison.cluster_draws import (
 
 Floats = NDArray[np.float64]
 FEWEST = 3
-"""Models below which no line is fitted: two always lie on theirs."""
+"""The least number of models for a line: two always lie on their line."""
 
 
 @dataclass(frozen=True, eq=False)
 class AnchorOutcomes:
-    """What a model does on n anchors: `right` (n,) on the anchor; `steady` (n,) on all its set."""
+    """The outcomes of a model on n anchors: `right` (n,) on it; `steady` (n,) on its whole set."""
 
     model: str
     right: NDArray[np.bool_]
@@ -38,7 +38,7 @@ class AnchorOutcomes:
 class LineDistance:
     """A model against the line: shares, `value` = pm-k − expected, with its 95 % interval.
 
-    `low`, `high`: None where there are too few clusters for an interval. `n`: anchors.
+    `low`, `high`: None with too few clusters for an interval. `n`: anchors.
     """
 
     model: str
@@ -55,9 +55,9 @@ class LineDistance:
 class OwnLine:
     """The line through the user's models on the scale of its space, and each model's distance.
 
-    `slope`: the 95 % interval of its slope, None where there are too few clusters. `moved`: the
-    models whose accuracy or pm-k is 0 or 1, which has no probit and no logit, and counts as half
-    an anchor more or less. `method`: of the intervals.
+    `slope`: the 95 % interval of its slope, None with too few clusters. `moved`: the models whose
+    accuracy or pm-k is 0 or 1, which has no probit and no logit, and counts as half an anchor more
+    or less. `method`: of the intervals.
     """
 
     line: Line
@@ -68,7 +68,7 @@ class OwnLine:
 
 
 def explain_no_line(models: Sequence[AnchorOutcomes]) -> str:
-    """Why no line goes through the models; blank where one does."""
+    """Why there is no line through the models; empty if there is one."""
     if len(models) < FEWEST:
         count = number_of(len(models), "model")
         return f"A line through your own models needs {FEWEST} models or more; there are {count}."
@@ -85,7 +85,7 @@ def explain_no_line(models: Sequence[AnchorOutcomes]) -> str:
 def fit_own_lines(
     models: Sequence[AnchorOutcomes], videos: NDArray[np.str_]
 ) -> tuple[OwnLine, ...]:
-    """The lines in probit and in logit space; none where `explain_no_line` says why.
+    """The lines in probit and in logit space; empty if `explain_no_line` gives a reason.
 
     `models`: of the same n anchors. `videos`: (n,) the video of each anchor.
     """
@@ -132,8 +132,8 @@ def fit_own_line(
 class _Resampled:
     """(r, m) accuracies and pm-k of m models in the same r resamples of the clusters.
 
-    `unseen`: (r, 1) the share of a further cluster that nobody has seen, on whose anchors all
-    models are right. Of what was seen no resample shows an outcome that a model never had.
+    `unseen`: (r, 1) the share of a further, unseen cluster, on whose anchors all models are right.
+    No resample of the data shows an outcome that a model never had.
     """
 
     right: Floats
@@ -141,7 +141,7 @@ class _Resampled:
     unseen: Floats
 
     def join(self, steady: Floats) -> tuple[Floats, Floats]:
-        """Accuracies and pm-k with the further cluster, on which pm-k of the m models is given."""
+        """Accuracies and pm-k with the further cluster, for given pm-k of the m models on it."""
         rest = 1 - self.unseen
         return rest * self.right + self.unseen, rest * self.steady + self.unseen * steady
 
@@ -183,7 +183,7 @@ def _bound_slope(shares: _Resampled, space: Space, anchors: int) -> tuple[float,
 
 
 def _scale(space: Space, shares: Floats, anchors: int) -> Floats:
-    """Shares on the scale of a space, those beyond half an anchor from 0 and 1 moved to there."""
+    """Shares on the scale of a space, kept half an anchor away from 0 and 1."""
     return space.to(np.clip(shares, 0.5 / anchors, 1 - 0.5 / anchors))
 
 

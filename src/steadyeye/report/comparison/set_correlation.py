@@ -23,19 +23,19 @@ from steadyeye.report.comparison.metric_wording import name_metric
 
 Floats = NDArray[np.float64]
 FEWEST = 3
-"""Models below which there is no correlation to speak of."""
+"""The least number of models for a correlation."""
 DIGITS = 12
-"""Decimals to which values are compared: sums of the same parts in another order are a tie."""
+"""Decimals to which values are compared, so that sums in another order are ties."""
 
 
 @dataclass(frozen=True, eq=False)
 class SetValues:
     """The values of m models by one metric on one data set.
 
-    `values`: (m,). `clear`: (m, m) 1 where a model's mean is clearly better than another's, −1
-    where it is clearly worse and 0 where the data leave it open; all of it at once is wrong with a
-    chance of 2.5 % at most. `replicates`: (m, replicates) in resamples of its clusters, the same
-    resamples for all models. `draws`: what was resampled.
+    `values`: (m,). `clear`: (m, m) 1 if a model's mean is clearly better than another's, −1 if it
+    is clearly worse, 0 if the data leave it open; the probability of any error in it is at most 2.5
+    %. `replicates`: (m, replicates) in resamples of its clusters, the same resamples for all
+    models. `draws`: the resamples of the clusters.
     """
 
     data: str
@@ -51,8 +51,8 @@ class SetValues:
 class SetCorrelation:
     """Kendall's tau-b between the values of the same models on two data sets.
 
-    `value`: −1…1, None where all models are equal on a set. `low`, `high`: its 95 % interval, None
-    where a set has too few clusters. `models`: those measured on both. `method`: of the interval.
+    `value`: −1…1, None if all models are equal on a set. `low`, `high`: its 95 % interval, None if
+    a set has too few clusters. `models`: those measured on both. `method`: of the interval.
     """
 
     metric: str
@@ -87,7 +87,7 @@ def correlate_ranks(first: Floats, second: Floats) -> Floats:
 def measure_set(
     data: str, board: Leaderboard, outcomes: Mapping[str, Outcomes], seed: int
 ) -> SetValues:
-    """The values of the models of a leaderboard, what is clear of their order, and resamples.
+    """The values of the models of a leaderboard, their clear order, and resamples.
 
     `outcomes`: of each of its models, all of the same samples. `seed`: of the resamples, another
     for each data set.
@@ -160,7 +160,7 @@ def _correlate(first: SetValues, second: SetValues) -> SetCorrelation | None:
 
 
 def bound_by_clear_pairs(first: NDArray[np.int_], second: NDArray[np.int_]) -> tuple[float, float]:
-    """Least and most of tau-b where a pair that either data set leaves open may have any order.
+    """Least and most of tau-b if pairs that either data set leaves open may have any order.
 
     `first`, `second`: (m, m) as `SetValues.clear`, of the same m models, m > 1. True ties cannot
     pass these ends: a tie takes as much from the sum of tau-b as from its divisor, or more.
@@ -179,15 +179,15 @@ def _scale_ranks(values: Floats) -> Floats:
 def _add_unseen(replicates: Floats, draws: ClusterDraws, order: Floats) -> Floats:
     """(r, m) values of resamples, (r, m), with a further cluster on which m models have an order.
 
-    Where few samples tell two models from each other, all in favour of the same one, no resample
-    of what was seen reverses them; a cluster that nobody has seen may.
+    If the few samples on which two models differ all favour the same one, no resample reverses
+    their order; an unseen cluster may.
     """
     share = draws.unseen[:, None]
     return (1 - share) * replicates + share * (0.5 + order)
 
 
 def describe_correlation(pair: SetCorrelation) -> str:
-    """What two data sets tell of the order of the models, in a sentence or two."""
+    """The correlation of two data sets, in one or two sentences."""
     name, models = name_metric(pair.metric), number_of(len(pair.models), "model")
     if pair.value is None:
         why = f"{models} are all equal on one of the two, so there is no order to compare"

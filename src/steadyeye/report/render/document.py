@@ -1,4 +1,4 @@
-"""What a report says, before it has a form."""
+"""The content of a report, independent of its format."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,21 +21,21 @@ MAIN = (
     *("blink_rate", "flicker_rate", "class_change_rate", "box_jitter"),
     *("flip_rate", "self_consistency", "dwell_time", "confidence_jump"),
 )
-"""The numbers that a first screen may show, the most telling first."""
+"""The numbers that a first screen may show, the most important first."""
 
 COLUMNS = 4
-"""Numbers a model: as many stand side by side on a phone."""
+"""Numbers per model that fit side by side on a phone."""
 
 NARROW = 12
 """Characters of a head that fit in a line on a phone."""
 
 SENTENCES = 4
-"""Sentences on the first screen; more are folded."""
+"""Sentences on the first screen; further ones are folded."""
 
 
 @dataclass(frozen=True)
 class GridRow:
-    """A model's numbers, one a column; `limit`: what limits every interval of them, "" if none."""
+    """A model's numbers, one per column; `limit`: the limit of all their intervals, "" if none."""
 
     entry: Evaluated
     results: tuple[Result, ...]
@@ -50,7 +50,7 @@ class Grid:
     rows: tuple[GridRow, ...]
 
     def is_mixed(self, column: int) -> bool:
-        """Whether the numbers of a column are of several distances k: each says its own."""
+        """Whether the numbers of a column have different distances k, so that each shows it."""
         return len({head(row.results[column]) for row in self.rows}) > 1
 
     @property
@@ -60,9 +60,9 @@ class Grid:
 
 
 def grids(evaluated: Sequence[Evaluated]) -> tuple[Grid, ...]:
-    """The main numbers of all models; models of which other numbers are known stand in another.
+    """The main numbers of all models; models with other numbers are in a separate grid.
 
-    Nothing of probes, nor of models without any of these numbers.
+    Without probes and models that have none of these numbers.
     """
     by_kinds: dict[tuple[str, ...], list[GridRow]] = {}
     for model in evaluated:
@@ -88,7 +88,7 @@ def _heads(kinds: Sequence[str], rows: Sequence[GridRow]) -> tuple[str, ...]:
 
 
 def head(result: Result) -> str:
-    """A number as a column is headed: `pm-10`, `flip rate`, `self-consistency ±10`."""
+    """The column heading of a number: `pm-10`, `flip rate`, `self-consistency ±10`."""
     return name_metric(result.name)
 
 
@@ -138,9 +138,8 @@ class Document:
     """A report: `headline` is one sentence a model and source, `commands` repeat the runs.
 
     `provenance`: run folder → its record (job, versions, commit). `left_out`: one line on the
-    sections whose packages are not installed, "" where there are none. `leading`: the topic whose
-    sections stand before all others. `files`: what lies beside the page and is linked to, a heading
-    → the text of each link → the relative path.
+    sections whose packages are not installed, or "". `leading`: the topic that comes first.
+    `files`: linked files next to the page, heading → text of each link → relative path.
     """
 
     title: str
@@ -160,7 +159,7 @@ class Document:
 
     @property
     def reading(self) -> tuple[tuple[str, str], ...]:
-        """The terms of the numbers that are there, and what they mean."""
+        """The terms of the numbers in the report, with their meanings."""
         names = {
             result.name.partition("(")[0] for model in self.evaluated for result in numbers(model)
         }
@@ -169,7 +168,7 @@ class Document:
 
     @property
     def numbers_title(self) -> str:
-        """The heading over all numbers, or over the notes where there are none."""
+        """The heading of all numbers, or of the notes if there are no numbers."""
         if self.has_numbers:
             return "All numbers"
         measured = any(model.results for model in self.evaluated)
@@ -188,7 +187,7 @@ class Document:
 
     @property
     def dense(self) -> bool:
-        """Whether the first screen has so many models that it must be set tightly."""
+        """Whether the first screen has so many models that it needs small spacing."""
         return sum(len(grid.rows) for grid in self.grids) > 3
 
     @property
@@ -203,20 +202,20 @@ class Document:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What must be read before any number: samples that were not predicted."""
+        """Warnings above the numbers: samples without a prediction."""
         return tuple(filter(None, map(_not_predicted, self.evaluated)))
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What must be read beside the numbers, not below a fold."""
+        """Caveats next to the numbers, which are not folded."""
         limits = {limit(r.interval) for model in self.evaluated for r in model.results.values()}
         return (ONE_VIDEO,) if WITHIN in limits else ()
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """A line on each number, how its interval was computed, and on what data leave out.
+        """One line per number on the method of its interval, and lines on samples left out.
 
-        What is the same of several models on the same data is said once.
+        A line that is the same for several models on the same data stands once.
         """
         models: dict[str, list[str]] = {}
         sharing: dict[tuple[str, str], list[str]] = {}
@@ -237,7 +236,7 @@ class Document:
 
 
 def title(evaluated: Sequence[Evaluated]) -> str:
-    """The question that a report answers, by what the predictions hold."""
+    """The question that a report answers, by the kind of its predictions."""
     plain = [model.predictions for model in evaluated if not model.predictions.probe]
     for column, question in TITLES:
         if plain and all(column in table.columns for table in plain):
@@ -253,7 +252,7 @@ def value_of(result: Result) -> str:
 
 
 def interval_of(result: Result) -> str:
-    """The 95 % interval of a result in its unit; `—` where there is none."""
+    """The 95 % interval of a result in its unit, or `—`."""
     return format_metric_ends(result.name, result.low, result.high, result.unit)
 
 
@@ -269,5 +268,5 @@ def _not_predicted(model: Evaluated) -> str:
 
 
 def numbers(model: Evaluated) -> tuple[Result, ...]:
-    """The results that are one number each; the others are told in sections of their own."""
+    """The results that are one number each; the others have their own sections."""
     return tuple(r for r in model.results.values() if r.value is not None or not r.cells)

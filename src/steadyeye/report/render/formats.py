@@ -28,12 +28,12 @@ def render_markdown(document: Document) -> str:
     lines += [_escape(document.left_out), ""] if document.left_out else []
     notes = _notes(document)
     lines += ["## Notes", "", *(f"- {_escape(note)}" for note in notes), ""] if notes else []
-    lines += ["## How to reproduce it", "", "```", *document.commands, "```", ""]
+    lines += ["## How to reproduce the report", "", "```", *document.commands, "```", ""]
     return "\n".join(lines)
 
 
 def _grid(grid: Grid) -> list[str]:
-    """The main numbers, models as rows: each with its interval and what limits it."""
+    """The main numbers, models as rows: each with its interval and the interval's limit."""
     rows = []
     for row in grid.rows:
         predictions = row.entry.predictions
@@ -67,7 +67,7 @@ def _numbers(document: Document) -> list[str]:
 
 
 def _notes(document: Document) -> list[str]:
-    """What a reader has to know of the samples of each source, and of each number."""
+    """Notes on the samples of each source, and on each number."""
     lines: list[str] = []
     for model in document.evaluated:
         who = f"{model.predictions.model}, {model.predictions.data}"
@@ -127,9 +127,9 @@ def render_json(document: Document) -> str:
 
 
 def render_csv(document: Document) -> str:
-    """One row a number, cells of cells too, under `HEADER`.
+    """One row per number, also for cells of cells, under `HEADER`.
 
-    Shares are 0…1. `classes`: among how many the answers were chosen that it is about.
+    Shares are 0…1. `classes`: number of classes among which the predictions were chosen.
     """
     return encode_csv([HEADER, *flatten_results(document)])
 

@@ -1,4 +1,4 @@
-"""The one sentence a model and source with which a report begins."""
+"""The first sentence of a report for each model and source."""
 
 from collections.abc import Sequence
 
@@ -17,9 +17,9 @@ from steadyeye.report.comparison.metric_wording import name_metric
 
 
 def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
-    """One sentence a model and source: how often it is right, and how often that breaks.
+    """One sentence per model and source: how often it is right, and how often right anchors break.
 
-    Nothing of probes, whose images were made to be wrong about.
+    Probes have none, because their images are chosen or changed to cause mistakes.
     """
     plain = [model for model in evaluated if not model.predictions.probe]
     several = len({model.predictions.data for model in plain}) > 1
@@ -40,14 +40,14 @@ def _sentence(model: Evaluated, several: bool) -> str:
 
 
 def _run(name: str, table: Predictions) -> str:
-    """What is left to say where nothing has a value."""
+    """The sentence for a model without values."""
     text = f"{name} was run on {number_of(len(table), 'sample')}"
     alone = table.truth.any() and table.competing < 2
     return f"{text}; only one class competes, so there is no accuracy." if alone else f"{text}."
 
 
 def _partnerless(table: Predictions) -> str | None:
-    """Which classes that occur in the data have no class of the model."""
+    """The classes in the data that the model does not have, in words."""
     if table.model_to_data_class is None:
         return None
     occurs = np.asarray(table.truth.any(axis=0))
@@ -58,7 +58,7 @@ def _partnerless(table: Predictions) -> str | None:
 
 
 def _steady(name: str, model: Evaluated) -> str | None:
-    """How often it is right, and how many of those that are right break."""
+    """How often it is right, and how many of its right anchors break."""
     original, perturbed = find(model.results, "accuracy"), find(model.results, "pm_k")
     if original is None or original.value is None:
         return None
@@ -73,7 +73,7 @@ def _steady(name: str, model: Evaluated) -> str | None:
 
 
 def _state_detection(name: str, model: Evaluated) -> str | None:
-    """How well it detects, and how much worse on the worst frames."""
+    """The mAP of anchors and of the worst frames."""
     plain, worst = find(model.results, "map"), find(model.results, "pm_k_map")
     if plain is None or plain.value is None:
         return None
@@ -91,7 +91,7 @@ def _state_detection(name: str, model: Evaluated) -> str | None:
 
 
 def _state_degraded_detection(name: str, model: Evaluated) -> str | None:
-    """How much of a detector's mAP is left under degradation, or how far a search went."""
+    """A detector's retained mAP under degradation, or the result of a search."""
     left, points = find(model.results, "rpc"), find(model.results, "map_failure_points")
     if left is not None and left.value is not None:
         # an operator that leaves no object in the image has no value
@@ -123,7 +123,7 @@ def _state_degraded_detection(name: str, model: Evaluated) -> str | None:
 
 
 def _state_objects(name: str, model: Evaluated) -> str | None:
-    """How often a detector loses an object that it finds again, without labels."""
+    """How often a detector misses an object between its first and last detection."""
     blinks = find(model.results, "blink_rate")
     if blinks is None or blinks.value is None:
         return None
@@ -134,7 +134,7 @@ def _state_objects(name: str, model: Evaluated) -> str | None:
 
 
 def _flips(name: str, model: Evaluated) -> str | None:
-    """How often the answer changes, without labels."""
+    """How often the prediction changes, without labels."""
     flips = find(model.results, "flip_rate")
     if flips is None or flips.value is None:
         return None
@@ -145,7 +145,7 @@ def _flips(name: str, model: Evaluated) -> str | None:
 
 
 def _wavers(name: str, model: Evaluated) -> str | None:
-    """How long an answer holds along whole videos, and where all answers nearby are the same."""
+    """How long a prediction stays the same along whole videos, and the self-consistency."""
     dwell, same = find(model.results, "dwell_time"), find(model.results, "self_consistency")
     if dwell is None or not dwell.n:
         return None
@@ -167,7 +167,7 @@ def _wavers(name: str, model: Evaluated) -> str | None:
 
 
 def _state_search(name: str, model: Evaluated) -> str | None:
-    """Under which operator it fails first, with the width that the search has left."""
+    """The operator under which it fails first, with the interval of the search."""
     points = find(model.results, "failure_points")
     if points is None:
         return None
@@ -202,13 +202,13 @@ def _state_search(name: str, model: Evaluated) -> str | None:
 
 
 def _count_operators(cells: Sequence[Result]) -> str:
-    """How many operators a mean is over, whose cells these are."""
+    """The number of operators of a mean with these cells, in words."""
     levels = "its levels" if len(cells) == 1 else "their levels"
     return f"{number_of(len(cells), 'operator')} and all {levels}"
 
 
 def _count_tried(points: Result) -> str:
-    """How many operators a search tried, with what it cost."""
+    """The number of operators that a search tested, with its cost."""
     notes = f" ({'; '.join(points.notes)})" if points.notes else ""
     return f"{number_of(len(points.cells), 'operator')}{notes}"
 
@@ -219,12 +219,12 @@ def _name_threshold(points: Result) -> str:
 
 
 def _middle(operator: Result) -> tuple[Result, ...]:
-    """The failure point at the middle one of the thresholds that were asked for."""
+    """The failure point at the middle one of the requested thresholds."""
     return operator.cells[len(operator.cells) // 2 :][:1]
 
 
 def _state_degradation(name: str, model: Evaluated) -> str | None:
-    """How much survives, and under which operator least does."""
+    """Accuracy under degradation, and the operator with the lowest accuracy."""
     degraded, points = (
         find(model.results, "degraded_accuracy"),
         find(model.results, "failure_points"),
@@ -252,7 +252,7 @@ def _state_degradation(name: str, model: Evaluated) -> str | None:
 
 
 def _half(points: Result | None, worst: Result) -> str:
-    """At which level half is lost under an operator; empty where that was not asked, or not."""
+    """The level of the 50 % failure point under an operator; empty if there is none."""
     half = [
         point
         for cell in (points.cells if points else ())
@@ -267,12 +267,12 @@ def _half(points: Result | None, worst: Result) -> str:
 
 
 def _among(result: Result) -> str:
-    """How many classes the answers were chosen among."""
+    """The number of classes among which the predictions were chosen."""
     return "" if result.classes is None else f", among {number_of(result.classes, 'class')}"
 
 
 def _state_broken(model: Evaluated, k: int) -> str:
-    """The share of the anchors that are right which break within ±k, with its interval."""
+    """The share of right anchors that break within ±k, with its interval."""
     sets = pm_sets(model.predictions)
     right = sets.breaks_at > 0
     share = proportion(sets.breaks_at[right] <= k, sets.videos[right])
@@ -286,7 +286,7 @@ def _state_broken(model: Evaluated, k: int) -> str:
 
 
 def _ends(number: Result | Interval, first: bool = True) -> str:
-    """The interval of a number in brackets; `first`: with what it is, once a sentence."""
+    """The interval of a number in brackets; `first`: with "95 % interval", once per sentence."""
     unit = number.unit if isinstance(number, Result) else "share"
     within = limit(number.interval if isinstance(number, Result) else number.method)
     if number.low is None and number.high is None:

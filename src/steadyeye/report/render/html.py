@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: it opens offline and asks no network."""
+"""A report as one self-contained HTML file, which opens offline and makes no requests."""
 
 import base64
 import hashlib
@@ -28,10 +28,10 @@ from steadyeye.report.render.sprites import Films, reels
 from steadyeye.report.render.vega import read_vega
 
 INTERVAL = r"\(?[\d.,]+–[\d.,]+(?:\u202f[%\w]+)?\)?|\(≥? ?[\d.,]+(?: %)?\)"
-"""An interval in a cell, `(27.0–73.0 %)`, or what else stands in brackets, `(≥ 3)`."""
+"""An interval in a cell, `(27.0–73.0 %)`, or another text in brackets, `(≥ 3)`."""
 
 Pictures = Callable[[str, Picture], bytes | None]
-"""`(data, picture) -> JPEG bytes`, or None where it is not kept."""
+"""`(data, picture) -> JPEG bytes`, or None if it is not stored."""
 
 
 def render_html(
@@ -76,7 +76,7 @@ class _Lead:
 
 
 def _lead(document: Document, picture: Pictures) -> _Lead | None:
-    """The first of the pictures for the first screen that are kept."""
+    """The first lead whose pictures are stored."""
     for section in document.sections:
         exhibit = section.lead
         if exhibit is None:
@@ -93,7 +93,7 @@ def _data_uri(jpeg: bytes | None) -> str | None:
 
 
 def _insert_pictures(figure: Figure, picture: Pictures) -> Mapping[str, Any]:
-    """The chart with the thumbnails that are kept."""
+    """The chart with the stored thumbnails."""
     if not figure.thumbnails:
         return figure.spec
     encoded = ((shot.sample, _data_uri(picture(figure.data, shot))) for shot in figure.thumbnails)
@@ -103,20 +103,20 @@ def _insert_pictures(figure: Figure, picture: Pictures) -> Mapping[str, Any]:
 
 
 def embed_json(content: Mapping[str, Any]) -> Markup:
-    """Plain values as JSON that cannot end the script element they stand in."""
+    """Plain values as JSON that cannot end its script element."""
     text = json.dumps(content, ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
 
 
 def _bind_percent(value: object) -> object:
-    """A text whose numbers and percent signs stay in one line; anything else as it is."""
+    """A text whose numbers and percent signs stay on one line; other values are unchanged."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return re.sub(r"(?<=\d) (?=%)", "\u202f", value)
 
 
 def _breakable(text: str) -> Markup:
-    """A cell that may be broken after each underscore and before a bracket, in no interval."""
+    """A cell that may break after each underscore and before a bracket, but not in an interval."""
     cell = Markup("")
     for part, interval in re.findall(rf"(.*?)({INTERVAL}|$)", text, re.DOTALL):
         cell += Markup("<wbr>").join(escape(piece) for piece in re.split(r"(?<=_)|(?=[(\[])", part))
@@ -138,10 +138,10 @@ HERE = Path(__file__).resolve().parent
 
 
 def open_templates() -> Environment:
-    """The templates of this package: names are escaped, and one that is missing is an error.
+    """The templates of this package: values are escaped, and a missing value is an error.
 
-    What they compile to, a tenth of the time of a small report, is kept in the cache's folder;
-    where that cannot be written they are compiled each time.
+    The compiled templates are stored in the cache's folder, because compilation takes a tenth of
+    the time of a small report; if the folder cannot be written, they are compiled each time.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),

@@ -1,4 +1,4 @@
-"""What the main numbers are, in a sentence each."""
+"""The meanings of the main numbers, one sentence each."""
 
 READING = (
     ("accuracy", "accuracy", "the share of images for which the prediction is a true class."),
@@ -18,7 +18,7 @@ READING = (
     (
         "conditional_robustness",
         "conditional robustness",
-        "of the frames exactly k away from a right anchor, the share that is right.",
+        "the share of the frames exactly k away from a right anchor that are right.",
     ),
     (
         "random_neighbour",
@@ -29,12 +29,12 @@ READING = (
         "effective_robustness",
         "effective robustness",
         "pm-10 minus the pm-10 of published models of the same accuracy, in percentage points; "
-        "above 0 is steadier than these.",
+        "above 0 means steadier than these.",
     ),
     (
         "flip_rate",
         "flip rate",
-        "of the pairs of consecutive frames, the share with different predictions. No labels are "
+        "the share of pairs of consecutive frames with different predictions. No labels are "
         "needed.",
     ),
     (
@@ -57,7 +57,7 @@ READING = (
     (
         "blink_rate",
         "blink rate",
-        "of the frames between an object's first and last detection, the share in which the "
+        "the share of the frames between an object's first and last detection in which the "
         "detector misses the object; a frame counts once per object. No labels are needed.",
     ),
     (
@@ -68,7 +68,7 @@ READING = (
     (
         "class_change_rate",
         "class change rate",
-        "the share of neighbouring detections of one object that have different classes.",
+        "the share of consecutive detections of one object that have different classes.",
     ),
     (
         "box_jitter",
@@ -95,12 +95,12 @@ READING = (
     (
         "precision_at",
         "precision",
-        "of the detections of this score or more, the share that is right.",
+        "the share of the detections with at least this score that are right.",
     ),
     (
         "recall_at",
         "recall",
-        "of the objects, the share that a detection of this score or more finds.",
+        "the share of the objects that a detection with at least this score finds.",
     ),
     ("f1_at", "F1", "the harmonic mean of precision and recall at one score threshold."),
     (
@@ -175,4 +175,4 @@ READING = (
         "the first level at which accuracy is below a threshold.",
     ),
 )
-"""(metric it goes with, term, what it means)."""
+"""(metric, term, meaning)."""

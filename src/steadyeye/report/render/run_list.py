@@ -1,4 +1,4 @@
-"""The page that lists runs: which there are, their numbers, and what state each is in."""
+"""The page that lists runs, with their numbers and states."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ OLDER = "older version"
 
 TRAINING = "training"
 MINING = "mining"
-"""Kinds of which only their own command writes the report, and which no comparison takes."""
+"""Kinds whose report only their own command writes, and which cannot be compared."""
 
 HEADLINE = (
     *("accuracy", "pm_k", "drop", "map", "pm_k_map", "degraded_accuracy", "flip_rate"),
@@ -29,7 +29,7 @@ HEADLINE = (
 NO_REPORT = "no report yet; `steadyeye view RUN` writes it"
 
 COLUMNS = 4
-"""Columns of numbers that are shown where nobody chose a metric."""
+"""Number of columns if no metric is selected."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class ListedRun:
 
     `path`: of its folder below the one that is listed, with "/"; "." is that folder itself.
     `models`, `data`: as the job names them. `state`: one of the four above; `reason`: a line on it,
-    empty where there is nothing to say. `date`: when it last wrote, seconds since 1970. `report`:
-    whether report.html is there. `rows`: empty where no numbers are stored.
+    or empty. `date`: its last write, seconds since 1970. `report`: whether report.html exists.
+    `rows`: empty without stored numbers.
     """
 
     path: str
@@ -77,8 +77,8 @@ class ListedRun:
 def render_list(runs: Sequence[ListedRun], folder: str, base: str | None = None) -> str:
     """The page of the runs below `folder`, which sorts, filters and selects them.
 
-    `base`: the relative path from a file that opens without a server to `folder`; None: the page
-    of the server, which makes reports and comparisons when they are asked for.
+    `base`: the relative path from a file that opens without a server to `folder`; None: the page of
+    the server, which makes reports and comparisons on request.
     """
     page: str = (
         open_templates()
@@ -96,7 +96,7 @@ def render_list(runs: Sequence[ListedRun], folder: str, base: str | None = None)
 
 
 def render_problem(title: str, line: str) -> str:
-    """A page that says in one line why there is nothing else to show."""
+    """A page with one line on a problem."""
     style = Markup(read_static("report.css") + read_static("runs.css"))  # noqa: S704
     template = open_templates().get_template("problem.html")
     page: str = template.render(title=title, line=line, style=style)
@@ -106,9 +106,9 @@ def render_problem(title: str, line: str) -> str:
 def describe_list(
     runs: Sequence[ListedRun], folder: str, base: str | None = None
 ) -> dict[str, Any]:
-    """The list as plain values, as the page and `index.json` have it; arguments as `render_list`.
+    """The list as plain values for the page and `index.json`; arguments as for `render_list`.
 
-    A row for each model and source of a run; one without numbers where none are stored.
+    One row per model and source of a run; a row without numbers if none are stored.
     """
     counts = Counter(n.metric for run in runs for row in run.rows for n in row.numbers)
     metrics = sorted(counts, key=lambda name: (_order(name), name))
@@ -123,9 +123,9 @@ def describe_list(
 
 
 def _columns(rows: Sequence[RunRow], counts: Mapping[str, int]) -> list[str]:
-    """The metrics to show where nobody chose one, in the order of `HEADLINE`.
+    """The metrics to show if none is selected, in the order of `HEADLINE`.
 
-    The first one that each row has, so that every kind of run shows a number, then the others.
+    The first metric of each row, so that every kind of run shows a number, then the others.
     """
     ranked = sorted(counts, key=lambda name: (_order(name), -counts[name], name))
     firsts: Counter[str] = Counter()
@@ -159,7 +159,7 @@ def _readable(run: ListedRun) -> bool:
 
 
 def _link(run: ListedRun, base: str | None) -> str | None:
-    """Where the report of a run is; None where there is none and nobody can make it."""
+    """The link to the report of a run; None if there is none and it cannot be made."""
     if base is None:
         ready = run.report or (_readable(run) and run.kind not in (TRAINING, MINING))
         return f"report?run={quote(run.path, safe='')}" if ready else None

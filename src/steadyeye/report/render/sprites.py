@@ -25,8 +25,8 @@ SHRINK = 0.7
 class Sprite:
     """Tiles of one size, in rows of `columns`, as a JPEG.
 
-    `width`, `height`: of the images themselves, in pixels, whose shape a tile has only nearly.
-    `tile`: width and height of a tile. `frames`: how many there are.
+    `width`, `height`: of the original images in pixels; the shape of a tile differs slightly.
+    `tile`: width and height of a tile. `frames`: number of tiles.
     """
 
     jpeg: bytes
@@ -43,16 +43,16 @@ class Sprite:
 
 
 def unpack(data: bytes) -> Sprite:
-    """The sprite that `Sprite.pack` made these bytes of."""
+    """The sprite from the bytes of `Sprite.pack`."""
     line, _, jpeg = data.partition(b"\n")
     about = json.loads(line)
     return Sprite(**{**about, "tile": tuple(about["tile"])}, jpeg=jpeg)
 
 
 def area(frames: int, most: int) -> int:
-    """The pixels of a tile of which `frames` take about `most` bytes.
+    """The pixels of a tile such that `frames` tiles take about `most` bytes.
 
-    Not fewer than `SMALLEST`, of which many take more.
+    At least `SMALLEST`, with which many tiles take more.
     """
     return max(int(most / BYTES_PER_PIXEL / max(frames, 1)), SMALLEST)
 
@@ -67,7 +67,8 @@ def tile(image: Image, pixels: int) -> Image:
 def join(tiles: Sequence[Image], shape: tuple[int, int], most: int) -> Sprite:
     """The sprite of tiles of one size, of images of `shape`, height and width.
 
-    `most`: bytes; what noise makes larger is coded at less quality, and then smaller.
+    `most`: bytes; a larger JPEG, as of noisy images, is coded with lower quality, then with smaller
+    tiles.
     """
     import simplejpeg
 
@@ -88,7 +89,7 @@ def join(tiles: Sequence[Image], shape: tuple[int, int], most: int) -> Sprite:
 
 
 def _resize(image: Image, scale: float) -> Image:
-    """The image at a scale, in whole blocks, one at least; never larger than it was by a block."""
+    """The scaled image in whole blocks, at least one; less than a block larger than before."""
     import cv2  # which a report, that only reads films, does without
 
     height, width = image.shape[:2]
@@ -97,17 +98,17 @@ def _resize(image: Image, scale: float) -> Image:
 
 
 FILM_BYTES = 3_000_000
-"""The most that the JPEGs of all films of a report take; as base64 they are 4 MB of the page."""
+"""Most bytes of the JPEGs of all films of a report; as base64 they are 4 MB of the page."""
 
 Films = Callable[[str, Film], Sprite | None]
-"""`(data, film) -> sprite`, or None where it is not kept."""
+"""`(data, film) -> sprite`, or None if it is not stored."""
 
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Reels:
-    """The sprites of a page, and `place`: the data and samples of a film → which of them it is."""
+    """The sprites of a page; `place`: data and samples of a film → index of its sprite."""
 
     sprites: tuple[Sprite, ...]
     place: dict[Key, int] = field(repr=False)
@@ -117,7 +118,7 @@ class Reels:
         return _json([_sheet(sprite) for sprite in self.sprites])
 
     def play(self, exhibit: Exhibit) -> Markup | None:
-        """What an exhibit shows of its sprite as JSON for the page; None without a film."""
+        """The film of an exhibit as JSON for the page; None without a film."""
         film = exhibit.film
         if film is None or key(exhibit.data, film) not in self.place:
             return None
@@ -136,7 +137,7 @@ class Reels:
 
 
 def reels(document: Document, stored: Films) -> Reels:
-    """The sprites of a report's films that are kept, in its order, up to `FILM_BYTES` of them."""
+    """The stored sprites of a report's films, in its order, up to `FILM_BYTES`."""
     sprites: list[Sprite] = []
     place: dict[Key, int] = {}
     left = FILM_BYTES
@@ -151,7 +152,7 @@ def reels(document: Document, stored: Films) -> Reels:
 
 
 def films(sections: Sequence[Section]) -> Iterator[tuple[str, Film]]:
-    """Every film of sections with the data that it is of."""
+    """Every film of the sections with its data."""
     for section in sections:
         for exhibit in section.exhibits:
             if exhibit.film is not None:
@@ -159,7 +160,7 @@ def films(sections: Sequence[Section]) -> Iterator[tuple[str, Film]]:
 
 
 def key(data: str, film: Film) -> Key:
-    """What two films share that show the same images: models may say other things of them."""
+    """The key of a film, which is equal for films of the same images."""
     return (data, *(frame.sample for frame in film.frames))
 
 
@@ -173,7 +174,7 @@ def _sheet(sprite: Sprite) -> dict[str, Any]:
 
 
 def _frame(frame: FilmFrame, still: int | None) -> dict[str, Any]:
-    """`still`: which picture of the exhibit is of the same sample."""
+    """`still`: index of the exhibit's picture of the same sample."""
     content: dict[str, Any] = {"at": frame.at, "line": frame.line}
     rest = {"score": frame.score, "right": frame.right, "answer": frame.answer, "still": still}
     content |= {name: value for name, value in rest.items() if value not in (None, "")}

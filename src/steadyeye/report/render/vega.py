@@ -14,8 +14,8 @@ FILE = Path(__file__).resolve().parent / "static" / "vega.js"
 def read_vega() -> str:
     """The script, safe inside a `script` element; it defines `window.vegaEmbed`.
 
-    A checkout that was never built has no such file: there vl-convert, of the extra `test`,
-    bundles the same text. Raises `UsageError` where neither is there.
+    A checkout that was never built has no such file: there vl-convert, of the extra `test`, bundles
+    the same text. Raises `UsageError` if neither exists.
     """
     if FILE.is_file():
         return FILE.read_text(encoding="utf-8")
@@ -25,7 +25,7 @@ def read_vega() -> str:
         # here, since the build loads this file without the package around it
         from steadyeye.core.errors import UsageError
 
-        problem = "this checkout was never built, and its reports lack the script that draws charts"
+        problem = "this checkout was never built, so its reports lack the script that draws charts"
         raise UsageError(f"{problem}; pip install -e .") from error
 
 

@@ -1,11 +1,12 @@
 """The audit of a review: how often a bulk acceptance is wrong, bounded by a random sample of it.
 
-What is counted are neighbours, each on its own: at most a share `most` of all that are accepted,
-by people or in bulk, is wrong; that is, people asked would not have accepted it.
+Each neighbour counts on its own: of all neighbours accepted by people or in bulk, at most a share
+`most` is wrong. A neighbour is wrong if people who are asked about it would not accept it.
 
-The sample is drawn without replacement, so the errors in it are hypergeometric. It is looked at
-in steps: the first passes without an error, the second with one at most, and so on. The steps
-are laid down before the first is drawn, and share the risk of a wrong verdict (Bonferroni).
+The sample is drawn without replacement, so the errors in it are hypergeometric. It is judged in
+steps: the first passes without an error, the second with one at most, and so on. The sizes of the
+steps are fixed before the first is drawn, and the steps share the risk of a wrong verdict
+(Bonferroni).
 """
 
 import time
@@ -31,10 +32,10 @@ WORTH = 0.7  # of what is audited; an audit of more saves too little
 
 
 def bound_wrong(errors: int, audited: int, population: int, risk: float) -> int:
-    """The most wrong ones there can be among those that were not audited.
+    """The upper bound of wrong neighbours among those that were not audited.
 
     `errors` of the `audited`, drawn without replacement from `population`, were wrong. Exact and
-    one-sided: with more wrong ones, so few errors would be rarer than `risk`.
+    one-sided: with more wrong ones, so few errors would have a probability below `risk`.
     """
     # a third of the time that a server takes to start, and needed by an audit alone
     from scipy.stats import hypergeom
@@ -51,10 +52,10 @@ def bound_wrong(errors: int, audited: int, population: int, risk: float) -> int:
 
 @cache
 def plan_sizes(population: int, accepted: int, most: float, risk: float) -> Sequence[int]:
-    """How many are audited by each step; step c, from 0, passes with c errors or fewer.
+    """The sample size of each step; step c, from 0, passes with c errors or fewer.
 
-    `accepted`: those accepted by people besides; of them and of the `population` together at most
-    a share `most` is then wrong, but for a `risk` that all steps share.
+    `accepted`: neighbours accepted by people. If a step passes, at most a share `most` of these and
+    of the `population` together is wrong, except with probability `risk` over all steps.
     """
     return tuple(
         _find_size(errors, population, int(most * (accepted + population - errors)), risk / STEPS)
@@ -63,7 +64,7 @@ def plan_sizes(population: int, accepted: int, most: float, risk: float) -> Sequ
 
 
 def _find_size(errors: int, population: int, allowed: int, risk: float) -> int:
-    """The smallest sample that with so many errors shows no more than `allowed` to be left."""
+    """The smallest sample that with so many errors bounds the wrong ones left by `allowed`."""
     low, high = min(errors + 1, population), population
     while low < high:
         middle = (low + high) // 2
@@ -86,7 +87,7 @@ def judge_step(errors: int, step: int, planned: Sequence[int], population: int) 
 
 
 def is_worth(audited: int, population: int) -> bool:
-    """Whether an audit of that size leaves enough that need not be asked."""
+    """Whether an audit of that size spares people enough decisions."""
     return audited <= WORTH * population
 
 
@@ -94,8 +95,8 @@ def is_worth(audited: int, population: int) -> bool:
 class AuditProgress:
     """The numbers of an audit so far.
 
-    `size`: pairs in the sample, of which `decided` and `wrong`. `accepted`: neighbours accepted
-    now, by people or in bulk. `left`: how many wrong ones there can be among what was not drawn.
+    `size`: pairs in the sample; `decided`, `wrong`: how many of them are. `accepted`: neighbours
+    accepted now, by people or in bulk. `left`: upper bound of wrong ones outside the sample.
     """
 
     size: int
@@ -106,7 +107,7 @@ class AuditProgress:
 
     @property
     def share(self) -> float:
-        """The share of the accepted that can be wrong, at most."""
+        """The upper bound of the share of accepted neighbours that are wrong."""
         return self.left / self.accepted if self.accepted else 0.0
 
 
@@ -140,7 +141,7 @@ def measure_audit(connection: Connection, row: Any) -> AuditProgress:
 
 
 def holds(connection: Connection) -> bool:
-    """Whether what was accepted in bulk may be so: its audit passed, and would pass still."""
+    """Whether the bulk acceptance is valid: its audit passed, and would still pass now."""
     row = find_latest(connection)
     if row is None or row.state != "passed":
         return False
@@ -171,10 +172,10 @@ YES = {"correct": "yes", "similar": "yes", "reasons": []}
 
 
 def run_audit(connection: Connection, plan: ReviewPlan, most: float, seed: int) -> str:
-    """The result of the audit's next step in words, and what comes next.
+    """The result of the audit's next step and what to do next, in words.
 
-    Raises `UsageError` where pairs are not spared, or for a `most` that is not that of the audits
-    before.
+    Raises `UsageError` if the plan spares no pairs, or if `most` differs from that of earlier
+    audits.
     """
     if not plan.shortcut:
         raise UsageError(
@@ -197,7 +198,7 @@ def run_audit(connection: Connection, plan: ReviewPlan, most: float, seed: int) 
 
 
 def accept_rest(connection: Connection, row: Any) -> int:
-    """How many pairs are accepted in bulk: those that an audit has bounded and did not draw.
+    """Accepts in bulk the pairs outside the sample of a passed audit; returns how many.
 
     Raises `UsageError` where the audit has not passed.
     """
@@ -226,7 +227,7 @@ def list_audits(connection: Connection) -> Sequence[Mapping[str, Any]]:
 def _draw_sample(connection: Connection, plan: ReviewPlan, most: float, seed: int) -> str:
     waits = _describe_unsettled(connection)
     if waits:
-        return f"not yet: {waits}; run again once they are decided"
+        return f"the audit must wait: {waits}; run again once they are decided"
     implied = (items.c.stage == "pairs") & (items.c.state == "implied")
     query = select(items.c.id).where(implied).order_by(items.c.key)
     pool = list(connection.execute(query).scalars())
@@ -254,7 +255,7 @@ def _draw_sample(connection: Connection, plan: ReviewPlan, most: float, seed: in
         skip_pairs.advance_all(connection, plan)
         return (
             f"an audit would need {planned[0]:,} of {number_of(len(pool), 'pair')}, which saves "
-            "too little; all of them are reviewed"
+            "too little; people review all of them"
         )
     return _ask_sample(connection, find_latest(connection))
 
@@ -316,7 +317,7 @@ def _describe_passed(connection: Connection, row: Any) -> str:
 
 
 def _describe_unsettled(connection: Connection) -> str:
-    """The decisions that an audit still waits for, in words; empty: none."""
+    """The decisions that an audit still waits for, in words; empty if there are none."""
     query = select(items.c.stage, func.count()).where(
         items.c.state == "open", items.c.gold.is_(None), items.c.stage.in_(_STAGES)
     )
@@ -329,7 +330,7 @@ _STAGES = ("anchors", "pairs", "joint")
 
 
 def _filter_implied(connection: Connection, pairs: Sequence[int]) -> list[int]:
-    """Those of the pairs that are still spared as surely similar."""
+    """The pairs whose state is still `implied`."""
     query = select(items.c.id).where(items.c.stage == "pairs", items.c.state == "implied")
     implied = set(connection.execute(query).scalars())
     return [item for item in pairs if item in implied]

@@ -1,7 +1,7 @@
-"""Which pairs are asked, and which are spared because those around them make sure of them.
+"""Chooses which pairs people review, and which are spared because similar pairs imply them.
 
-The pairs of a block are asked in rounds; those of other videos come in between, in random order.
-A round that is answered to its end opens the next, until nothing is left in doubt.
+The pairs of a block are asked in rounds; those of other videos come in between, in random order. A
+round that is completely answered opens the next, until no pair is uncertain.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ BATCH = 16
 SHARE = 0.1  # of what was asked already: a batch at least
 APART = 2  # frames between two pairs of a batch, in the first or in the last frame
 ROUNDS = ((0.97, 0.03), (0.99, 0.02))
-"""How sure the forecast must be of what is audited, and the risk, of the first audit and of a
-second where the first fails; after that everything is asked. The promise holds with 95 %."""
+"""Least predicted probability of audited pairs and risk, of the first audit and of a second audit
+if the first fails. After that, people review everything. The bound holds with 95 % confidence."""
 
 _PAIRS = (items.c.stage == "pairs") & (items.c.block == bindparam("block"))
 _LOCK_BLOCK = select(items.c.id).where(_PAIRS).order_by(items.c.id).limit(1).with_for_update()
@@ -40,8 +40,8 @@ _UNANSWERED = select(func.count()).where(_PAIRS, items.c.state == "open", items.
 class PairRound:
     """The next round of a video, as numbers of pairs.
 
-    `ask`: to be asked now, the others after that. Where it is empty all are settled: `implied` are
-    surely similar, `unlikely` are hardly so.
+    `ask`: pairs to review now. If it is empty, all pairs are settled: `implied` are predicted to be
+    similar, `unlikely` are predicted not to be.
     """
 
     ask: Sequence[int]
@@ -50,11 +50,11 @@ class PairRound:
 
 
 def plan_round(pairs: Points, similar: Sequence[bool | None], sure: float) -> PairRound:
-    """The next pairs to ask of a video, or what the answers imply of the rest.
+    """The next pairs of a video to review, or what the answers imply for the rest.
 
     `pairs`: (n, 2) first and last frame. `similar`: the answer to each; None: not asked. `sure`:
-    the probability from which a pair is implied; above 1 none ever is. Without any pair, as where
-    all anchors of a video are rejected, there is nothing to ask.
+    the least probability of an implied pair; above 1 none is implied. Without pairs, for example if
+    all anchors of a video are rejected, there is nothing to review.
     """
     known = np.array([answer is not None for answer in similar], dtype=bool)
     uncovered = _cover(pairs, known)
@@ -71,10 +71,10 @@ def plan_round(pairs: Points, similar: Sequence[bool | None], sure: float) -> Pa
 
 
 def predict_similarity(pairs: Points, answers: Points, targets: Points) -> Points:
-    """(m,) how probably each of `targets` (m, 2) is similar, after `answers` ±1 to `pairs` (n, 2).
+    """(m,) the probability that each of `targets` (m, 2) is similar, given `answers` ±1 to `pairs`.
 
-    A Gaussian process over first and last frame, its length scale chosen by likelihood. A frame is
-    always similar to itself, and counts as answered.
+    `pairs`: (n, 2). A Gaussian process over first and last frame, its length scale chosen by
+    likelihood. A frame is always similar to itself, and counts as answered.
     """
     # a sixth of the time that a server takes to start, and needed by forecasts alone
     from scipy.linalg import cholesky, solve_triangular
@@ -101,7 +101,7 @@ def predict_similarity(pairs: Points, answers: Points, targets: Points) -> Point
 
 
 def _cover(pairs: Points, known: NDArray[np.bool_]) -> list[int]:
-    """Pairs to ask so that none is far from an answer: each time the farthest one."""
+    """Pairs to review so that no pair is far from an answer, chosen farthest first."""
     frames = np.unique(pairs)
     answered = np.concatenate([np.stack([frames, frames], 1), pairs[known]])
     nearest = _distances(pairs, answered).min(axis=1, initial=np.inf)
@@ -132,8 +132,9 @@ def _distances(left: Points, right: Points) -> Points:
 class Twins:
     """The pairs of a block that show the same two frames under the same labels.
 
-    `rows`: their items, in the order in which they would be asked. `similar`: what people decided
-    of any of them; None: nothing yet. A doubted pair is not similar until it is jointly verified.
+    `rows`: their items, in the order in which they would be reviewed. `similar`: the decision about
+    any of them; None if there is none yet. A doubted pair is not similar until it is jointly
+    verified.
     """
 
     rows: Sequence[Any]
@@ -148,10 +149,10 @@ class Twins:
 
 
 def advance(connection: Connection, block: str, plan: ReviewPlan) -> None:
-    """Opens the next round of a block, if the last one is answered; else changes nothing.
+    """Opens the next round of a block if the last one is answered; otherwise changes nothing.
 
-    Before the first all anchors of the block must be decided. While an audit is under way no
-    further pair is spared or asked.
+    Before the first all anchors of the block must be decided. During an audit no further pair is
+    spared or opened.
     """
     if not _is_answered(connection, block):
         return
@@ -179,7 +180,7 @@ def advance(connection: Connection, block: str, plan: ReviewPlan) -> None:
 
 
 def open_spared(connection: Connection, pairs: Sequence[int]) -> None:
-    """Opens pairs that were spared; of two that show the same, one."""
+    """Opens spared pairs, but only one of two pairs that show the same frames."""
     query = select(items).where(items.c.stage == "pairs", items.c.state == "implied")
     chosen, grouped = set(pairs), dict[Any, list[Any]]()
     for row in connection.execute(query.order_by(items.c.position)):
@@ -192,9 +193,9 @@ def open_spared(connection: Connection, pairs: Sequence[int]) -> None:
 
 
 def find_sureness(connection: Connection) -> float | None:
-    """The probability from which a pair is spared; None while an audit is under way.
+    """The least probability of a spared pair; None during an audit.
 
-    After the last audit nothing more is: above 1.
+    After the last audit it is above 1, so that no pair is spared.
     """
     states = connection.execute(select(audits.c.state).order_by(audits.c.id)).scalars().all()
     if states and states[-1] == "open":
@@ -205,14 +206,14 @@ def find_sureness(connection: Connection) -> float | None:
 
 
 def advance_all(connection: Connection, plan: ReviewPlan) -> None:
-    """Opens whatever is to be asked next in every block."""
+    """Opens the next round of every block."""
     query = select(items.c.block).where(items.c.block.is_not(None)).distinct()
     for block in sorted(connection.execute(query).scalars()):
         advance(connection, block, plan)
 
 
 def find_twins(connection: Connection) -> Mapping[str, str]:
-    """Key of a mirrored pair → key of the pair that was asked in its place."""
+    """Key of a mirrored pair → key of the pair that is reviewed instead."""
     pairs = (items.c.stage == "pairs") & items.c.block.is_not(None)
     answered: dict[Any, str] = {}
     mirrored = []
@@ -267,7 +268,7 @@ def _group_twins(connection: Connection, block: str, plan: ReviewPlan) -> Sequen
 def _find_first_answer(
     rows: Sequence[Any], votes: Mapping[int, Votes], joint: Mapping[str, Outcome | None]
 ) -> bool | None:
-    """Whether the first of these pairs that was decided is similar; None: none was."""
+    """Whether the first decided pair among these is similar; None if none is decided."""
     answers = (_is_similar(row, votes, joint) for row in rows)
     return next((similar for similar in answers if similar is not None), None)
 
@@ -296,14 +297,14 @@ def _is_across_cut(twins: Twins) -> bool:
 
 
 def _move_idle(connection: Connection, rows: Sequence[Any], state: str) -> None:
-    """Moves pairs that nobody was asked about to a state."""
+    """Changes the state of pairs that were assigned to nobody."""
     fixed = (state, "open", "done", "bulk")
     idle = [row.id for row in rows if row.state not in fixed and row.gold is None]
     update_items(connection, idle, {"state": state})
 
 
 def update_items(connection: Connection, ids: Sequence[int], values: Mapping[str, Any]) -> None:
-    """Sets columns of items, 500 a statement: a database takes so many parameters and no more."""
+    """Sets columns of items, 500 per statement: databases limit the number of parameters."""
     for start in range(0, len(ids), 500):
         batch = items.c.id.in_(ids[start : start + 500])
         connection.execute(update(items).where(batch).values(**values))

@@ -1,6 +1,6 @@
-"""Decisions as other tools exchange them: what was decided here, and what was decided there.
+"""Exchanges decisions with other tools: writes those of a review, and imports those of the tool.
 
-Those made elsewhere are taken in as append-only, and as often, as those made here.
+Imported decisions are append-only, like those made in the review.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ class AnsweredItem:
 
 
 def list_answered(connection: Connection, stage: str) -> Sequence[AnsweredItem]:
-    """The items of a stage that are open or done, in their random order."""
+    """The open and done items of a stage, in their random order."""
     by_item: dict[int, list[StandingDecision]] = {}
     for row in connection.execute(
         select(decisions, reviewers.c.name)
@@ -73,7 +73,7 @@ def list_answered(connection: Connection, stage: str) -> Sequence[AnsweredItem]:
 
 
 def _build_answered(stage: str, row: Any, standing: Sequence[StandingDecision]) -> AnsweredItem:
-    """An item; drawn boxes are without those of which people rejected the object."""
+    """An item with its decisions; drawn boxes of rejected objects are left out."""
     if stage in DRAWN:
         rejected = row.payload["rejected"]
         standing = [
@@ -101,14 +101,14 @@ ASKED = {"object": "What is in the box? Name its class, or write: cannot tell"}
 """Question that is answered in words → what is asked."""
 
 OBJECT = "object"
-"""The label of the box that a question is about; what it shows is asked."""
+"""The label of the box that a question is about, because its class is the question."""
 
 CANNOT_TELL = "cannot tell"
 """What is written where the class of an object cannot be told."""
 
 
 def to_choices(stage: str, answer: Mapping[str, Any]) -> Mapping[str, str]:
-    """Question → choice of an answer; what it does not answer is left out."""
+    """Question → choice of an answer; unanswered questions are left out."""
     words = {True: "yes", False: "no"}
     return {name: words.get(answer[name], answer[name]) for name in FORMS[stage] if name in answer}
 
@@ -119,7 +119,7 @@ def to_texts(stage: str, answer: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def from_choices(stage: str, choices: Mapping[str, str]) -> Mapping[str, Any]:
-    """The part of an answer that choices and texts make; one that is none is left for `check`."""
+    """The part of an answer made of choices and texts; `check` refuses invalid ones."""
     if stage == "classification":
         words = {"yes": True, "no": False, CANNOT_TELL: None}
         return {name: words.get(choice, choice) for name, choice in choices.items()}
@@ -169,12 +169,12 @@ class Annotations:
 def import_annotations(
     connection: Connection, rules: Rules, annotations: Annotations, prefix: str = ""
 ) -> Mapping[str, int]:
-    """Counts of what became of annotations, which are taken as decisions, all or none.
+    """Imports annotations as decisions, all or none; returns the counts of the results.
 
-    Annotators become reviewers named `prefix` + their name, and those who are new are added, with
-    links that nobody knows. What was taken before adds nothing, and so does an annotation that
-    says what stands, or is older. Raises `UsageError` with how many, and the first, that are of
-    unknown items, are not allowed, or are not theirs to give.
+    Annotators become reviewers named `prefix` + their name; new ones are added with links that
+    nobody knows. An annotation adds nothing if it was imported before, equals the standing answer,
+    or is older. Raises `UsageError` with the number and the first of those that name unknown items,
+    are not allowed, or are by a reviewer who may not give them.
     """
     names = sorted({prefix + annotation.annotator for annotation in annotations.answers})
     annotators = _add_annotators(connection, names, rules.plan.joint)
@@ -198,7 +198,7 @@ def import_annotations(
         for item in sorted(changed):
             refresh_item(connection, item, rules.plan)
     stray = [a.where for a in annotations.answers if a.stage not in STAGES]
-    faults += [f"{where}: of an unknown stage" for where in stray]
+    faults += [f"{where}: its stage is unknown" for where in stray]
     if faults:
         many = number_of(len(faults), "annotation")
         raise UsageError(f"'{annotations.path}': {many} cannot be taken, first {faults[0]}")
@@ -221,7 +221,10 @@ def _add_annotators(
     annotators = {name: by_name[stored] for name, stored in stored_names.items()}
     for name, person in annotators.items():
         if person.admin:
-            raise UsageError(f"'{name}' is the admin here; give --reviewer-prefix")
+            raise UsageError(
+                f"'{name}' is the admin of this review; give --reviewer-prefix to import under "
+                "another name"
+            )
         if person.paused:
             raise UsageError(f"{name} is paused: {person.paused}; let them continue first")
         people.lock_reviewer(connection, person)
@@ -231,7 +234,7 @@ def _add_annotators(
 def _import_annotation(
     connection: Connection, rules: Rules, reviewer: Reviewer, annotation: Annotation, row: Any
 ) -> tuple[str, int]:
-    """The name of the count to which an annotation adds, and its item; `row`: None: unknown."""
+    """Imports an annotation; returns its kind of count and its item. `row`: None if unknown."""
     if row is None:
         raise UsageError(f"this set has no '{annotation.key}' in the stage {annotation.stage}")
     if row.state in ("waiting", "withdrawn"):
@@ -269,7 +272,7 @@ def _import_annotation(
 
 
 def _mark_answered(connection: Connection, item: int, reviewer: Reviewer) -> None:
-    """Marks an item as given to a reviewer and answered, whether or not it was given to them."""
+    """Marks an item as assigned to a reviewer and answered, even if it was not assigned to them."""
     own = (assignments.c.item == item) & (assignments.c.reviewer == reviewer.id)
     row = connection.execute(select(assignments).where(own)).one_or_none()
     if row is None:

@@ -36,12 +36,12 @@ def export_coco(
     """The counts of the export: `annotations.json` and a file a split, `images/`, `README.md`.
 
     `--data "nao(root=…)"` reads them, and `coco(annotations=…, images=…)` each file. Boxes that
-    people called `ood` get a category of that name, where there are any. Each image has its
-    `split` and its `source`; the files beside hold one split each. Boxes of videos have their
-    `track_id`. Lists beside COCO's own hold the suggested boxes, also of images that are left out:
+    people marked `ood` get a category of that name, if there are any. Each image has its `split`
+    and its `source`; each of the other files holds one split. Boxes of videos have their
+    `track_id`. Additional lists hold the suggested boxes, also of images that are left out:
     `rejected` with the `reason`; `confirmed`, the natural adversarial objects, and
-    `detector_was_right` with what people called them (`true_class`) and, where it is known, what
-    the data does (`annotated`, empty: nothing there), which is then a mistake of the annotation.
+    `detector_was_right` with the class that people gave (`true_class`) and, if known, the class in
+    the data (`annotated`, empty if there is none), which is then a mistake of the annotation.
     Raises `UsageError` where images are not decided, unless `partial`: they are then left out.
     """
     if folder.content.get("kind") != "boxes" or folder.classes is None:
@@ -98,12 +98,12 @@ def _build_content(
 
 
 def name_file(name: str) -> str:
-    """The name of an image in the export: its own, with `.jpg` where it became a JPEG."""
+    """The name of an image in the export: its own, with `.jpg` if it was converted to JPEG."""
     return name if name.lower().endswith((".jpg", ".jpeg")) else f"{name}.jpg"
 
 
 def _write_annotations(out: Path, whole: Mapping[str, Any], pictures: Sequence[Path]) -> None:
-    """Writes the files of the splits, the one with everything, and the sums of all files."""
+    """Writes the files of the splits, the file with everything, and the checksums of all files."""
     files = [out / "annotations" / f"instances_{part}.json" for part in PARTS.values()]
     make_folder(out / "annotations")
     for name, file in zip(PARTS, files, strict=True):
@@ -188,7 +188,7 @@ def _list_suggested(
     category: Mapping[str, int],
     files: Mapping[str, str],
 ) -> dict[str, list[Row]]:
-    """The suggested boxes that are settled, by what became of them."""
+    """The suggested boxes that are decided, by outcome."""
     lists: dict[str, list[Row]] = {"rejected": [], "confirmed": [], "detector_was_right": []}
     for row in folder.boxes.to_pylist():
         verdict, id_ = verdicts[row["image"]], row["id"]
@@ -215,16 +215,16 @@ def write_card(content: Mapping[str, Any], manifest: Mapping[str, Any], plan: Re
     parts = [
         f"# {info['description']}",
         _describe_set(info["statistics"]),
-        "## What is in it",
+        "## Contents",
         _build_statistics(content),
-        "## How it was made",
+        "## Review",
         _describe_making(info["reviewed"], manifest, plan),
         "## Splits",
         _describe_splits(content, plan),
         "## Use",
         _describe_use(info["statistics"]),
         "## Licence",
-        "To be filled in before this is passed on:\n\n- images: …\n- annotations: …",
+        "Fill this in before you publish the data:\n\n- images: …\n- annotations: …",
         _describe_origin(info["provenance"]),
     ]
     return "\n\n".join(parts) + "\n"
@@ -303,9 +303,10 @@ def _describe_splits(content: Mapping[str, Any], plan: ReviewPlan) -> str:
         rows.append((name, f"{share:.0%}", *numbers))
     table = _build_table(("split", "aimed at", "images", "boxes", "sources"), rows)
     return (
-        f"{table}\n\nBalanced class by class (Sechidis et al. 2011), with all images of one source "
-        "in one split: those of one folder, such as the frames of a video, and those that nearly "
-        f"equal each other. Drawn with the seed {plan.seed}; with few sources the shares are off."
+        f"{table}\n\nBalanced class by class (Sechidis et al. 2011). All images of one source "
+        "are in one split: the images of one folder, such as the frames of a video, and near "
+        f"duplicates. Random seed {plan.seed}; with few sources the shares deviate from those "
+        "intended."
     )
 
 
@@ -331,7 +332,7 @@ def _build_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 @dataclass(frozen=True)
 class ClassCount:
-    """A class with how many images show it, and how many objects of it there are."""
+    """A class with its number of images and its number of objects."""
 
     name: str
     images: int

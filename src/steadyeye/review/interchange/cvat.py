@@ -1,4 +1,4 @@
-"""CVAT: a task a stage, its pictures and suggested boxes, and the answers of its people.
+"""CVAT: one task per stage, its pictures and suggested boxes, and the answers of its annotators.
 
 ::
 
@@ -52,7 +52,7 @@ ANSWER = "steadyeye"
 """The label of the tag that carries an answer."""
 
 NOTHING = "-"
-"""The choice that a question has before anybody chose."""
+"""The preset choice of a question, which means no answer."""
 
 TRACK = "track"
 """The attribute of a box with the number of its track; 0: it has none."""
@@ -65,7 +65,7 @@ Labels = Sequence[Mapping[str, Any]]
 
 
 def build_labels(labels: Labels) -> Element:
-    """The same, as in the head of CVAT's files."""
+    """The labels as in the head of CVAT's files."""
     root = Element("labels")
     for row in labels:
         label = SubElement(root, "label")
@@ -115,11 +115,10 @@ def _build_attribute(name: str, kind: str, values: Sequence[str]) -> Mapping[str
 def export_tasks(
     connection: Connection, folder: SetFolder, plan: ReviewPlan, out: Path, *, partial: bool = False
 ) -> Mapping[str, int]:
-    """How many pictures and answers are written to `cvat/`, a folder for every stage with items.
+    """Writes pictures and answers to `cvat/`, a folder per stage with items; returns their numbers.
 
     Every item has a picture of its own, so that each is answered alone; the pictures' names are
-    random, and so is their order. `partial` changes nothing: what is open is
-    what there is to ask.
+    random, and so is their order. `partial` has no effect, because open items are exported too.
     """
     classes = folder.class_names
     if ANSWER in classes:
@@ -178,7 +177,7 @@ def write_results(folder: SetFolder, rows: Sequence[AnsweredItem], name: str, ta
 
 
 def _name_file(name: str) -> str:
-    """The name of a reviewer as that of a file, another one for each."""
+    """A unique file name for a reviewer."""
     plain = re.sub(r"[^\w.-]", "_", name)
     is_whole = plain == name and len(name) <= 40
     return name if is_whole else f"{plain[:40]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -243,7 +242,7 @@ def _mark_flags(row: AnsweredItem, answer: Mapping[str, Any]) -> Mapping[str, st
 
 
 def parse_file(path: Path) -> Element:
-    """The root of a file of CVAT. Raises `UsageError` for one that is none."""
+    """The root element of a CVAT file. Raises `UsageError` for other files."""
     root = read_xml(path, "annotations")
     if root.tag != "annotations" or root.findall("track"):
         raise UsageError(f"'{path}' is not 'CVAT for images 1.1'; export it in that format")
@@ -255,7 +254,7 @@ def parse_file(path: Path) -> Element:
 
 
 def _read_name(image: Element) -> str:
-    """The name of a picture without the folders of what was uploaded, which CVAT keeps in it."""
+    """The name of a picture without the folders of the upload, which CVAT stores in it."""
     return image.get("name", "").rpartition("/")[2]
 
 
@@ -265,9 +264,9 @@ SHAPES = ("polygon", "polyline", "points", "cuboid", "mask", "ellipse", "skeleto
 def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Annotations:
     """The annotations in a file of "CVAT for images 1.1", all of one annotator.
 
-    That is the assignee the file names, else `annotator`. CVAT does not say how long an answer
-    took, nor when each was given: all count as of the task's last change. Pictures without an
-    answer are counted, not taken. Raises `UsageError` with how many, and the first, that are of no
+    That is the assignee the file names, else `annotator`. CVAT records neither the duration nor the
+    time of an answer: all get the time of the task's last change. Pictures without an answer are
+    counted, not taken. Raises `UsageError` with the number and the first of those that belong to no
     item or hold no answer of their stage.
     """
     root = parse_file(path)
@@ -300,7 +299,7 @@ def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Anno
 
 
 def _list_items(folder: SetFolder) -> Mapping[str, tuple[str, str]]:
-    """Picture → (stage, key), of everything that a set may ask."""
+    """Picture → (stage, key), of all possible items of a set."""
     frames = folder.frames.to_pylist()
     pairs = {row["id"] for row in frames if row["offset"]}
     images = set(folder.boxes["image"].to_pylist())
@@ -325,7 +324,7 @@ def _find_item(items: Mapping[str, tuple[str, str]], name: str) -> tuple[str, st
 def _read_answer(
     folder: SetFolder, image: Element, stage: str, key: str
 ) -> tuple[Mapping[str, Any], str] | None:
-    """The answer a picture carries and its comment; None where it carries none."""
+    """The answer and the comment of a picture; None if it has no answer."""
     tags = [tag for tag in image.iterfind("tag") if tag.get("label") == ANSWER]
     if not tags:
         return None

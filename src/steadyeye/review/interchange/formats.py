@@ -1,8 +1,8 @@
 """The formats of exports, by name, and the tools whose answers can be imported.
 
-The files of an export are written aside and then moved to its folder. An export that was stopped
-while it was written has changed nothing. One that was stopped while its files were moved is
-finished by the next export to the folder.
+The files of an export are written to a temporary folder and then moved. An export that is stopped
+while it writes has changed nothing. One that is stopped while it moves files is finished by the
+next export to the folder.
 """
 
 import json
@@ -34,10 +34,11 @@ from steadyeye.review.results.history import list_comments
 from steadyeye.review.studies.live_study import export_labels
 
 COMMENTS = "comments.json"
-"""Beside every export: the comments on decisions that stand, the newest first."""
+"""File of every export with the comments on standing decisions, the newest first."""
 
 GUIDELINES = "guidelines.json"
-"""Beside every export: each version of the guidelines that was shown; its pictures in a folder."""
+"""File of every export with each version of the guidelines that was shown; its pictures are in a
+folder."""
 
 Export = Callable[..., Mapping[str, int]]
 Reader = Callable[[SetFolder, Path, str], Annotations]
@@ -54,7 +55,7 @@ FORMATS: Mapping[str, Export] = {
 """Name → the function that writes it to a folder and returns counts."""
 
 TOOLS = ("label_studio", "cvat")
-"""The formats that ask; a set needs no review before."""
+"""Formats for annotation tools, which need no earlier review."""
 
 READERS: Mapping[str, Reader] = {
     "label_studio": label_studio.read_annotations,
@@ -88,7 +89,7 @@ def export_formats(
 ) -> Sequence[Mapping[str, int]]:
     """The counts of each format written to a folder, with comments and guidelines beside them.
 
-    All of it is there afterwards or, where something fails, what was there before.
+    All files are written or, if something fails, the folder is unchanged.
     """
     with stage_export(out, names) as part:
         counts = [FORMATS[name](connection, folder, plan, part, partial=partial) for name in names]
@@ -110,7 +111,7 @@ def find_reader(name: str) -> Reader:
 
 
 def suggest_next(name: str, out: Path, plan: ReviewPlan) -> Sequence[str]:
-    """The next steps with an export, a line each."""
+    """The next steps with an export, one line each."""
     specs = {
         "set": f"reviewed(root='{out}')",
         "coco": f"nao(root='{out}')",
@@ -121,17 +122,19 @@ def suggest_next(name: str, out: Path, plan: ReviewPlan) -> Sequence[str]:
         lines = [f'next: steadyeye run --model … --data "{specs[name]}"{metrics}']
         if name == "coco":
             lines.insert(
-                0, f"add the licence of the images to {out}/README.md before passing it on"
+                0, f"add the licence of the images to {out}/README.md before you publish it"
             )
             if "boxes" not in plan.votes:
-                lines.insert(0, "labels are as suggested: the review had no stage boxes")
+                lines.insert(
+                    0, "the labels are the suggested ones: the review had no stage 'boxes'"
+                )
         if name == "pmsets" and (out / "metadata" / "classes.json").is_file():
             lines.append(
                 f"the classes are not VID-30: other readers need {out}/metadata/classes.json"
             )
         return lines
     if name == "labels":
-        return [f"next: keep {out} beside the run; its labels serve the next model too"]
+        return [f"next: keep {out}; studies of other models on the same data can use its labels"]
     if name == "mot":
         return [f"next: tools for MOTChallenge read {out}; its classes are the lines of labels.txt"]
     return [f"next: annotate {out}/{name}; then: steadyeye review-import SET FILE --from {name}"]
@@ -139,22 +142,22 @@ def suggest_next(name: str, out: Path, plan: ReviewPlan) -> Sequence[str]:
 
 PART, WHOLE = ".export.part", ".export.whole"
 FORMAT_LIST = ".formats.json"
-"""Lists the formats in a folder `WHOLE`; the last file that leaves it."""
+"""File that lists the formats in a folder `WHOLE`; it is moved last."""
 MARKS: Mapping[str, str] = {
     "set": "set.json",
     "coco": "annotations.json",
     "pmsets": "metadata",
     "mot": "labels.txt",
 }
-"""Format → what a folder has that holds such an export; the others may be written again."""
+"""Format → a file by which an export is recognised; other formats may be written again."""
 
 
 @contextmanager
 def stage_export(out: Path, formats: Sequence[str]) -> Iterator[Path]:
     """A folder for the files of an export, which are moved to `out` after the block.
 
-    Raises `UsageError` where `out` holds an export in one of the formats already, unless it is what
-    an export that was stopped had begun to move.
+    Raises `UsageError` if `out` already holds an export in one of the formats, unless a stopped
+    export had begun to move its files.
     """
     with explain_failure(out):
         moved = _move_files(out)
@@ -183,7 +186,7 @@ def stage_export(out: Path, formats: Sequence[str]) -> Iterator[Path]:
 
 
 def _move_files(out: Path) -> Sequence[str]:
-    """Moves the files of an export that is whole to `out`; returns its formats, () for none."""
+    """Moves the files of a complete export to `out`; returns its formats, () if there is none."""
     whole = out / WHOLE
     if not (whole / FORMAT_LIST).is_file():
         return ()

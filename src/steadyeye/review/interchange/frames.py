@@ -32,9 +32,9 @@ def export_set(
 ) -> Mapping[str, int]:
     """The counts of the reviewed set written to a folder: `--data "reviewed(root=…)"` evaluates it.
 
-    Every frame is kept with its verdict, so that the review's impact can be told; the images are
-    those of accepted and rejected frames alike. Raises `UsageError` where frames are not decided,
-    unless `partial`: they then count as not accepted, and are named so.
+    Every frame is exported with its verdict, accepted or rejected, so that the impact of the review
+    can be measured. Raises `UsageError` if frames are not decided, unless `partial`: they then
+    count as not accepted, with that reason.
     """
     check_vacant(out)
     if folder.content.get("kind") == "boxes":
@@ -79,10 +79,10 @@ def export_pmsets(
 ) -> Mapping[str, int]:
     """The counts of the accepted frames written; `--data "imagenet_vid_robust(root=…)"` reads them.
 
-    The layout knows no seconds, rates or frame types, and one list of labels a file. Other
-    readers of the release take indices as VID-30: where `classes.json` is written they must be
-    told of it. Raises `UsageError` for frames that are not decided, unless `partial`, for a set
-    without labels, and for a frame to which two anchors give other labels.
+    The layout has no seconds, rates or frame types, and one list of labels per file. Other readers
+    of the release take indices as VID-30: if `classes.json` is written, they must be given it.
+    Raises `UsageError` for frames that are not decided, unless `partial`, for a set without labels,
+    and for a frame to which two anchors give different labels.
     """
     if folder.classes is None or folder.content.get("kind") == "boxes":
         raise UsageError(f"'{folder.root}' has no labelled frames; pmsets.json needs labels")
@@ -100,8 +100,8 @@ def export_pmsets(
         indices = sorted(folder.classes.names.index(name) for name in verdicts[row["id"]].labels)
         if labels.setdefault(file, indices) != indices:
             raise UsageError(
-                f"two anchors give the frame '{file}' other labels, and labels.json holds one "
-                "list a frame; export the format set"
+                f"two anchors give the frame '{file}' different labels, and labels.json holds "
+                "one list per frame; export the format set"
             )
         images[file] = row["image"]
         if row["offset"] != 0:

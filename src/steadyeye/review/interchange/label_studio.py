@@ -1,4 +1,4 @@
-"""Label Studio: a project a stage, its tasks, and the answers of its people.
+"""Label Studio: one project per stage, its tasks, and the answers of its annotators.
 
 ::
 
@@ -42,10 +42,10 @@ from steadyeye.review.protocol.stages import DRAWN, REASONS, STAGES, ReviewPlan
 from steadyeye.review.sampling.image_store import read_size
 
 MANY = ("labels", "reasons")
-"""Questions of which several choices may hold."""
+"""Questions with multiple choices."""
 
 WORDS = ("choices", "number", "textarea")
-"""The types of what people answer beside the regions that they draw."""
+"""The types of answers other than regions."""
 
 
 def build_config(stage: str, classes: Sequence[str], *, tracks: bool = False) -> str:
@@ -99,9 +99,9 @@ Size = tuple[int, int]
 def export_tasks(
     connection: Connection, folder: SetFolder, plan: ReviewPlan, out: Path, *, partial: bool = False
 ) -> Mapping[str, int]:
-    """How many tasks and annotations are written to `label_studio/`, with the config of each stage.
+    """Writes tasks, annotations and configs to `label_studio/`; returns the first two numbers.
 
-    `partial` changes nothing: what is open is what there is to ask. Images are not copied; see
+    `partial` has no effect, because open items are exported too. Images are not copied; see
     `SERVED`.
     """
     target = out / "label_studio"
@@ -143,7 +143,7 @@ def _build_task(row: AnsweredItem, shape: Size) -> Entry:
         data["anchor"] = _make_url(payload["anchor"])
     data["labels"] = ", ".join(payload.get("labels", ())) or " or ".join(payload.get("choices", ()))
     if "duplicate_image" in payload:
-        data["labels"] += f" (nearly equals the anchor {payload['duplicate_of']})"
+        data["labels"] += f" (near duplicate of the anchor {payload['duplicate_of']})"
     suggested = _build_boxes(list_shapes(row), shape)
     return {
         "data": data,
@@ -225,10 +225,10 @@ IMAGE = r"[0-9a-f]{64}\.jpg"
 def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Annotations:
     """The annotations in a file that Label Studio exported as JSON.
 
-    `annotator`: who made those that do not say.
+    `annotator`: the annotator of entries without one.
 
-    Answers that people skipped or that drafts hold are counted, not taken. Raises `UsageError`
-    with how many, and the first, that name no item, no annotator, or have a box that is none.
+    Skipped answers and drafts are counted, not imported. Raises `UsageError` with the number and
+    the first of those that name no item or no annotator, or have an invalid box.
     """
     annotations: list[Annotation] = []
     skipped = 0
@@ -243,7 +243,11 @@ def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Anno
                 attributed = {"completed_by": annotator, **entry}
                 annotations.append(_read_annotation(folder, task, attributed, where))
             except (UsageError, KeyError, TypeError, ValueError, AttributeError) as error:
-                fault = error if isinstance(error, UsageError) else f"not as expected, {error!r}"
+                fault = (
+                    error
+                    if isinstance(error, UsageError)
+                    else f"its form is not the expected one: {error!r}"
+                )
                 faults.append(f"{where}: {fault}")
     if faults:
         raise UsageError(f"'{path}': {len(faults):,} annotations cannot be read, first {faults[0]}")
@@ -295,7 +299,7 @@ def _read_time(text: str) -> float:
 
 
 def _name_annotator(who: Any) -> str:
-    """The name of who annotated: first and last name, e-mail, or number, what there is."""
+    """The name of the annotator: first and last name, e-mail, or number, whichever is present."""
     if isinstance(who, dict):
         name = f"{who.get('first_name') or ''} {who.get('last_name') or ''}".strip()
         who = name or who.get("email") or who.get("username") or who.get("id")
@@ -346,7 +350,7 @@ def _read_boxes(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> Iter
 
 
 def _check_region(part: Entry) -> None:
-    """Raises `UsageError` for a region that is no box as it lies in the image of the set."""
+    """Raises `UsageError` for a region that is not an upright box inside the image."""
     if part["type"] != "rectanglelabels":
         raise UsageError(f"it has a region of the type {part['type']}; draw boxes only")
     if part.get("image_rotation"):

@@ -29,7 +29,7 @@ Boxes = Sequence[Mapping[str, Any]]
 
 
 def place_images(folder: SetFolder, plan: ReviewPlan) -> Mapping[str, VideoFrame]:
-    """Image → its place in its video; none where the plan knows no videos."""
+    """Image → its place in its video; empty if the plan has no videos."""
     names = {row["image"]: row["name"] for row in folder.boxes.to_pylist()}
     return find_videos(names, plan.key_frames)
 
@@ -56,7 +56,7 @@ def add_videos(
 ) -> dict[str, Any]:
     """COCO's lists with `videos`, the `video_id` and `frame_id` of images, `track_id` of boxes.
 
-    `accepted`: image → boxes, in the order of the lists. As they are where there are no videos.
+    `accepted`: image → boxes, in the order of the lists. Unchanged if there are no videos.
     """
     if not places:
         return dict(content)
@@ -82,7 +82,7 @@ def add_videos(
 def export_mot(
     connection: Connection, folder: SetFolder, plan: ReviewPlan, out: Path, *, partial: bool = False
 ) -> Mapping[str, int]:
-    """The counts of an export as MOTChallenge; a tracker's tools read it.
+    """The counts of an export in the format of MOTChallenge, which tools for trackers read.
 
     Raises `UsageError` for a set without videos, and where frames are not decided, unless
     `partial`: their videos are then left out, since a frame without lines shows no object.
@@ -127,7 +127,7 @@ def export_mot(
 def _list_whole_videos(
     verdicts: Mapping[str, BoxVerdict], places: Mapping[str, VideoFrame]
 ) -> Mapping[str, Sequence[str]]:
-    """Video → its frames in order, of those all of whose frames are accepted."""
+    """Video → its frames in order, for videos whose frames are all accepted."""
     videos: dict[str, list[str]] = {}
     for image in sorted(verdicts, key=lambda image: (places[image].name, places[image].frame)):
         videos.setdefault(places[image].name, []).append(image)

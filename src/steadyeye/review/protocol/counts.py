@@ -1,8 +1,8 @@
-"""What the votes make of each item, written with every decision; and the counts that follow.
+"""The outcome of each item, written with every decision, and the counts that follow from it.
 
-The top of `review/results/status.py` defines what is counted. Here a decision brings the item it is
-of up to date, and those whose verdict hangs on it; the database counts what changes, see
-`review/count_tables.py`. No page counts items or votes.
+The top of `review/results/status.py` defines what is counted. A decision updates its item, and the
+items whose verdict depends on it; the database counts the changes, see `review/count_tables.py`. No
+page counts items or votes.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ SPARED = ("mirrored", "implied", "beyond", "bulk")
 
 @dataclass(frozen=True)
 class ItemCount:
-    """How many items, `n`, are alike in all that is counted; see `items` of the database."""
+    """The number `n` of items with the same counted columns; see `items` of the database."""
 
     stage: str
     state: str
@@ -50,15 +50,15 @@ class ItemCount:
 
     @property
     def place(self) -> str:
-        """What they count as: see `place_item`."""
+        """Their category: see `place_item`."""
         return place_item(self.state, self.parent, self.verdict, known=self.known)
 
 
 def place_item(state: str, parent: str, verdict: str, *, known: bool) -> str:
-    """What an item counts as.
+    """The category of an item in the counts.
 
-    It is gold, withdrawn, spared, moot, waiting, open, accepted, rejected; or pending: answered by
-    as many as it needs, while what decides it is not settled.
+    It is gold, withdrawn, spared, moot, waiting, open, accepted, rejected; or pending: it has all
+    its votes, but the item that decides it is not settled.
     """
     if known or state in SPARED:
         return "gold" if known else "spared"
@@ -72,7 +72,7 @@ def place_item(state: str, parent: str, verdict: str, *, known: bool) -> str:
 
 
 def read_item_counts(connection: Connection) -> Sequence[ItemCount]:
-    """The items of a review, counted by all that is told of them."""
+    """The numbers of items of a review, by all counted columns."""
     keys = [column for column in item_counts.c if column.name not in ("id", "n")]
     total = func.sum(item_counts.c.n).label("n")
     rows = connection.execute(select(*keys, total).group_by(*keys).having(total != 0))
@@ -80,7 +80,7 @@ def read_item_counts(connection: Connection) -> Sequence[ItemCount]:
 
 
 def read_free_counts(connection: Connection) -> Mapping[str, int]:
-    """Stage → items that may be given to others."""
+    """Stage → number of items that may be assigned to others."""
     total = func.sum(item_counts.c.n)
     free = select(item_counts.c.stage, total).where(item_counts.c.free)
     return {row[0]: int(row[1]) for row in connection.execute(free.group_by(item_counts.c.stage))}
@@ -104,9 +104,9 @@ def read_pace_counts(connection: Connection) -> Mapping[int, Mapping[str, Mappin
 
 
 def compact_counts(connection: Connection) -> None:
-    """Adds the rows of each group up; no count changes.
+    """Merges the rows of each group; no count changes.
 
-    Those that another transaction compacts at this moment are left to it.
+    Rows that another transaction merges at this moment are skipped.
     """
     for table in (item_counts, reviewer_counts, pace_counts):
         keys = [column for column in table.c if column.name not in ("id", "n")]
@@ -135,7 +135,7 @@ _UNIT = select(*_COLUMNS).where(
 
 
 def write_verdict(connection: Connection, row: Any, outcome: Outcome | None) -> None:
-    """Writes what decides an item that is not a pair, a row of `items`."""
+    """Writes the outcome of an item that is not a pair, a row of `items`."""
     changed = bool(
         row.stage == "anchors"
         and outcome
@@ -146,9 +146,9 @@ def write_verdict(connection: Connection, row: Any, outcome: Outcome | None) -> 
 
 
 def write_pair(connection: Connection, key: str) -> None:
-    """Writes what decides a pair, and its joint verification.
+    """Writes the outcome of a pair and of its joint verification.
 
-    Of a pair that is doubted that is its joint verification, which counts for nothing else.
+    The outcome of a doubted pair is that of its joint verification, which is not counted itself.
     """
     rows = {row.stage: row for row in connection.execute(_PAIR, {"key": key})}
     pair, joint = rows["pairs"], rows.get("joint")

@@ -1,4 +1,4 @@
-"""The answers in which boxes are drawn: what a box may be, and which were rejected before."""
+"""Answers with drawn boxes: checks the boxes, and drops those that were rejected before."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -52,9 +52,9 @@ def _read_track(number: int, box: Mapping[str, Any]) -> Mapping[str, int]:
 
 
 def cut_boxes(boxes: Sequence[Mapping[str, Any]], size: tuple[int, int]) -> list[Mapping[str, Any]]:
-    """Boxes cut at the edges of their image, of which they may reach out by a pixel.
+    """Boxes clipped to their image, beyond which they may reach by one pixel.
 
-    `size`: (width, height) in pixels. Raises `UsageError` for the first that reaches out by more.
+    `size`: (width, height) in pixels. Raises `UsageError` for the first that reaches farther.
     """
     cut = [inside(box["box"], *size) for box in boxes]
     for number, (box, corners) in enumerate(zip(boxes, cut, strict=True), start=1):
@@ -70,9 +70,9 @@ def cut_boxes(boxes: Sequence[Mapping[str, Any]], size: tuple[int, int]) -> list
 def drop_rejected(
     boxes: Sequence[Mapping[str, Any]], rejected: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Boxes without those that are where a rejected suggestion was, to a tenth of a pixel.
+    """Boxes without those that equal a rejected suggestion to a tenth of a pixel.
 
-    Who draws a box anew does not meet its corners that closely.
+    A box that a person draws again does not match its corners that closely.
     """
     return [box for box in boxes if not any(_is_same(box, other) for other in rejected)]
 

@@ -1,4 +1,4 @@
-"""What reviewers are asked to go by: a text a stage, of the set or of this package."""
+"""Guidelines for reviewers: one text per stage, from the set or from this package."""
 
 import hashlib
 import time
@@ -62,7 +62,7 @@ def list_pictures(root: Path) -> Sequence[Path]:
 
 
 def note_shown(connection: Connection, guidelines: Guidelines) -> None:
-    """Keeps a version that is shown to a reviewer, once, with its text and when that was first."""
+    """Stores a version that a reviewer sees, once, with its text and the time of the first view."""
     same = (shown_guidelines.c.stage == guidelines.stage) & (
         shown_guidelines.c.version == guidelines.version
     )

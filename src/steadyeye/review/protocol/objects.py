@@ -27,15 +27,15 @@ MOST_LETTERS = 80
 
 
 def majority(votes: Sequence[bool]) -> bool:
-    """Whether a strict majority says so; a tie does not."""
+    """Whether a strict majority is true; a tie is not."""
     return bool(2 * sum(votes) > len(votes))
 
 
 def describe_object(row: Mapping[str, Any], seed: int) -> Mapping[str, Any]:
-    """The question what a suggested box shows.
+    """The question about the class of a suggested box.
 
-    `choices`: what the detector and the data call it, in an order that says nothing of which is
-    whose. `predicted`: the detector's word, which no reviewer is sent.
+    `choices`: the classes of the detector and of the data, in an order that does not reveal which
+    is which. `predicted`: the detector's class, which no reviewer receives.
     """
     names: dict[str, str] = {}
     for name in (row["label"], row["annotated"]):
@@ -52,7 +52,7 @@ def describe_object(row: Mapping[str, Any], seed: int) -> Mapping[str, Any]:
 
 
 def hide_source(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a reviewer is sent of an item: not which class is the detector's."""
+    """The part of an item that a reviewer receives: it does not reveal the detector's class."""
     return {key: value for key, value in payload.items() if key != "predicted"}
 
 
@@ -106,7 +106,7 @@ def find_object(answers: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any]
 
 
 def fold_object(answer: Mapping[str, Any]) -> str:
-    """What answers have in common that say the same, in whatever words for the class."""
+    """The answer in a form that is equal for answers with the same meaning."""
     name = answer["object"]
     return word_object(answer if name is None else {**answer, "object": fold_class(name)})
 

@@ -19,9 +19,9 @@ from steadyeye.core.storage.text_files import LARGEST_WHOLE
 class Gold:
     """Questions with a known answer, mixed in unmarked.
 
-    `every`: one in so many questions, on average. `least`: the share of the last `window` that a
-    reviewer must have right, judged once there are `minimum`; below it they are paused.
-    `answers`: stage → item → what holds of it.
+    `every`: one in so many questions, on average. `least`: the share of the last `window` questions
+    that a reviewer must have right, judged from `minimum` questions on; below it they are paused.
+    `answers`: stage → item → its known answer.
     """
 
     every: int = 20
@@ -52,7 +52,10 @@ _SEED = Annotated[int, Meta(ge=-LARGEST_WHOLE, le=LARGEST_WHOLE)]
 
 
 class Entry(NamedTuple):
-    """An entry of one value. `kind`: its type; `cure`: what to do where the value is of another."""
+    """An entry with one value.
+
+    `kind`: its type; `cure`: what to do if the value has another type.
+    """
 
     kind: Any
     cure: str

@@ -20,7 +20,7 @@ from steadyeye.review.database import assignments, items, reviewers, sessions
 
 ADMIN = "admin"
 BULK = "bulk, after an audit"
-"""The name under which pairs are accepted in bulk; it has no link and is nobody."""
+"""The reviewer name for bulk acceptance; it has no link and is no person."""
 MOST_LETTERS = 80
 
 
@@ -35,7 +35,7 @@ class Reviewer:
 
 
 REVIEWER_COLUMNS = (reviewers.c.id, reviewers.c.name, reviewers.c.admin, reviewers.c.paused)
-"""What a `Reviewer` is made of."""
+"""The columns of a `Reviewer`."""
 
 # not for their row's key, which every item that they must not answer refers to
 _LOCK_REVIEWER = (
@@ -58,11 +58,12 @@ def add_reviewer(
     joint: Sequence[str] = (),
     key: bytes | None = None,
 ) -> str:
-    """Adds a reviewer and returns the token of their link, of which a hash is kept.
+    """Adds a reviewer and returns the token of their link; only its hash is stored.
 
-    `joint`: the stages in which everybody votes; what is not done there waits for the new one too.
-    `key`: that of the set's links; None: the link cannot be shown again. Raises `UsageError` for a
-    name that is empty, too long, reserved, of letters that are not seen, or not told from another.
+    `joint`: the stages in which everybody votes; unfinished items there wait for the new reviewer
+    too. `key`: that of the set's links; None: the link cannot be shown again. Raises `UsageError`
+    for a name that is empty, too long, reserved, has invisible characters, or looks like another
+    name.
     """
     name = clean_name(name)
     if not admin and _fold_name(name) in map(_fold_name, (ADMIN, BULK)):
@@ -95,14 +96,14 @@ def clean_name(name: str) -> str:
         # control, format, surrogate, private, unassigned; separators other than the blank
         if unicodedata.category(letter)[0] == "C" or (letter.isspace() and letter != " "):
             raise UsageError(
-                f"a reviewer's name cannot have the character U+{ord(letter):04X}, which is not "
-                "seen; leave it out"
+                f"a reviewer's name cannot have the character U+{ord(letter):04X}, which is "
+                "invisible; leave it out"
             )
     return name
 
 
 def _fold_name(name: str) -> str:
-    """What names that look alike have in common: Unicode's compatible form, without case."""
+    """The form in which similar names are equal: Unicode's compatibility form, without case."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
@@ -111,7 +112,7 @@ def _name_taken_error(name: str) -> UsageError:
 
 
 def renew_token(connection: Connection, name: str, key: bytes | None = None) -> str:
-    """A new token for a reviewer; the old link opens nothing any more, and their sessions end."""
+    """A new token for a reviewer; the old link and their sessions become invalid."""
     token, link = _make_link(key)
     _change_link(connection, name, link)
     return token
@@ -131,14 +132,14 @@ def find_token(connection: Connection, name: str, key: bytes) -> str | None:
 
 
 def _make_link(key: bytes | None) -> tuple[str, Mapping[str, str]]:
-    """A new token, and what is stored of it."""
+    """A new token, and the values to store."""
     nonce = make_nonce()
     token = make_token(key or secrets.token_bytes(32), nonce)
     return token, {"link": nonce, "token_hash": hash_token(token)}
 
 
 def _change_link(connection: Connection, name: str, link: Mapping[str, str | None]) -> None:
-    """Stores what is known of a reviewer's link, and ends the sessions of the one before."""
+    """Stores a reviewer's new link, and ends the sessions of the old one."""
     if not connection.execute(
         update(reviewers).where(reviewers.c.name == name, reviewers.c.name != BULK).values(**link)
     ).rowcount:
@@ -150,7 +151,7 @@ def _change_link(connection: Connection, name: str, link: Mapping[str, str | Non
 def find_by_token(connection: Connection, token: str) -> Reviewer | None:
     """The reviewer whose link it is, or None.
 
-    What is compared is the hash of a 256-bit token.
+    The hashes of 256-bit tokens are compared.
     """
     query = select(*REVIEWER_COLUMNS).where(reviewers.c.token_hash == hash_token(token))
     row = connection.execute(query).first()
@@ -175,7 +176,7 @@ def find_bulk_reviewer(connection: Connection) -> int:
 
 
 def count_reviewers(connection: Connection) -> int:
-    """How many review: those who have a link, but for the admin."""
+    """The number of reviewers with a link, without the admin."""
     present = ~reviewers.c.admin & reviewers.c.token_hash.is_not(None)
     query = select(func.count()).select_from(reviewers).where(present)
     return int(connection.execute(query).scalar_one())
@@ -195,17 +196,17 @@ def lock_reviewer(connection: Connection, reviewer: Reviewer) -> None:
 def lock_unit(connection: Connection, item: int) -> None:
     """Makes decisions on an anchor and its pairs, or on one image, wait for each other.
 
-    What decides one of them hangs on the others.
+    The outcome of one depends on the others.
     """
     if connection.dialect.name != "sqlite":
         connection.execute(_LOCK_UNIT, {"item": item})
 
 
 def require_present(connection: Connection, joint: Sequence[str], item: int | None = None) -> None:
-    """Makes what is not done in some stages need a vote of each who has a link.
+    """Makes unfinished items of some stages need a vote of every reviewer with a link.
 
-    Votes of those who left stand, and count beside them. What is closed may be opened again.
-    `item`: of this one alone.
+    Votes of reviewers who left stand and count too. Closed items may be opened again. `item`: only
+    this one.
     """
     standing_votes = (
         select(func.count())
@@ -239,7 +240,7 @@ def read_key(folder: Path) -> bytes:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except OSError as error:
         raise UsageError(
-            f"cannot use '{path}', the key of links: {error.strerror}; make the folder yours"
+            f"cannot use '{path}', the key of links: {error.strerror}; use a folder that you own"
         ) from error
     except ValueError:
         key = b""
@@ -265,16 +266,16 @@ def _make_key(path: Path) -> None:
 
 
 def make_nonce() -> str:
-    """What makes a link different from the one before it; no secret."""
+    """A random value that makes a new link differ from the one before; it is not secret."""
     return secrets.token_hex(16)
 
 
 def make_token(key: bytes, nonce: str) -> str:
-    """The token of a link: 256 bits that nobody finds without the key (HMAC-SHA256)."""
+    """The token of a link: 256 bits that nobody can guess without the key (HMAC-SHA256)."""
     digest = hmac.digest(key, f"steadyeye link {nonce}".encode(), "sha256")
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def hash_token(token: str) -> str:
-    """What is stored of a token."""
+    """The hash of a token, which is stored instead of it."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Sessions: what a browser holds once a private link was opened in it."""
+"""Sessions of browsers in which a private link was opened."""
 
 import secrets
 import time
@@ -15,7 +15,7 @@ TOUCH = 300.0  # seconds: a session is written at most this often, as each write
 
 @dataclass(frozen=True)
 class Lifetime:
-    """How long a session lasts, in seconds. `idle`: without a request. `whole`: in all."""
+    """The lifetime of a session in seconds. `idle`: without a request. `whole`: in total."""
 
     idle: float = 3 * DAY
     whole: float = 30 * DAY
@@ -23,7 +23,10 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Session:
-    """A session that has not expired. `stale`: its last request was too long ago to leave it so."""
+    """A session that has not expired.
+
+    `stale`: whether the time of its last request must be updated.
+    """
 
     reviewer: Reviewer
     stale: bool
@@ -32,7 +35,7 @@ class Session:
 def open_session(connection: Connection, reviewer: Reviewer, lifetime: Lifetime) -> str:
     """The id of a new session, 256 random bits of which only a hash is kept.
 
-    Those of anybody that have expired are deleted.
+    All expired sessions are deleted.
     """
     now = time.time()
     connection.execute(delete(sessions).where(~_is_alive(lifetime, now)))
@@ -58,13 +61,13 @@ def find_session(connection: Connection, word: str, lifetime: Lifetime) -> Sessi
 
 
 def touch_session(connection: Connection, word: str) -> None:
-    """Notes that a session is in use now."""
+    """Stores the current time as that of the last request."""
     change = update(sessions).where(sessions.c.hash == hash_token(word))
     connection.execute(change.values(seen_at=time.time()))
 
 
 def end_session(connection: Connection, word: str) -> None:
-    """Ends a session; one that there is not is no error."""
+    """Ends a session; an unknown id is no error."""
     connection.execute(delete(sessions).where(sessions.c.hash == hash_token(word)))
 
 

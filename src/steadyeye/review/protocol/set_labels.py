@@ -1,8 +1,8 @@
-"""The answers about a set of a label study: the classes it shows, and whether all its frames do.
+"""Answers about a set of a label study: its classes, and whether all its frames show them.
 
-A set is a frame and those around it. Several classes may hold of it, as where an object has two
-names in the list, or the picture shows two objects: a prediction of any of them is right. Of a
-single image for a detector all classes are named, or that it shows none.
+A set is a frame and those around it. A set may have several classes, for example if an object has
+two names in the list or the picture shows two objects; a prediction of any of them is right. For a
+single image of a detector people name all classes, or that there is none.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from steadyeye.data.classes.synonyms import match_class, squeeze
 from steadyeye.review.protocol.objects import clean_class, majority
 
 COMPLETE = "complete"
-"""Instead of whether all frames show the classes: they are all that a single image shows."""
+"""Value of `whole` for a single image: the labels are all its classes."""
 
 WHOLE = ("yes", "no", "unsure", COMPLETE)
 MOST_LABELS = 10  # of one set; who means more has not decided
@@ -42,7 +42,7 @@ def check_set_labels(answer: Mapping[str, Any], classes: Sequence[str]) -> Mappi
     barred = [name for name in names if "|" in name and name not in classes]
     if barred:
         raise UsageError(
-            f"labels={barred[0]!r}; | parts classes in label files, write another word"
+            f"labels={barred[0]!r}; label files separate classes by |, so write another word"
         )
     distinct = list({squeeze(name): name for name in reversed(names)}.values())
     if not distinct:
@@ -53,7 +53,7 @@ def check_set_labels(answer: Mapping[str, Any], classes: Sequence[str]) -> Mappi
 
 
 def find_set_labels(answers: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], str]:
-    """What a strict majority says of a set, and why that is no label of the set; empty: it is.
+    """The majority's answer about a set, and why it is no label of the set; empty if it is one.
 
     The first: `labels` and `whole`, as `check_set_labels` returns them.
     """
@@ -72,7 +72,7 @@ def find_set_labels(answers: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, 
 
 
 def _is_clear(answer: Mapping[str, Any]) -> bool:
-    """Whether somebody could tell what is there, which may be nothing."""
+    """Whether the answer names classes, or says that there is no object."""
     return bool(answer["labels"]) or answer.get("whole") == COMPLETE
 
 

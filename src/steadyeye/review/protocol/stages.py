@@ -1,4 +1,4 @@
-"""The stages of a review and its plan: what is asked, what an answer may be, what settles it.
+"""The stages of a review and its plan: questions, valid answers, and rules for the outcome.
 
 Shankar et al., "Do Image Classifiers Generalize Across Time?", Sections 2.1 and 3.4 (anchors,
 pairs, joint verification); Lau et al., "Natural Adversarial Objects", 2021, Section 3
@@ -38,7 +38,7 @@ REASONS = ("motion", "background", "blur", "feature", "other")
 """Why a neighbour does not show the same; `feature`: something distinctive seen in only one."""
 
 SWITCHES = ("across_cuts", "shortcut", "show_offset")
-"""The keys of a plan that are true or false; false where they are not given."""
+"""The keys of a plan that are true or false; false by default."""
 
 DRAWN = ("boxes", "box_check")
 """The stages in which boxes are drawn."""
@@ -46,10 +46,10 @@ DRAWN = ("boxes", "box_check")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the answers to an item amount to.
+    """The outcome of the answers to an item.
 
-    `accepted`: None while it is undecided. `answer`: what holds where it is accepted: labels,
-    boxes. `reason`: why it is not accepted.
+    `accepted`: None while it is undecided. `answer`: the labels or boxes of an accepted item.
+    `reason`: why it is not accepted.
     """
 
     accepted: bool | None
@@ -61,8 +61,8 @@ class Outcome:
 class Stage:
     """A stage. `votes`: reviewers an item needs, 0: all of them.
 
-    `title`, `question`: what the reviewer reads. `check`: the answer, tidied; raises `UsageError`.
-    `settle`: the outcome of the answers to an item, once there are enough.
+    `title`, `question`: texts for the reviewer. `check`: returns the normalised answer; raises
+    `UsageError`. `settle`: returns the outcome of the answers to an item, once there are enough.
     """
 
     name: str
@@ -100,7 +100,7 @@ def check_anchor(answer: Answer, classes: Sequence[str]) -> Answer:
 
 
 def settle_anchor(answers: Sequence[Answer]) -> Outcome:
-    """Good by a strict majority; a label stays that a strict majority of those sees."""
+    """Good by a strict majority; labels are those of a strict majority of these reviewers."""
     good = [answer for answer in answers if answer["quality"] == "good"]
     if not majority([answer["quality"] == "good" for answer in answers]):
         qualities = [answer["quality"] for answer in answers]
@@ -135,7 +135,7 @@ def is_doubted(answer: Answer) -> bool:
 
 
 def settle_pair(answers: Sequence[Answer]) -> Outcome:
-    """Accepted where nobody doubts it; else all reviewers verify it jointly."""
+    """Accepted if nobody doubts it; otherwise all reviewers verify it jointly."""
     doubted = [answer for answer in answers if is_doubted(answer)]
     return Outcome(None, {}, describe_doubts(doubted)) if doubted else Outcome(True, {})
 
@@ -158,7 +158,7 @@ def describe_doubts(answers: Sequence[Answer]) -> str:
 
 
 def settle_object(answers: Sequence[Answer]) -> Outcome:
-    """Accepted where a strict majority agrees on its class, calls it well sized, and on no flaw."""
+    """Accepted if strict majorities agree on its class, call it well sized, and see no flaw."""
     named_class, reason = find_object(answers)
     return Outcome(not reason, named_class, reason)
 
@@ -170,9 +170,9 @@ def settle_set(answers: Sequence[Answer]) -> Outcome:
 
 
 def judge_detection(outcome: Outcome, predicted: str | None) -> Outcome:
-    """The outcome of an object that a detector calls `predicted`; None: no detector said a word.
+    """The outcome of an object that a detector predicts as `predicted`; None: no prediction.
 
-    A detection that is right is no adversarial object, however it looks.
+    An object with a right detection is no adversarial object.
     """
     name = outcome.answer.get("object")
     if predicted is None or name is None or fold_class(name) != fold_class(predicted):
@@ -181,12 +181,12 @@ def judge_detection(outcome: Outcome, predicted: str | None) -> Outcome:
 
 
 def name_label(named_class: Answer) -> str:
-    """What an object is called among the boxes of a set: its class, or `ood` for one outside."""
+    """The label of an object among the boxes of a set: its class, or `ood` outside the classes."""
     return str(named_class["object"]) if named_class["listed"] else OUTSIDE
 
 
 def list_labels(stage: str, classes: Sequence[str]) -> Sequence[str]:
-    """What things may be called in a stage: drawn boxes also `ood`, outside the classes."""
+    """The labels of a stage; drawn boxes may also be `ood`, which is outside the classes."""
     more = stage in DRAWN and OUTSIDE not in classes
     return (*classes, OUTSIDE) if more else classes
 
@@ -197,7 +197,7 @@ def check_boxes(answer: Answer, classes: Sequence[str]) -> Answer:
 
 
 def settle_boxes(answers: Sequence[Answer]) -> Outcome:
-    """The last answer stands: the second reviewer decides."""
+    """The last answer counts: the second reviewer decides."""
     return Outcome(True, answers[-1])
 
 
@@ -265,11 +265,11 @@ class ReviewPlan:
 
     `votes`: stage → reviewers an item needs (0: all), in order. `minutes`: how long an item waits
     for the reviewer it was given to. `seed`: of the order of the items. `across_cuts`: whether
-    people are asked about frames across a scene cut from their anchor; if not, those are rejected
-    with the reason `scene cut`. `shortcut`: whether pairs are spared that those around them make
-    sure of. `key_frames`: where above 0, images of one folder are a video, whose boxes are drawn in
-    order by one person: first on one frame in so many, then on those between; 0: in random order.
-    `show_offset`: whether reviewers see how many frames a neighbour is from its anchor.
+    people review frames across a scene cut from their anchor; if not, these are rejected with the
+    reason `scene cut`. `shortcut`: whether pairs are spared that similar pairs imply. `key_frames`:
+    above 0, images of one folder are a video, whose boxes one person draws in order: first on every
+    `key_frames`-th frame, then on those between; 0: in random order. `show_offset`: whether
+    reviewers see how many frames a neighbour is from its anchor.
     """
 
     votes: Mapping[str, int]
@@ -303,11 +303,11 @@ ENTRIES: Entries = {
     **dict.fromkeys(SWITCHES, SWITCH),
     "key_frames": KEY_FRAMES,
 }
-"""What a plan may say."""
+"""The entries of a plan."""
 
 
 def read_plan(content: Mapping[str, Any]) -> ReviewPlan:
-    """The plan of a set, from its manifest, set.json. Raises `UsageError` for what it cannot mean.
+    """The plan of a set, from its manifest, set.json. Raises `UsageError` for invalid entries.
 
     ::
 
@@ -342,15 +342,15 @@ def read_plan(content: Mapping[str, Any]) -> ReviewPlan:
 
 
 def _read_gold(record: Mapping[str, Any]) -> Gold:
-    """The gold questions of a plan; those that are judged are at most those of the window."""
+    """The gold questions of a plan; `minimum` is at most `window`."""
     gold = Gold(**record)
     if gold.minimum <= gold.window:
         return gold
     if "minimum" in record:
         raise UsageError(
             f"set.json: review.gold.minimum is {gold.minimum}, and review.gold.window is "
-            f"{gold.window}: nobody would ever be judged; make the window larger, or the minimum "
-            "smaller"
+            f"{gold.window}, so that no reviewer would ever be judged; make the window larger, "
+            "or the minimum smaller"
         )
     return replace(gold, minimum=gold.window)
 

@@ -1,6 +1,6 @@
-"""The decisions of a review: written here alone, and what those that stand make of an item.
+"""The decisions of a review, which only this module writes, and the outcome of those that stand.
 
-A decision **stands** where it is the last of its reviewer on its item, and takes none back.
+A decision **stands** if it is the last of its reviewer on its item and does not take one back.
 """
 
 import time
@@ -26,7 +26,7 @@ LONGEST = 3_600.0  # seconds a decision can claim to have taken
 COMMENT = 2_000  # characters of a comment that are stored
 VERSION = 60  # characters of a version that are stored
 SET = ", set "
-"""What comes before the fingerprint of the set in the version of a decision."""
+"""Prefix of the set's fingerprint in the version of a decision."""
 
 _later = decisions.alias("later")
 STANDS: ColumnElement[bool] = (decisions.c.kind != "undo") & ~(
@@ -67,10 +67,10 @@ Votes: TypeAlias = Sequence[tuple[int, Answer]]
 def add_decisions(
     connection: Connection, rows: Sequence[Mapping[str, Any]], data_version: str = ""
 ) -> list[int]:
-    """The ids of decisions, which are added in this order.
+    """Adds decisions in this order; returns their ids.
 
-    `rows`: item, reviewer, key, kind and answer of each; where they are known also comment,
-    seconds, made_at, and the decision that it `replaces`. `data_version`: of the set on the page.
+    `rows`: item, reviewer, key, kind and answer of each; if known also comment, seconds, made_at,
+    and the decision that it `replaces`. `data_version`: that of the set on the page.
     """
     of_set = f"{SET}{data_version}" if data_version else ""
     # that of a working copy with changes is longer than the column, which PostgreSQL refuses
@@ -112,9 +112,9 @@ def find_votes(
 
 
 def settle_item(row: Any, votes: Votes) -> Outcome | None:
-    """The outcome of an item, a row of `items`; None while too few decided it.
+    """The outcome of an item, a row of `items`; None while it has too few votes.
 
-    Of a gold question the known answer stands, whatever people decided.
+    The outcome of a gold question is its known answer.
     """
     answers = [row.gold] if row.gold is not None else [answer for _, answer in votes]
     if row.gold is None and len(votes) < row.needed:
@@ -132,7 +132,7 @@ def settle_stage(connection: Connection, stage: str) -> Mapping[str, Outcome | N
 
 
 def settle_pairs(connection: Connection) -> Mapping[str, Outcome | None]:
-    """Key → outcome of every pair: of one that somebody doubts, that of its joint verification."""
+    """Key → outcome of every pair; that of a doubted pair is from its joint verification."""
     joint = settle_stage(connection, "joint")
     return {
         key: joint.get(key) if pair is not None and pair.accepted is None else pair

@@ -1,4 +1,4 @@
-"""How far reviewers agree; of a large review it is measured while the pages are served."""
+"""Agreement between reviewers; for a large review a thread measures it."""
 
 import threading
 import time
@@ -32,7 +32,7 @@ Answers: TypeAlias = Sequence[tuple[int, int, str]]
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far reviewers agree in a stage.
+    """The agreement of reviewers in a stage.
 
     `alpha`: Krippendorff's, nominal; None where it is undefined. `n`: items with two answers or
     more. `kappa`: Cohen's and the items shared, of each two reviewers who share enough, where it is
@@ -46,12 +46,12 @@ class Agreement:
 
 
 def measure_agreement(connection: Connection, stages: Iterable[str]) -> Sequence[Agreement]:
-    """How far reviewers agree in each stage, over the decisions that stand.
+    """The agreement of reviewers in each stage, over the standing decisions.
 
     Whole answers are compared, as `fold_answer` words them: of an object its class and the four
     criteria together, of drawn boxes only their number.
 
-    Gold questions are left out: they are chosen to be clear and asked of everybody, so that all
+    Gold questions are left out: they are chosen to be clear and everybody gets them, so that all
     agree on them.
     """
     names = {person.id: person.name for person in reviewers.list_reviewers(connection)}
@@ -101,7 +101,7 @@ def measure_kappa(
 
 
 def _read_answers(connection: Connection) -> Mapping[str, Answers]:
-    """Stage → its decisions that stand, gold questions left out: all in one statement."""
+    """Stage → its standing decisions without gold questions, read in one statement."""
     # as text: most answers are alike, and need not be read twice
     answer = type_coerce(cast(decisions.c.answer, Text), String)
     query = (
@@ -139,9 +139,9 @@ def _number_verdicts(
 
 @dataclass(frozen=True)
 class Measurement:
-    """What takes longer than a page may. `made_at`: when, seconds since 1970; None: not yet.
+    """Values that take too long for a page. `made_at`: time, seconds since 1970, or None.
 
-    `last`: the last decision in it. `holds`: whether what was accepted in bulk may be so.
+    `last`: the last decision included. `holds`: whether the bulk acceptance is valid.
     """
 
     agreement: Sequence[Agreement]
@@ -151,7 +151,7 @@ class Measurement:
 
 
 def measure(connection: Connection, plan: ReviewPlan) -> Measurement:
-    """The agreement in each stage of the plan, and whether the audit holds, as of now."""
+    """The agreement in each stage of the plan, and whether the audit holds now."""
     last, now = _find_last(connection), time.time()
     agreement = measure_agreement(connection, plan.votes)
     return Measurement(agreement, last, now, plan.shortcut and audit.holds(connection))
@@ -165,7 +165,8 @@ def _find_last(connection: Connection) -> int:
 class BackgroundMeasurement:
     """The measurement of a review that is served.
 
-    Of a small one always that of now; of a large one the last, while a thread makes the next.
+    For a small review it is always current; for a large one it is the last, while a thread makes
+    the next.
     """
 
     database: Database
@@ -174,7 +175,7 @@ class BackgroundMeasurement:
     running: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, connection: Connection) -> Measurement:
-        """The latest measurement; a new one is begun where decisions were made since."""
+        """The latest measurement; starts a new one if decisions were made since."""
         last, latest = _find_last(connection), self.latest
         if last == latest.last:
             return latest

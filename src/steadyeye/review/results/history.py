@@ -1,4 +1,4 @@
-"""What was decided, to look through: one's own decisions, and items that deserve a second look."""
+"""Lists of decisions: a reviewer's own, and items that deserve a second look."""
 
 import json
 from collections import Counter
@@ -22,10 +22,10 @@ CHANGEABLE = ("open", "done")  # states of items whose answers can be changed
 
 @dataclass(frozen=True)
 class HistoryFilter:
-    """What is looked for; what is empty is not asked for.
+    """A search; empty fields match everything.
 
-    `answer`: one of `ANSWERS`. `text`: in the key, the labels or the comments; A to Z in any case.
-    `page`: from 1; beyond the last one the last is shown.
+    `answer`: one of `ANSWERS`. `text`: text in the key, the labels or the comments, without regard
+    to the case of A to Z. `page`: from 1; beyond the last page it is the last.
     """
 
     stage: str = ""
@@ -52,7 +52,7 @@ ANSWERS: Mapping[str, ColumnElement[bool]] = {
 
 
 def list_own(connection: Connection, reviewer: int, search: HistoryFilter) -> Mapping[str, Any]:
-    """A page of the decisions of a reviewer that stand, the newest first.
+    """A page of the standing decisions of a reviewer, the newest first.
 
     `entries`, `total`, `page` and `pages`. Raises `UsageError` for an unknown stage or answer.
     """
@@ -104,7 +104,7 @@ def _find_conditions(search: HistoryFilter) -> list[ColumnElement[bool]]:
 def _read_page(
     connection: Connection, query: Select[Any], page: int
 ) -> tuple[Sequence[Any], Mapping[str, int]]:
-    """The rows of a page, and which page of how many it is."""
+    """The rows of a page, its number, and the number of pages."""
     counted = select(func.count()).select_from(query.order_by(None).subquery())
     total = connection.execute(counted).scalar_one()
     pages = max(1, -(-total // PAGE))
@@ -114,7 +114,7 @@ def _read_page(
 
 
 def _describe_item(stage: str, key: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What a page shows of an item; `boxes`: on its only picture, x0 y0 x1 y1 in pixels."""
+    """The content of an item on a page; `boxes`: on its only picture, x0 y0 x1 y1 in pixels."""
     pictures = [payload[role] for role in ("anchor", "image") if role in payload]
     boxes = [payload["box"]] if "box" in payload else [b["box"] for b in payload.get("boxes", ())]
     labels = payload["labels"] if "labels" in payload else [payload.get("label", "")]
@@ -141,7 +141,7 @@ def describe_answer(stage: str, answer: Answer) -> str:
 
 
 def _find_disputed() -> ColumnElement[bool]:
-    """Items whose reviewers say different things; of pairs reasons are no difference."""
+    """Items with different answers; different reasons for a pair do not count."""
     answer = case(
         (
             items.c.stage.in_(("pairs", "joint")),
@@ -155,7 +155,7 @@ def _find_disputed() -> ColumnElement[bool]:
 
 
 def _find_with(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Items with a decision that stands and is of a kind."""
+    """Items with a standing decision that meets a condition."""
     return items.c.id.in_(select(decisions.c.item).where(condition, STANDS))
 
 
@@ -170,10 +170,10 @@ KINDS: Mapping[str, ColumnElement[bool]] = {
 
 
 def browse_items(connection: Connection, kind: str, search: HistoryFilter) -> Mapping[str, Any]:
-    """A page of the items of a kind, with who said what: `entries`, `total`, `page`, `pages`.
+    """A page of the items of a kind with all answers: `entries`, `total`, `page`, `pages`.
 
-    `agree`: how many of `n` people give the commonest answer. Raises `UsageError` for a kind, a
-    stage or an answer that is unknown.
+    `agree`: how many of `n` reviewers give the most frequent answer. Raises `UsageError` for a
+    kind, a stage or an answer that is unknown.
     """
     if kind not in KINDS:
         raise unknown("kind of items", kind, KINDS)
@@ -189,7 +189,7 @@ def browse_items(connection: Connection, kind: str, search: HistoryFilter) -> Ma
 def _list_answers(
     connection: Connection, rows: Sequence[Any]
 ) -> Mapping[int, Sequence[Mapping[str, Any]]]:
-    """Item → who said what of it, for rows of `items`."""
+    """Item → answers with their reviewers, for rows of `items`."""
     stages = {row.id: row.stage for row in rows}
     answers: dict[int, list[Mapping[str, Any]]] = {item: [] for item in stages}
     query = (
@@ -219,7 +219,7 @@ def _describe_browsed(row: Any, answers: Sequence[Mapping[str, Any]]) -> Mapping
 
 
 def list_comments(connection: Connection, most: int | None = None) -> Sequence[Mapping[str, Any]]:
-    """The comments on decisions that stand, the newest first; `most`: of them, None: all."""
+    """The comments on standing decisions, the newest first; `most`: their number, None: all."""
     query = (
         select(decisions, items.c.stage, items.c.key.label("name"), reviewers.c.name.label("by"))
         .join(items, items.c.id == decisions.c.item)

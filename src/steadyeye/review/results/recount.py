@@ -1,7 +1,7 @@
-"""What is reviewed, counted from the votes themselves by the definition of `results/status.py`.
+"""Recounts reviewed items from the votes, by the definition of `results/status.py`.
 
-It reads every item and every vote. The pages show the counts that are kept with the decisions;
-this one is what they must equal.
+It reads every item and every vote. The counts stored with the decisions, which the pages show, must
+equal it.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ Settled: TypeAlias = Mapping[str, Outcome]
 
 
 def check_counts(connection: Connection, plan: ReviewPlan) -> Sequence[str]:
-    """The counts that differ from a recount, each in words; none: all are right."""
+    """The counts that differ from a recount, each in words; empty if all are right."""
     people = [person for person in list_reviewers(connection) if not person.admin]
     pairs: list[tuple[str, Any, Any]] = [
         ("items", _read_places(connection), recount_items(connection, plan)),
@@ -84,7 +84,7 @@ def recount_items(connection: Connection, plan: ReviewPlan) -> Counter[tuple[str
 
 
 def _find_place(every: "_Items", row: Any) -> str:
-    """What an item that is not reviewed counts as."""
+    """The category of an item that is not reviewed."""
     if row.gold is not None:
         return "gold"
     if row.state == "withdrawn" or row.state in SPARED:
@@ -115,7 +115,7 @@ def _recount_own(connection: Connection, reviewer: Reviewer) -> Mapping[tuple[st
 def _recount_left(
     connection: Connection, plan: ReviewPlan, reviewer: Reviewer
 ) -> Mapping[str, int]:
-    """Stage → what waits for a reviewer: given to them and not answered, or free for them."""
+    """Stage → items that wait for a reviewer: assigned and not answered, or free for them."""
     assigned = (
         select(items.c.stage)
         .join(assignments, assignments.c.item == items.c.id)
@@ -158,7 +158,7 @@ def _recount_paces(connection: Connection) -> Mapping[tuple[int, str], int]:
 def list_reviewed_images(
     connection: Connection, plan: ReviewPlan, verdicts: Mapping[str, BoxVerdict]
 ) -> Sequence[str]:
-    """The images of a set of boxes that people decided: not by known answers alone."""
+    """The images of a set of boxes that people decided, not only known answers."""
     settled = find_reviewed(connection, plan)
     last = "box_check" if "box_check" in plan.votes else "boxes"
     drawn_on = settled.get(last, {})
@@ -188,7 +188,7 @@ class _Items:
 
 
 def find_reviewed(connection: Connection, plan: ReviewPlan) -> Mapping[str, Settled]:
-    """Stage → what people reviewed in it, for each stage of the plan; see `results/status.py`."""
+    """Stage → the reviewed items, for each stage of the plan; see `results/status.py`."""
     return _find_settled(_read_items(connection, plan), plan)
 
 
@@ -224,7 +224,7 @@ def _read_items(connection: Connection, plan: ReviewPlan) -> _Items:
 
 
 def _find_deciding(every: _Items, stage: str, key: str) -> Outcome | None:
-    """The outcome that decides an item: of a doubted pair that of its joint verification."""
+    """The outcome that decides an item; for a doubted pair that of its joint verification."""
     pair = every.outcomes.get("pairs", {}).get(key)
     doubted = pair is not None and pair.accepted is None
     if stage == "pairs" and doubted:
@@ -233,7 +233,7 @@ def _find_deciding(every: _Items, stage: str, key: str) -> Outcome | None:
 
 
 def _is_moot(every: _Items, stage: str, key: str) -> bool:
-    """Whether what was decided of an item does not matter any more."""
+    """Whether the decision on an item has no effect any more."""
     if stage in ("pairs", "joint") and "anchors" in every.outcomes:
         anchor = every.outcomes["anchors"].get(every.unit["pairs"][key])
         return not (anchor and anchor.accepted)

@@ -1,20 +1,20 @@
-"""Where a review stands: its stages, its people, and the numbers of the papers' Table 1.
+"""The status of a review: its stages, its reviewers, and the numbers of the papers' Table 1.
 
-What people reviewed is counted here alone, for the dashboard, the terminal and every export. An
-item is **reviewed** where the votes that stand settle it:
+Only this module counts reviewed items, for the dashboard, the terminal and every export. An item is
+**reviewed** if the standing votes settle it:
 
 - A *gold question* is not: its answer was known before. It judges reviewers, and holds in the set.
 - A *moot* one is not: a pair of an anchor that is not accepted, boxes of an image whose objects are
-  all rejected. What was said of it before changes nothing any more, and nobody is asked about it.
-- A *spared* pair is not: the twin of one that was asked, and what was accepted in bulk.
-- A pair that somebody doubts is reviewed once its joint verification is settled, which decides.
-- A vote that was taken back, or of an answer that was changed, does not stand.
+all rejected. Earlier decisions on it have no effect, and nobody is asked about it. - A *spared*
+pair is not: the twin of one that was asked, and what was accepted in bulk. - A pair that somebody
+doubts is reviewed once its joint verification is settled, which decides. - A vote that was taken
+back, or of an answer that was changed, does not stand.
 
-The same are left out of the progress of a stage, so that it ends: an item is *done* once as many
-answered as it needs, *open*, or *waiting* for its anchor or its objects to be decided. What is
-rejected for several reasons counts for each of them.
+These are also left out of the progress of a stage, so that the stage ends: an item is *done* once
+it has all its votes, *open*, or *waiting* for the decision on its anchor or objects. An item that
+is rejected for several reasons counts for each of them.
 
-The counts are kept with the decisions (`review/protocol/counts.py`); `results/recount.py` counts
+The counts are stored with the decisions (`review/protocol/counts.py`); `results/recount.py` counts
 the votes themselves by this definition, and `steadyeye review-status --check` compares the two.
 """
 
@@ -52,10 +52,10 @@ LATEST = 20  # comments that the status lists; the exports hold all
 
 @dataclass(frozen=True)
 class CountedLine:
-    """A line of Table 1. `reviewed`: None where only what changed is counted.
+    """A line of Table 1. `reviewed`: None if only changes are counted.
 
-    `low`, `high`: the 95 % interval of the share accepted, Clopper–Pearson over what was reviewed;
-    None where nothing was.
+    `low`, `high`: the 95 % interval of the accepted share, Clopper–Pearson over the reviewed items;
+    None without reviewed items.
     """
 
     item: str
@@ -73,7 +73,7 @@ def summarise(
 ) -> Mapping[str, Any]:
     """The status of a review, as the dashboard and `steadyeye review-status` show it.
 
-    `measurement`: of what takes longer than a page may; without one it is made now.
+    `measurement`: the values that take too long for a page; None: measured now.
     """
     counts = read_item_counts(connection)
     measured = measurement or measure(connection, plan)
@@ -96,7 +96,7 @@ def summarise(
 
 
 def record_status(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> Mapping[str, Any]:
-    """The status that an export keeps: no moment, as the same decisions are the same bytes."""
+    """The status for an export, without times, so that the same decisions give the same bytes."""
     status = summarise(connection, folder, plan)
     return {name: value for name, value in status.items() if name != "measured_at"}
 
@@ -129,7 +129,8 @@ def count_progress(
 ) -> Sequence[Mapping[str, Any]]:
     """Each stage with how many of its items are waiting, open and done.
 
-    `mine`: what the reviewer answered, gold questions among them. `left`: what waits for them.
+    `mine`: number of items that the reviewer answered, with gold questions. `left`: number of items
+    that wait for them.
     """
     left = count_left(connection, plan, reviewer)
     own = read_reviewer_counts(connection, reviewer.id)
@@ -159,7 +160,7 @@ def _describe_stages(counts: Counts, plan: ReviewPlan) -> Sequence[Mapping[str, 
 
 
 def _count_places(counts: Counts) -> Counter[tuple[str, str]]:
-    """(stage, what they count as) → items."""
+    """(stage, category) → number of items."""
     places = Counter[tuple[str, str]]()
     for count in counts:
         places[count.stage, count.place] += count.n
@@ -167,15 +168,15 @@ def _count_places(counts: Counts) -> Counter[tuple[str, str]]:
 
 
 def _is_finished(stages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether nothing is left for anybody: nothing is open, and nothing will be."""
+    """Whether the review is finished: no item is open or waiting."""
     left = sum(stage["open"] + stage["waiting"] for stage in stages)
     return left == 0 and any(stage["done"] for stage in stages)
 
 
 def suggest_next(counts: Counts, folder: SetFolder, plan: ReviewPlan) -> Mapping[str, str] | None:
-    """How a finished review goes on: what to `do`, and the `command`; None: it is not finished.
+    """The next step of a finished review: what to `do`, and the `command`; None if not finished.
 
-    Where pairs are spared that is the audit, as long as any waits for it.
+    If pairs are spared, it is the audit as long as any pair waits for it.
     """
     if not _is_finished(_describe_stages(counts, plan)):
         return None
@@ -187,7 +188,7 @@ def suggest_next(counts: Counts, folder: SetFolder, plan: ReviewPlan) -> Mapping
 
 
 def describe_rest(stages: Sequence[Mapping[str, Any]], step: Mapping[str, str] | None) -> str:
-    """What a reviewer reads for whom nothing is left; empty: something is.
+    """The text for a reviewer without open items; empty if there are open items.
 
     `stages`: of `count_progress`. `step`: of `suggest_next`.
     """
@@ -195,15 +196,15 @@ def describe_rest(stages: Sequence[Mapping[str, Any]], step: Mapping[str, str] |
         return ""
     if step:
         do = step["do"]
-        return f"Done: nothing is left for anybody; the admin can {do} it with review-{do}."
+        return f"Done: no item is open for anybody; the admin can {do} it with review-{do}."
     others = sum(stage["open"] for stage in stages)
-    return f"Nothing is left for you now; others still decide {number_of(others, 'item')}."
+    return f"No item is open for you now; other reviewers still decide {number_of(others, 'item')}."
 
 
 def _describe_table(counts: Counts, plan: ReviewPlan) -> Sequence[Mapping[str, Any]]:
-    """The counts of each stage: reviewed, accepted, and why not, the commonest reason first.
+    """The counts of each stage: reviewed, accepted, and reasons, the most frequent first.
 
-    `gold`: gold questions, which are not counted. Of anchors also `updated`, see `count_updated`.
+    `gold`: gold questions, which are not counted. Anchors also have `updated`, see `count_updated`.
     """
     places = _count_places(counts)
     rows = []
@@ -236,7 +237,7 @@ def _count_reviewed(counts: Counts, stage: str) -> tuple[int, int]:
 def build_table_one(
     connection: Connection, folder: SetFolder, plan: ReviewPlan, counts: Counts
 ) -> Sequence[CountedLine]:
-    """The table of a set, over what is decided so far; `counts`: of `read_item_counts`.
+    """The table of a set over the decisions so far; `counts`: of `read_item_counts`.
 
     "Do Image Classifiers Generalize Across Time?", Table 1. `anchor labels updated`: accepted
     anchors whose labels the review changed. Gold questions, pairs of rejected anchors and those
@@ -256,7 +257,7 @@ def build_table_one(
 def _count_images(
     connection: Connection, folder: SetFolder, plan: ReviewPlan, counts: Counts
 ) -> Sequence[CountedLine]:
-    """The lines of a set of boxes; which boxes an image has is in its verdict alone."""
+    """The lines of a set of boxes, from the verdicts on its images."""
     verdicts = judge_images(connection, folder, plan)
     images = [verdicts[i] for i in list_reviewed_images(connection, plan, verdicts)]
     lines = []
@@ -276,9 +277,9 @@ def _count_images(
 
 
 def _count_annotated(folder: SetFolder, ids: Set[str]) -> int:
-    """How many suggested boxes of some ids are of objects of which it is known what the data says.
+    """How many suggested boxes of some ids have a known label in the data.
 
-    Where the detector is right of one, the annotation is wrong.
+    If the detector is right about one of them, the annotation is wrong.
     """
     rows = folder.boxes.select(["id", "annotated"]).to_pylist()
     return sum(row["id"] in ids and row["annotated"] is not None for row in rows)

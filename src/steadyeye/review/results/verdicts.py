@@ -24,7 +24,7 @@ NO_OBJECT = "none of its objects was accepted"
 class FrameVerdict:
     """The verdict on a frame: its labels, and whether it is accepted.
 
-    `reason`: why not, or that nobody was asked.
+    `reason`: why it is not accepted, or that nobody was asked.
     """
 
     labels: Sequence[str]
@@ -34,11 +34,11 @@ class FrameVerdict:
 
 @dataclass(frozen=True)
 class BoxVerdict:
-    """The verdict on an image: the boxes that hold, and whether it is accepted.
+    """The verdict on an image: its final boxes, and whether it is accepted.
 
-    `boxes`: each {box: [x0, y0, x1, y1], label}. Of the suggested boxes, by id: `confirmed`, of
-    natural adversarial objects, with what each shows; `right`, where the detector was right, with
-    that; `rejected`, with why. `reason`: why the image is not accepted.
+    `boxes`: each {box: [x0, y0, x1, y1], label}. Suggested boxes by id: `confirmed`, natural
+    adversarial objects, with their class; `right`, for which the detector was right, with the
+    class; `rejected`, with the reason. `reason`: why the image is not accepted.
     """
 
     accepted: bool
@@ -54,10 +54,10 @@ def judge_frames(
 ) -> Mapping[str, FrameVerdict]:
     """Frame id → verdict, for every frame of a set.
 
-    A neighbour is accepted where its anchor is and nobody doubted the pair, or the joint
-    verification found it similar and correctly labelled by strict majorities. One across a scene
-    cut is rejected without asking, unless the plan asks. Of two pairs that show the same, what was
-    said of one holds; what is accepted in bulk is so while its audit holds.
+    A neighbour is accepted if its anchor is and nobody doubted the pair, or the joint verification
+    found it similar and correctly labelled by strict majorities. A neighbour across a scene cut is
+    rejected without review, unless the plan asks for it. Two pairs that show the same frames share
+    one decision. Bulk acceptance is valid while its audit holds.
     """
     names = folder.class_names
     anchors = settle_stage(connection, "anchors") if "anchors" in plan.votes else None
@@ -111,10 +111,10 @@ def judge_images(
 ) -> Mapping[str, BoxVerdict]:
     """Image → verdict, for every image of a set of boxes.
 
-    The boxes that hold are those the last of the plan's stages settled: drawn and decided, without
-    those that are where a rejected one was suggested; else the suggested ones that were confirmed,
-    under the class that people gave them. An image is accepted once that is known, unless none of
-    its suggested objects was confirmed: it then shows no natural adversarial object.
+    The final boxes are those of the last stage of the plan: drawn and decided boxes without those
+    at the place of a rejected suggestion, or else the confirmed suggestions with the class that
+    people gave them. An image is accepted once that is known, unless none of its suggested objects
+    was confirmed: it then shows no natural adversarial object.
     """
     objects = settle_stage(connection, "classification") if "classification" in plan.votes else None
     last = "box_check" if "box_check" in plan.votes else "boxes"
@@ -172,7 +172,7 @@ def _outline(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _name(row: Mapping[str, Any]) -> Outcome:
-    """The outcome of a suggestion that nobody is asked about: what it is called."""
+    """The outcome of a suggestion that nobody reviews: its own label."""
     return Outcome(True, {"object": row["label"], "listed": row["label"] != OUTSIDE})
 
 

@@ -28,7 +28,7 @@ from steadyeye.review.sampling.image_store import store_image
 def sample_boxes(
     boxes: Path, images: Path, out: Path, advance: Callable[[int], None]
 ) -> tuple[int, int]:
-    """How many images and boxes the set has that is written to a folder, of the boxes in a file.
+    """Writes a set of the boxes in a file to a folder; returns its numbers of images and boxes.
 
     `boxes`: see `steadyeye.data.annotations.review_candidates`. Images without a box are left out,
     which the manifest counts. Raises `UsageError` for a box outside its image, an image that is
@@ -56,10 +56,10 @@ def store_boxes(
     origin: Mapping[str, str],
     advance: Callable[[int], None],
 ) -> tuple[int, int]:
-    """How many images and boxes the set of suggested boxes has that is written to a folder.
+    """Writes a set of suggested boxes to a folder; returns its numbers of images and boxes.
 
-    `find_picture`: file → what reads its picture. `origin`: name and fingerprint of where the boxes
-    are from. Raises `UsageError` as `sample_boxes` does.
+    `find_picture`: file → function that reads its picture. `origin`: name and fingerprint of the
+    source of the boxes. Raises `UsageError` as `sample_boxes` does.
     """
     check_vacant(out)
     of_file: dict[str, list[Candidate]] = {}

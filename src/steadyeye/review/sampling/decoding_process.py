@@ -1,4 +1,4 @@
-"""Frames decoded and stored by a process of its own, which may hang, crash or be killed."""
+"""Decodes and stores frames in a separate process, which may hang, crash or be killed."""
 
 import multiprocessing
 import os
@@ -32,7 +32,7 @@ ENDING = 10.0  # seconds that a process may take to end once it has closed its s
 
 
 class DecoderEndedError(Exception):
-    """The process that decodes ended before it said that all was sent; its text says how."""
+    """The decoding process ended before it had sent everything; the text says how."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Beginning:
 def read_frames(
     specs: Sequence[Spec], out: Path, begin: Begin, notes: list[str], seconds: float = SECONDS
 ) -> Iterator[StoredFrame]:
-    """The stored frames of the sources that `specs` name, one source after the other.
+    """The stored frames of the sources in `specs`, one source after the other.
 
     `begin`: called with the name and the number of frames of each; what it returns, with how many
     more are done. `notes`: is given what must be known of the sources. A process that decodes and
@@ -78,8 +78,8 @@ def _decode_again(spec: Spec, out: Path, seconds: float) -> Iterator[Beginning |
             if is_last:
                 raise UsageError(
                     f"the process that decodes {spec} ended twice, {ended}, after "
-                    f"{number_of(max(passed_on - 1, 0), 'frame')}; if memory ran out free some, "
-                    "else leave the file out"
+                    f"{number_of(max(passed_on - 1, 0), 'frame')}; if memory ran out, free some, "
+                    "otherwise leave the file out"
                 ) from None
 
 
@@ -112,9 +112,9 @@ def _decode(spec: Spec, out: Path, seconds: float) -> Iterator[Beginning | Store
 
 @contextmanager
 def _blocked_stops() -> Iterator[None]:
-    """Signals that stop a command wait until the block ends; a process begun in it has none.
+    """Delays stop signals until the block ends; a process that starts in it ignores them.
 
-    One of the terminal goes to all processes: the one that decodes is ended by the other.
+    A signal of the terminal goes to all processes: the decoding process is ended by its parent.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -154,7 +154,7 @@ def _send_frames(spec: Spec, out: Path, sender: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process, also within a frame, once the one that began it is gone."""
+    """Ends this process, also within a frame, once its parent is gone."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "it is begun by another process"
     parent.join()

@@ -19,10 +19,10 @@ START, SCAN, EXIF = b"\xff\xd8", 0xDA, b"Exif\0\0"
 
 
 def store_image(out: Path, image: Callable[[], Image]) -> tuple[str, Image]:
-    """The name of a picture, which is stored under images/, and the picture.
+    """Stores a picture under images/; returns its name and the picture.
 
-    A JPEG file is kept byte for byte, except that a note to turn it is taken out: models see it
-    unturned, and so must people. Anything else becomes a JPEG of quality 95.
+    A JPEG file is stored byte for byte, but without its EXIF orientation: models get it unrotated,
+    and so must people. Anything else becomes a JPEG of quality 95.
     """
     original = _read_original(image)
     pixels = image()
@@ -47,7 +47,7 @@ def read_size(path: Path) -> tuple[int, int]:
 
 
 def copy_image(root: Path, name: str, target: Path) -> None:
-    """Copies a stored picture to another path, unless something is there already."""
+    """Copies a stored picture to another path, unless the path exists."""
     if not target.exists():
         path = image_path(root, name)
         confine(root, root / "set.json")(path.relative_to(root).as_posix())
@@ -56,7 +56,7 @@ def copy_image(root: Path, name: str, target: Path) -> None:
 
 
 def strip_orientation(content: bytes) -> bytes:
-    """The JPEG file without an EXIF note that it is to be turned; its pixels stay as they are."""
+    """The JPEG file without its EXIF orientation; its pixels stay as they are."""
     parts, at = [START], len(START)
     while at + 4 <= len(content) and content[at] == 0xFF and content[at + 1] != SCAN:
         (length,) = struct.unpack(">H", content[at + 2 : at + 4])
@@ -68,7 +68,7 @@ def strip_orientation(content: bytes) -> bytes:
 
 
 def _read_original(image: Callable[[], Image]) -> bytes | None:
-    """The bytes of the JPEG file that an image is read from; None: it is none."""
+    """The bytes of the JPEG file that an image is read from; None for other files."""
     if not isinstance(image, image_file.ImageFile) or not image.path.is_file():
         return None
     content = image.path.read_bytes()

@@ -1,4 +1,4 @@
-"""A set to review, sampled: anchors and their neighbours, stored once each, and marked.
+"""Samples a set to review: anchors and their neighbours, each stored once.
 
 Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.1: one anchor a video,
 drawn uniformly, and the frames within ±k.
@@ -50,7 +50,7 @@ class Sampling:
 
 @dataclass(frozen=True, eq=False)
 class StoredFrame:
-    """A frame that was stored: its row of the table, and a small grey view to compare it by."""
+    """A stored frame: its row of the table, and a small grey copy for comparisons."""
 
     row: Mapping[str, Any]
     view: NDArray[np.float32]
@@ -59,8 +59,8 @@ class StoredFrame:
 def store_frames(source: Source, out: Path) -> Iterator[StoredFrame]:
     """The frames of all pm-sets of a source, each stored under a folder.
 
-    They are JPEG files named by their content, those that are JPEG files as they are; one that is
-    there already is not written again. Raises `UsageError` for a source without pm-sets.
+    They are JPEG files named by their content; JPEG files are copied as they are, and existing
+    files are not written again. Raises `UsageError` for a source without pm-sets.
     """
     if not {"group", "offset"} <= set(source.columns):
         raise UsageError(f"{source.name} has no anchors and neighbours; sample videos")
@@ -73,10 +73,10 @@ def store_frames(source: Source, out: Path) -> Iterator[StoredFrame]:
 
 
 def write_set(frames: Iterable[StoredFrame], out: Path, how: Sampling) -> int:
-    """How many frames the set has that is written to a folder, where they are stored.
+    """Writes the set of stored frames to their folder; returns the number of frames.
 
-    The manifest is written last, so that a stopped sampling is no set and can be begun again.
-    Raises `UsageError` where the folder holds a set already, and for two frames of one id.
+    The manifest is written last, so that a stopped sampling is no set and can be started again.
+    Raises `UsageError` if the folder already holds a set, and for two frames with one id.
     """
     check_vacant(out)
     rows: list[dict[str, Any]] = []
@@ -130,14 +130,14 @@ def _build_row(sample: Sample, image: str, tags: Mapping[str, Tag]) -> dict[str,
 
 
 def _reject_beyond_cut(row: dict[str, Any]) -> dict[str, Any]:
-    """The row, not accepted where a scene cut lies between it and its anchor."""
+    """The row, marked as not accepted if a scene cut lies between it and its anchor."""
     return {**row, "accepted": False, "reason": SCENE_CUT} if row["across_cut"] else row
 
 
 def _mark_cuts(
     rows: Sequence[dict[str, Any]], views: Mapping[str, NDArray[np.float32]]
 ) -> list[dict[str, Any]]:
-    """The rows, marked where a scene cut lies between a frame and its anchor."""
+    """The rows, with a mark if a scene cut lies between a frame and its anchor."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row["group"], []).append(row)
@@ -158,7 +158,7 @@ def _mark_cuts(
 def _mark_duplicates(
     rows: Sequence[dict[str, Any]], views: Mapping[str, NDArray[np.float32]]
 ) -> list[dict[str, Any]]:
-    """The rows, with the earlier anchor that an anchor nearly equals."""
+    """The rows, in which an anchor names the earlier anchor that it nearly equals."""
     anchors = [row for row in rows if row["offset"] == 0]
     earlier: dict[str, str] = {}
     for first, second in find_near_duplicates([views[row["id"]] for row in anchors]):
@@ -171,7 +171,7 @@ def _record_classes(classes: Classes) -> dict[str, Any]:
 
 
 SAME = (LIST, ALIAS, SYNSET, NAME)
-"""The ways in which two classes are one; a kind of a class is another one."""
+"""The matches for which two classes are the same; a subclass is another class."""
 
 
 NAMED = 20  # classes that a line names
@@ -179,9 +179,9 @@ NAMED = 20  # classes that a line names
 
 @dataclass(frozen=True)
 class SourceLabels:
-    """The labels of a source: its list of classes, and those of it that occur.
+    """The labels of a source: its list of classes, and the classes that occur.
 
-    `name`: what the source is called in errors.
+    `name`: name of the source in errors.
     """
 
     name: str
@@ -192,12 +192,12 @@ class SourceLabels:
 def merge_classes(
     sources: Sequence[SourceLabels], classes: Classes | None
 ) -> tuple[Classes | None, tuple[tuple[int, ...], ...]]:
-    """The list of a set, and for each source the place in it of each of its own classes.
+    """The class list of a set, and for each source the index in it of each of its own classes.
 
-    `classes`: the list that the user wants; None: all that the sources have, those of the same
-    meaning, WordNet id or name once, in the order they come first. A place is −1 where the list has
-    not the class. Raises `UsageError` where a class that occurs has no place, and where two sources
-    mean different things by one name.
+    `classes`: the user's list; None: all classes of the sources, in order of appearance; classes of
+    the same meaning, WordNet id or name count once. The index is −1 if the list does not have the
+    class. Raises `UsageError` if a class that occurs has no index, and if two sources use one name
+    for different classes.
     """
     whole = classes
     if classes is None:
@@ -207,15 +207,15 @@ def merge_classes(
 
 
 def describe_unnamed(model: Model, classes: Classes, class_map: str | None = None) -> str | None:
-    """Which classes of a set a model cannot name, and what to do; None: it can name them all.
+    """Which classes of a set a model does not have, and what to do; None if it has them all.
 
     `class_map`: as `steadyeye run --class-map` takes it; None: classes meet by meaning. Raises
-    `UsageError` where the model can name none of them.
+    `UsageError` if the model has none of them.
     """
     if model.classes is None:
         return (
-            f"{model.name} does not say what its classes are called: its answers are taken to be "
-            f"the set's {number_of(len(classes), 'class')}, in their order"
+            f"{model.name} has no class names: its outputs are taken to be the set's "
+            f"{number_of(len(classes), 'class')}, in their order"
         )
     mapping = (
         named_map(class_map, model.classes, classes)
@@ -227,21 +227,21 @@ def describe_unnamed(model: Model, classes: Classes, class_map: str | None = Non
     unnamed = list_texts(list_unmatched(mapping), NAMED)
     cure = "with --class-map" if class_map is None else f"in {class_map}"
     return (
-        f"{model.name} cannot name {len(mapping.missing):,} of the set's "
-        f"{number_of(len(classes), 'class')}: {unnamed}; it is never "
-        f"right on frames of these alone, so leave them out, or map them {cure}"
+        f"{model.name} has no class for {len(mapping.missing):,} of the set's "
+        f"{number_of(len(classes), 'class')}: {unnamed}; on frames with no other label it is "
+        f"always wrong, so leave these out, or map the classes {cure}"
     )
 
 
 def relabel_frames(frames: Iterable[StoredFrame], places: Sequence[int]) -> Iterator[StoredFrame]:
-    """Stored frames with their labels in the list of the set; `places`: of the source's classes."""
+    """Stored frames with labels as indices of the set's list; `places`: index of each class."""
     for frame in frames:
         labels = sorted({places[label] for label in frame.row["labels"]})
         yield replace(frame, row={**frame.row, "labels": labels})
 
 
 def _add_classes(whole: Classes | None, source: SourceLabels) -> Classes:
-    """A list with the classes of a source that it has not yet."""
+    """A class list, extended by the new classes of a source."""
     assert source.classes is not None, "asked before"
     more = source.classes
     if whole is None:
@@ -253,7 +253,7 @@ def _add_classes(whole: Classes | None, source: SourceLabels) -> Classes:
             continue
         if name in names:
             raise UsageError(
-                f"'{source.name}' means something else by '{name}' than an earlier source; "
+                f"'{source.name}' defines the class '{name}' differently from an earlier source; "
                 "rename one of the two, or sample them separately"
             )
         names.append(name)
@@ -276,7 +276,7 @@ def _find_places(source: SourceLabels, whole: Classes | None) -> tuple[int, ...]
 
 
 def _match_classes(source: Classes, target: Classes) -> tuple[int, ...]:
-    """For each class the one of a list that is the same, −1: none is."""
+    """For each class the index of the same class in a list; −1 if there is none."""
     if source.names == target.names and source.wnids == target.wnids:
         return tuple(range(len(source)))
     mapping = by_meaning(source, target)

@@ -19,9 +19,9 @@ SHARES: Mapping[str, float] = {"train": 0.7, "val": 0.15, "test": 0.15}
 def find_origins(names: Sequence[str], alike: Sequence[tuple[int, int]]) -> Sequence[str]:
     """The source of each image, named after the first image of it.
 
-    Images are of one source where they lie in one folder, as frames of a video do, or nearly equal
-    each other (`alike`: pairs of numbers), or both by way of others. Where all lie in one folder,
-    it tells nothing and is left aside.
+    Images are of one source if they are in one folder, like the frames of a video, or nearly equal
+    each other (`alike`: pairs of indices), or are connected by such images. If all are in one
+    folder, the folder is ignored.
     """
     folders = [str(PurePosixPath(name).parent) for name in names]
     first: dict[str, int] = {}
@@ -47,10 +47,10 @@ def split_images(
 ) -> Sequence[str]:
     """The split of each image, one of `SHARES`; images of one source are in the same.
 
-    `labels`: the classes in each image. Again and again the class with fewest images left to place
-    is taken, and each source that has it, those with most of it first, goes where most images of
-    the class are lacking, then where most images are; then the seed and the source's name decide.
-    The order of the images does not matter.
+    `labels`: the classes in each image. In turn, the class with the fewest unassigned images is
+    taken, and each source with it, the largest first, is assigned to the split that lacks most
+    images of the class, then to the one that lacks most images; ties are decided by the seed and
+    the source's name. The order of the images does not matter.
     """
     groups = sorted(set(sources))
     place = {name: i for i, name in enumerate(groups)}
@@ -70,10 +70,10 @@ def split_images(
 def _assign_splits(
     counts: NDArray[np.int64], images: NDArray[np.int64], chance: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """(groups,) the number of the split of each.
+    """(groups,) the index of the split of each group.
 
-    `counts`: (groups, classes) images of each class; `images`: (groups,) images. `chance`:
-    (groups, splits) what decides between equals.
+    `counts`: (groups, classes) images of each class; `images`: (groups,) images. `chance`: (groups,
+    splits) random numbers that decide ties.
     """
     shares = np.array(list(SHARES.values()))
     lacking = shares[:, None] * np.column_stack([counts, images]).sum(axis=0)

@@ -1,4 +1,4 @@
-"""The words by which people find a class: synonyms of WordNet, and the kinds that it belongs to."""
+"""The words by which people find a class: its synonyms and hypernyms in WordNet."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ MOST = 150  # classes that a word finds; "animal" finds hundreds of ImageNet's, 
 def list_class_words(names: Sequence[str]) -> Mapping[str, Sequence[int]]:
     """Word in lower case → the classes that it finds, as indices of `names`, nearest kinds first.
 
-    The words are the WordNet nouns of a class and of all that is above it: "dog" finds every breed.
-    Names of classes are left out, and words that find more than `MOST`. Classes that no shipped
-    list knows have none.
+    The words are the WordNet nouns of a class and of its hypernyms: "dog" finds every breed. Names
+    of classes are left out, and words that find more than `MOST`. Classes that no shipped list
+    knows have none.
     """
     classes_of: dict[str, dict[int, int]] = defaultdict(dict)
     for index, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""A label study of two models in words and numbers: for its page and its JSON."""
+"""The summary of a label study of two models, for its page and its JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -22,11 +22,11 @@ from steadyeye.review.studies.study_summary import (
 
 
 def describe_difference(connection: Connection, live: LiveStudy) -> Mapping[str, Any]:
-    """What a study of two models shows now, every number also for programs.
+    """The current result of a study of two models, for people and programs.
 
-    As `describe_study` has it. `state`: better, worse (the first model), enough, or open. In
-    `picture` the numbers are in −1…1, `required` is 0, and `axis` the lowest and highest number of
-    the axis, with the text of the dashed line.
+    The form is that of `describe_study`. `state`: better, worse (the first model), enough, or open.
+    In `picture` the numbers are in −1…1, `required` is 0, and `axis` the lowest and highest number
+    of the axis, with the text of the dashed line.
     """
     study, result = live.study, live.judge(connection)
     assert isinstance(study, DifferenceStudy), "a study of one model has a summary of its own"
@@ -73,12 +73,12 @@ def _name_state(result: DifferenceResult) -> str:
 
 def _word_caption(study: DifferenceStudy) -> str:
     closes = (
-        f"The interval of {study.model} less {study.against}, in percentage points, closes in with "
+        f"The interval of {study.model} less {study.against}, in percentage points, narrows with "
         "every label"
     )
     if study.stop.target is not None:
-        return f"{closes}. Before the first it is all that the predictions allow."
-    return f"{closes}. The difference is clear once the interval leaves out the dashed line, 0."
+        return f"{closes}. Before the first label it holds every value that the predictions allow."
+    return f"{closes}. The difference is clear once the interval excludes the dashed line, 0."
 
 
 def _list_numbers(
@@ -87,7 +87,7 @@ def _list_numbers(
     """Names and values for people."""
     share, counts = result.interval, result.counts
     used = f"{counts.labelled:,} of {number_of(len(study.candidates), 'set')} that can differ"
-    more = f", {counts.later:,} more came out of turn" if counts.later else ""
+    more = f", {counts.later:,} more out of order" if counts.later else ""
     numbers = [
         ("Labels", f"{used}{more}"),
         (f"{study.question} (pp)", points(share.value)),
@@ -101,11 +101,14 @@ def _list_numbers(
 def _list_remarks(result: DifferenceResult) -> Sequence[str]:
     difference = result.difference
     alike = number_of(difference.sets - difference.differing, "set")
-    return [f"{alike} need no label: the two models cannot differ there in {difference.question}."]
+    return [
+        f"No label is needed for {alike}: there the two models cannot differ in "
+        f"{difference.question}."
+    ]
 
 
 def _find_axis(trace: Sequence[tuple[int, float, float]]) -> Mapping[str, Any]:
-    """The axis of the picture, in tenths, 0 inside it."""
+    """The axis of the chart, in tenths, with 0 inside."""
     lowest = min(0.0, *(low for _, low, _ in trace), -0.1)
     highest = max(0.0, *(high for _, _, high in trace), 0.1)
     return {

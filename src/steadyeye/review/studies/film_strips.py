@@ -1,11 +1,11 @@
-"""The pictures of a label study: of each set its anchor and a film strip, made as they are needed.
+"""The pictures of a label study: the anchor and a film strip of each set, made when needed.
 
-`strips.jsonl` lists them, a line a set, once its pictures are stored: a study that was stopped goes
-on from there, and no picture is made twice.
+`strips.jsonl` lists them, one line per set, once its pictures are stored: a stopped study continues
+from there, and no picture is made twice.
 
-Sets whose pictures cannot be made count as sets that nobody could label, which widens both ends,
-since the labels after the first set without one would otherwise never count. They are tried again
-at every start.
+Sets whose pictures cannot be made count as sets that nobody could label, which widens both ends;
+otherwise the labels after the first set without a label would never count. They are tried again at
+every start.
 """
 
 import json
@@ -44,16 +44,16 @@ class FilmStrip:
 
     @property
     def payload(self) -> Mapping[str, Any]:
-        """What a reviewer is sent of a set: nothing of its name, which may say what it shows."""
+        """The part of a set that a reviewer receives: not its name, which may reveal its class."""
         strip = [{"offset": offset, "image": image} for offset, image in self.strip]
         return {"image": self.image, "strip": strip}
 
 
 def read_strips(root: Path) -> dict[str, FilmStrip]:
-    """Set → its pictures, of all sets that have them.
+    """Set → its pictures, for all sets that have them.
 
     A last line that was cut off when the study was stopped is left out. Raises `UsageError` for any
-    other line that is not one of ours.
+    other invalid line.
     """
     path = root / LOG
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
@@ -76,10 +76,10 @@ def read_strips(root: Path) -> dict[str, FilmStrip]:
 
 @dataclass(frozen=True, eq=False)
 class SetFrames:
-    """Where pictures come from: sealed `predictions`, and the `source` of their rows.
+    """The source of pictures: sealed `predictions`, and the `source` of their rows.
 
-    `k`: how far, in native frames, a set reaches from its anchor; None of single images, which go
-    by their own ids.
+    `k`: native frames by which a set reaches from its anchor; None for single images, whose ids are
+    their own.
     """
 
     predictions: Predictions
@@ -87,7 +87,7 @@ class SetFrames:
     k: int | None
 
     def make_strip(self, name: str, root: Path, sets: Sequence[str] = ()) -> FilmStrip:
-        """The pictures of a set, or around it of several `sets` of its scene, stored under `root`.
+        """Stores the pictures of a set, or of several `sets` of its scene, under `root`.
 
         Raises `SampleError` for a frame that cannot be decoded any more.
         """
@@ -103,9 +103,9 @@ class SetFrames:
     def _find_frames(
         self, name: str, sets: Iterable[str]
     ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        """The predicted rows of sets in time order, and how far each is from the anchor of one.
+        """The predicted rows of sets in time order, and their offsets from the anchor of `name`.
 
-        A frame of several sets is there once. `name`: that set.
+        A frame of several sets stands once.
         """
         table = self.predictions
         if self.k is None:
@@ -125,14 +125,14 @@ class SetFrames:
         return rows[first], offsets
 
     def _find_anchor(self, name: str) -> int:
-        """The row of a set's anchor: of its group, or the frame or image of that id."""
+        """The row of a set's anchor: the anchor of the group, or the frame or image with the id."""
         table = self.predictions
         if "offset" in table.tags:
             return int(np.flatnonzero((table.groups == name) & (table.tags["offset"] == 0))[0])
         return int(np.flatnonzero(table.ids == name)[0])
 
     def _measure(self, anchor: int) -> NDArray[np.int64]:
-        """(n,) how many native frames each row is from an anchor, for rows of its group."""
+        """(n,) the distance of each row from an anchor in native frames, for rows of its group."""
         table = self.predictions
         for tag in ("offset", "frame"):
             if tag in table.tags:
@@ -142,9 +142,9 @@ class SetFrames:
 
 
 def _choose_frames(offsets: NDArray[np.int64]) -> list[int]:
-    """At most `FRAMES` places spread evenly over a set: the first, the last and the anchor's too.
+    """At most `FRAMES` indices spread evenly over a set, with the first, the last and the anchor.
 
-    `offsets`: of the frames, rising, 0 among them.
+    `offsets`: rising offsets of the frames, with 0.
     """
     if len(offsets) <= FRAMES:
         return list(range(len(offsets)))
@@ -155,7 +155,7 @@ def _choose_frames(offsets: NDArray[np.int64]) -> list[int]:
 
 
 def _store(root: Path, content: bytes) -> str:
-    """The name of a JPEG file, which is stored unless it is there."""
+    """Stores a JPEG file, unless it exists; returns its name."""
     name = image_name(content)
     path = image_path(root, name)
     if not path.is_file():
@@ -164,7 +164,7 @@ def _store(root: Path, content: bytes) -> str:
 
 
 def note_strip(root: Path, strip: FilmStrip) -> None:
-    """Lists the pictures of a set, all of which are stored."""
+    """Adds a set whose pictures are all stored to the list."""
     append_line(root / LOG, json.dumps([strip.set, strip.image, strip.strip], ensure_ascii=False))
 
 
@@ -183,7 +183,7 @@ def read_missing(root: Path) -> dict[str, str]:
 
 
 def write_missing(root: Path, missing: Mapping[str, str]) -> None:
-    """Writes the same; of none there is no file."""
+    """Writes why pictures are missing; without an entry there is no file."""
     if missing:
         write_file(root / FILE, encode(missing))
     else:
@@ -191,5 +191,5 @@ def write_missing(root: Path, missing: Mapping[str, str]) -> None:
 
 
 def list_missing_labels(names: Iterable[str], of_images: bool) -> dict[str, tuple[str, ...]]:
-    """Set → the label of one that nobody could label; `of_images`: of single images."""
+    """Set without pictures → the label for "nobody could tell"; `of_images`: for images."""
     return dict.fromkeys(names, (UNKNOWN,) if of_images else ())

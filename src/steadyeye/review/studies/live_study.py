@@ -1,4 +1,4 @@
-"""A label study while people work on it: what their labels show now, and whether it is enough."""
+"""A running label study: the result of the labels so far, and whether they are enough."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,11 +27,11 @@ from steadyeye.review.studies.study_items import STAGE, StudyItems
 
 @dataclass(frozen=True)
 class LabelCounts:
-    """What people said of the sets they labelled.
+    """Counts of the labelled sets.
 
-    `labelled`: sets that as many people labelled as it takes, gold questions left out. `unclear`:
-    of these nobody could tell what they show, or people disagree. `changing`, `unsure`: their class
-    is not, or perhaps not, on all frames. `gold_wrong`, `gold_asked`: answers to gold questions.
+    `labelled`: sets with all their votes, without gold questions. `unclear`: sets among them whose
+    class nobody could tell or on which people disagree. `changing`, `unsure`: sets whose class is
+    not, or perhaps not, on all frames. `gold_wrong`, `gold_asked`: answers to gold questions.
     """
 
     labelled: int = 0
@@ -44,10 +44,10 @@ class LabelCounts:
 
 @dataclass(eq=False)
 class LiveStudy:
-    """A study that is being answered. `go_on`: whether sets are asked also when it is enough.
+    """A running study. `go_on`: whether it asks for more labels than enough.
 
     `earlier`: labels of earlier studies, candidate → its classes. `latest`: the labels that were
-    judged last, and what they showed. `ends`: the first labels of the order → how many, and the
+    judged last, and their result. `ends`: the first labels of the order → their number, and the
     ends of the interval after them.
     """
 
@@ -59,7 +59,7 @@ class LiveStudy:
     ends: dict[Any, tuple[int, float, float]] = field(default_factory=dict, repr=False)
 
     def judge(self, connection: Connection) -> StudyResult | DifferenceResult:
-        """What the labels that stand show now."""
+        """The result of the current labels."""
         labels = self.read_labels(connection)
         latest = self.latest
         if latest is None or latest[0] != labels:
@@ -68,16 +68,16 @@ class LiveStudy:
         return latest[1]
 
     def read_labels(self, connection: Connection) -> Labels:
-        """Set → the classes that all its frames show, of earlier studies and of what people say.
+        """Set → the classes that all its frames show, from earlier studies and from people.
 
-        None of a set without pictures.
+        A set without pictures has none.
         """
         of_images = self.study.question.of_images
         missing = list_missing_labels(self.items.faults, of_images)
         return {**missing, **self.earlier, **read_labels(connection, of_images)}
 
     def explain_rest(self, connection: Connection) -> str:
-        """Why no set is asked now; empty: sets are asked."""
+        """Why the study asks for no label now; empty if it does."""
         if not self.go_on and self.judge(connection).enough:
             return "Enough labels: no more are asked for."
         return ""
@@ -86,17 +86,17 @@ class LiveStudy:
 def judge_study(
     study: LabelStudy | DifferenceStudy, labels: Labels
 ) -> StudyResult | DifferenceResult:
-    """What labels show of a study of one model, or of two."""
+    """The result of labels for a study of one or of two models."""
     if isinstance(study, DifferenceStudy):
         return judge_difference(study, labels)
     return judge(study, labels)
 
 
 def read_labels(connection: Connection, of_images: bool) -> dict[str, tuple[str, ...]]:
-    """Set → the classes that all its frames show, of every set that is settled; none: unknown.
+    """Set → the classes that all its frames show, for every settled set; empty if unknown.
 
-    Unknown are sets of which nobody can tell, or people disagree, and those whose class changes.
-    `of_images`: of single images, all classes that each shows; unknown ones have `UNKNOWN`.
+    Unknown are sets whose class nobody can tell, on which people disagree, or whose class changes.
+    `of_images`: for single images, all classes of each; unknown ones have `UNKNOWN`.
     """
     settled = settle_stage(connection, STAGE)
     return {
@@ -107,16 +107,16 @@ def read_labels(connection: Connection, of_images: bool) -> dict[str, tuple[str,
 
 
 def list_labels(outcome: Outcome, of_images: bool = False) -> tuple[str, ...]:
-    """The classes that all frames of a settled set show, or that an image shows, if they are known.
+    """The classes that all frames of a settled set show, or that an image shows.
 
-    Otherwise none, or of an image `UNKNOWN`.
+    If they are unknown: none, or `UNKNOWN` for an image.
     """
     is_known = outcome.accepted and (outcome.answer["whole"] == COMPLETE) == of_images
     return tuple(outcome.answer["labels"]) if is_known else (UNKNOWN,) if of_images else ()
 
 
 def count_labels(connection: Connection, gold: Mapping[str, Any]) -> LabelCounts:
-    """What people said so far; `gold`: the sets of gold questions."""
+    """The counts of the answers so far; `gold`: the sets of gold questions."""
     outcomes = [
         outcome
         for name, outcome in settle_stage(connection, STAGE).items()
@@ -141,9 +141,9 @@ def export_labels(
 ) -> Mapping[str, int]:
     """The counts of the labels written to a folder, as labels.csv beside study.json.
 
-    Those of earlier studies that serve are written too, and sets without pictures as sets that
-    nobody could label. The same labels are the same bytes. A study that goes on is exported as it
-    stands, `partial` or not. Raises `UsageError` for a set that is no study.
+    Labels of earlier studies that the study uses are written too, and sets without pictures as sets
+    that nobody could label. The same labels give the same bytes. A running study is exported as it
+    is, `partial` or not. Raises `UsageError` for a set that is no study.
     """
     if folder.content.get("kind") != "labels":
         raise UsageError(f"'{folder.root}' is no label study; export another format")

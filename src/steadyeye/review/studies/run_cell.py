@@ -1,4 +1,4 @@
-"""The predictions of a run that a study is about, and the images that they were made of."""
+"""The predictions that a study is about, and their images."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from steadyeye.runner.measure import rebuilt
 
 @dataclass(frozen=True, eq=False)
 class RunCell:
-    """Sealed `predictions` of one model on one of the data of a run; `about`: those data."""
+    """Sealed `predictions` of one model on one data set of a run; `about`: record of the data."""
 
     run: Place
     predictions: Predictions
@@ -25,7 +25,7 @@ class RunCell:
     def open_source(self) -> Source:
         """The source of the predictions.
 
-        Raises `UsageError` where it cannot be opened, or its files are not what they were.
+        Raises `UsageError` if it cannot be opened or its files changed.
         """
         source = rebuilt(self.run, self.about)
         data_changes.refuse_changed(self.run, self.about)
@@ -33,9 +33,9 @@ class RunCell:
 
 
 def find_cell(run: Place, model: str | None = None, data: str | None = None) -> RunCell:
-    """The predictions of a run, of images that are not degraded, by names of model and data.
+    """The predictions of a run on undegraded images, by names of model and data.
 
-    None: the run has only one. Raises `UsageError` where there are several, or none.
+    None: the only one of the run. Raises `UsageError` if there are several, or none.
     """
     cells_by_names = {}
     for folders in cells(run):

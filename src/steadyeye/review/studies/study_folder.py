@@ -1,4 +1,4 @@
-"""The folder of a label study: begun once, and gone on with after a stop.
+"""The folder of a label study, which is created once and continued after a stop.
 
 ::
 
@@ -44,7 +44,7 @@ from steadyeye.review.studies.study_items import STAGE
 
 @dataclass(frozen=True)
 class Labelling:
-    """How people label: `votes` a set, and the known `gold` answers, as `read_gold` has them.
+    """How people label: `votes` per set, and the known `gold` answers of `read_gold`.
 
     `earlier`: the labels of earlier studies, candidate → its classes; nobody is asked about these.
     """
@@ -91,12 +91,12 @@ def begin_study(
 
 
 def _check_classes(names: Sequence[str], how: Labelling) -> None:
-    """Raises `UsageError` for a class that label files cannot hold, and for a mistyped gold one."""
+    """Raises `UsageError` for a class that label files cannot hold, or a mistyped gold class."""
     barred = [name for name in names if "|" in name]
     if barred:
         raise UsageError(
-            f"the class '{barred[0]}' holds |, which parts classes in label files; rename it and "
-            "run again"
+            f"the class '{barred[0]}' contains |, which separates classes in label files; rename "
+            "it and run again"
         )
     for key, labels in (how.gold or {}).items():
         for label in labels:
@@ -124,10 +124,10 @@ def _list_gold(study: LabelStudy | DifferenceStudy, how: Labelling) -> Mapping[s
 
 
 def read_gold(path: Path, of_images: bool = False) -> dict[str, tuple[str, ...]]:
-    """The sets of a label file whose classes are known; none: it is known to show no object.
+    """Set → its classes in a label file; an empty tuple means that it shows no object.
 
-    `of_images`: of single images, of which `UNKNOWN` ones are left out, and of sets those without a
-    class. Raises `UsageError` where none is known.
+    `of_images`: for single images `UNKNOWN` ones are left out, otherwise sets without a class.
+    Raises `UsageError` if no set remains.
     """
     if path.is_dir():
         raise UsageError(f"--gold '{path}' is a folder; give the file, such as labels.csv in it")
@@ -143,10 +143,10 @@ def read_gold(path: Path, of_images: bool = False) -> dict[str, tuple[str, ...]]
 
 
 def check_labelling(root: Path, votes: int | None, gold: Path | None) -> dict[str, tuple[str, ...]]:
-    """The gold questions of a file, as `read_gold`, for the study in a folder; None: {}.
+    """The gold questions of a file, as `read_gold`, for the study in a folder; {} without a file.
 
-    `votes`: what a command asks for now, None: nothing. Raises `UsageError` where the study was
-    begun with other votes or gold questions.
+    `votes`: the votes of the command, None if it gives none. Raises `UsageError` if the study began
+    with other votes or gold questions.
     """
     folder, record = read_folder(root)
     review = folder.content.get("review", {})
@@ -169,9 +169,9 @@ def check_labelling(root: Path, votes: int | None, gold: Path | None) -> dict[st
 
 
 def read_earlier_labels(root: Path) -> Labels:
-    """The labels of earlier studies in the folder of a study; none: it has none.
+    """The labels of earlier studies in the folder of a study; empty if it has none.
 
-    Raises `UsageError` where they are not those that the study was begun with.
+    Raises `UsageError` if they differ from those that the study began with.
     """
     names = read_study(root / STUDY).earlier
     labels = read_labels(root / EARLIER) if names else {}
@@ -202,10 +202,10 @@ def resume_study(
     planned: LabelStudy | None,
     earlier: Labels | None = None,
 ) -> LabelStudy:
-    """The study of a folder, planned again; `planned`: what a command asks for now, None: nothing.
+    """The study of a folder, planned again; `planned`: that of the command, None if it gives none.
 
-    `earlier`: the labels of earlier studies that the command gives with it. Raises `UsageError`
-    where that is another study, or the predictions are other ones.
+    `earlier`: the labels of earlier studies that the command gives. Raises `UsageError` if that is
+    another study, or the predictions differ.
     """
     _, record = read_folder(root)
     study = plan_again(record, predictions)
@@ -220,8 +220,8 @@ def resume_difference(
 ) -> DifferenceStudy:
     """The study of two models in a folder, planned again; `planned`: as for `resume_study`.
 
-    Raises `UsageError` where that is another study, the folder holds one of a single model, or the
-    predictions are other ones.
+    Raises `UsageError` if that is another study, the folder holds one of a single model, or the
+    predictions differ.
     """
     _, record = read_folder(root)
     study = plan_difference_again(record, *models) if record.against else None
@@ -242,10 +242,10 @@ def _check_options(
     planned: bytes | None,
     other_labels: bool = False,
 ) -> None:
-    """Raises `UsageError` where a command asks for another study than the folder holds.
+    """Raises `UsageError` if a command asks for another study than the folder holds.
 
-    `planned`: the study.json of what it asks for, None: nothing. `other_labels`: whether it gives
-    other labels of earlier studies.
+    `planned`: study.json of the command's study, None if it gives none. `other_labels`: whether it
+    gives other labels of earlier studies.
     """
     if other_labels or planned not in (None, write_study(study)):
         raise UsageError(

@@ -1,7 +1,7 @@
 """The items of a label study: each set with its pictures, added in the study's order as needed.
 
-Of a study with thousands of sets few are ever asked, so that pictures are made a little ahead of
-the people who label.
+People label few of the thousands of sets of a study, so pictures are made shortly before they are
+needed.
 """
 
 import logging
@@ -41,7 +41,7 @@ logger = logging.getLogger("uvicorn.error")
 
 @dataclass(eq=False)
 class StudyItems:
-    """The items of a study in a folder. `order`: the sets, in the order in which they are asked.
+    """The items of a study in a folder. `order`: the sets in the order of labelling.
 
     `images`: names of pictures. `faults`: set → why it has no pictures. `scenes`: set →
     those of its scene, where one label does for a scene. `of_images`: whether all classes of single
@@ -63,15 +63,16 @@ class StudyItems:
 
     @property
     def gold(self) -> Mapping[str, Mapping[str, Any]]:
-        """Set → the known answer, of the gold questions of the plan."""
+        """Set → known answer, for the gold questions of the plan."""
         return self.plan.gold.answers.get(STAGE, {})
 
     def begin(self, first: int, watch: Callable[[str, int], Callable[[int], None]]) -> None:
-        """Adds the gold questions and the first sets, and those whose pictures are there already.
+        """Adds the gold questions, the first sets, and those whose pictures exist already.
 
         Pictures that were deleted since are made again.
 
-        `watch`: called with what is made and how many; what it returns, with how many more are.
+        `watch`: called with a description and a number of pictures; returns a function that takes
+        the number of further finished ones.
         """
         strips = read_strips(self.root)
         lost = [name for name, strip in strips.items() if not self._has_pictures(strip)]
@@ -89,14 +90,14 @@ class StudyItems:
         self._add_pending()
 
     def keep_ahead(self, stop: threading.Event) -> None:
-        """Adds sets whenever few are left that nobody was given, until `stop` is set."""
+        """Adds sets whenever few unassigned ones are left, until `stop` is set."""
         while not stop.wait(PAUSE):
             # a database that cannot be read or written now is asked again
             with suppress(UnavailableError):
                 self.add_needed()
 
     def add_needed(self) -> int:
-        """How many sets are added now, as few are left that nobody was given."""
+        """Adds sets if few unassigned ones are left; returns how many."""
         with self.database.reading() as connection:
             free = read_free_counts(connection).get(STAGE, 0)
         rest = (n for n in self.order if n not in self.strips and n not in self.faults)
@@ -123,13 +124,15 @@ class StudyItems:
         return {**self.strips[name].payload, **more}
 
     def _make(self, name: str) -> None:
-        """Makes the pictures of a set; where that fails, notes and says so, and goes on."""
+        """Makes the pictures of a set; a failure is recorded and logged."""
         try:
             strip = self.frames.make_strip(name, self.root, self.scenes.get(name, ()))
         except (UsageError, OSError) as error:
             self.faults = {**self.faults, name: str(error)}
             write_missing(self.root, self.faults)
-            logger.error("nobody can be asked about %s, it has no pictures: %s", name, error)
+            logger.error(
+                "nobody is asked about %s, because its pictures cannot be made: %s", name, error
+            )
             return
         if name in self.faults:
             self.faults = {key: why for key, why in self.faults.items() if key != name}
@@ -140,9 +143,9 @@ class StudyItems:
         self.pending.add(name)
 
     def _add_pending(self) -> None:
-        """Adds the items of pending sets, those that are there already left alone.
+        """Adds the items of pending sets, except existing ones.
 
-        Raises `UnavailableError` where another server of the study adds them at this moment.
+        Raises `UnavailableError` if another server of the study adds them at this moment.
         """
         if not self.pending:
             return

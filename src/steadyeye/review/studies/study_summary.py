@@ -1,4 +1,4 @@
-"""A label study in words and numbers: for its page, its JSON and the terminal."""
+"""The summary of a label study, for its page, its JSON and the terminal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -21,12 +21,12 @@ ROOM = 1.25  # of the labels so far, which the picture has place for
 
 
 def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]:
-    """What a study shows now, every number also for programs.
+    """The current result of a study, for people and programs.
 
-    `state`: holds, fails, enough (of a study that decides nothing), or open. `sentences`,
-    `numbers` (name, text) and `remarks`: for people. `picture`: `trace`, the ends of the interval
-    after fewer labels, (labels, low, high); `required`: the share that is required, or None;
-    `horizon`: labels that the picture has place for.
+    `state`: holds, fails, enough (for a study without a decision), or open. `sentences`, `numbers`
+    (name, text) and `remarks`: for people. `picture`: `trace`, the ends of the interval after fewer
+    labels, (labels, low, high); `required`: the share that is required, or None; `horizon`: labels
+    that the picture has place for.
     """
     study, labels = live.study, live.read_labels(connection)
     result = live.judge(connection)
@@ -68,7 +68,7 @@ def describe_study(connection: Connection, live: LiveStudy) -> Mapping[str, Any]
 
 
 def _name_open(study: LabelStudy) -> str:
-    """What a set may be of which nobody could tell the class."""
+    """The possible outcomes of a set whose class nobody could tell."""
     return "counted or not" if study.question.of_images else "right or wrong"
 
 
@@ -79,17 +79,17 @@ def _name_state(result: StudyResult) -> str:
 
 
 def _describe_result(result: StudyResult) -> Mapping[str, Any]:
-    """The result as JSON can hold it: evidence beyond any number is None."""
+    """The result for JSON: infinite evidence is None."""
     finite = [None if value == float("inf") else value for value in result.evidence]
     return {**asdict(result), "evidence": finite}
 
 
 def _word_caption(study: LabelStudy) -> str:
     unit = "scene" if study.scenes else "label"
-    closes = f"The interval of {study.question.name} closes in with every {unit}"
+    closes = f"The interval of {study.question.name} narrows with every {unit}"
     if study.question.share is None:
-        return f"{closes}. Before the first it is all that the predictions allow."
-    return f"{closes}. It is decided once the whole interval lies on one side of the dashed line."
+        return f"{closes}. Before the first {unit} it holds every value that the predictions allow."
+    return f"{closes}. The study ends once all of it lies on one side of the dashed line."
 
 
 def _list_numbers(
@@ -98,7 +98,7 @@ def _list_numbers(
     """Names and values for people."""
     share, counts = result.interval, result.counts
     used = f"{counts.labelled:,} of {len(study.candidates):,} that can count"
-    why = "are of later sets" if study.earlier else "came out of turn"
+    why = "of later sets" if study.earlier else "out of order"
     more = f", {counts.later:,} more {why}" if counts.later else ""
     numbers = [
         ("Labels", f"{used}{more}"),
@@ -117,19 +117,19 @@ def _list_numbers(
 
 
 def list_limits(stop: StopRule, share: Interval) -> Sequence[tuple[str, str]]:
-    """When labels are enough, and how far the interval is from it: names and values for people."""
+    """The stopping rule, and the distance of the interval from it: names and values for people."""
     limits = []
     if stop.budget is not None:
         limits.append(("Budget", number_of(stop.budget, "label")))
     if stop.target is not None:
         width = (share.high or 0.0) - (share.low or 0.0)
         target = f"± {100 * stop.target:g} percentage points"
-        limits.append(("Wanted", f"{target}; now ± {50 * width:.1f}"))
+        limits.append(("Target", f"{target}; now ± {50 * width:.1f}"))
     return limits
 
 
 def list_gold_numbers(people: LabelCounts) -> Sequence[tuple[str, str]]:
-    """How many answers to gold questions are wrong, where there are any."""
+    """The number of wrong answers to gold questions; empty without answers."""
     wrong, answered = people.gold_wrong, people.gold_asked
     return [("Gold questions wrong", f"{wrong:,} of {answered:,}")] if answered else []
 
@@ -140,7 +140,7 @@ def _read_required(study: LabelStudy) -> float:
 
 
 def _list_bounds(study: LabelStudy, result: StudyResult) -> Sequence[str]:
-    """What is known without the labels of people, and which labels were there before."""
+    """Sentences on the bound without labels, and on the labels of earlier studies."""
     return [
         *([say_bound(study)] if result.counts.total else []),
         *([say_earlier(study)] if study.earlier else []),
@@ -148,15 +148,15 @@ def _list_bounds(study: LabelStudy, result: StudyResult) -> Sequence[str]:
 
 
 def _list_checks(study: LabelStudy, result: StudyResult) -> Sequence[str]:
-    """What checks of the premise show, or would show."""
+    """Sentences on the checks of the premise, or on what checks would show."""
     about = say_checks(study, result) if study.checks else say_advice(study)
     return [f"{about[0].upper()}{about[1:]}."] if about else []
 
 
 def list_people_remarks(live: LiveStudy, people: LabelCounts, unclear_as: str) -> Sequence[str]:
-    """What belongs to the numbers: labels that are wrong, the premise, what is left out.
+    """Remarks on the numbers: wrong labels, the premise, sets left out.
 
-    `unclear_as`: what a set may be in the interval of which nobody could tell the class.
+    `unclear_as`: the outcomes that the interval allows for a set whose class nobody could tell.
     """
     study = live.study
     remarks = [_word_gold(people)]
@@ -165,20 +165,20 @@ def list_people_remarks(live: LiveStudy, people: LabelCounts, unclear_as: str) -
     if people.unclear:
         unclear = number_of(people.unclear, "image" if study.question.of_images else "set")
         remarks.append(
-            f"Of {unclear} nobody could tell the class, or people disagreed: in the interval each "
-            f"may be {unclear_as}."
+            f"For {unclear} nobody could tell the class, or people disagreed: the interval "
+            f"allows each to be {unclear_as}."
         )
     if live.items.faults:
         lost = number_of(len(live.items.faults), "image" if study.question.of_images else "set")
         remarks.append(
-            f"Of {lost} no picture can be made (see the terminal), so that nobody is asked: in the "
-            f"interval each may be {unclear_as}."
+            f"No picture can be made of {lost} (see the terminal), so that nobody is asked: the "
+            f"interval allows each to be {unclear_as}."
         )
     return [*remarks, *(f"{note[0].upper()}{note[1:]}." for note in study.notes)]
 
 
 def _list_about(videos: VideoShare, result: StudyResult) -> Sequence[str]:
-    """What holds for videos like these, where something is said of them."""
+    """The sentence on videos like these; empty if there is none."""
     about = say_videos(videos, result)
     return [about] if about else []
 
@@ -186,19 +186,19 @@ def _list_about(videos: VideoShare, result: StudyResult) -> Sequence[str]:
 def _word_gold(people: LabelCounts) -> str:
     if not people.gold_asked:
         return (
-            "The interval takes every label to be right: no gold question was answered, so that "
-            "nothing is known of wrong labels."
+            "The interval assumes that every label is right; no gold question was answered, so "
+            "that the share of wrong labels is not known."
         )
     wrong, answered = people.gold_wrong, people.gold_asked
     ends = interval(*clopper_pearson(wrong, answered))
     return (
-        f"The interval takes every label to be right; the labels of gold questions were wrong in "
-        f"{wrong:,} of {answered:,} (95 % interval {ends})."
+        f"The interval assumes that every label is right; {wrong:,} of {answered:,} labels of "
+        f"gold questions were wrong (95 % interval {ends})."
     )
 
 
 def _word_errors(study: LabelStudy, result: StudyResult, people: LabelCounts) -> Sequence[str]:
-    """What the interval is with as many wrong labels as the gold questions allow."""
+    """The interval with as many wrong labels as the gold questions allow."""
     # a wrong label of a scene is one of all its sets
     if not people.gold_asked or not result.labels or study.scenes:
         return []
@@ -207,26 +207,26 @@ def _word_errors(study: LabelStudy, result: StudyResult, people: LabelCounts) ->
     countable = study.countable + (study.exempt if study.checks else 0)
     ends = widen_for_errors(result.interval, most, countable, len(study.sets))
     return [
-        f"With up to {percent(most)} of all labels wrong the interval of {study.question.name} is "
-        f"{interval(*ends)}."
+        f"If up to {percent(most)} of all labels are wrong, the interval of "
+        f"{study.question.name} is {interval(*ends)}."
     ]
 
 
 def _word_premise(people: LabelCounts) -> str:
     sets = number_of(people.labelled, "labelled set")
-    unsure = f", and in {people.unsure:,} people were not sure" if people.unsure else ""
+    unsure = f"; people were not sure about {people.unsure:,}" if people.unsure else ""
     if not people.changing:
-        return f"The class is on all frames of {sets}{unsure}, as the study assumes."
+        return f"As the study assumes, the class is on all frames of {sets}{unsure}."
     return (
         f"The class is not on all frames of {people.changing:,} of {sets}{unsure}. The study "
-        "assumes one class a set: with more than 1 in 100 of such sets do not rely on it."
+        "assumes one class per set; do not rely on it if more than 1 in 100 change."
     )
 
 
 def find_horizon(labels: int, more: int, candidates: int) -> int:
-    """How many labels the picture has place for: until the earliest decision, at least.
+    """The number of labels on the axis of the chart: at least until the earliest decision.
 
-    `more`: how many that takes at least, after `labels` ones.
+    `more`: the least number of labels to a decision, after `labels`.
     """
     least = max(ROOM * labels, labels + more, 10)
     rooms = (n for n in (10, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 600) if n >= least)
@@ -238,7 +238,7 @@ def trace_interval(
 ) -> Sequence[tuple[int, float, float]]:
     """(labels, low, high) after fewer labels in the order of the study, and now.
 
-    What the picture does not show of many labels is left out, and what was found before is kept.
+    Points that the chart cannot show are left out, and computed points are stored.
     """
     step, count = 1, result.counts.total
     while count // step > POINTS:
@@ -265,13 +265,12 @@ def _find_ends(live: LiveStudy, used: Labels, n: int) -> tuple[int, float, float
 def widen_for_errors(
     share: Interval, wrong: float, countable: int, sets: int
 ) -> tuple[float, float]:
-    """The ends of an interval, as shares of all sets, where some labels are wrong.
+    """The ends of an interval, as shares of all sets, if some labels are wrong.
 
-    The interval is of what the labels say: of the share of sets that would count if each of the
-    `countable` ones, of `sets`, had its label. A wrong label moves that number by one at most. So
-    if at most a share of `wrong` of these labels is wrong, 0…1, the truth is no farther from it
-    than `wrong` × `countable` sets, whichever labels they are. The ends hold as often as those of
-    the interval.
+    The interval is of the share of sets that would count if each of the `countable` ones, of
+    `sets`, had its label. A wrong label moves that number by one at most. So if at most a share of
+    `wrong` of these labels is wrong, 0…1, the truth is no farther from it than `wrong` ×
+    `countable` sets, whichever labels they are. The ends hold as often as those of the interval.
     """
     low, high = share.ends
     farthest, most = wrong * countable / sets, countable / sets

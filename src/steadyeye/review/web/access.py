@@ -1,4 +1,4 @@
-"""Who may do what: links, sessions, and the refusal of forged requests."""
+"""Access control: links, sessions, and protection against forged requests."""
 
 import hashlib
 import hmac
@@ -26,7 +26,7 @@ class Access:
     """How a review may be reached.
 
     `url`: the public address in front of a proxy; None: there is none. `key`: that of the links;
-    None: no link can be shown again. `guesses`: links that were wrong lately.
+    None: no link can be shown again. `guesses`: recent wrong links.
     """
 
     url: str | None = None
@@ -36,7 +36,7 @@ class Access:
 
     @property
     def secure(self) -> bool:
-        """Whether TLS ends in front of us, whatever the proxy forgets to say."""
+        """Whether a proxy ends TLS in front of the server, even if its headers do not say so."""
         return urlsplit(self.url or "").scheme == "https"
 
 
@@ -46,15 +46,18 @@ def get_access(request: Request) -> Access:
 
 
 def make_link(request: Request, token: str) -> str:
-    """A private link. What follows # is never sent: no log, proxy or other page learns it."""
+    """A private link.
+
+    Its part after # is never sent, so that no log, proxy or other page sees it.
+    """
     base = get_access(request).url or str(request.base_url).rstrip("/")
     return f"{base}{LINK}{token}"
 
 
 def sign_in(request: Request, token: str, answer: Response) -> tuple[Reviewer, str]:
-    """The reviewer whose link has a token, and a new session, whose cookie goes with the answer.
+    """The reviewer whose link has the token; a new session is set as a cookie of the response.
 
-    The session that the browser had ends. 401 for any other token, 429 after too many of them.
+    The earlier session of the browser ends. 401 for any other token, 429 after too many of them.
     """
     access, address = get_access(request), request.client.host if request.client else ""
     access.guesses.check(address)
@@ -115,9 +118,9 @@ def require_admin(request: Request) -> Reviewer:
 
 
 def require_own_page(request: Request) -> None:
-    """Refuses a request that no page of this session made, nor anything else that knows its word.
+    """Refuses a request without the CSRF token of its session.
 
-    It must carry the session's own word, which no other site can read, and come from this origin.
+    It must carry the session's token, which no other site can read, and come from this origin.
     """
     expected = make_csrf_word(request.cookies.get(COOKIE, ""))
     received = request.headers.get("x-csrf-token", "")
@@ -127,7 +130,7 @@ def require_own_page(request: Request) -> None:
 
 
 def require_own_origin(request: Request) -> None:
-    """Refuses a request of another site's page: of another origin, or as forms send it."""
+    """Refuses a request of another site: of another origin, or sent by a form."""
     origin = request.headers.get("origin")
     if origin and urlsplit(origin).netloc != request.headers.get("host", ""):
         raise HTTPException(403, "the request came from another site")
@@ -136,5 +139,5 @@ def require_own_origin(request: Request) -> None:
 
 
 def make_csrf_word(session: str) -> str:
-    """The word that a page of a session must send back with every change."""
+    """The CSRF token that a page of a session must send with every change."""
     return hashlib.sha256(f"steadyeye csrf {session}".encode()).hexdigest()

@@ -50,13 +50,13 @@ from steadyeye.review.workflow.decisions import (
 STATIC = Path(__file__).resolve().parent / "static"
 IMAGE = re.compile(r"[0-9a-f]{64}\.jpg")
 WHERE = ("offset", "frame", "seconds", "across_cut")
-"""How far a neighbour is from its anchor; who knows expects the near ones to be similar."""
+"""The keys of a neighbour's distance from its anchor, which would bias reviewers."""
 
 Decided = Annotated[int | None, Query(ge=1, lt=1 << 31)]
 
 
 class PrivateLink(BaseModel):
-    """What a private link holds behind its #."""
+    """The part of a private link after #."""
 
     token: str = Field(max_length=200)
 
@@ -93,9 +93,9 @@ def build_app(
     entrance: Access | None = None,
     live: LiveStudy | None = None,
 ) -> FastAPI:
-    """The app over one set; `hosts`: the names under which it may be reached.
+    """The app for one set; `hosts`: the host names that requests may use.
 
-    `live`: the label study whose set it is, which adds its items itself.
+    `live`: the label study of the set, which adds its items itself.
     """
     rules = read_rules(folder)
     app = FastAPI(title="steadyeye review", docs_url=None, redoc_url=None, openapi_url=None)
@@ -168,7 +168,7 @@ def _add_pages(app: FastAPI) -> None:
         with get_database(request).reading() as connection:
             nearby = sequences.find_nearby(connection, reviewer.id, number)
         if nearby is None:
-            raise HTTPException(404, "you were given no such frame of a video")
+            raise HTTPException(404, "no such frame of a video was assigned to you")
         return JSONResponse(dict(nearby), headers={"Cache-Control": "no-store"})
 
     @app.get("/images/{name}")
@@ -188,7 +188,7 @@ def _add_pages(app: FastAPI) -> None:
 def _describe_progress(
     connection: Connection, request: Request, reviewer: Reviewer
 ) -> Mapping[str, Any]:
-    """The stages of a review, what is to be said where nothing is left, and the next step."""
+    """The stages of a review, the text if no item is open, and the next step."""
     plan = get_rules(request).plan
     stages = status.count_progress(connection, plan, reviewer)
     step = status.suggest_next(read_item_counts(connection), request.app.state.folder, plan)
@@ -294,9 +294,9 @@ def _serve_next(
     stage: str,
     change: int | None = None,
 ) -> Mapping[str, Any]:
-    """The next items of a reviewer in a stage, and why they are paused; before, their quiz.
+    """The next items of a reviewer in a stage, and why they are paused; the quiz comes first.
 
-    `change`: a decision of theirs whose item comes first; one that stands no more is left out.
+    `change`: one of their decisions, whose item comes first if the decision stands.
     """
     plan = get_rules(request).plan
     hidden = () if plan.show_offset else WHERE
@@ -316,14 +316,14 @@ def _serve_next(
 
 
 def _show_guidelines(request: Request, stage: str) -> Mapping[str, str]:
-    """The guidelines of a stage for its page, which is noted."""
+    """The guidelines of a stage for its page; the version shown is recorded."""
     read = guidelines.read_guidelines(request.app.state.folder.root, stage)
     get_database(request).write(lambda connection: guidelines.note_shown(connection, read))
     return {"version": read.version, "html": guideline_pages.render_guidelines(read.text)}
 
 
 def _show_item(content: dict[str, Any], stage: str, hidden: Sequence[str]) -> Mapping[str, Any]:
-    """An item as its page gets it; `hidden`: what is left out of a pair."""
+    """The content of an item for its page; `hidden`: keys left out of a pair."""
     if stage in ("pairs", "joint"):
         facts = content["payload"].items()
         content["payload"] = {name: fact for name, fact in facts if name not in hidden}
@@ -331,6 +331,6 @@ def _show_item(content: dict[str, Any], stage: str, hidden: Sequence[str]) -> Ma
 
 
 def _confirm(connection: Connection, request: Request, decision: Decision) -> Mapping[str, Any]:
-    """The id of a decision, and what is next in its stage."""
+    """The id of a decision, and the next items of its stage."""
     following = _serve_next(connection, request, decision.reviewer, decision.stage)
     return {"decision": decision.id, **following}

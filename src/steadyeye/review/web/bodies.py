@@ -1,4 +1,4 @@
-"""Bodies of requests, read strictly: what no database could hold is refused before it is used."""
+"""Reads request bodies strictly and refuses values that no database can store."""
 
 import json
 from collections.abc import Callable, Coroutine
@@ -14,10 +14,10 @@ LARGEST = 1 << 53  # up to which JavaScript counts exactly
 
 
 class CheckedRoute(APIRoute):
-    """A route whose requests have a body of JSON that `parse_body` takes."""
+    """A route whose requests have a JSON body that `parse_body` accepts."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """What answers a request."""
+        """The handler of a request."""
         answer = super().get_route_handler()
 
         async def answer_checked(request: Request) -> Response:
@@ -34,8 +34,8 @@ class _CheckedRequest(Request):
 def parse_body(body: bytes) -> Any:
     """The JSON of a body.
 
-    Raises 400 for what is no JSON, and 422 for numbers beyond 2^53, what is no number, characters
-    that are none (NUL, half of a surrogate pair), and what is nested too deeply.
+    Raises 400 for invalid JSON, and 422 for numbers beyond 2^53 or not finite, invalid characters
+    (NUL, half of a surrogate pair), and values that are nested too deeply.
     """
     try:
         content = json.loads(body)
@@ -53,9 +53,9 @@ def _split(value: Any) -> list[Any]:
     """The values directly within a value, which is checked itself."""
     if isinstance(value, str):
         if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise HTTPException(422, "the request holds a character that is none (NUL, surrogate)")
+            raise HTTPException(422, "the request holds an invalid character (NUL or a surrogate)")
     elif isinstance(value, int | float) and not (isfinite(value) and abs(value) <= LARGEST):
-        raise HTTPException(422, "the request holds a number that is too large, or none")
+        raise HTTPException(422, "the request holds a number that is too large or not finite")
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]
     return value if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""What every request and answer passes: limits on what is read and how long that takes, headers."""
+"""Limits on the size and the time of every request, and headers of every response."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -10,7 +10,7 @@ MOST_BYTES = 256 << 10  # a page of a few hundred boxes is a tenth of it
 TOO_LARGE = f"a request holds at most {MOST_BYTES >> 10} kB"
 BODY_SECONDS = 30.0  # in which a whole request must have come
 CLOSE = {"Connection": "close"}
-"""Where the rest of a request is not read: whatever else comes on the connection is not either."""
+"""Header of a response to a request that is not read to its end, so that the connection closes."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -34,7 +34,7 @@ Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 def guard_app(app: Application, *, secure: bool = False) -> Application:
     """The app with limits on what it reads, and headers on all that it sends.
 
-    `secure`: TLS ends in front of it, whatever the proxy says.
+    `secure`: a proxy ends TLS in front of it, even if its headers do not say so.
     """
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""Links that were wrong lately, so that nobody tries many."""
+"""Recent wrong links, to limit guessing."""
 
 import ipaddress
 import threading
@@ -18,7 +18,7 @@ MOST = 300  # of all addresses together
 class Guesses:
     """The wrong links of the last minute, with the network that each came from; in memory.
 
-    What it holds is bounded by `MOST`, as no more are tried. `clock`: seconds, never backwards.
+    Its size is bounded by `MOST`, because no more tries are allowed. `clock`: monotonic seconds.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -26,7 +26,7 @@ class Guesses:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def check(self, address: str) -> None:
-        """Answers 429 where an address, or all of them, had too many wrong links."""
+        """Raises 429 if an address, or all together, had too many wrong links."""
         network = find_network(address)
         with self.lock:
             now = self.clock()
@@ -50,7 +50,7 @@ class Guesses:
 
 
 def find_network(address: str) -> str:
-    """Whom an address stands for: of IPv6 its /64, as whoever has one has all of it."""
+    """The network of an address: for IPv6 its /64, all of which one user has."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Pages to look through what was decided: one's own decisions; items, for the admin."""
+"""Pages that list decisions: a reviewer's own, and items for the admin."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -26,7 +26,7 @@ def show_own(
     request: Request, reviewer: Who, stage: Name = "", answer: Name = "", text: Text = "",
     page: Page = 1,
 ) -> Response:  # fmt: skip
-    """The decisions of whoever asks, each to be changed or taken back."""
+    """The reviewer's own decisions, which can be changed or taken back."""
     search = HistoryFilter(stage, answer, _clean(text), page)
     with get_database(request).reading() as connection:
         entries = history.list_own(connection, reviewer.id, search)
@@ -39,7 +39,7 @@ def show_items(
     request: Request, reviewer: Admin, kind: Name = "disputed", stage: Name = "", text: Text = "",
     page: Page = 1,
 ) -> Response:  # fmt: skip
-    """Items of a kind with who said what, for the admin."""
+    """Items of a kind with all answers, for the admin."""
     search = HistoryFilter(stage, "", _clean(text), page)
     with get_database(request).reading() as connection:
         entries = history.browse_items(connection, kind, search)
@@ -48,12 +48,12 @@ def show_items(
 
 
 def _clean(text: str) -> str:
-    """A text without what PostgreSQL has no place for."""
+    """A text without characters that PostgreSQL cannot store."""
     return text.replace("\0", "").strip()
 
 
 def _describe(request: Request, search: HistoryFilter, **more: str) -> Mapping[str, Any]:
-    """What was looked for, what can be, and the addresses of the same search without its page."""
+    """The search, its possible values, and its query string without the page."""
     values = {**more, **asdict(search)}
     del values["page"]
     return {

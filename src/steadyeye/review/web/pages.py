@@ -1,4 +1,4 @@
-"""What every page of the review is made with: templates, who asks, the set's database and rules."""
+"""Dependencies of every page: templates, the reviewer, the set's database and rules."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -73,10 +73,10 @@ def get_database(request: Request) -> Database:
 
 
 def get_rules(request: Request) -> Rules:
-    """The rules that answers are held to."""
+    """The rules for answers."""
     return request.app.state.rules  # type: ignore[no-any-return]
 
 
 def get_study(request: Request) -> LiveStudy | None:
-    """The label study that is reviewed; None: it is a set."""
+    """The label study; None for the review of a set."""
     return request.app.state.study  # type: ignore[no-any-return]

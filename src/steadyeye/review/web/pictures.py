@@ -1,4 +1,4 @@
-"""The pictures of a set as the app sends them, and those that it cannot send."""
+"""Sends the pictures of a set, and records those that it cannot send."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ logger = logging.getLogger("uvicorn.error")
 
 
 class Pictures:
-    """The pictures under a folder; `faults`: name → why it could not be sent when last asked for.
+    """The pictures under a folder; `faults`: name → why it could not be sent at the last request.
 
-    Items with such a picture are not served until it is there again.
+    Items with such a picture are not served until the picture can be sent.
     """
 
     def __init__(self, root: Path) -> None:
@@ -28,7 +28,7 @@ class Pictures:
         self.faults: dict[str, str] = {}
 
     def read(self, name: str) -> bytes:
-        """The bytes of a picture; 404 where they are missing, or not those of its name."""
+        """The bytes of a picture; 404 if they are missing or do not match its name."""
         content = self._read_file(name)
         fault = "" if content and image_name(content) == name else "damaged in"
         fault = fault if content else "missing from"
@@ -48,7 +48,7 @@ class Pictures:
         return any(self._is_faulty(name) for name in chain(names, small))
 
     def list_faults(self) -> Sequence[str]:
-        """Why pictures cannot be sent, of those that were asked for since the app began."""
+        """Why pictures cannot be sent, for those requested since the app started."""
         return [self.faults[name] for name in sorted(self.faults) if self._is_faulty(name)]
 
     def _is_faulty(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Answers to requests that are refused, or that cannot be served now."""
+"""Responses to requests that are refused or cannot be served now."""
 
 import logging
 import time
@@ -31,13 +31,13 @@ logger = logging.getLogger("uvicorn.error")
 
 @dataclass
 class FailureLog:
-    """Says in the terminal why nothing is stored: at once, and again while it lasts."""
+    """Prints why nothing is stored: at once, and again while the failure lasts."""
 
     reason: str = ""
     said_at: float = -inf
 
     def note(self, error: UnavailableError) -> None:
-        """Notes that a request could not be served."""
+        """Records that a request could not be served."""
         now = time.monotonic()
         if str(error) != self.reason or now - self.said_at > QUIET_SECONDS:
             self.reason, self.said_at = str(error), now
@@ -46,7 +46,7 @@ class FailureLog:
 
 
 def add_refusals(app: FastAPI) -> None:
-    """Answers all that a request of the app may raise: as pages for people, as JSON for scripts."""
+    """Adds responses to all errors of the app: pages for people, JSON for scripts."""
     app.state.failures = FailureLog()
     app.add_exception_handler(UnavailableError, _answer_unavailable)
     app.add_exception_handler(UsageError, _answer_error)
@@ -67,7 +67,7 @@ def _answer_error(request: Request, error: Exception) -> Response:
 
 
 def _answer_invalid(request: Request, error: Exception) -> Response:
-    """What is wrong first; what was sent is not repeated, as it may be no text."""
+    """The first fault; the sent value is not repeated, because it may be no text."""
     assert isinstance(error, RequestValidationError), "it is registered for this kind"
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"][1:])

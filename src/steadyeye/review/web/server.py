@@ -1,4 +1,4 @@
-"""The server of a review: where it listens, how it is reached, and how long it waits."""
+"""The server of a review: its addresses and its time limits."""
 
 import asyncio
 import errno
@@ -38,12 +38,12 @@ class Listener:
 
     @property
     def urls(self) -> list[str]:
-        """Where browsers go; the first is the likeliest."""
+        """The URLs for browsers; the first is the likeliest."""
         return [f"http://{bracket(host)}:{self.port}" for host in self.hosts]
 
     @property
     def trusted_hosts(self) -> list[str]:
-        """What a request may call this server."""
+        """The host names that a request may use."""
         return [bracket(host) for host in (*LOCAL, *self.hosts, socket.gethostname())]
 
     @property
@@ -100,7 +100,7 @@ def _explain(error: OSError, host: str, port: int) -> UsageError:
 
 
 def list_own_addresses(host: str = "::") -> list[str]:
-    """The addresses at which others reach this machine, IPv4 first; its loopback without any.
+    """The addresses at which other machines reach this one, IPv4 first; else the loopback.
 
     `host`: of "0.0.0.0" those of IPv4 only.
     """
@@ -148,7 +148,7 @@ def read_public_url(url: str) -> str:
 
 
 class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """uvicorn's HTTP, which closes connections whose next request does not come to its point.
+    """uvicorn's HTTP protocol, which closes connections whose next request head is too slow.
 
     uvicorn itself waits for ever for the first line of a connection, and for the rest of a head
     that comes a letter at a time.
@@ -157,12 +157,12 @@ class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Starts to wait for the head of the first request."""
+        """Starts the time limit for the head of the first request."""
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Waits on while a head is not complete; what comes does not prolong it."""
+        """Keeps the time limit while a head is incomplete; new bytes do not extend it."""
         before = self.cycle
         super().data_received(data)
         if self.cycle is not before or not self._is_idle():
@@ -171,7 +171,7 @@ class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Has nothing to wait for any more."""
+        """Cancels the time limit."""
         self._stop_waiting()
         super().connection_lost(exc)
 
@@ -189,7 +189,10 @@ class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
 
 def configure(app: FastAPI, *, proxy: bool) -> uvicorn.Config:
-    """How the app is served. `proxy`: whether to believe its word for whose request it is."""
+    """The configuration of uvicorn.
+
+    `proxy`: whether to trust its header for the client's address.
+    """
     return uvicorn.Config(
         app,
         http=PatientProtocol,
@@ -205,6 +208,6 @@ def configure(app: FastAPI, *, proxy: bool) -> uvicorn.Config:
 
 
 def serve(app: FastAPI, listener: Listener, *, proxy: bool) -> None:
-    """Serves the app until it is stopped, which Ctrl-C does."""
+    """Serves the app until Ctrl-C."""
     with suppress(KeyboardInterrupt):
         uvicorn.Server(configure(app, proxy=proxy)).run(sockets=list(listener.sockets))

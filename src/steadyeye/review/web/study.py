@@ -1,4 +1,4 @@
-"""The page of a label study: what its labels show now, and how far it is from an answer."""
+"""The page of a label study: its current result, and its distance from a decision."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

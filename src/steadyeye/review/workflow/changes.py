@@ -1,4 +1,4 @@
-"""Items that a reviewer answered, served again so that the answer can be changed."""
+"""Serves answered items again, so that the answer can be changed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def serve_again(
 ) -> ServedItem | None:
     """The item of a decision, with the answer that stands; the next answer `replaces` it.
 
-    None where the decision is not the reviewer's, stands no more, or its item is not open to them.
+    None if the decision is not the reviewer's, does not stand, or its item is not open to them.
     """
     row = connection.execute(
         select(decisions.c.answer, items.c.stage, items.c.payload, items.c.state, items.c.id)
@@ -39,7 +39,7 @@ def serve_again(
 
 
 def _show_answer(stage: str, payload: Mapping[str, Any], answer: Answer) -> Mapping[str, Any]:
-    """What is asked, with the labels or the boxes that were answered."""
+    """The question, with the labels or boxes of the answer."""
     if stage in DRAWN:
         return {**payload, "boxes": answer["boxes"]}
     if stage == "anchors" and answer["labels"]:

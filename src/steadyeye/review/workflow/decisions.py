@@ -1,4 +1,4 @@
-"""What becomes of an answer: a decision, added to those before, and what follows from it."""
+"""Turns an answer into a decision, and updates the items that depend on it."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -78,15 +78,15 @@ _ITEM = select(items).where(items.c.id == bindparam("item"))
 
 
 class RefusedError(UsageError):
-    """An answer that cannot be taken: not theirs to give, given before, or out of date."""
+    """An answer that cannot be accepted: not assigned to the reviewer, repeated, or out of date."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """An answer as a page sends it; the bounds are checked of what comes in over HTTP.
+    """An answer as a page sends it; the bounds are checked for HTTP requests.
 
-    `key`: chosen by the client, one a decision. `replaces`: the decision of theirs that it
-    takes the place of, or None.
+    `key`: chosen by the client, one per decision. `replaces`: the reviewer's decision that it
+    replaces, or None.
     """
 
     assignment: int
@@ -100,10 +100,9 @@ class Submission:
 
 @dataclass(frozen=True)
 class Rules:
-    """What answers are held to; `version`: of the set that is reviewed.
+    """The rules for answers; `version`: of the set that is reviewed.
 
-    `find_size`: the name of an image → its (width, height), to hold drawn boxes against; None where
-    it cannot be read.
+    `find_size`: image name → its (width, height), to check drawn boxes; None if it cannot be read.
     """
 
     plan: ReviewPlan
@@ -127,7 +126,7 @@ def read_rules(folder: SetFolder) -> Rules:
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision that was taken: its id, its stage, and the reviewer as they are afterwards."""
+    """A stored decision: its id, its stage, and the reviewer afterwards."""
 
     id: int
     stage: str
@@ -137,11 +136,11 @@ class Decision:
 def decide(
     connection: Connection, rules: Rules, reviewer: Reviewer, submission: Submission
 ) -> Decision:
-    """The decision that an answer becomes.
+    """Stores an answer as a decision.
 
-    The same request again returns the same id and adds nothing. Raises `RefusedError` for an
-    answer that is not theirs to give, is out of date, or comes from a paused reviewer, and
-    `UsageError` for one that its stage does not allow.
+    The same request again returns the same id and adds nothing. Raises `RefusedError` for an answer
+    to an item that is not the reviewer's, out of date, or from a paused reviewer, and `UsageError`
+    for one that its stage does not allow.
     """
     lock_reviewer(connection, reviewer)
     row = _find_assigned(connection, reviewer, submission)
@@ -181,10 +180,10 @@ def decide(
 def undo(
     connection: Connection, rules: Rules, reviewer: Reviewer, decision: int, key: str
 ) -> Decision:
-    """The decision that takes another one back; the item is theirs to answer again.
+    """Takes a decision back; its item is open to the reviewer again.
 
-    `key`: chosen by the client. Raises `RefusedError` where the decision is not theirs or does not
-    stand any more.
+    `key`: chosen by the client. Raises `RefusedError` if the decision is not theirs or no longer
+    stands.
     """
     lock_reviewer(connection, reviewer)
     before = connection.execute(_BY_KEY, {"key": key}).one_or_none()
@@ -216,7 +215,7 @@ def _cut_boxes(
 
 
 def has_decision(connection: Connection, decision: int) -> bool:
-    """Whether there is a decision with an id, of anybody."""
+    """Whether a decision with an id exists."""
     # a larger number is none that a database could hold
     query = select(decisions.c.id).where(decisions.c.id == decision)
     return 0 < decision < 1 << 31 and connection.execute(query).first() is not None
@@ -225,7 +224,7 @@ def has_decision(connection: Connection, decision: int) -> bool:
 def _record(
     connection: Connection, rules: Rules, reviewer: Reviewer, values: Mapping[str, Any]
 ) -> int:
-    """The id of a decision that is added, with all that follows from it."""
+    """Adds a decision with all its consequences; returns its id."""
     row = {**values, "reviewer": reviewer.id}
     (decision,) = add_decisions(connection, [row], rules.version)
     own = {"of": row["item"], "whose": reviewer.id}
@@ -276,7 +275,7 @@ def refresh_item(connection: Connection, item: int, plan: ReviewPlan) -> None:
 
 
 def _find_state(row: Any, outcome: Outcome | None) -> str:
-    """The state of an item after a decision; what hangs on an anchor waits until it is accepted."""
+    """The state of an item after a decision; dependent items wait for an accepted anchor."""
     if row.state == "withdrawn" or (row.state == "waiting" and outcome is None):
         return str(row.state)
     if outcome is not None:
@@ -287,7 +286,7 @@ def _find_state(row: Any, outcome: Outcome | None) -> str:
 def _after_anchor(
     connection: Connection, row: Any, votes: Votes, outcome: Outcome | None, plan: ReviewPlan
 ) -> None:
-    """Pairs open with their anchor, under the labels it was given."""
+    """Opens the pairs of an accepted anchor, with its labels."""
     accepted = bool(outcome and outcome.accepted)
     if not accepted:
         move_items(connection, "pairs", row.key, ("open", "waiting"))
@@ -310,7 +309,7 @@ def _after_anchor(
 def _after_pair(
     connection: Connection, row: Any, votes: Votes, outcome: Outcome | None, plan: ReviewPlan
 ) -> None:
-    """A pair that anybody doubts goes to joint verification, also before the others voted."""
+    """Opens the joint verification of a doubted pair, also before the other votes."""
     if any(is_doubted(answer) for _, answer in votes):
         state = "open" if row.parent == "accepted" else "waiting"
         doubted = Item("joint", row.key, row.unit, row.payload, row.parent, state, block=row.block)
@@ -324,7 +323,7 @@ def _after_pair(
 def _after_joint(
     connection: Connection, row: Any, votes: Votes, outcome: Outcome | None, plan: ReviewPlan
 ) -> None:
-    """What all make of a doubted pair tells of those around it."""
+    """Advances the pairs of the block after a joint verification."""
     # not similar is what was held until now, unless it had been verified before
     settled = outcome is not None and (outcome.accepted or row.state == "done")
     if settled and row.block is not None:
@@ -334,7 +333,7 @@ def _after_joint(
 def _after_object(
     connection: Connection, row: Any, votes: Votes, outcome: Outcome | None, plan: ReviewPlan
 ) -> None:
-    """An image's boxes are drawn once all its objects are settled, and one of them is confirmed."""
+    """Opens the drawing of an image's boxes once its objects are settled and one is confirmed."""
     own = (items.c.stage == "classification") & (items.c.unit == row.unit)
     objects = [
         (other.payload, settle(connection, other))
@@ -350,7 +349,7 @@ def _after_object(
 def _suggest_boxes(
     connection: Connection, unit: str, objects: Sequence[tuple[Mapping[str, Any], Outcome]]
 ) -> None:
-    """Writes what became of an image's objects to the items in which its boxes are drawn."""
+    """Writes the outcome of an image's objects to the items in which its boxes are drawn."""
     suggested = [
         {"box": payload["box"], "label": name_label(outcome.answer)}
         for payload, outcome in objects
@@ -380,7 +379,7 @@ def _suggest_boxes(
 def _after_boxes(
     connection: Connection, row: Any, votes: Votes, outcome: Outcome | None, plan: ReviewPlan
 ) -> None:
-    """What one reviewer drew, a second one mends and decides."""
+    """Opens the check of drawn boxes, in which a second reviewer corrects them and decides."""
     if outcome is None:
         close_item(connection, "box_check", row.key)
         return

@@ -14,7 +14,7 @@ from steadyeye.review.workflow.decisions import refresh_item
 
 
 def end_link(connection: Connection, plan: ReviewPlan, name: str) -> None:
-    """Ends a reviewer's sessions and their link, and settles what waited for them alone.
+    """Ends a reviewer's sessions and their link, and settles items that waited only for them.
 
     Raises `UsageError` for a name that nobody has.
     """
@@ -27,7 +27,7 @@ def end_link(connection: Connection, plan: ReviewPlan, name: str) -> None:
 def renew_link(
     connection: Connection, plan: ReviewPlan, name: str, key: bytes | None = None
 ) -> str:
-    """The token of a reviewer's new link; what is open waits for them, also if they had left.
+    """The token of a reviewer's new link; open items wait for them, also if they had left.
 
     `key`: that of the set's links. Raises `UsageError` for a name that nobody has.
     """

@@ -28,9 +28,9 @@ HASTY = 0.5  # seconds; to see that something appeared and press a key alone tak
 class Pace:
     """The numbers of a reviewer.
 
-    `gold`: gold questions right, and of how many. `median_seconds`: of an answer, to a tenth of a
-    second below ten seconds and to a second above; None: no times. `hasty`: see `is_hasty`.
-    `has_link`: whether their link was not revoked.
+    `gold`: number of right and of all answers to gold questions. `median_seconds`: per answer,
+    rounded to a tenth of a second below ten seconds and to a second above; None without times.
+    `hasty`: see `is_hasty`. `has_link`: whether their link was not revoked.
     """
 
     id: int
@@ -45,7 +45,7 @@ class Pace:
 
 
 def write_marks(connection: Connection, reviewer: int) -> list[bool]:
-    """Right or wrong on each gold question; how many are right is written to the reviewer."""
+    """Right or wrong for each gold question; the number of right answers is stored."""
     marks = list_marks(connection, reviewer)
     values = {"gold_right": sum(marks), "gold_asked": len(marks)}
     change = update(people).where(people.c.id == reviewer)
@@ -54,9 +54,10 @@ def write_marks(connection: Connection, reviewer: int) -> list[bool]:
 
 
 def judge_reviewer(connection: Connection, reviewer: Reviewer, gold: Gold) -> Reviewer:
-    """The reviewer after an answer to a gold question, paused where these are too often wrong.
+    """The reviewer after an answer to a gold question, paused if too many answers are wrong.
 
-    Only a wrong answer pauses: whom the admin lets go on is not stopped again by the old ones.
+    Only a wrong answer pauses, so that old answers do not stop a reviewer whom the admin let
+    continue.
     """
     marks = write_marks(connection, reviewer.id)[-gold.window :]
     if not marks or marks[-1]:
@@ -95,9 +96,9 @@ def measure_paces(connection: Connection) -> Sequence[Pace]:
 def read_recent_seconds(
     connection: Connection, most: int = RECENT
 ) -> Mapping[int, Sequence[float]]:
-    """Reviewer → how long their last answers took, seconds, in any order; at most so many of each.
+    """Reviewer → seconds of their last answers, in any order, at most `most` each.
 
-    Answers without a time are left out. It is one statement, lest a page wait for fifty.
+    Answers without a time are left out. One statement reads all reviewers.
     """
     recent = (
         select(decisions.c.seconds)
@@ -116,13 +117,13 @@ def read_recent_seconds(
 def is_hasty(recent: Sequence[float]) -> bool:
     """Whether the median of a reviewer's last `RECENT` answers is below `HASTY` seconds.
 
-    Of fewer answers nothing is said.
+    False for fewer answers.
     """
     return len(recent) == RECENT and bool(np.median(recent) < HASTY)
 
 
 def _find_median(counts: Mapping[int, int]) -> float | None:
-    """The median, seconds, of counts by tenths of a second; None: nothing took any time."""
+    """The median in seconds, from counts by tenths of a second; None without times."""
     # tools that do not say how long an answer took give 0
     tenths = sorted(tenth for tenth in counts if tenth > 0)
     if not tenths:
@@ -135,12 +136,12 @@ def _find_median(counts: Mapping[int, int]) -> float | None:
 
 
 def fold_answer(stage: str, answer: Mapping[str, Any]) -> str:
-    """What answers of a stage have in common on which reviewers agree."""
+    """The answer in a form that is equal for answers that agree."""
     return fold_object(answer) if stage == "classification" else word_answer(stage, answer)
 
 
 def is_right(stage: str, known: Answer, answer: Answer) -> bool:
-    """Whether an answer is right where the `known` one holds."""
+    """Whether an answer is right if the `known` one is."""
     if stage == "labels":
         return is_right_label(known, answer)
     return fold_answer(stage, known) == fold_answer(stage, answer)
@@ -160,7 +161,7 @@ def word_answer(stage: str, answer: Mapping[str, Any]) -> str:
 
 
 def list_marks(connection: Connection, reviewer: int) -> list[bool]:
-    """Right or wrong on each gold question, in the order of the answers that stand."""
+    """Right or wrong for each gold question, in the order of the standing answers."""
     rows = connection.execute(
         select(items.c.stage, items.c.gold, decisions.c.answer)
         .join(items, items.c.id == decisions.c.item)
@@ -172,7 +173,7 @@ def list_marks(connection: Connection, reviewer: int) -> list[bool]:
 
 
 def set_gold(connection: Connection, stage: str, key: str, answer: Mapping[str, Any]) -> int:
-    """The id of an item, made a gold question: everybody is asked, `answer` is what holds of it.
+    """Makes an item a gold question for everybody, with its known `answer`; returns its id.
 
     Raises `UsageError` for a key that the stage does not have.
     """

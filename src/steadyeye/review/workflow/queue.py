@@ -1,6 +1,6 @@
-"""The items of a review, each a question, and the queue in which each reviewer gets them.
+"""The items of a review, each a question, and the queue from which each reviewer gets them.
 
-Items are those of the set, and those that follow from answers.
+Items come from the set, or follow from answers.
 """
 
 import hashlib
@@ -66,8 +66,8 @@ BLOCK = 100  # anchors whose pairs are forecast together: what a forecast costs 
 class Item:
     """An item; `key` names it within its stage, `unit` is its anchor or image.
 
-    `parent`: what was decided of that. `block`: the items that are forecast together, where pairs
-    are spared. `position`: in the order in which items are served; None: at random.
+    `parent`: the decision on that. `block`: the items that are predicted together, if pairs are
+    spared. `position`: in the order in which items are served; None: at random.
     """
 
     stage: str
@@ -82,12 +82,12 @@ class Item:
 
 
 def add_set_items(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> int:
-    """How many items of a set were not there yet; they are added.
+    """Adds the missing items of a set; returns how many.
 
     Pairs wait for their anchor where anchors are reviewed, and boxes for their objects. A frame
-    across a scene cut from its anchor is no pair, unless the plan asks for it. Items of which the
-    plan knows the answer become gold questions. Of a set and a plan that were added before nothing
-    is read but that. Raises `UsageError` where the database holds the review of another set.
+    across a scene cut from its anchor is no pair, unless the plan asks for it. Items with a known
+    answer in the plan become gold questions. If the set and the plan were added before, nothing
+    else is read. Raises `UsageError` where the database holds the review of another set.
     """
     if was_added(connection, folder, plan):
         return 0
@@ -107,7 +107,7 @@ def add_set_items(connection: Connection, folder: SetFolder, plan: ReviewPlan) -
 
 
 def list_set_items(folder: SetFolder, plan: ReviewPlan) -> Iterator[Item]:
-    """The items with which a review begins."""
+    """The first items of a review."""
     names = folder.class_names
     frames = folder.frames.to_pylist()
     anchors = {row["group"]: row for row in frames if row["offset"] == 0}
@@ -135,7 +135,7 @@ def list_set_items(folder: SetFolder, plan: ReviewPlan) -> Iterator[Item]:
 
 
 def _describe_duplicate(row: Payload, anchors: Mapping[str, Payload]) -> Payload:
-    """The earlier anchor that an anchor nearly equals, for its reviewers to see."""
+    """The earlier anchor that an anchor nearly equals, for its reviewers."""
     earlier = anchors.get(row["duplicate_of"])
     if earlier is None:
         return {}
@@ -180,11 +180,11 @@ def _list_box_items(rows: Sequence[Mapping[str, Any]], plan: ReviewPlan) -> Iter
 
 
 def add_items(connection: Connection, new: Sequence[Item], plan: ReviewPlan) -> None:
-    """Adds items, each at its place, or at one of its own in the random order of its stage.
+    """Adds items, each at its position or at a random one in its stage.
 
-    A random place depends on the plan's seed, the stage and the key alone, so that the neighbours
-    of an anchor are not seen one after the other (change blindness). Frames of a video follow each
-    other, where the plan asks for it.
+    A random position depends only on the plan's seed, the stage and the key, so that reviewers do
+    not see the neighbours of an anchor one after the other (change blindness). Frames of a video
+    follow each other if the plan asks for it.
     """
     everybody = count_reviewers(connection)
     rows = [
@@ -226,7 +226,7 @@ def move_items(connection: Connection, stage: str, unit: str, states: tuple[str,
 
 
 def open_item(connection: Connection, item: Item, plan: ReviewPlan) -> None:
-    """Opens an item, adding it where it is not there; one that is open or done stays so."""
+    """Opens an item and adds it if it is missing; an open or done item is unchanged."""
     same = (items.c.stage == item.stage) & (items.c.key == item.key)
     state = connection.execute(select(items.c.state).where(same)).scalar()
     if state is None:
@@ -243,9 +243,9 @@ def close_item(connection: Connection, stage: str, key: str) -> None:
 
 @dataclass(frozen=True)
 class ServedItem:
-    """An item given to a reviewer; `nonce` must come back with the answer.
+    """An item assigned to a reviewer; the answer must contain `nonce`.
 
-    `replaces`: the decision of theirs that an answer takes the place of; None: there is none.
+    `replaces`: the reviewer's decision that an answer replaces, or None.
     """
 
     assignment: int
@@ -264,7 +264,7 @@ def serve_items(
     *,
     lacks: Callable[[Payload], bool] = lambda payload: False,
 ) -> list[ServedItem]:
-    """Up to `most` items for a reviewer: first what they were given and did not answer.
+    """Up to `most` items for a reviewer: first the assigned ones without an answer.
 
     A paused reviewer gets none. An item that they did not answer in time is theirs to answer again
     while others have not. What `lacks` says cannot be shown is kept for later.
@@ -307,7 +307,7 @@ def _list_unanswered(connection: Connection, reviewer: Reviewer, stage: str) -> 
 
 
 def _pick(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> Any:
-    """The next item of a reviewer, as a row of `items`; None: nothing waits for them."""
+    """The next item of a reviewer, a row of `items`; None if no item waits."""
     if _is_gold_turn(connection, plan, reviewer, stage):
         gold = connection.execute(NEW_GOLD, {"reviewer": reviewer.id, "stage": stage}).first()
         if gold:
@@ -331,9 +331,9 @@ def _is_gold_turn(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, 
 
 
 def _find_free(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> Any:
-    """The first free item after the last that a reviewer was given; else of those before it.
+    """The first free item after the last one assigned to a reviewer; otherwise one before it.
 
-    Whatever they were given themselves lies before it, mostly, and is not looked at again.
+    Most of their own items are before it, and are not searched again.
     """
     who = {"reviewer": reviewer.id, "stage": stage}
     if plan.key_frames:

@@ -1,8 +1,8 @@
 """The entry quiz of a stage: gold questions, with the right answer after each, before any vote.
 
-Whoever has too few right goes on with others of the stage's gold questions; when these are used up
-they are paused, and go on once the admin lets them. What was asked here is no vote, is in no count,
-and is not asked of the same reviewer again.
+A reviewer with too few right answers gets other gold questions of the stage; when these are used
+up, they are paused until the admin lets them continue. An answer here is no vote, is not counted,
+and the same reviewer is not asked again.
 """
 
 import time
@@ -24,7 +24,7 @@ from steadyeye.review.workflow.quality import is_right, word_answer
 
 @dataclass(frozen=True)
 class QuizQuestion:
-    """The question that is next: the `number`th, from 1, of `size`; `item`: its id."""
+    """The next question: number `number` of `size`, from 1; `item`: its id."""
 
     item: int
     payload: Mapping[str, Any]
@@ -34,10 +34,10 @@ class QuizQuestion:
 
 @dataclass(frozen=True)
 class QuizResult:
-    """What became of an answer in a quiz: the `answer` and the one `expected`, in words.
+    """The result of an answer in a quiz: the `answer` and the `expected` one, in words.
 
-    `finished`: how many were right, of how many, after the last question; `passed`: whether they
-    are enough. `wrong`: of those that were wrong then the answer that was given, and the right one.
+    `finished`: number of right and of all answers, after the last question; `passed`: whether these
+    are enough. `wrong`: the given and the right answer of each wrong one.
     """
 
     right: bool
@@ -55,11 +55,11 @@ def find_question(
     stage: str,
     lacks: Callable[[Mapping[str, Any]], bool] = lambda payload: False,
 ) -> QuizQuestion | None:
-    """The question of the quiz that a reviewer is to answer next; None: none stands before votes.
+    """The next question of a reviewer's quiz; None if they may vote or are paused.
 
-    That is so where they passed, where the plan has no quiz or the stage no gold questions, where
-    they are paused, and where the admin let them go on though they were asked everything. What
-    `lacks` says cannot be shown comes after what can.
+    None if they passed, if the plan has no quiz or the stage no gold questions, if they are paused,
+    and if the admin let them continue after all questions. Questions that `lacks` reports as not
+    showable come last.
     """
     if not plan.quiz.size or reviewer.paused:
         return None
@@ -137,7 +137,7 @@ def _pause_without_more(
 
 
 def _has_passed(plan: ReviewPlan, marks: Sequence[bool]) -> bool:
-    """Whether any full round of questions had enough right."""
+    """Whether any full round of questions had enough right answers."""
     size = plan.quiz.size
     rounds = [marks[first : first + size] for first in range(0, len(marks), size)]
     return any(len(r) == size and sum(r) >= plan.quiz.least * size for r in rounds)

@@ -1,4 +1,4 @@
-"""What is left for a reviewer to answer, and which items they may be given."""
+"""The items that are left for a reviewer, and those that may be assigned to them."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ _LAPSED = (
 
 
 def are_late(minutes: float) -> tuple[ColumnElement[bool], ...]:
-    """The conditions for assignments that were not answered in time, and were not released yet."""
+    """The conditions for assignments that were not answered in time and not yet released."""
     return ~assignments.c.answered, ~assignments.c.released, ~was_within(minutes)
 
 
@@ -100,7 +100,7 @@ def count_left(connection: Connection, plan: ReviewPlan, reviewer: Reviewer) -> 
 def _list_busy(
     connection: Connection, plan: ReviewPlan, reviewer: Reviewer
 ) -> ColumnElement[bool] | None:
-    """The condition for items of videos in which enough others are at work; None: no such video."""
+    """The condition for items of videos in which enough others work; None without such videos."""
     videos = {stage: find_busy_videos(connection, plan, reviewer, stage) for stage in plan.votes}
     conditions = [
         (items.c.stage == stage) & items.c.sequence.in_(busy)
@@ -111,7 +111,7 @@ def _list_busy(
 
 
 def count_free(connection: Connection, reviewer: Reviewer) -> Counter[str]:
-    """Stage → how many items a reviewer may be given: those that are free, but for their own."""
+    """Stage → number of free items that may be assigned to a reviewer."""
     free = Counter({stage: n for stage, n in counts.read_free_counts(connection).items() if n})
     for (stage, kind), n in counts.read_reviewer_counts(connection, reviewer.id).items():
         if kind == "free":

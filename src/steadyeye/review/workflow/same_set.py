@@ -1,7 +1,7 @@
-"""Whether a database holds the review of a set under its plan, or of another one in its place.
+"""Checks that a database holds the review of this set under its plan.
 
-What people decided is stored under the names of frames and boxes, which two samples of one video
-share: a set that was sampled again would take over decisions about other pictures.
+Decisions are stored under the names of frames and boxes, which two samples of one video share: a
+set that was sampled again would take over decisions about other pictures.
 """
 
 import hashlib
@@ -21,24 +21,24 @@ from steadyeye.review.protocol.votes import SET
 
 
 def make_fingerprint(folder: SetFolder, plan: ReviewPlan) -> str:
-    """The SHA-256 of all that the items of a set depend on."""
+    """The SHA-256 of everything that the items of a set depend on."""
     content = [__version__, folder.fingerprint, folder.class_names, asdict(plan)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def was_added(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> bool:
-    """Whether the items of a set and a plan are all there."""
+    """Whether all items of a set and a plan were added."""
     same = added_sets.c.fingerprint == make_fingerprint(folder, plan)
     return connection.execute(select(added_sets).where(same)).first() is not None
 
 
 def check_same_set(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> None:
-    """Raises `UsageError` where the review that a database holds is of another set.
+    """Raises `UsageError` if the review in a database is of another set.
 
-    It is where something that is asked is not in the set, or shows another picture, and where a
-    decision was made on a set of other tables. Raised, too, where the review began with other
-    numbers of votes than the plan has, or with gold questions that it has no more. Of a set and a
-    plan that were added nothing more is read.
+    It is if an item is not in the set or shows another picture, or if a decision was made on a set
+    with other tables. Also raised if the review began with other numbers of votes than the plan
+    has, or with gold questions that the plan no longer has. If the set and the plan were added
+    before, nothing else is read.
     """
     if folder.content.get("kind") == "labels" or was_added(connection, folder, plan):
         return
@@ -60,7 +60,7 @@ def check_same_set(connection: Connection, folder: SetFolder, plan: ReviewPlan) 
 
 
 def _check_votes(connection: Connection, plan: ReviewPlan) -> None:
-    """Raises `UsageError` where items wait for another number of votes than the plan says."""
+    """Raises `UsageError` if items need another number of votes than the plan says."""
     people_asked = ~items.c.known & (items.c.state != "bulk")
     query = select(items.c.stage, items.c.needed).where(people_asked).distinct()
     for stage, needed in connection.execute(query.order_by(items.c.stage, items.c.needed)):
@@ -73,19 +73,19 @@ def _check_votes(connection: Connection, plan: ReviewPlan) -> None:
 
 
 def _check_gold(connection: Connection, plan: ReviewPlan) -> None:
-    """Raises `UsageError` where a known answer holds that the plan does not say any more."""
+    """Raises `UsageError` if a known answer counts that the plan no longer has."""
     query = select(items.c.stage, items.c.key).where(items.c.known)
     for stage, key in connection.execute(query.order_by(items.c.id)):
         if key not in plan.gold.answers.get(stage, {}):
             raise UsageError(
-                f"set.json: review.gold.answers.{stage} has no '{shorten(key)}' any more, and its "
-                "known answer holds in this review; put it back, with another answer where it was "
+                f"set.json: review.gold.answers.{stage} no longer has '{shorten(key)}', whose "
+                "known answer counts in this review; put it back, with another answer if it was "
                 "wrong"
             )
 
 
 def _list_pictures(folder: SetFolder) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
-    """(stage, key) → what is shown, of all that may be asked of a set under any plan."""
+    """(stage, key) → pictures, for all possible items of a set under any plan."""
     frames = folder.frames.to_pylist()
     anchors = {row["group"]: row["image"] for row in frames if row["offset"] == 0}
     for group, image in anchors.items():
@@ -100,7 +100,7 @@ def _list_pictures(folder: SetFolder) -> Iterator[tuple[tuple[str, str], Mapping
 
 
 def _is_foreign(own: Mapping[tuple[str, str], Mapping[str, Any]], row: Any) -> bool:
-    """Whether an item is none of a set; those that follow from answers are as those before them."""
+    """Whether an item is not of a set; items that follow from answers are like their parents."""
     stage = {"joint": "pairs", "box_check": "boxes"}.get(row.stage, row.stage)
     shown_here = own.get((stage, row.key))
     return shown_here is None or any(row.payload[key] != shown_here[key] for key in shown_here)

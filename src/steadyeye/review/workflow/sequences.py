@@ -1,7 +1,7 @@
-"""Videos among the images of a set: the order in which boxes are drawn, tracks between frames.
+"""Videos among the images of a set: the order of drawing boxes, and tracks between frames.
 
-On a key frame boxes are drawn; on the frames between two of them a person confirms, or mends, what
-lies on the straight line between the boxes of a track.
+People draw boxes on key frames; on the frames between two key frames they confirm or correct the
+linear interpolation of the boxes of a track.
 """
 
 import re
@@ -28,8 +28,8 @@ class VideoFrame:
     """The place of an image in its video: the folder it lies in.
 
     `frame`: from 0, in the order of the names, numbers in them by value; `frames`: how many there
-    are. `key`: whether its boxes are drawn before those of the frames between. `turn`: when it is
-    asked, from 0.
+    are. `key`: whether it is a key frame, whose boxes are drawn first. `turn`: its place in the
+    order of drawing, from 0.
     """
 
     name: str
@@ -40,9 +40,9 @@ class VideoFrame:
 
 
 def order_frames(names: Mapping[str, str], every: int) -> Mapping[str, VideoFrame]:
-    """Image → its place in its video. `names`: image → file, `every`: frames from key to key.
+    """Image → its place in its video. `names`: image → file; `every`: distance of key frames.
 
-    The last frame of a video is a key frame, too, so that all others lie between two.
+    The last frame of a video is a key frame too, so that all others lie between two.
     """
     videos: dict[str, list[str]] = {}
     for image, name in names.items():
@@ -59,20 +59,20 @@ def order_frames(names: Mapping[str, str], every: int) -> Mapping[str, VideoFram
 
 
 def split_numbers(name: str) -> tuple[Sequence[str | int], str]:
-    """What sorts names as people do, `2.jpg` before `10.jpg`."""
+    """A sort key that orders numbers in names by value, `2.jpg` before `10.jpg`."""
     parts = re.split(r"(\d+)", name)
     return [int(part) if n % 2 else part for n, part in enumerate(parts)], name
 
 
 def find_videos(names: Mapping[str, str], every: int) -> Mapping[str, VideoFrame]:
-    """The same; none where `every` is 0, and images are no frames."""
+    """Image → its place in its video; empty if `every` is 0, because images are then no frames."""
     return order_frames(names, every) if every else {}
 
 
 def prefer_video(
     connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str, query: Any
 ) -> Any:
-    """A query for items, in favour of the video a reviewer is in, and without those of others."""
+    """A query for items that prefers the reviewer's video and leaves out busy videos."""
     own = (
         select(items.c.sequence)
         .join(assignments, assignments.c.item == items.c.id)
@@ -91,7 +91,7 @@ def find_busy_videos(
 ) -> Sequence[str]:
     """The videos in which enough others are at work.
 
-    They are free again once nobody was given a frame for the plan's `minutes`.
+    They are free again once no frame was assigned for the plan's `minutes`.
     """
     if not plan.key_frames or not plan.votes[stage]:
         return []
@@ -108,25 +108,25 @@ def find_busy_videos(
 
 
 def was_within(minutes: float) -> ColumnElement[bool]:
-    """The condition for assignments made so many minutes ago at most.
+    """The condition for assignments of the last `minutes`.
 
-    One that is made as far in the future is not: the clock was ahead, and went back since.
+    An assignment equally far in the future does not meet it: the clock was wrong then.
     """
     now, span = time.time(), 60 * minutes
     return assignments.c.made_at.between(now - span, now + span)
 
 
 def is_free(busy: Sequence[str]) -> ColumnElement[bool]:
-    """The condition that an item is of no video, or of none that is busy."""
+    """The condition that an item is of no video, or of a video that is not busy."""
     return or_(items.c.sequence.is_(None), items.c.sequence.not_in(busy))
 
 
 def find_nearby(connection: Connection, reviewer: int, assignment: int) -> Mapping[str, Any] | None:
-    """What was drawn on the nearest frames of a video, those of an item that a reviewer was given.
+    """The boxes on the nearest answered frames around an item assigned to a reviewer.
 
-    `before`, `after`: {frame, boxes} of the nearest frame that they answered, or that anybody did
-    where one vote suffices; None: none. `between`: the boxes on the line between those. None for
-    an assignment that is not theirs, or of no video.
+    `before`, `after`: {frame, boxes} of the nearest frame that they answered, or that anybody
+    answered if one vote suffices; None if there is none. `between`: the boxes interpolated between
+    these. None for an assignment that is not theirs or is of no video.
     """
     query = select(items.c.stage, items.c.sequence, items.c.payload).join(assignments)
     own = (assignments.c.id == assignment) & (assignments.c.reviewer == reviewer)
@@ -158,13 +158,13 @@ def find_nearby(connection: Connection, reviewer: int, assignment: int) -> Mappi
 
 
 def _take_boxes(row: Any) -> Mapping[str, Any]:
-    """What another frame gives to this one: its boxes without those that people rejected there."""
+    """The boxes that another frame gives to this one: without those that people rejected."""
     boxes = drop_rejected(row.answer["boxes"], row.payload["rejected"])
     return {"frame": row.frame, "boxes": boxes}
 
 
 def interpolate_tracks(before: Boxes, after: Boxes, share: float) -> Boxes:
-    """The boxes of the tracks on both of two frames, at a share of the way from one to the other.
+    """The interpolated boxes of the tracks on both of two frames, at a share of the time between.
 
     Corners move on straight lines, as in CVAT and VATIC (Vondrick et al., "Efficiently Scaling up
     Crowdsourced Video Annotation", 2013, Section 3.1); labels are those before.

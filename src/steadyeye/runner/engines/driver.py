@@ -123,8 +123,8 @@ class Driver:
             if time.monotonic() > deadline:
                 raise UsageError(
                     f"{number_of(len(lost), 'shard')} that workers wrote to '{self.cell.folder}' "
-                    "are not seen from here; check that it is one folder on every node, then run "
-                    "again"
+                    "are not visible here; check that it is the same folder on every node, then "
+                    "run again"
                 )
             time.sleep(0.5)
         if isinstance(self.cell.folder, Path):

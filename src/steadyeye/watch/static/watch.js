@@ -3,7 +3,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const EVERY = 2000;
-const LONGEST = 5000; // a process that hangs is no watch that goes on
+const LONGEST = 5000; // a watch that does not answer within this time counts as ended
 const byId = (id) => document.getElementById(id);
 
 function element(tag, text, className) {
@@ -50,7 +50,7 @@ function chart(measure, limits, block) {
     svg.append(shape("rect", { class: "band", x: 0, width, y: high, height: Math.max(low - high, 1) }));
   }
   svg.append(shape("line", { class: "axis", x1: 0, x2: width, y1: height - 0.5, y2: height - 0.5 }));
-  // a pause between two blocks is no line
+  // no line crosses a gap between two blocks
   let path = "";
   let before = -Infinity;
   for (const [seconds, value] of measure.blocks) {
@@ -74,8 +74,8 @@ function clock(seconds, isFile) {
 function showMeasures(state) {
   const isFile = !Object.values(state.measures).some((m) => m.blocks.some((b) => b[0] > 1e9));
   byId("about-measures").textContent =
-    `Means of blocks of ${span(state.block)} each, in the current period of ${span(state.period)}; their interval ` +
-    "holds at any time. Line: blocks; band: the interval; dashed: a promise.";
+    `Means of blocks of ${span(state.block)} each, in the current period of ${span(state.period)}; the interval ` +
+    "is valid at any time. Line: blocks; band: interval; dashed line: limit of a promise.";
   const cards = Object.entries(state.measures).map(([name, measure]) => {
     const card = element("div", undefined, "measure");
     card.append(element("h3", name.replaceAll("_", " ")));
@@ -83,7 +83,7 @@ function showMeasures(state) {
     card.append(element("div", percent(measure.period.value), "value"));
     card.append(element("p", interval(measure.period), "note"));
     if (measure.total.n !== measure.period.n) {
-      card.append(element("p", `since it began: ${percent(measure.total.value)}, ${interval(measure.total)}`, "note"));
+      card.append(element("p", `since the start: ${percent(measure.total.value)}, ${interval(measure.total)}`, "note"));
     }
     const limits = state.promises.filter((p) => p.measure === name).map((p) => p.limit);
     if (measure.blocks.length) {
@@ -96,7 +96,7 @@ function showMeasures(state) {
     return card;
   });
   byId("measures").replaceChildren(...cards);
-  if (!cards.length) byId("about-measures").textContent = `The first block of ${span(state.block)} is not over.`;
+  if (!cards.length) byId("about-measures").textContent = `The first block of ${span(state.block)} has not ended yet.`;
 }
 
 function showPromises(state) {
@@ -111,7 +111,7 @@ function showPromises(state) {
     bar.value = promise.evidence;
     const what = promise.is_broken ? "that it is kept again" : "that it is broken";
     bar.setAttribute("aria-label", `evidence ${what}`);
-    item.append(bar, element("div", `evidence ${what}: ${percent(promise.evidence, 0)} of what it takes`, "note"));
+    item.append(bar, element("div", `evidence ${what}: ${percent(promise.evidence, 0)} of what an alert needs`, "note"));
     return item;
   });
   byId("promises").replaceChildren(...items);
@@ -122,8 +122,8 @@ function showFrames(state) {
   byId("frames-section").hidden = !newest.length;
   byId("about-frames").textContent =
     `${number.toLocaleString("en")} frames, ${(bytes / 1e6).toFixed(1)} of ${(most / 1e6).toFixed(0)} MB; ` +
-    `of each measure one a second at most, ${leftOut.toLocaleString("en")} more are left out`;
-  // what is there stays, with the focus in it
+    `at most one per second and measure, ${leftOut.toLocaleString("en")} more not stored`;
+  // items that are on the page stay, and keep the focus
   const list = byId("frames");
   const names = new Set(newest.map((frame) => frame.name));
   for (const item of [...list.children]) if (!names.has(item.dataset.name)) item.remove();
@@ -180,15 +180,15 @@ function showCounts(state) {
   const number = (value) => Math.round(value).toLocaleString("en");
   const entries = {
     "frames received": number(counts.received),
-    "through the model": number(counts.processed),
-    "left out, model busy": number(counts.left_out),
-    "above the frame rate": number(counts.thinned),
+    "processed by the model": number(counts.processed),
+    "skipped, model busy": number(counts.left_out),
+    "skipped, above the frame rate": number(counts.thinned),
     damaged: number(counts.damaged),
     "without a valid prediction": number(counts.failed),
-    "frames a second": state.rate.toFixed(1),
-    "stream lost": number(counts.lost_streams),
-    "seconds without it": number(counts.seconds_down),
-    starts: number(state.starts),
+    "frames per second": state.rate.toFixed(1),
+    "losses of the stream": number(counts.lost_streams),
+    "seconds without stream": number(counts.seconds_down),
+    "starts of the watch": number(state.starts),
   };
   const pairs = Object.entries(entries).map(([name, value]) => {
     const pair = element("div");
@@ -216,7 +216,7 @@ async function refresh() {
     const answer = await fetch("state.json", { signal: AbortSignal.timeout(LONGEST) });
     show(await answer.json());
   } catch {
-    byId("status").textContent = "the watch has ended, or cannot be reached; the numbers are its last ones";
+    byId("status").textContent = "the watch has ended, or cannot be reached; the numbers are the last ones received";
     byId("status").className = "bad";
   }
   setTimeout(refresh, EVERY);

@@ -1,4 +1,4 @@
-// The large view of a picture, its film, and the filters over the galleries. Without it the
+// The large view of a picture, its film, and the filters of the galleries. Without this script the
 // pictures stand in the page as they are.
 
 const MARKS = { truth: "#fff", right: "#00be78", wrong: "#ff6a3c" };
@@ -209,7 +209,7 @@ function thread(pair, frame) {
 }
 
 // the timeline: a row for each object, a cell for each frame, which leads to it
-const STATES = { p: "present", w: "below the threshold", r: "renamed", l: "lost", u: "not known", a: "" };
+const STATES = { p: "present", w: "below the threshold", r: "another class", l: "lost", u: "not known", a: "" };
 const SIGNS = { p: "", w: "◐", r: "≠", l: "✗", u: "?", a: "" };
 
 function lanes(film) {
@@ -311,7 +311,7 @@ function play() {
   }
   const last = view.film.frames.length - 1;
   part(".play").textContent = "❚❚ Pause";
-  // whoever asked for less motion gets a frame at a time, slowly
+  // with reduced motion, frames change slowly, one at a time
   view.timer = setInterval(() => {
     if (view.frame + 1 === last) pause();
     turn(view.frame + 1);

@@ -1,4 +1,4 @@
-// Anchor labels: what is seen, and whether the frame is a good picture of it.
+// Anchor labels: the classes that a frame shows, and whether it shows them well.
 
 import { chips, find, make } from "./page.js";
 import { hang, view } from "./view.js";
@@ -10,7 +10,7 @@ export function anchors({ classes, decide, tell, refuse }) {
   const typed = find("#find");
   const choices = find("#choices");
   let chosen = new Set();
-  let first = []; // labels the picture came with, then those used lately: the ones with digits
+  let first = []; // suggested labels, then labels used lately: they have digits
   let recent = [];
 
   function found() {
@@ -37,7 +37,7 @@ export function anchors({ classes, decide, tell, refuse }) {
       return button;
     }));
     if (names.length > MOST) choices.append(make("span", { class: "soft" }, `and ${names.length - MOST} more: type to find them`));
-    if (!names.length) choices.append(make("span", { class: "soft" }, "no label like that"));
+    if (!names.length) choices.append(make("span", { class: "soft" }, "no matching label"));
   }
 
   function turn(name) {
@@ -106,5 +106,5 @@ export function anchors({ classes, decide, tell, refuse }) {
   };
 }
 
-// sources that know no time give 0 for all
+// sources without times give 0 for all
 const when = (seconds) => (seconds === null ? [] : [`${seconds.toFixed(2)} s`]);

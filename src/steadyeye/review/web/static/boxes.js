@@ -33,7 +33,7 @@ export function boxes({ classes, decide, tell, refuse, read }) {
   function take(others) {
     const { boxes: next, added, matched } = takeOver(drawn, others, size);
     if (added + matched) change(next, Math.max(chosen, 0));
-    return `${added} added, ${matched} of the boxes here continue a track`;
+    return `${added} added, boxes of this frame joined to a track: ${matched}`;
   }
 
   function setTrack(track) {
@@ -81,14 +81,14 @@ export function boxes({ classes, decide, tell, refuse, read }) {
     frames.dataset.boxes = JSON.stringify(drawn.map(({ box }) => box));
   }
 
-  // what people rejected is seen, and is no box: who thinks otherwise draws it
+  // rejected suggestions are visible but are no boxes: a person who disagrees draws the box
   function showRejected(rejected) {
     refused.setAttribute("viewBox", over.getAttribute("viewBox"));
     refused.replaceChildren(...rejected.map(({ box: [x0, y0, x1, y1] }) => make("rect", {
       class: "box rejected", x: x0, y: y0, width: x1 - x0, height: y1 - y0,
     })));
     const words = rejected.map((one) => `${one.label} (${one.reason})`).join(", ");
-    find("#rejected").textContent = words && `Rejected, dotted, not saved: ${words}`;
+    find("#rejected").textContent = words && `Rejected suggestions (dotted, not saved): ${words}`;
   }
 
   function select(index) {
@@ -130,7 +130,7 @@ export function boxes({ classes, decide, tell, refuse, read }) {
         const asked = number;
         around.filling.then((filled) => {
           if (number !== asked) return;
-          if (filled) refuse("Boxes were filled in just now: look at them, then save.");
+          if (filled) refuse("Boxes were filled in just now: check them, then save.");
           else acts.save();
         });
         return;

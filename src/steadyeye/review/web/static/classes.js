@@ -29,7 +29,7 @@ export function classes(names, on) {
   let active = -1;
   const listed = names.filter((name) => name !== "ood"); // which has a key of its own
   let digits = listed.length <= DIGITS ? listed : []; // a class keeps its digit while it has one
-  let lately = []; // what was chosen, the last first
+  let lately = []; // classes chosen lately, the newest first
 
   let why = new Map(); // name → the word that it was found by, or that it is in no list
 
@@ -49,7 +49,7 @@ export function classes(names, on) {
     const more = matching.length - MOST;
     list.replaceChildren(...matching.slice(0, MOST).map(option));
     if (more > 0) list.append(make("li", { role: "option", "aria-disabled": "true", class: "soft" }, `${more} more: type to find them`));
-    if (!matching.length) list.append(make("li", { role: "option", "aria-disabled": "true", class: "soft" }, "no class like that"));
+    if (!matching.length) list.append(make("li", { role: "option", "aria-disabled": "true", class: "soft" }, "no matching class"));
     if (active >= 0) typed.setAttribute("aria-activedescendant", `name${active}`);
     else typed.removeAttribute("aria-activedescendant");
     list.children[active]?.scrollIntoView({ block: "nearest" });

@@ -47,7 +47,7 @@ for (const row of all("[data-reviewer]")) {
   find("[data-revoke]", row).addEventListener("click", () => {
     if (confirm(`${row.dataset.name} is signed out everywhere, and has no link until you make a new one. Continue?`)) {
       change(`/reviewers/${reviewer}/revoke`, {}, ({ name }) => {
-        find("#told").textContent = `${name} is signed out; the link opens nothing any more.`;
+        find("#told").textContent = `${name} is signed out; the link no longer works.`;
       });
     }
   });

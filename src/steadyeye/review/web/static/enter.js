@@ -1,4 +1,4 @@
-// Exchanges what stands behind the # of a private link for a session.
+// Exchanges the token after the # of a private link for a session.
 
 import { find, insist, why } from "./page.js";
 
@@ -6,10 +6,10 @@ const say = (text) => { find("#entry").textContent = text; };
 
 async function enter() {
   const token = location.hash.slice(1);
-  // gone from the address bar and from history before anything else happens
+  // removes the token from the address bar and the history before anything else happens
   history.replaceState(null, "", location.pathname);
   if (!token) {
-    say("This address lacks the end of your link. Open the whole link.");
+    say("This link is incomplete: its end is missing. Open the whole link.");
     return;
   }
   const answer = await insist("/sign-in", { token }, "", (reason) => say(`Not signed in yet: ${reason}. Trying again.`));

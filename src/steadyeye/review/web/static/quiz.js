@@ -15,7 +15,7 @@ export function quiz(setup, on) {
   function ask() {
     place.hidden = false;
     wrong.hidden = button.hidden = true;
-    head(`Entry quiz, question ${question.number} of ${question.size}. The answers are known; yours are no votes.`);
+    head(`Entry quiz, question ${question.number} of ${question.size}. The right answers are known; yours do not count as votes.`);
     on.show({ assignment: `quiz ${question.item}`, payload: question.payload });
   }
 
@@ -37,11 +37,11 @@ export function quiz(setup, on) {
   function tell({ right, answer, expected, finished, passed, wrong: mistakes }) {
     const result = right ? `Right: ${expected}.` : `Not right. You said: ${answer}. The answer is: ${expected}.`;
     const [number, all] = finished ?? [];
-    const end = finished ? ` ${number} of ${all} were right: ${passed ? "you passed." : "too few. See what was wrong, then go on."}` : "";
+    const end = finished ? ` ${number} of ${all} were right: ${passed ? "you passed." : "too few. See what was wrong, then continue."}` : "";
     head(result + end);
     wrong.replaceChildren(...mistakes.map(([said, known]) => make("li", {}, `You said: ${said}. The answer is: ${known}.`)));
     wrong.hidden = !finished || passed || !mistakes.length;
-    find("span", button).textContent = finished ? "Go on" : "Next question";
+    find("span", button).textContent = finished ? "Continue" : "Next question";
     button.hidden = false;
     place.focus();
     place.scrollIntoView({ block: "nearest" });

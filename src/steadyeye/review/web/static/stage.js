@@ -54,7 +54,7 @@ function wordConnection() {
   const waiting = kept.unsaved();
   const many = waiting === 1 ? "1 answer waits" : `${waiting} answers wait`;
   const sent = waiting ? `${many} in this tab to be sent` : "answers wait in this tab and are sent later";
-  say("#offline", away ? `Offline: ${sent}${ready || !shown && rested ? "" : "; the next picture comes then"}.` : "");
+  say("#offline", away ? `Offline: ${sent}${ready || !shown && rested ? "" : "; the next picture loads then"}.` : "");
   document.documentElement.toggleAttribute("data-offline", away);
   for (const button of all(".answers button")) button.disabled = away && !ready;
 }
@@ -183,7 +183,7 @@ async function rest(paused) {
   find("#rest").hidden = false;
   const headline = find("#rest .headline");
   headline.textContent = paused ? `You are paused: ${paused}` : "No open decisions for you in this stage now.";
-  if (!paused && lacking.size) headline.textContent = "What is next for you cannot be shown: its pictures are missing.";
+  if (!paused && lacking.size) headline.textContent = "Your next items cannot be shown: their pictures are missing.";
   find("#rest").focus({ preventScroll: true });
   say("#now", headline.textContent);
   const go = find("#rest .go");

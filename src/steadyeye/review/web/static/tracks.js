@@ -79,8 +79,8 @@ export function tracks(find, on) {
   async function give(choose, words) {
     const content = await know();
     const from = content && words(content);
-    const told = !content ? "The frames around are not known yet: the server does not answer. Try again."
-      : from ? `From ${from}: ${on.take(choose(content))}` : "No such frame is answered yet";
+    const told = !content ? "The boxes of nearby frames are not loaded yet: the server does not answer. Try again."
+      : from ? `From ${from}: ${on.take(choose(content))}` : "No frame to take boxes from has an answer yet";
     find("#between").textContent = told;
     on.tell(told);
   }
