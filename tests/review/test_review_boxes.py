@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import os
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -388,8 +389,10 @@ def test_the_released_layout_reads_back_as_it_was(test_data, tmp_path):
         assert np.array_equal(again[number].image(), image_file.read(original))
 
 
-def test_other_classes_go_beside_the_released_layout(tmp_path):
-    draw([source()], tmp_path / "set", Sampling("set", {}, CLASSES))
+@pytest.mark.parametrize("closed", [False, True])
+def test_other_classes_go_beside_the_released_layout(closed, tmp_path):
+    classes = replace(CLASSES, closed=closed)
+    draw([source()], tmp_path / "set", Sampling("set", {}, classes))
     folder = review_set.read(tmp_path / "set")
     review = Review(folder)
     review.everything("anchors", lambda payload: {"quality": "good", "labels": ["dog"]})
@@ -398,6 +401,8 @@ def test_other_classes_go_beside_the_released_layout(tmp_path):
         export_pmsets(c, folder, review.plan, tmp_path / "out")
     again = imagenet_vid_robust(root=str(tmp_path / "out"))
     assert again.classes.names == CLASSES.names
+    # else a model is judged among other classes than on the same frames in the format set
+    assert again.classes.closed is closed
     assert {m.truth for m in again.members} == {(1,)}
     assert [(m.video, m.frame, m.offset) for m in again.members] == [
         (f"val/{m.video}", m.frame, m.offset) for m in source().members

@@ -95,7 +95,8 @@ def document(
     """
     together = [model for several in models for model in several]
     content = build.build_report(runs, together, COMPARING)
-    verdicts = tuple(finding(item.boards[0]) for item in rankings)
+    findings = [(item.data, finding(item.boards[0])) for item in rankings]
+    verdicts = [text if len(findings) == 1 else f"{data}: {text}" for data, text in findings]
     return replace(
         content,
         title="Which model is better?",

@@ -12,6 +12,8 @@ from forked import refused, steadyeye
 from hand_tables import BLUR, FOG, HAND, sweep, table
 from hypothesis import given
 from hypothesis import strategies as st
+from light_toys import dark, light
+from review_toys import CLASSES, draw, source
 from scipy.optimize import brentq
 from scipy.stats import binom, multinomial, norm
 from scored import score
@@ -41,6 +43,7 @@ from steadyeye.report.comparison.leaderboards import (
     rank,
 )
 from steadyeye.report.comparison.metric_wording import format_ends, name_metric
+from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.runner import collect
 from steadyeye.runner.collect import ask, evaluate_metrics
 from steadyeye.testing import example_tracks
@@ -649,6 +652,21 @@ def saved_runs(test_data, tmp_path_factory):
         (root / f"{model}.json").write_text(json.dumps(predicted))
         score(root / f"{model}.json", data, root / model)
     return root
+
+
+@pytest.mark.slow
+def test_findings_on_several_data_name_their_data(tmp_path):
+    for name, anchors in (("one", 5), ("two", 6)):
+        draw([source(anchors, 1)], tmp_path / name, Sampling(name, {}, CLASSES))
+        for model in (dark, light):
+            out = tmp_path / f"{name}-{model.__name__}"
+            data = f"reviewed(root='{tmp_path / name}')"
+            se.evaluate(model, data, classes=["cat", "dog"], out=out)
+    runs = ("one-dark", "one-light", "two-dark", "two-light")
+    done = steadyeye("compare", *runs, "--out", "c.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, second, *_ = json.loads((tmp_path / "c.json").read_text())["headline"]
+    assert (first.partition(": ")[0], second.partition(": ")[0]) == ("one", "two")
 
 
 def test_compare_from_the_command_line(saved_runs):

@@ -32,10 +32,11 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
 
     `root` holds `metadata/pmsets.json`, `metadata/labels.json` and `val/`. Every frame carries its
     own label list; a set without neighbours counts as its anchor. `videos`: only these. A review
-    exported in this layout may have classes of its own, in `metadata/classes.json`. Metadata that
-    are not the released ones, or a part of them, are named so, and no published number is shown
-    beside them. Raises `UsageError` for metadata that do not fit together.
-    Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
+    exported in this layout may have classes of its own, in `metadata/classes.json`; they are all
+    that can occur where `metadata/closed.json` is beside it. Metadata that are not the released
+    ones, or a part of them, are named so, and no published number is shown beside them. Raises
+    `UsageError` for metadata that do not fit together. Shankar et al., "Do Image Classifiers
+    Generalize Across Time?", Section 2.
 
     Example: `imagenet_vid_robust(root='imagenet_vid_robust')`
     """
@@ -50,8 +51,10 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     for video in sorted((names or set()) - available):
         raise unknown("video", video, available)
     class_file = metadata / "classes.json"
-    # what somebody exported names what occurs in it; the release has its thirty classes
-    own = replace(read(str(class_file)), closed=False) if class_file.is_file() else None
+    # what somebody exported names what occurs in it, unless it says that this is all; the release
+    # has its thirty classes
+    closed = (metadata / "closed.json").is_file()
+    own = replace(read(str(class_file)), closed=closed) if class_file.is_file() else None
     classes = own or shipped_classes("vid30")
     every = [
         _member(frame, anchor, labels, len(classes))
@@ -68,7 +71,9 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
         classes=classes,
         columns=(*COLUMNS, "truth"),
         fingerprint=fingerprint(
-            *map(_mark, members), *(classes.names if class_file.is_file() else ())
+            *map(_mark, members),
+            *(classes.names if class_file.is_file() else ()),
+            *(("closed",) if own and closed else ()),
         ),
         members=members,
         sample=sampler(locate),

@@ -5,6 +5,7 @@ The layout in which ImageNet-Vid-Robust is released::
     metadata/pmsets.json   anchor file → the accepted neighbours' files
     metadata/labels.json   file → indices of its classes
     metadata/classes.json  the classes, where they are not VID-30
+    metadata/closed.json   [true], where these are all that can occur
     val/<video>/…JPEG      the frames, six digits each
 """
 
@@ -113,7 +114,7 @@ def export_pmsets(
     return {"anchors": len(sets), "frames": len(labels), "undecided": left}
 
 
-def _write_metadata(out: Path, contents: Mapping[str, Mapping[str, Any]]) -> list[Path]:
+def _write_metadata(out: Path, contents: Mapping[str, Any]) -> list[Path]:
     """The JSON files written, one for each name."""
     make_folder(out / "metadata")
     for name, content in contents.items():
@@ -121,13 +122,14 @@ def _write_metadata(out: Path, contents: Mapping[str, Mapping[str, Any]]) -> lis
     return [out / "metadata" / f"{name}.json" for name in contents]
 
 
-def _describe_classes(folder: SetFolder) -> Mapping[str, Mapping[str, str | None]]:
+def _describe_classes(folder: SetFolder) -> Mapping[str, Any]:
     assert folder.classes is not None
     names = folder.classes.names
     if names == shipped_classes("vid30").names:
         return {}
     wnids = folder.classes.wnids or ("",) * len(names)
-    return {"classes": {n: w or None for n, w in zip(names, wnids, strict=True)}}
+    classes = {n: w or None for n, w in zip(names, wnids, strict=True)}
+    return {"classes": classes, **({"closed": [True]} if folder.classes.closed else {})}
 
 
 def _name_file(row: Mapping[str, Any]) -> str:
