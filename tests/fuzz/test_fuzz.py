@@ -64,7 +64,7 @@ def turn(folder):
 
 
 def fill(folder):
-    return b"1" * (2**30 + 2**28)
+    return b"1" * (2**26 + 2**24)
 
 
 def warn(folder):
@@ -93,6 +93,7 @@ def raise_error(text):
 )
 def test_each_kind_of_fault_is_seen(read, kind, words, monkeypatch):
     monkeypatch.setattr(fuzzing, "SECONDS", 0.5 if kind == "hang" else 60)
+    monkeypatch.setattr(fuzzing, "MEMORY", 2**26)  # a gigabyte takes seconds to fill
     monkeypatch.setattr(fuzzing, "_check_examples", lambda *_: None)
     outcome = fuzzing.try_parser(fuzzing.Parser("example", write_example, read, FORMS), 1)
     assert [fault[0] for fault in outcome.faults] == [kind]

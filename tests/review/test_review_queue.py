@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import simplejpeg
 from review_toys import GOOD, NO, YES, Review, draw, source
-from sqlalchemy import select, text, update
+from sqlalchemy import event, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from steadyeye.core.errors import UsageError
@@ -16,7 +16,7 @@ from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.protocol import reviewers, votes
 from steadyeye.review.results import status
 from steadyeye.review.workflow import decisions, queue, remaining
-from steadyeye.review.workflow.decisions import RefusedError
+from steadyeye.review.workflow.decisions import RefusedError, Submission
 from steadyeye.review.workflow.quality import set_gold
 
 
@@ -35,6 +35,23 @@ def test_pairs_wait_for_their_anchor_and_take_its_labels(folder):
     assert len(payloads) == 4
     assert {tuple(p["labels"]) for p in payloads} == {("dog",)}
     assert {p["video"] for p in payloads} == {first.payload["video"]}
+
+
+def test_the_statements_of_a_decision_are_built_once(folder):
+    """The next pair and the decision on it run the very statements of those before."""
+    review = Review(folder, stages={"pairs": 1})
+    reviewer, rounds = review.who(), []
+    event.listen(review.db.engine, "before_execute", lambda _, s, *rest: rounds[-1].add(s))
+    for number in range(3):
+        rounds.append(set())
+        with review.db.writing() as c:
+            (pair,) = queue.serve_items(c, review.plan, reviewer, "pairs", 1)
+            key = f"request-{number}"
+            answer = Submission(pair.assignment, pair.nonce, key, YES, 1.0)
+            decisions.decide(c, review.rules, reviewer, answer)
+    # the first of all has no place to go on from
+    assert len(rounds[2]) > 10
+    assert rounds[2] <= rounds[1]
 
 
 def test_a_bad_anchor_is_rejected_with_its_set(folder):

@@ -5,6 +5,7 @@ Interpolated at 101 recall points, equal to COCOeval(bbox) of pycocotools 2.0 (L
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -65,7 +66,7 @@ def dataset_ap(
         (2, 3)
 
     """
-    times, bits = _times(matched, weight), _bits(ious)
+    times, bits = _times(matched, weight), _bits(tuple(ious))
     ranked, pieces = _rank_set(matched, bits)
     positives = sum_positives(matched, times)
     # a category of which nothing was detected is in no piece
@@ -99,7 +100,9 @@ def average_recall(
         return np.asarray(hits / positives, dtype=np.float64)
 
 
-def _bits(ious: Sequence[float]) -> Flags:
+# of one set AP at some thresholds is computed hundreds of times, once a resample
+@cache
+def _bits(ious: tuple[float, ...]) -> Flags:
     return np.asarray(1 << _places(ious), dtype=np.uint16)
 
 
