@@ -291,3 +291,15 @@ def test_labels_do_not_cover_small_images():
     assert same is large
     assert marks == (mark,)
     assert enlarge(image, [])[0] is image
+
+
+def test_names_from_right_to_left_are_drawn_in_their_order():
+    """OpenCV draws each letter to the right of the one before."""
+    image = np.full((100, 480, 3), 120, dtype=np.uint8)
+    mark = Mark("right", (20, 60, 260, 90), "אבג 0.9")
+    expected = draw_marks(image, [replace(mark, text="")])
+    ((x0, y0, x1, y1),) = label_places(image.shape[:2], [mark], 1.0)
+    cv2.rectangle(expected, (x0, y0), (x1, y1), COLOURS["right"], cv2.FILLED)
+    at = (x0 + 3, y1 - 5)
+    cv2.putText(expected, "גבא 0.9", at, FONT, LETTERS, INK, 1, cv2.LINE_AA)
+    np.testing.assert_array_equal(draw_marks(image, [mark]), expected)

@@ -7,6 +7,9 @@ from typing import Protocol
 
 WITHIN = "within this one video only"
 """Suffix of the method of an interval that does not apply to other footage."""
+_LETTERS = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]"
+RIGHT_TO_LEFT = re.compile(rf"{_LETTERS}(?:(?:{_LETTERS}|[ '-])*{_LETTERS})?")
+"""Names in Hebrew, Arabic and the other scripts that are written from right to left."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -29,6 +32,14 @@ class Share(Ranged, Protocol):
 def clean_xml(text: str) -> str:
     """A text with U+FFFD instead of characters that XML 1.0 does not allow, escaped or not."""
     return _NOT_IN_XML.sub("\ufffd", text)
+
+
+def isolate(text: str) -> str:
+    """A text in which names from right to left do not move the numbers and words beside them.
+
+    Each stands between Unicode's marks of an isolate (UAX 9, 2.4), which are not seen.
+    """
+    return RIGHT_TO_LEFT.sub("\u2068\\g<0>\u2069", text)
 
 
 def number_of(n: int, noun: str, plural: str = "") -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steadyeye.core.format import clock, duration, format_value, percent, span
+from steadyeye.core.format import clock, duration, format_value, number_of, percent, span
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.result_lookup import find
@@ -77,7 +77,7 @@ def _sentence(predictions: Predictions, sequence: Runs, length: float) -> str:
     changes = int(sequence.ended.sum())
     text = (
         f"{predictions.model} changes its prediction every {duration(length)} on average, "
-        f"{changes:,} times"
+        f"{number_of(changes, 'time')}"
     )
     return f"{text} in {duration(total)}{_where(predictions, sequence)}."
 

@@ -66,9 +66,9 @@ def _sentence(predictions: Predictions, ranked: Sequence[Window]) -> str:
         "this second contains" if len(ranked) == 1 else f"the {len(ranked)} seconds shown contain"
     )
     return (
-        f"{predictions.model} changes its prediction {worst.changes} times in {len(worst.rows)} "
-        f"frames at {_when(predictions, worst)} of {_video(predictions, worst)}; {several} "
-        f"{inside} of its {number_of(total, 'change')}."
+        f"{predictions.model} changes its prediction {number_of(worst.changes, 'time')} in "
+        f"{number_of(len(worst.rows), 'frame')} at {_when(predictions, worst)} "
+        f"of {_video(predictions, worst)}; {several} {inside} of its {number_of(total, 'change')}."
     )
 
 

@@ -144,8 +144,7 @@ def _table(turns: Sequence[tuple[_Model, UnsteadySecond]]) -> Table:
         rows.append(
             (
                 *(_when(model, second), _video(model, second), model.predictions.model),
-                *(f"{len(second.rows)}", f"{len(second.objects)}"),
-                *(f"{count}" for count in counts),
+                *(f"{count:,}" for count in (len(second.rows), len(second.objects), *counts)),
             )
         )
     header = ("time", "video", "model", "frames", "objects", "lost", "below the threshold")
@@ -163,9 +162,10 @@ def _exhibit(model: _Model, second: UnsteadySecond) -> Exhibit:
         for track in tracks
     )
     start = int(np.flatnonzero(rows == second.rows[0])[0])
+    part = f"; {LANES} objects are shown" if len(second.objects) > LANES else ""
     return Exhibit(
         title=f"{_video(model, second)}, {_when(model, second)}: "
-        f"{number_of(len(second.objects), 'object')}, {number_of(second.faults, 'fault')}",
+        f"{number_of(len(second.objects), 'object')}, {number_of(second.faults, 'fault')}{part}",
         model=predictions.model,
         data=predictions.data,
         pictures=tuple(_picture(model, int(row), tracks) for row in dict.fromkeys(strip.tolist())),

@@ -128,6 +128,7 @@ AXIS = {
     "labelOverlap": True,
     "labelFlush": True,
     "tickCount": 6,
+    "tickMinStep": 0.1,
 }
 X = {"type": "quantitative", "title": "time (minutes:seconds)", "axis": AXIS}
 

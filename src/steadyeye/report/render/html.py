@@ -13,6 +13,7 @@ import jinja2
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from steadyeye.core.format import isolate
 from steadyeye.core.report_types import Exhibit, Figure, Picture, Section
 from steadyeye.core.result_lookup import among, limit
 from steadyeye.core.storage.files import cache_home
@@ -108,11 +109,14 @@ def embed_json(content: Mapping[str, Any]) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
 
 
-def _bind_percent(value: object) -> object:
-    """A text whose numbers and percent signs stay on one line; other values are unchanged."""
+def _typeset(value: object) -> object:
+    """A text as it is to stand on the page; anything else as it is.
+
+    A number and its percent sign stay in one line, and names from right to left by themselves.
+    """
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return re.sub(r"(?<=\d) (?=%)", "\u202f", value)
+    return isolate(re.sub(r"(?<=\d) (?=%)", "\u202f", value))
 
 
 def _breakable(text: str) -> Markup:
@@ -149,7 +153,7 @@ def open_templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_bind_percent,
+        finalize=_typeset,
     )
     # Jinja's own key is the text of a template alone, not what else its code depends on
     folder = cache_home() / "templates" / f"jinja-{jinja2.__version__}-2"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from steadyeye.core.format import isolate
 from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Lane, Mark, Section
 from steadyeye.core.types import Image
 from steadyeye.report.render.document import Document
@@ -175,7 +176,7 @@ def _sheet(sprite: Sprite) -> dict[str, Any]:
 
 def _frame(frame: FilmFrame, still: int | None) -> dict[str, Any]:
     """`still`: index of the exhibit's picture of the same sample."""
-    content: dict[str, Any] = {"at": frame.at, "line": frame.line}
+    content: dict[str, Any] = {"at": frame.at, "line": isolate(frame.line)}
     rest = {"score": frame.score, "right": frame.right, "answer": frame.answer, "still": still}
     content |= {name: value for name, value in rest.items() if value not in (None, "")}
     if frame.marks:
@@ -185,7 +186,7 @@ def _frame(frame: FilmFrame, still: int | None) -> dict[str, Any]:
 
 def _lane(lane: Lane) -> tuple[str, str]:
     """The name of an object, and a letter for each frame: the first of its state."""
-    return lane.name, "".join(state[0] for state in lane.states)
+    return isolate(lane.name), "".join(state[0] for state in lane.states)
 
 
 def _mark(mark: Mark) -> list[Any]:

@@ -191,11 +191,13 @@ function thread(pair, frame) {
   const range = part("input");
   range.max = film.frames.length - 1;
   const answers = [...new Set(film.frames.map((one) => one.answer))];
+  // a frame without a verdict or a height is none of the others
+  const [judged, scored] = ["right", "score"].map((name) => film.frames.some((one) => one[name] !== undefined));
   const bars = film.frames.map((one, i) => {
     const bar = element("i", { title: `${one.at}: ${one.line}` }, tile(film, i));
-    bar.className = one.right === undefined ? `hue${Math.min(answers.indexOf(one.answer), HUES)}` : verdict(one);
+    bar.className = judged ? verdict(one) || "none" : `hue${Math.min(answers.indexOf(one.answer), HUES)}`;
     bar.classList.toggle("home", one.still < film.fixed);
-    bar.style.setProperty("--p", one.score ?? 1);
+    bar.style.setProperty("--p", one.score ?? (scored ? 0 : 1));
     bar.addEventListener("click", () => (pause(), turn(i)));
     return bar;
   });
