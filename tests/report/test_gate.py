@@ -259,7 +259,7 @@ def test_every_cell_is_judged_and_must_have_the_metric():
         (example_video(), "blink_rate <= 5%", "blink_rate needs a detector: it"),
         (share(9, 10), "blink_rate <= 5%", "needs a detector and videos frame by frame: it"),
         (example_video(), "degraded_rank <= 5", "needs labels and a sweep of degraded images: it"),
-        (example_video(), "pm_k >= 5%", "needs labels and sets of neighbouring frames: it"),
+        (example_video(), "random_neighbour >= 5%", "labels and sets of neighbouring frames: it"),
         (example_tracks(), "map >= 5%", "map needs true boxes: it"),
         (example_tracks(), "idf1 >= 5%", "idf1 needs true tracks of objects: it"),
         (example_corruptions(4), "flip_rate <= 5%", "needs videos or sets of frames: it"),
@@ -268,6 +268,11 @@ def test_every_cell_is_judged_and_must_have_the_metric():
 def test_a_metric_that_does_not_apply_says_in_words_what_it_needs(table_, text, why):
     with pytest.raises(UsageError, match=why):
         judged(table_, text)
+
+
+def test_frames_of_a_video_without_labels_bound_pm_k():
+    verdicts = gate([example_video()], requirements(["pm_k >= 99%"]), premise="constant-class")
+    assert [verdict.outcome for verdict in verdicts] == [FAILS]
 
 
 # ---------------------------------------------------------------- against a base

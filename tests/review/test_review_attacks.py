@@ -303,6 +303,7 @@ def test_a_revoked_person_is_out_everywhere_until_there_is_a_new_link(site, ann,
     assert sign_in(client(site), link.partition("/r#")[2]).status_code == 200
     # the admin is not locked out by a slip of the hand
     assert admin.post("/reviewers/1/revoke", json={}).status_code == 422
+    assert admin.post("/reviewers/1/pause", json={"why": "by the admin"}).status_code == 422
 
 
 def test_an_item_assigned_to_another_reviewer_cannot_be_answered(ann, ben):

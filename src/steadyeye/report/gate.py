@@ -13,7 +13,7 @@ from steadyeye.core.spec import Spec, split
 from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Result
-from steadyeye.metrics.label_studies.question import OF_IMAGES, parse_question
+from steadyeye.metrics.label_studies.question import METRICS, OF_IMAGES, parse_question
 from steadyeye.report import sample_size
 from steadyeye.report.comparison.leaderboards import common
 from steadyeye.report.comparison.metric_wording import amount, format_ends
@@ -124,7 +124,10 @@ def _needs_study(item: Requirement, table: Predictions) -> bool:
     """Whether a requirement needs labels that a table does not have."""
     if item.spec.name in OF_IMAGES:
         return True
-    return lacks(metric(item.spec), table.columns) == ["truth"] and not table.truth.any()
+    missing = lacks(metric(item.spec), table.columns)
+    # a question of a study makes sets of the frames of a video by itself
+    is_question = item.spec.name in METRICS and "truth" in missing
+    return (is_question or missing == ["truth"]) and not table.truth.any()
 
 
 def _check_requirement(table: Predictions, required: Requirement, least: int) -> GateVerdict:

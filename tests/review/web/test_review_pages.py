@@ -477,8 +477,11 @@ def test_the_admin_adds_pauses_and_resumes_reviewers(start_site, visit):
     assert state.inner_text() == "reviewing"
     boss.page.get_by_role("button", name="Revoke the link of ann").click()
     boss.wait_text("#told", "ann is signed out")
-    boss.page.reload()
     assert state.inner_text() == "no link"
+    boss.page.get_by_role("button", name="New link for ann").click()
+    boss.page.get_by_role("button", name="Copy").wait_for()
+    assert state.inner_text() == "reviewing"
+    assert boss.complaints.pop().startswith("confirm The current link of ann will stop working")
     assert boss.complaints.pop().startswith("confirm ann is signed out everywhere")
     stranger = visit(f"{site.base}/")
     assert stranger.text(".headline").startswith("Open your private link first")

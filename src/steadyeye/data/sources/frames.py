@@ -1,6 +1,7 @@
 """Folders of numbered images, one folder a video."""
 
 from functools import partial
+from itertools import chain
 
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
@@ -43,19 +44,13 @@ def frames(
     folders = list_frame_folders(root)
     videos = {name: folders[name] for name in known.labelled_videos(list(folders))}
     labels_of = {
-        name: shots.cut(
-            cuts, known.of(name).within(name, len(paths)), partial(shots.of_images, paths)
-        )
-        for name, paths in videos.items()
+        name: shots.cut(cuts, known.of(name).within(name, len(p)), partial(shots.of_images, p))
+        for name, p in videos.items()
     }
-    members = tuple(
-        member
-        for name, paths in videos.items()
-        for member in draw(name, len(paths), labels_of[name], how)
-    )
+    lengths = {name: len(paths) for name, paths in videos.items()}
+    sets = (draw(name, n, labels_of[name], how) for name, n in lengths.items())
+    members = tuple(chain.from_iterable(sets))
     check_anchors(members, how)
-    unlabelled = unlabelled_notes(list(folders), list(videos))
-    left_out = (*unlabelled, *known.notes(folders), *unread_notes(root, image_file.SUFFIXES))
 
     def locate(member: Member) -> Place:
         return videos[member.video][member.frame]
@@ -72,8 +67,10 @@ def frames(
         image_files=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(
-            *draw_notes(members, {name: len(paths) for name, paths in videos.items()}, how),
-            *left_out,
+            *draw_notes(members, lengths, how),
+            *unlabelled_notes(list(folders), list(videos)),
+            *known.notes(folders),
             *shots.notes(cuts, labels_of),
+            *unread_notes(root, image_file.SUFFIXES),
         ),
     )

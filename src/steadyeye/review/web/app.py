@@ -273,6 +273,8 @@ def _add_administration(app: FastAPI) -> None:
 
     @app.post("/reviewers/{number}/pause", dependencies=[Depends(access.require_own_page)])
     def pause_reviewer(number: int, body: Pause, request: Request, reviewer: Admin) -> JSONResponse:
+        if body.why and number == reviewer.id:
+            raise UsageError("your own link is not paused; close the page instead")
         with get_database(request).writing() as connection:
             _find_name(connection, number)
             reviewers.pause_reviewer(connection, number, body.why)

@@ -34,6 +34,11 @@ async function copy(event) {
   event.target.textContent = copied ? "Copied" : "Select and copy it";
 }
 
+function show(row, state) {
+  const place = find("[data-state]", row);
+  if (!place.textContent.startsWith("paused")) place.textContent = state;
+}
+
 for (const row of all("[data-reviewer]")) {
   const { reviewer } = row.dataset;
   find("[data-pause]", row).addEventListener("click", ({ target }) => {
@@ -41,13 +46,17 @@ for (const row of all("[data-reviewer]")) {
   });
   find("[data-renew]", row).addEventListener("click", () => {
     if (confirm(`The current link of ${row.dataset.name} will stop working. Continue?`)) {
-      change(`/reviewers/${reviewer}/link`, {}, reveal);
+      change(`/reviewers/${reviewer}/link`, {}, (made) => {
+        reveal(made);
+        show(row, "reviewing");
+      });
     }
   });
   find("[data-revoke]", row).addEventListener("click", () => {
     if (confirm(`${row.dataset.name} is signed out everywhere, and has no link until you make a new one. Continue?`)) {
       change(`/reviewers/${reviewer}/revoke`, {}, ({ name }) => {
         find("#told").textContent = `${name} is signed out; the link no longer works.`;
+        show(row, "no link");
       });
     }
   });
