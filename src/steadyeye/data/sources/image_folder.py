@@ -83,7 +83,7 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
 
 
 def _unread(folder: Place) -> tuple[str, ...]:
-    """A note on the images of kinds that are not read, where there are any."""
+    """A note on images in formats that are not read, if there are any."""
     others = sorted(
         relative_path(f, folder).as_posix()
         for f in walk_files(folder)
